@@ -1,0 +1,1 @@
+"""callgrade: scores what language models do with tools."""

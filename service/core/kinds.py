@@ -1,0 +1,68 @@
+"""Open tagged unions: a class that names its `kind` joins the union of its base, with no registry to keep.
+
+`Annotated[Critic, Tagged()]` is, to pydantic, the discriminated union of every subclass of `Critic` that has a `kind`.
+The union is built when the enclosing model is first used (`defer_build`), so a kind may be declared after a composite
+that nests it; `core/rubric.py` uses every union and thereby closes the set.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar, Union, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, Strict
+from pydantic_core import CoreSchema
+
+K = TypeVar("K", bound=BaseModel)
+T = TypeVar("T")
+
+Several = Annotated[tuple[T, ...], Strict(False)]
+"""A JSON array, held as a tuple. Only the container is lenient (a list is taken); its items stay strict."""
+
+
+class Frozen(BaseModel):
+    """What users write: immutable, no unknown keys, no coercion of types, no NaN."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        defer_build=True,
+        ser_json_inf_nan="strings",
+        use_attribute_docstrings=True,
+    )
+
+
+def kinds(base: type[K]) -> dict[str, type[K]]:
+    """Every concrete kind below `base`, by name. Two classes with one name are a programming error: TypeError."""
+    found: dict[str, type[K]] = {}
+    for cls in _subclasses(base):
+        name = kind_of(cls)
+        if name is None:
+            continue
+        if found.setdefault(name, cls) is not cls:
+            raise TypeError(f"two {base.__name__} kinds are named {name!r}: {found[name].__name__} and {cls.__name__}")
+    return dict(sorted(found.items()))
+
+
+def kind_of(cls: type[BaseModel]) -> str | None:
+    """The literal value of the class's own `kind`; None for an abstract base."""
+    field = cls.__annotations__.get("kind")
+    names = get_args(cls.model_fields["kind"].annotation) if field is not None else ()
+    return names[0] if names else None
+
+
+def _subclasses(base: type[K]) -> list[type[K]]:
+    direct = base.__subclasses__()
+    return [cls for child in direct for cls in (child, *_subclasses(child))]
+
+
+class Tagged:
+    """Marks an annotation as the union of all kinds of its class, told apart by `kind`."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        members = tuple(kinds(source).values())
+        if len(members) < 2:
+            return handler.generate_schema(members[0] if members else source)
+        union: Any = Union[members]  # noqa: UP007: the members are known only here
+        return handler.generate_schema(Annotated[union, Field(discriminator="kind")])

@@ -1,0 +1,95 @@
+"""What happened, in one form whatever provider it came from. Intake builds these; nothing below intake sees foreign JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import JsonValue
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDef:
+    """A tool on offer. `parameters` and `output_schema` are JSON Schemas as given; `annotations` are MCP's hints."""
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, JsonValue] | bool | None = None
+    output_schema: Mapping[str, JsonValue] | bool | None = None
+    annotations: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+
+    @property
+    def read_only(self) -> bool:
+        """Marked as changing nothing (MCP `readOnlyHint`)."""
+        return self.annotations.get("readOnlyHint") is True
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call as the model made it. `arguments` is None when they are not a JSON object: `problem` says why, `raw` keeps them."""
+
+    id: str | None
+    name: str
+    arguments: Mapping[str, JsonValue] | None
+    raw: JsonValue = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What the tool returned: parsed JSON where it is JSON, else its text."""
+
+    content: JsonValue
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call and its result (None: not captured). `turn` counts from 1; `message` is the index of the message that made it."""
+
+    index: int
+    turn: int
+    call: ToolCall
+    result: ToolResult | None = None
+    message: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A text in the conversation. Tool calls and results are steps, not messages."""
+
+    role: Role
+    text: str
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The world around the tools, before and after. Absent parts are None only where `captured` lacks their name."""
+
+    initial: JsonValue = None
+    final: JsonValue = None
+    captured: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A conversation with its tools.
+
+    A turn is a user message (or several in a row) and all that follows up to the next one; turns count from 1, and 0 is
+    what precedes the first user message. `tools` is None when the trace does not say what was on offer, () when nothing
+    was. `answer` is the text of the last message if that is the assistant's and makes no call. `raw` is the input, whole.
+    """
+
+    id: str | None
+    format: str
+    tools: tuple[ToolDef, ...] | None
+    messages: tuple[Message, ...]
+    steps: tuple[Step, ...]
+    answer: str | None
+    turns: int
+    state: State | None = None
+    raw: JsonValue = None

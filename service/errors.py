@@ -1,0 +1,62 @@
+"""Every error callgrade raises. Each class says whether trying again can help; none knows of HTTP or exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with an input: where (JSON pointer, "" for the whole) and what was expected there."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path or 'the document'}: {self.message}"
+
+
+class CallgradeError(Exception):
+    """The root of the tree."""
+
+    retryable = False
+
+
+class InputError(CallgradeError):
+    """Input that cannot be scored: a trace, an expectation or a request. `problems` names every place."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(map(str, self.problems)))
+
+    @classmethod
+    def at(cls, path: str, message: str) -> InputError:
+        """An error with one problem."""
+        return cls([Problem(path, message)])
+
+
+class MalformedError(InputError):
+    """Bytes that are not the JSON we accept: bad syntax, a duplicate key, a number out of range, a NUL."""
+
+
+class TooLargeError(InputError):
+    """A limit on size was passed: body, items, depth, string length."""
+
+
+class RubricError(InputError):
+    """A rubric that cannot be used."""
+
+
+class UnknownRubricError(RubricError):
+    """No rubric of that name."""
+
+
+class SettingsError(InputError):
+    """A setting that cannot be used."""
+
+
+class BusyError(CallgradeError):
+    """No room for more work now."""
+
+    retryable = True

@@ -1,0 +1,1 @@
+"""Adapters: foreign traces and foreign gold to ours. Pure."""

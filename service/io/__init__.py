@@ -1,0 +1,1 @@
+"""The shell: settings, files, the engine, everything that touches the world."""
