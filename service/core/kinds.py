@@ -64,5 +64,5 @@ class Tagged:
         members = tuple(kinds(source).values())
         if len(members) < 2:
             return handler.generate_schema(members[0] if members else source)
-        union: Any = Union[members]  # noqa: UP007: the members are known only here
+        union: Any = Union[members]  # noqa: UP007 (the members are known only here)
         return handler.generate_schema(Annotated[union, Field(discriminator="kind")])

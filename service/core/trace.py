@@ -29,7 +29,7 @@ class ToolDef:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call as the model made it. `arguments` is None when they are not a JSON object: `problem` says why, `raw` keeps them."""
+    """One call as the model made it. `arguments` is None when they are no JSON object; `problem` says why, `raw` keeps them."""
 
     id: str | None
     name: str
