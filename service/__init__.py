@@ -1,1 +1,3 @@
 """callgrade: scores what language models do with tools."""
+
+__version__ = "0.1.0"

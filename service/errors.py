@@ -30,6 +30,10 @@ class InputError(CallgradeError):
         self.problems = tuple(problems)
         super().__init__("; ".join(map(str, self.problems)))
 
+    def below(self, path: str) -> InputError:
+        """The same error with every place moved below `path`."""
+        return type(self)(Problem(path + problem.path, problem.message) for problem in self.problems)
+
     @classmethod
     def at(cls, path: str, message: str) -> InputError:
         """An error with one problem."""

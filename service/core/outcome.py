@@ -37,6 +37,10 @@ class Scored:
         if not 0.0 <= self.value <= 1.0:
             raise ValueError(f"a score lies in [0, 1], not {self.value!r}")
 
+    def noting(self, *findings: Finding) -> Scored:
+        """The same score with more findings."""
+        return Scored(self.value, self.passed, (*self.findings, *findings))
+
 
 @dataclass(frozen=True, slots=True)
 class Carried(Scored):
@@ -52,6 +56,7 @@ class Skipped:
     kind: Literal["skipped"] = field(default="skipped", init=False)
     cause: SkipCause
     reason: str
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

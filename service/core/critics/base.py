@@ -1,0 +1,86 @@
+"""What every matcher is, and what a comparison gives."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from service.core.kinds import Frozen
+from service.core.values import shown, type_name
+
+Number = int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The result of one comparison: a value in [0, 1], the matcher's own verdict, and, where that is no, why."""
+
+    value: float
+    passed: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Uncompared:
+    """The values could not be compared: one is over a documented cap. Neither a match nor a mismatch."""
+
+    reason: str
+
+
+MATCHED = Match(1.0, True)
+
+
+class Critic(Frozen):
+    """Compares an actual value with an expected one. Concrete matchers declare their `kind`."""
+
+    optional: bool = False
+    """An absent argument counts as a match."""
+
+    @property
+    def wants_expected(self) -> bool:
+        """Whether it can say nothing without an expected value from outside."""
+        return False
+
+    def match(self, actual: JsonValue, expected: JsonValue = None) -> Match | Uncompared:
+        """The comparison with the matcher's own expected value where it has one, else with `expected`."""
+        return self.compare(actual, expected)
+
+    @abstractmethod
+    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | Uncompared:
+        """The comparison with `expected`, which matchers that do not compare with a value ignore. Never raises."""
+
+
+class Valued(Critic):
+    """Compares with an expected value: its own in an expectation, that of the expectation in a rubric."""
+
+    value: JsonValue = None
+    """The expected value. Leave it out in a rubric, where the expectation gives it."""
+
+    @property
+    def has_value(self) -> bool:
+        """Whether it has a value of its own; null is one."""
+        return "value" in self.model_fields_set
+
+    @property
+    def wants_expected(self) -> bool:
+        """Whether it has no value of its own."""
+        return not self.has_value
+
+    def match(self, actual: JsonValue, expected: JsonValue = None) -> Match | Uncompared:
+        """The comparison with its own value where it has one, else with `expected`."""
+        return self.compare(actual, self.value if self.has_value else expected)
+
+
+def differing(actual: JsonValue, expected: JsonValue, *, value: float = 0.0, why: str = "") -> Match:
+    """A mismatch that shows both values, with their types where these differ.
+
+    >>> differing("1", 1).note, differing(2, 1, why="off by 1").note
+    ('expected 1 (an integer), got "1" (a string)', 'expected 1, got 2 (off by 1)')
+    """
+    want, got = shown(expected), shown(actual)
+    types = type_name(expected), type_name(actual)
+    if types[0] != types[1] and not why:
+        want, got = f"{want} ({types[0]})", f"{got} ({types[1]})"
+    return Match(value, False, f"expected {want}, got {got}" + (f" ({why})" if why else ""))

@@ -1,0 +1,95 @@
+"""The matcher for dates and times. Nothing is filled in from today, from the machine's zone or from its language."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, JsonValue, field_validator, model_validator
+
+from service.core.critics.base import Match, Number, Valued, differing
+from service.core.critics.moments import Moment, checked_format, read, zone
+from service.core.kinds import Several
+from service.core.values import equal, shown
+
+_LONGEST = 10**12  # seconds: more than between any two dates
+
+
+class DateTime(Valued):
+    """A moment near the expected one: an ISO 8601 text, or one in a listed format.
+
+    It passes within `tolerance` seconds; beyond, the value is 0, or falls in a line from 1 at the tolerance to 0 at `cutoff`.
+    A date alone is its midnight. A moment with a zone and one without never match unless `assume_zone` says which zone the
+    latter is in; where clocks are set back, the first of the two moments is meant.
+
+    >>> noon = DateTime(value="2026-05-01T12:00:00Z", tolerance=60, cutoff=180)
+    >>> [noon.match(f"2026-05-01T{time}").value for time in ("14:00+02:00", "12:01Z", "12:02Z", "12:03Z", "12:00")]
+    [1.0, 1.0, 0.5, 0.0, 0.0]
+    >>> [noon.match(actual).value for actual in ("2026-05-01", "noon", "2026", 20260501, None)]
+    [0.0, 0.0, 0.0, 0.0, 0.0]
+    >>> DateTime(value="2026-05-01", formats=["%d.%m.%Y"]).match("1.5.2026").value
+    1.0
+    >>> DateTime(value="2026-05-01T12:00+09:00", assume_zone="Asia/Tokyo").match("2026-05-01 12:00").value
+    1.0
+    """
+
+    kind: Literal["datetime"] = "datetime"
+    tolerance: Number = Field(default=0, ge=0, le=_LONGEST)
+    """The distance allowed, in seconds."""
+    cutoff: Number | None = Field(default=None, le=_LONGEST)
+    """The distance in seconds from which on the value is 0; greater than `tolerance`."""
+    formats: Several[str] = ()
+    """strptime formats tried in turn after ISO 8601, with English names of months. Each names a whole date or none: those
+    without a date are times of day, which compare only with times of day, within one day and as written."""
+    assume_zone: str | None = None
+    """The zone of dates and times that name none: UTC, a name such as Europe/Berlin, or an offset such as +09:00."""
+
+    @field_validator("formats")
+    @classmethod
+    def _check_formats(cls, formats: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(checked_format, formats))
+
+    @field_validator("assume_zone")
+    @classmethod
+    def _check_zone(cls, name: str | None) -> str | None:
+        if name is not None:
+            zone(name)
+        return name
+
+    @model_validator(mode="after")
+    def _check_settings(self) -> DateTime:
+        if self.cutoff is not None and self.cutoff <= self.tolerance:
+            raise ValueError("cutoff must be greater than tolerance")
+        if self.has_value and self._read(self.value) is None:
+            raise ValueError(
+                f"the value must be an ISO 8601 date or time, or in one of the formats, not {shown(self.value)}"
+            )
+        return self
+
+    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:
+        """The value in [0, 1]. Where no date or time is expected, only the very same value matches."""
+        want = self._read(expected)
+        if want is None:
+            return Match(1.0, True) if equal(actual, expected) else differing(actual, expected)
+        got = self._read(actual)
+        if got is None:
+            return differing(actual, expected, why=f"{shown(actual, 40)} is not a date or time that can be read")
+        if not got.comparable(want):
+            return differing(actual, expected, why=got.why_not(want))
+        return self._graded(got, want, actual, expected)
+
+    def _read(self, value: JsonValue) -> Moment | None:
+        return read(value, formats=self.formats, assume_zone=self.assume_zone) if isinstance(value, str) else None
+
+    def _graded(self, got: Moment, want: Moment, actual: JsonValue, expected: JsonValue) -> Match:
+        seconds = abs(got.instant - want.instant).total_seconds()
+        if seconds <= self.tolerance:
+            return Match(1.0, True)
+        value = _fall(seconds, self.tolerance, self.cutoff)
+        midnight = ", a date being its midnight" if got.date_only != want.date_only else ""
+        return differing(actual, expected, value=value, why=f"{seconds:.15g} s apart{midnight}")
+
+
+def _fall(seconds: float, tolerance: Number, cutoff: Number | None) -> float:
+    if cutoff is None or seconds >= cutoff:
+        return 0.0
+    return (cutoff - seconds) / (cutoff - tolerance)

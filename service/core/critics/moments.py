@@ -1,0 +1,154 @@
+"""Reading dates and times: ISO 8601 and given formats, the same on every machine and every day."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+_EPOCH = datetime(1970, 1, 1)
+_LONGEST = 100
+
+_ISO_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}|[0-9]{4}-W[0-9]{2}(?:-[1-7])?|[0-9]{4}W[0-9]{2}[1-7]?"
+_ISO_TIME = r"(?:[01][0-9]|2[0-3])[0-9:.,]*(?:Z|[+-][0-9:.]+)?"
+_ISO = re.compile(rf"(?P<date>{_ISO_DATE})(?:[T ]{_ISO_TIME})?")
+_OFFSET = re.compile(r"([+-])([01][0-9]|2[0-3]):([0-5][0-9])")
+
+_DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
+_TIME_PARTS = frozenset("HIMSfp")
+_DATE_PARTS = frozenset("aAbBdmyYjuwUWGV")
+_KNOWN = _TIME_PARTS | _DATE_PARTS | frozenset("z%")
+_SAME_PART = ("HI", "bBm", "yYG", "aAuw", "UWV")
+_LOCAL = frozenset("ZcxX")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A reading: the time since 1970-01-01T00:00, in UTC if it is `aware`, else as the clock showed it.
+
+    `of_day` marks a time of day, whose instant is that of 1900-01-01.
+    """
+
+    instant: timedelta
+    aware: bool
+    of_day: bool = False
+    date_only: bool = False
+
+    def comparable(self, other: Moment) -> bool:
+        """Whether a distance between the two means anything."""
+        return self.aware == other.aware and self.of_day == other.of_day
+
+    def why_not(self, other: Moment) -> str:
+        """Why the two cannot be compared."""
+        if self.of_day != other.of_day:
+            return "one is a time of day, the other has a date"
+        return "one names its zone, the other none; assume_zone says which is meant"
+
+
+def read(text: str, *, formats: tuple[str, ...] = (), assume_zone: str | None = None) -> Moment | None:
+    """The moment a text names as ISO 8601, else by the first format that fits; None where none does."""
+    if len(text) > _LONGEST:
+        return None
+    return _read_iso(text, assume_zone) or next(
+        filter(None, (_read_as(text, form, assume_zone) for form in formats)), None
+    )
+
+
+def _read_iso(text: str, assume_zone: str | None) -> Moment | None:
+    form = _ISO.fullmatch(text.upper())
+    if form is None:
+        return None
+    try:
+        when = datetime.fromisoformat(form.group())
+        return _moment(when, assume_zone, date_only=form.group() == form["date"])
+    except (ValueError, OverflowError):
+        return None
+
+
+def _read_as(text: str, form: str, assume_zone: str | None) -> Moment | None:
+    try:
+        when = datetime.strptime(text, form)
+        if _is_of_day(form):
+            return _moment(when, None, of_day=True)
+        return _moment(when, assume_zone, date_only=not _TIME_PARTS & _parts(form))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _moment(when: datetime, assume_zone: str | None, *, of_day: bool = False, date_only: bool = False) -> Moment:
+    """Differences are taken between instants: two datetimes of one zone would subtract as clock times, DST or not."""
+    if when.tzinfo is None and assume_zone is not None:
+        when = when.replace(tzinfo=zone(assume_zone))
+    offset = when.utcoffset()
+    instant = when.replace(tzinfo=None) - _EPOCH
+    return Moment(instant - (offset or timedelta()), offset is not None, of_day, date_only)
+
+
+@lru_cache(maxsize=256)
+def zone(name: str) -> tzinfo:
+    """The zone of that name: UTC, an IANA name or an offset such as +09:00. ValueError for any other."""
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None:
+        sign, hours, minutes = offset.groups()
+        ahead = timedelta(hours=int(hours), minutes=int(minutes))
+        return timezone(-ahead if sign == "-" else ahead)
+    try:
+        return UTC if name == "UTC" else ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"{name[:80]!r} is not UTC, an IANA time zone or an offset such as +09:00") from None
+
+
+@lru_cache(maxsize=256)
+def _parts(form: str) -> frozenset[str]:
+    return frozenset(_DIRECTIVE.findall(form)) - {"%"}
+
+
+def _is_of_day(form: str) -> bool:
+    return not _DATE_PARTS & _parts(form)
+
+
+def checked_format(form: str) -> str:
+    """The format itself. ValueError where the machine or the day would decide what it means.
+
+    >>> checked_format("%d/%m/%Y %H:%M"), checked_format("%I:%M %p")
+    ('%d/%m/%Y %H:%M', '%I:%M %p')
+    >>> checked_format("%d %B")
+    Traceback (most recent call last):
+    ValueError: the format '%d %B' names a part of a date but not all of it; what is missing would be made up
+    """
+    used = [part for part in _DIRECTIVE.findall(form) if part != "%"]
+    problem = _problem(used, frozenset(used))
+    if problem:
+        raise ValueError(f"the format {form[:80]!r} {problem}")
+    return form
+
+
+def _problem(used: list[str], parts: frozenset[str]) -> str:
+    if parts & _LOCAL:
+        return f"has %{min(parts & _LOCAL)}, which differs from machine to machine"
+    if parts - _KNOWN:
+        return f"has %{min(parts - _KNOWN)}, which is no directive of strptime"
+    if any(sum(part in same for part in used) > 1 for same in (*_SAME_PART, *parts)):
+        return "names one part twice"
+    if parts & _DATE_PARTS and not _whole_date(parts):
+        return "names a part of a date but not all of it; what is missing would be made up"
+    if parts & _TIME_PARTS and not _whole_time(parts):
+        return "names a time without its hour, or an hour of 12 without %p (or %p without it)"
+    return "" if parts - {"z"} else "names neither a date nor a time"
+
+
+def _whole_date(parts: frozenset[str]) -> bool:
+    weekday, month = parts & frozenset("aAuw"), parts & frozenset("bBm")
+    if "G" in parts:
+        return "V" in parts and bool(weekday) and not parts & frozenset("bBmdjUW")
+    if "V" in parts or not parts & frozenset("yY"):
+        return False
+    by_month = bool(month) and "d" in parts
+    by_week = bool(parts & frozenset("UW")) and bool(weekday)
+    return [by_month, "j" in parts, by_week].count(True) == 1 and (by_month or not (month or "d" in parts))
+
+
+def _whole_time(parts: frozenset[str]) -> bool:
+    return bool(parts & frozenset("HI")) and ("I" in parts) == ("p" in parts)

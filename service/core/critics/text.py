@@ -1,0 +1,174 @@
+"""Matchers for texts: patterns, parts, similarity."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, JsonValue, field_validator
+
+from service.core.critics.base import MATCHED, Critic, Match, Uncompared, Valued, differing
+from service.core.critics.similarity import LONGEST, Metric, similarity
+from service.core.patterns import regex
+from service.core.values import equal, shown
+
+
+class Pattern(Critic):
+    r"""A string that a regular expression matches, whole unless `search` is set.
+
+    >>> [Pattern(pattern="[A-Z]{2}[0-9]+").match(actual).value for actual in ("AB12", "xAB12", "AB12\n", 12)]
+    [1.0, 0.0, 0.0, 0.0]
+    >>> [Pattern(pattern="(?i)refund", search=True).match(actual).value for actual in ("No Refunds", "none")]
+    [1.0, 0.0]
+    """
+
+    kind: Literal["pattern"] = "pattern"
+    pattern: str
+    """A regular expression in Rust's syntax: no look-around, no back-references, always in linear time."""
+    search: bool = False
+    """A match anywhere in the string is enough."""
+
+    @field_validator("pattern")
+    @classmethod
+    def _check_pattern(cls, pattern: str) -> str:
+        regex(pattern)
+        return pattern
+
+    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | Uncompared:  # noqa: ARG002
+        """1 or 0; not compared over 100,000 characters, or 2,000 for a very large pattern."""
+        if not isinstance(actual, str):
+            return Match(0.0, False, f"expected a string like {shown(self.pattern)}, got {shown(actual)}")
+        compiled = regex(self.pattern, search=self.search)
+        if len(actual) > compiled.longest:
+            return Uncompared(f"a string of {len(actual)} characters; this pattern reads at most {compiled.longest}")
+        if compiled.matches(actual):
+            return MATCHED
+        where = "a match of" if self.search else "a string like"
+        return Match(0.0, False, f"expected {where} {shown(self.pattern)}, got {shown(actual)}")
+
+
+class Contains(Critic):
+    """A string with `value` in it, or an array with `value` as an item, by typed equality.
+
+    >>> [Contains(value="ab").match(actual).value for actual in ("xaby", "AB", ["ab"], ["abc"], {"ab": 1}, None)]
+    [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    >>> [Contains(value=1).match(actual).value for actual in ([1.0], [True], "1", 1)]
+    [1.0, 0.0, 0.0, 0.0]
+    """
+
+    kind: Literal["contains"] = "contains"
+    value: JsonValue
+    """The part of the string, or the item."""
+    ignore_case: bool = False
+    """Upper and lower case letters are the same, in the string and in items that are strings."""
+
+    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:  # noqa: ARG002
+        """1 or 0."""
+        if isinstance(actual, list) and self._is_item(actual):
+            return MATCHED
+        if isinstance(actual, str) and self._is_part(actual):
+            return MATCHED
+        return Match(0.0, False, f"expected something that contains {shown(self.value)}, got {shown(actual)}")
+
+    def _is_item(self, items: list[JsonValue]) -> bool:
+        if not self.ignore_case or not isinstance(self.value, str):
+            return any(equal(item, self.value) for item in items)
+        value = self.value.casefold()
+        return any(isinstance(item, str) and item.casefold() == value for item in items)
+
+    def _is_part(self, text: str) -> bool:
+        return isinstance(self.value, str) and _folded(self.value, self.ignore_case) in _folded(text, self.ignore_case)
+
+
+class Prefix(Critic):
+    """A string that begins with `value`.
+
+    >>> [Prefix(value="ORD-").match(actual).value for actual in ("ORD-1", "ord-1", "x ORD-1", None)]
+    [1.0, 0.0, 0.0, 0.0]
+    """
+
+    kind: Literal["prefix"] = "prefix"
+    value: str
+    """The beginning."""
+    ignore_case: bool = False
+    """Upper and lower case letters are the same."""
+
+    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:  # noqa: ARG002
+        """1 or 0."""
+        if isinstance(actual, str) and _folded(actual, self.ignore_case).startswith(
+            _folded(self.value, self.ignore_case)
+        ):
+            return MATCHED
+        return Match(0.0, False, f"expected a string that begins with {shown(self.value)}, got {shown(actual)}")
+
+
+class Suffix(Critic):
+    """A string that ends with `value`.
+
+    >>> [Suffix(value=".pdf", ignore_case=True).match(actual).value for actual in ("a.pdf", "a.PDF", "a.pdf ", 1)]
+    [1.0, 1.0, 0.0, 0.0]
+    """
+
+    kind: Literal["suffix"] = "suffix"
+    value: str
+    """The end."""
+    ignore_case: bool = False
+    """Upper and lower case letters are the same."""
+
+    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:  # noqa: ARG002
+        """1 or 0."""
+        if isinstance(actual, str) and _folded(actual, self.ignore_case).endswith(
+            _folded(self.value, self.ignore_case)
+        ):
+            return MATCHED
+        return Match(0.0, False, f"expected a string that ends with {shown(self.value)}, got {shown(actual)}")
+
+
+def _folded(text: str, ignore_case: bool) -> str:  # noqa: FBT001
+    return text.casefold() if ignore_case else text
+
+
+class Similar(Valued):
+    """A text like the expected one. The value is the similarity; it passes from `threshold` on.
+
+    An array of strings is read as one text with spaces between. Where either side is something else, only the very same
+    value matches.
+
+    >>> [
+    ...     round(Similar(value="hello world").match(actual).value, 3)
+    ...     for actual in ("World, hello!", "hello there", "", None)
+    ... ]
+    [1.0, 0.336, 0.0, 0.0]
+    >>> [Similar(value="abcd", metric="levenshtein").match(actual).value for actual in ("abcx", "ABCD")]
+    [0.75, 0.0]
+    """
+
+    kind: Literal["similar"] = "similar"
+    metric: Metric = "cosine"
+    """cosine: TF-IDF over words, order aside. arcade_cosine: the same as Arcade computes it, blind to one-character words.
+    levenshtein: edit distance. token_set: common words, and 1 where one text holds all words of the other."""
+    threshold: float = Field(default=0.8, ge=0, le=1)
+    """The similarity that passes."""
+    ignore_case: bool = False
+    """Upper and lower case letters are the same: a choice for levenshtein and token_set; both cosines always do so."""
+
+    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | Uncompared:
+        """The similarity in [0, 1]; not compared where the texts differ and one is over 5,000 characters."""
+        got, want = self._text(actual), self._text(expected)
+        if got is None or want is None:
+            return MATCHED if equal(actual, expected) else differing(actual, expected)
+        if got != want and max(len(got), len(want)) > LONGEST:
+            return Uncompared(f"a text of {max(len(got), len(want))} characters; at most {LONGEST} are compared")
+        value = similarity(got, want, self.metric)
+        if value >= self.threshold:
+            return Match(value, True)
+        return differing(
+            actual, expected, value=value, why=f"{self.metric} similarity {value:.3f} is below {self.threshold}"
+        )
+
+    def _text(self, value: JsonValue) -> str | None:
+        if isinstance(value, list) and value:
+            words = [word for word in value if isinstance(word, str)]
+            value = " ".join(words) if len(words) == len(value) else None
+        if not isinstance(value, str):
+            return None
+        return value.casefold() if self.ignore_case and "cosine" not in self.metric else value

@@ -1,0 +1,124 @@
+"""The matcher for whole JSON values: how many leaves are alike, and how much."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import fsum
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from service.core.critics.base import Match, Number, Uncompared, Valued, differing
+from service.core.critics.similarity import LONGEST, levenshtein
+
+Pair = tuple[JsonValue, JsonValue]
+Object = dict[str, JsonValue]
+
+
+class JsonSimilar(Valued):
+    """A JSON value like the expected one: the mean similarity over the leaves of both sides together.
+
+    Numbers: 1 - |e - a| / max(|e|, |a|), at least 0. Strings: one minus the edit distance as a share of the longer. Booleans
+    and null: the same or not. Objects are compared by key, arrays by position. What only one side has is 0 for each of its
+    leaves, and so is a value of another type, for each leaf of the larger side. An empty object or array is one leaf.
+
+    >>> [
+    ...     JsonSimilar(value={"a": 10, "b": "x"}).match(actual).value
+    ...     for actual in ({"a": 9, "b": "x"}, {"a": 10}, {}, None)
+    ... ]
+    [0.95, 0.5, 0.0, 0.0]
+    >>> [JsonSimilar(value=[]).match(actual).value for actual in ([], {}, [1])]
+    [1.0, 0.0, 0.0]
+    >>> JsonSimilar(value={"a": True}).match({"a": 1, "b": [1, 2]}).value
+    0.0
+    """
+
+    kind: Literal["json_similar"] = "json_similar"
+    threshold: float = Field(default=0.8, ge=0, le=1)
+    """The similarity that passes."""
+
+    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | Uncompared:
+        """The similarity in [0, 1]; not compared where two strings at one place differ and one is over 5,000 characters."""
+        scores: list[float] = []
+        lost = 0  # leaves that have nothing to be compared with
+        pairs: list[Pair] = [(actual, expected)]
+        while pairs:
+            a, b = pairs.pop()
+            if isinstance(a, dict) and isinstance(b, dict) and (a or b):
+                lost += _open_objects(a, b, pairs)
+            elif isinstance(a, list) and isinstance(b, list) and (a or b):
+                lost += _open_arrays(a, b, pairs)
+            elif type(a) is not type(b) and not _are_numbers(a, b):
+                lost += max(_leaves(a), _leaves(b))
+            elif _too_long(a, b):
+                return Uncompared(f"two strings that differ, one over {LONGEST} characters")
+            else:
+                scores.append(_leaf(a, b))
+        value = fsum(scores) / (len(scores) + lost)
+        if value >= self.threshold:
+            return Match(value, True)
+        return differing(actual, expected, value=value, why=f"similarity {value:.3f} is below {self.threshold}")
+
+
+def _open_objects(a: Object, b: Object, pairs: list[Pair]) -> int:
+    """Adds the pairs of common keys; gives the number of leaves under the others."""
+    pairs.extend((a[key], b[key]) for key in a.keys() & b.keys())
+    return sum(_leaves(a[key]) for key in a.keys() - b.keys()) + sum(_leaves(b[key]) for key in b.keys() - a.keys())
+
+
+def _open_arrays(a: list[JsonValue], b: list[JsonValue], pairs: list[Pair]) -> int:
+    """Adds the pairs at common positions; gives the number of leaves in the longer one's rest."""
+    pairs.extend(zip(a, b, strict=False))
+    common = min(len(a), len(b))
+    return sum(map(_leaves, a[common:])) + sum(map(_leaves, b[common:]))
+
+
+def _leaves(value: JsonValue) -> int:
+    """Scalars and empty containers count one each."""
+    count, todo = 0, [value]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, dict | list) and node:
+            todo.extend(node.values() if isinstance(node, dict) else node)
+        else:
+            count += 1
+    return count
+
+
+def _are_numbers(a: JsonValue, b: JsonValue) -> bool:
+    return type(a) in _NUMBERS and type(b) in _NUMBERS
+
+
+_NUMBERS = frozenset({int, float})
+
+
+def _too_long(a: JsonValue, b: JsonValue) -> bool:
+    return isinstance(a, str) and isinstance(b, str) and a != b and max(len(a), len(b)) > LONGEST
+
+
+def _leaf(a: JsonValue, b: JsonValue) -> float:
+    """Two leaves of one type."""
+    if isinstance(a, str) and isinstance(b, str):
+        return levenshtein(a, b)
+    if isinstance(a, bool) or not isinstance(a, int | float) or not isinstance(b, int | float):
+        return float(a == b)
+    return _alike(a, b)
+
+
+def _alike(a: Number, b: Number) -> float:
+    """Two numbers by their distance as a share of the larger; of NaN 0."""
+    if a == b:
+        return 1.0
+    largest = max(abs(a), abs(b))
+    try:
+        share = abs(a - b) / largest
+    except OverflowError:  # a huge integer and a float
+        share = _exact_share(a, b)
+    return float(max(0, 1 - share)) if share <= 1 else 0.0
+
+
+def _exact_share(a: Number, b: Number) -> float | Fraction:
+    try:
+        return abs(Fraction(a) - Fraction(b)) / Fraction(max(abs(a), abs(b)))
+    except (OverflowError, ValueError):  # an infinity or NaN
+        return 1

@@ -1,0 +1,78 @@
+"""BFCL's verdict on the calls of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, cast
+
+from pydantic import JsonValue
+
+from service.core.carried.bfcl import Answer, Call, Doc, check
+from service.core.checks import WHOLE, Case, Check, Seen
+from service.core.critics import Critic
+from service.core.gates.decide import NOTHING_EXPECTED
+from service.core.outcome import PERFECT, Finding, Outcome, failed
+from service.core.trace import Step
+from service.errors import InputError
+
+
+class BfclAstGate(Check):
+    """The AST check of the Berkeley Function-Calling Leaderboard: 1.0 or 0.0 for the trace, as the leaderboard has it.
+
+    Takes BFCL gold (`{"format": "bfcl"}`) or plain expected calls, whose arguments must then be values, `exact`, or
+    `any_of` exact ones; another matcher is an InputError, since the method knows accepted values alone. Findings carry the
+    reason: `wrong_count`, `wrong_name`, `missing_required`, `unexpected_argument`, `type_error`, `value_error`,
+    `missing_optional`, `no_match`, `over_call`. Source: ShishirPatil/gorilla, `ast_checker.py`.
+    """
+
+    kind: Literal["bfcl_ast"] = "bfcl_ast"
+    category: str | None = None
+    """BFCL's category, which picks the rule. Absent: the gold's, else the number of expected calls decides."""
+
+    def look(self, case: Case) -> Iterable[Seen]:
+        """One outcome for the trace."""
+        yield WHOLE, self._checked(case)
+
+    def _checked(self, case: Case) -> Outcome:
+        expected = case.expectation
+        if expected is None or not expected.says_calls or expected.calls == "some":
+            return NOTHING_EXPECTED
+        gold = expected.gold or {}
+        answers = _gold_answers(gold) if gold.get("format") == "bfcl" else _plain_answers(case)
+        category = self.category or cast("str | None", gold.get("category"))
+        verdict = check(answers, _calls(case.trace.steps), _docs(case), category=category)
+        if verdict.valid:
+            return PERFECT
+        return failed(0.0, Finding(verdict.code, verdict.message, verdict.path))
+
+
+def _gold_answers(gold: Mapping[str, JsonValue]) -> list[Answer] | None:
+    return cast("list[Answer] | None", gold.get("possible_answer"))
+
+
+def _plain_answers(case: Case) -> list[Answer] | None:
+    return [{pattern.tool: _accepted(path, pattern.args or {})} for path, pattern in case.patterns] or None
+
+
+def _accepted(path: str, args: Mapping[str, object]) -> dict[str, JsonValue]:
+    return {name: _accepted_values(f"{path}/args/{name}", value) for name, value in args.items()}
+
+
+def _accepted_values(path: str, value: object) -> list[JsonValue]:
+    """The values that pass, with "" last where the argument is optional, as BFCL writes it."""
+    if not isinstance(value, Critic):
+        return [cast("JsonValue", value)]
+    options = getattr(value, "of", None) or (value,)
+    if any(option.kind != "exact" for option in options):
+        raise InputError.at(path, "BFCL's method compares with accepted values: a value, exact, or any_of exact")
+    return [*(option.value for option in options), *([""] if value.optional else [])]
+
+
+def _calls(steps: Iterable[Step]) -> list[Call] | None:
+    """The calls, or None where one did not decode."""
+    made = [(step.call.name, step.call.arguments) for step in steps]
+    return [(name, args) for name, args in made if args is not None] if all(a is not None for _, a in made) else None
+
+
+def _docs(case: Case) -> list[Doc]:
+    return [cast("Doc", {"name": tool.name, "parameters": tool.parameters}) for tool in case.trace.tools or ()]

@@ -1,0 +1,135 @@
+"""The AST layer: the same calls, as one compares syntax trees rather than texts."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+from pydantic import JsonValue
+
+from service.core.checks import WHOLE, Case, Check, Seen, at_step, call_path
+from service.core.critics import Critic, Match
+from service.core.expect import CallPattern
+from service.core.gates.decide import NOTHING_EXPECTED
+from service.core.gates.schema import unparsable
+from service.core.gates.tool_name import named, unmatched
+from service.core.kinds import Several
+from service.core.outcome import PERFECT, Finding, Outcome, Skipped, failed
+from service.core.shapes import Shape, has_matcher
+from service.core.trace import Step
+from service.core.values import equal, shown
+
+Normalisation = Literal["stringify", "strip_whitespace", "number_format", "case_fold", "nfc"]
+
+
+class EquivalentGate(Check):
+    """Names and argument bags equal, in any order of calls and keys, after the normalisations named: 1.0 or 0.0 a call.
+
+    Source: the AST layer of the three-layer method (schema, AST, execution). Normalisations apply to every leaf of both
+    sides: `nfc` (Unicode composition), `strip_whitespace`, `case_fold`, `number_format` ("1,000" is the number 1000) and
+    `stringify` (a number or boolean equals its text). A matcher in the expectation decides as itself. Finding:
+    `not_equivalent`.
+    """
+
+    kind: Literal["equivalent"] = "equivalent"
+    normalise: Several[Normalisation] = ()
+    """Which looser comparisons are in force; none is by default."""
+
+    def look(self, case: Case) -> Iterable[Seen]:
+        """One outcome for each pair, each missing call, and each extra one that is not free."""
+        expected = case.expectation
+        if expected is None or not (case.patterns or expected.no_calls):
+            yield WHOLE, NOTHING_EXPECTED
+            return
+        if not case.patterns and not case.trace.steps:
+            yield WHOLE, Skipped("not_applicable", "no call was due and none was made")
+        for i, j in case.alignment.pairs:
+            step = case.trace.steps[j]
+            yield at_step(step), self._paired(case, case.patterns[i][1], step)
+        yield from unmatched(case)
+
+    def _paired(self, case: Case, pattern: CallPattern, step: Step) -> Outcome:
+        right_tool = named(case, pattern, step)
+        if not right_tool.passed or pattern.args is None:
+            return right_tool
+        if step.call.arguments is None:
+            return failed(0.0, unparsable(step))
+        return self._same_bag(pattern, step, step.call.arguments)
+
+    def _same_bag(self, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue]) -> Outcome:
+        expected = pattern.args or {}
+        optional = {name for name, value in expected.items() if isinstance(value, Critic) and value.optional}
+        differing = [name for name in expected if name in actual and not self._same(expected[name], actual[name])]
+        odd = (expected.keys() ^ actual.keys()) - (optional - actual.keys())
+        path = f"{call_path(step)}/arguments"
+        findings = [Finding("not_equivalent", f"{name}: {self._note(pattern, step, name)}", path) for name in differing]
+        findings += [Finding("not_equivalent", f"{name}: only one side has it", path) for name in sorted(odd)]
+        return failed(0.0, *findings) if findings else PERFECT
+
+    def _same(self, expected: object, actual: JsonValue) -> bool:
+        if isinstance(expected, Critic):
+            return _passed(expected, actual)
+        if isinstance(expected, Mapping | list) and has_matcher(expected):  # pyright: ignore[reportUnknownArgumentType]
+            return _passed(Shape.model_construct(kind="shape", value=expected), actual)
+        return equal(self.normalised(expected), self.normalised(actual))  # pyright: ignore[reportArgumentType]
+
+    def _note(self, pattern: CallPattern, step: Step, name: str) -> str:
+        wanted, got = (pattern.args or {})[name], (step.call.arguments or {})[name]
+        return f"got {shown(got)}" if isinstance(wanted, Critic) else f"expected {shown(wanted)}, got {shown(got)}"  # pyright: ignore[reportArgumentType]
+
+    def normalised(self, value: JsonValue) -> JsonValue:
+        """The value with every leaf normalised."""
+        if isinstance(value, Mapping):
+            return {key: self.normalised(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.normalised(item) for item in value]
+        for name in ORDER:
+            if name in self.normalise:
+                value = LEAVES[name](value)
+        return value
+
+
+def _passed(critic: Critic, actual: JsonValue) -> bool:
+    match = critic.match(actual, None)
+    return isinstance(match, Match) and match.passed
+
+
+def _stringify(value: JsonValue) -> JsonValue:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _number_format(value: JsonValue) -> JsonValue:
+    """The number that a text with thousands separators writes.
+
+    >>> _number_format("1,000"), _number_format("-12,345.5"), _number_format("1,00"), _number_format("x")
+    (1000, -12345.5, '1,00', 'x')
+    """
+    if not isinstance(value, str) or len(value) > 64 or not value.isascii():
+        return value
+    whole, dot, fraction = value.removeprefix("-").partition(".")
+    groups = whole.split(",")
+    grouped = len(groups) == 1 or (1 <= len(groups[0]) <= 3 and all(len(group) == 3 for group in groups[1:]))
+    if not grouped or not "".join(groups).isdigit() or (dot and not fraction.isdigit()):
+        return value
+    plain = value.replace(",", "")
+    return float(plain) if dot else int(plain)
+
+
+def _text(change: Callable[[str], str]) -> Callable[[JsonValue], JsonValue]:
+    return lambda value: change(value) if isinstance(value, str) else value
+
+
+LEAVES: dict[Normalisation, Callable[[JsonValue], JsonValue]] = {
+    "nfc": _text(lambda text: unicodedata.normalize("NFC", text)),
+    "strip_whitespace": _text(str.strip),
+    "case_fold": _text(str.casefold),
+    "number_format": _number_format,
+    "stringify": _stringify,
+}
+ORDER: tuple[Normalisation, ...] = tuple(LEAVES)
+"""Texts are cleaned before they are read as numbers, and numbers read before they are written as texts."""

@@ -1,0 +1,90 @@
+"""Step 3 of the contract, the form: do the arguments satisfy the tool's own JSON Schema?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Literal
+
+from pydantic import JsonValue
+
+from service.core.checks import WHOLE, Aggregate, Case, Check, Seen, at_step, call_path
+from service.core.gates.names import near
+from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, failed
+from service.core.pointers import escaped
+from service.core.schemas import Dialect, SchemaProblem, Validator, validator
+from service.core.trace import Step, ToolDef
+
+
+class SchemaGate(Check):
+    """Each call against the JSON Schema of its tool: 1.0 without a finding, else 0.0. Needs no expectation.
+
+    Every violation is a finding with its pointer, coded `schema_<keyword>`. Beside them: `unparsable_arguments`,
+    `unknown_tool` (with near names in the catalogue) and `undeclared_argument`. A tool schema that cannot be used is
+    Errored (`invalid_schema`), never a score; a trace that does not say which tools were on offer is not captured.
+    """
+
+    kind: Literal["schema"] = "schema"
+    formats: bool = True
+    """Whether `format` is asserted."""
+    dialect: Dialect = "auto"
+    """The schema dialect where the schema names none."""
+    undeclared: Literal["fail", "note"] = "fail"
+    """What an argument does that the schema does not declare and does not expressly allow."""
+
+    by_default: ClassVar[Aggregate] = "min"
+
+    def look(self, case: Case) -> Iterable[Seen]:
+        """One outcome for each step."""
+        if not case.trace.steps:
+            yield WHOLE, Skipped("not_applicable", "no call was made")
+        for step in case.trace.steps:
+            yield at_step(step), self._checked(case, step)
+
+    def _checked(self, case: Case, step: Step) -> Outcome:
+        if case.trace.tools is None:
+            return Skipped("not_captured", "the trace does not say which tools were on offer")
+        tool = case.catalogue.get(step.call.name)
+        if tool is None:
+            return failed(0.0, unknown_tool(step, case.catalogue))
+        if step.call.arguments is None:
+            return failed(0.0, unparsable(step))
+        return self._validated(tool, step, step.call.arguments)
+
+    def _validated(self, tool: ToolDef, step: Step, arguments: Mapping[str, JsonValue]) -> Outcome:
+        if tool.parameters is None:
+            return Skipped("not_applicable", f"{tool.name} declares no parameters schema")
+        try:
+            schema = validator(tool.parameters, dialect=self.dialect, formats=self.formats)
+        except SchemaProblem as problem:
+            return Errored("invalid_schema", f"the schema of {tool.name} cannot be used: {problem}")
+        findings = _violations(schema, step, arguments)
+        undeclared = _undeclared(schema, step, arguments)
+        if findings or (undeclared and self.undeclared == "fail"):
+            return failed(0.0, *findings, *undeclared)
+        return PERFECT if not undeclared else PERFECT.noting(*undeclared)
+
+
+def _violations(schema: Validator, step: Step, arguments: Mapping[str, JsonValue]) -> list[Finding]:
+    base = f"{call_path(step)}/arguments"
+    return [Finding(f"schema_{v.keyword}", v.message, base + v.path) for v in schema.violations(arguments)]
+
+
+def _undeclared(schema: Validator, step: Step, arguments: Mapping[str, JsonValue]) -> list[Finding]:
+    base = f"{call_path(step)}/arguments"
+    return [
+        Finding("undeclared_argument", f"{name} is no parameter of {step.call.name}", f"{base}/{escaped(name)}")
+        for name in schema.undeclared(arguments)
+    ]
+
+
+def unknown_tool(step: Step, catalogue: Iterable[str]) -> Finding:
+    """The finding for a call of a tool that was not on offer."""
+    close = near(step.call.name, catalogue)
+    hint = f"; near: {', '.join(close[:3])}" if close else ""
+    return Finding("unknown_tool", f"{step.call.name} was not on offer{hint}", f"{call_path(step)}/name")
+
+
+def unparsable(step: Step) -> Finding:
+    """The finding for arguments that are no JSON object."""
+    message = f"the arguments are no JSON object: {step.call.problem or 'none were given'}"
+    return Finding("unparsable_arguments", message, f"{call_path(step)}/arguments")

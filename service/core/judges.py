@@ -1,0 +1,83 @@
+"""What a judge is asked, as data. A judge never calls a model: `plan` lists the questions, the shell answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from service.core.checks import WHOLE, Case, Check, Subject, at_step
+from service.core.kinds import Frozen, Several
+from service.core.outcome import Outcome, Skipped
+
+Level = Literal["step", "trace"]
+Part = Literal["arguments", "result", "answer"]
+
+
+class Judge(Frozen):
+    """A question for a language model, one YAML file."""
+
+    id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    version: int = Field(default=1, ge=1)
+    level: Level
+    """What one question is about."""
+    requires: Several[Part] = ()
+    """What must be captured for the question to make sense."""
+    question: str = Field(min_length=1)
+    scale: Annotated[dict[str, Annotated[float, Field(ge=0, le=1)]], Field(min_length=2)]
+    """Label -> value in [0, 1]; the only answers a judge may give."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One question, about one thing."""
+
+    criterion: str
+    judge: str
+    question: str
+    choices: tuple[str, ...]
+    step: int | None = None
+    tool: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What the reply is filed under within one plan."""
+        return f"{self.criterion}/{'' if self.step is None else self.step}"
+
+
+class JudgeCheck(Check):
+    """A criterion that a judge decides. Nothing is asked where the trace lacks what the judge requires."""
+
+    kind: Literal["judge"] = "judge"
+    judge: str
+    """The id of the judge."""
+
+    def asks(self, case: Case, *, criterion: str, judges: Mapping[str, Judge]) -> Iterable[tuple[Subject, Ask | Outcome]]:
+        """One question for each step or for the trace, or why there is none."""
+        judge = judges[self.judge]
+        if judge.level == "trace":
+            yield WHOLE, _lacking(judge, case, None) or _ask(criterion, judge)
+            return
+        if not case.trace.steps:
+            yield WHOLE, Skipped("not_applicable", "no call was made")
+        for step in case.trace.steps:
+            lacking = _lacking(judge, case, step.index)
+            yield at_step(step), lacking or _ask(criterion, judge, step=step.index, tool=step.call.name)
+
+
+def _ask(criterion: str, judge: Judge, *, step: int | None = None, tool: str | None = None) -> Ask:
+    return Ask(criterion, judge.id, judge.question, tuple(judge.scale), step, tool)
+
+
+def _lacking(judge: Judge, case: Case, index: int | None) -> Skipped | None:
+    """Why the question cannot be asked, if it cannot."""
+    step = None if index is None else case.trace.steps[index]
+    captured = {
+        "answer": case.trace.answer is not None,
+        "arguments": step is None or step.call.arguments is not None,
+        "result": any(s.result for s in case.trace.steps) if step is None else step.result is not None,
+    }
+    gone = [part for part in judge.requires if not captured[part]]
+    return Skipped("not_captured", f"the trace has no {' and no '.join(gone)}") if gone else None

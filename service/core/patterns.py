@@ -1,0 +1,84 @@
+"""Regular expressions in time linear in the text: Rust's engine, as jsonschema-rs carries it.
+
+The syntax is that of ECMA 262 as far as Rust's engine has it: no look-around, no back-references. `\\d` and `\\w` are
+ASCII, `.` is any character but a line break, `^` and `$` are the ends of the whole text unless `(?m)` says otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError
+
+MAX_PATTERN = 10_000
+"""The longest pattern taken, in characters."""
+
+# Linear in the text is still slow when a counted repetition makes the automaton huge: `(?:a{1,100}){1,100}b` took 12 s on
+# 100,000 characters. So what compiles small may read long texts and what compiles large only short ones; the worst
+# pattern found took 0.05 s at the first size and 0.4 s at the second.
+_SIZES = ((128 << 10, 100_000), (1 << 20, 2_000))
+
+_FANCY = re.compile(r"\(\?(?:[=!>]|<[=!]|P=)|\\[1-9]|\\k[<{]")
+
+
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """A compiled pattern. It reads texts of at most `longest` characters: 100,000, or 2,000 for a very large pattern."""
+
+    longest: int
+    _validator: Draft202012Validator
+
+    def matches(self, text: str) -> bool:
+        """Whether the pattern matches. A text with a lone surrogate is not Unicode and matches nothing."""
+        try:
+            return self._validator.is_valid(text)
+        except UnicodeEncodeError:
+            return False
+
+
+@lru_cache(maxsize=1024)
+def regex(pattern: str, *, search: bool = False) -> Regex:
+    r"""The compiled pattern; it must match the whole text, or with `search` anywhere in it.
+
+    Raises ValueError for a pattern that is not in the syntax, too long, or too large when compiled.
+
+    >>> [regex("a|b").matches(text) for text in ("a", "b", "ab", "a\n", "\na")]
+    [True, True, False, False, False]
+    >>> [regex("a|b", search=True).matches(text) for text in ("xay", "", "A")]
+    [True, False, False]
+    >>> regex("a(?=b)")
+    Traceback (most recent call last):
+    ValueError: 'a(?=b)' is not supported: look-around and back-references cannot be matched in linear time
+    """
+    if len(pattern) > MAX_PATTERN:
+        raise ValueError(f"a pattern of {len(pattern)} characters; at most {MAX_PATTERN} are taken")
+    alone = _compiled(pattern)  # first on its own: `a)|(b` must not break out of the group below
+    if alone is None:
+        raise ValueError(_why_not(pattern))
+    if search:
+        return alone
+    # The line break ends a comment that a pattern with (?x) may close with; without (?x) the first form compiles.
+    whole = _compiled(f"^(?:{pattern})$") or _compiled(f"^(?:{pattern}\n)$")
+    if whole is None:
+        raise ValueError(_why_not(pattern))
+    return whole
+
+
+def _compiled(pattern: str) -> Regex | None:
+    for size, longest in _SIZES:
+        try:
+            return Regex(
+                longest, Draft202012Validator({"pattern": pattern}, pattern_options=RegexOptions(size_limit=size))
+            )
+        except (ValidationError, ValueError):
+            continue
+    return None
+
+
+def _why_not(pattern: str) -> str:
+    shown = repr(pattern if len(pattern) <= 80 else f"{pattern[:79]}…")
+    if _FANCY.search(pattern):
+        return f"{shown} is not supported: look-around and back-references cannot be matched in linear time"
+    return f"{shown} is not a regular expression of Rust's syntax, or one too large when compiled (1 MiB)"

@@ -1,0 +1,180 @@
+"""A rubric: which criteria, what each weighs, when a score fails. Data, versioned and hashed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from hashlib import sha256
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter, model_validator
+
+from service.core.checks import Aggregate, Check, Matching
+from service.core.gates import GATES
+from service.core.judges import Judge, JudgeCheck
+from service.core.kinds import Frozen, Several, Tagged
+from service.core.weights import Weight, weight_of
+
+Stage = Literal["decide", "select", "arguments", "integrate", "sequence", "effect"]
+STAGES: tuple[Stage, ...] = ("decide", "select", "arguments", "integrate", "sequence", "effect")
+"""The four steps of the contract, then sequence and effect. A blocking check blocks later stages."""
+
+KNOWN = (*GATES, JudgeCheck)
+"""The checks a rubric can name; importing them is what declares them."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Thresholds(Frozen):
+    """When a score fails or warns, and how much must have been measured to say so."""
+
+    fail: Share = 0.8
+    """A score below this fails."""
+    warn: Share = 0.9
+    """A score from `fail` up to this warns."""
+    min_coverage: Share = 0.5
+    """With less of the applicable weight measured the verdict is `abstain`."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Thresholds:
+        if self.warn < self.fail:
+            raise ValueError(f"warn ({self.warn}) lies below fail ({self.fail}); no score could ever warn")
+        return self
+
+
+class Criterion(Frozen):
+    """One thing that is scored."""
+
+    id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    stage: Stage
+    check: Annotated[Check, Tagged()]
+    weight: Weight = 1.0
+    """How much it counts within its stage; 0 keeps it out of the score (it may still block and fail)."""
+    blocking: bool = False
+    """Whether failing makes the verdict `fail` and leaves what comes later unscored, counted as 0."""
+    aggregate: Aggregate | None = None
+    """How its outcomes become one value: their mean or their minimum. Absent: as the check has it."""
+
+    @property
+    def folds(self) -> Aggregate:
+        """The aggregate in force."""
+        return self.aggregate or type(self.check).by_default
+
+
+class Rubric(Frozen):
+    """Criteria with weights and thresholds."""
+
+    id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    version: int = Field(default=1, ge=1)
+    title: str = ""
+    description: str = ""
+    criteria: Several[Criterion] = Field(min_length=1)
+    thresholds: Thresholds = Thresholds()
+    stages: dict[Stage, Weight] | None = None
+    """Weight of each stage in the trace's score (a stage that is not named weighs 1). Absent: the criteria of all stages
+    are weighed against each other directly."""
+    fold_names: bool = False
+    """Whether tool names are compared without case and with `-`, `_`, `.` as one."""
+    extra_calls: Literal["count", "allow"] = "count"
+    """What an unexpected call does where the expectation does not say: counts as 0, or nothing."""
+    compat: bool = False
+    """Whether checks that carry a published system's method give that system's own number, bugs included."""
+    judges: Several[Judge] = ()
+    """Judges that this rubric brings with it."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Rubric:
+        ids = [criterion.id for criterion in self.criteria]
+        twice = sorted({i for i in ids if ids.count(i) > 1})
+        if twice:
+            raise ValueError(f"criterion ids are unique; twice: {', '.join(twice)}")
+        if all(weight_of(criterion.weight) == 0 for criterion in self.criteria):
+            raise ValueError("at least one criterion needs a weight above 0")
+        return self
+
+    @cached_property
+    def by_stage(self) -> tuple[Criterion, ...]:
+        """The criteria in the order of their stages, then ids: their order of writing means nothing."""
+        return tuple(sorted(self.criteria, key=lambda criterion: (STAGES.index(criterion.stage), criterion.id)))
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of the canonical JSON of everything in the rubric: 64 hex digits."""
+        written = self.model_dump(mode="json")
+        written["criteria"] = sorted(written["criteria"], key=lambda criterion: criterion["id"])
+        text = json.dumps(written, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def matching(self) -> Matching:
+        """How calls are paired: the first check that compares arguments decides between calls of one tool."""
+        scorers = [c.check for c in self.by_stage if type(c.check).pair_value is not Check.pair_value]
+        return Matching(
+            fold_names=self.fold_names,
+            arguments=scorers[0] if scorers else None,
+            extra_calls=self.extra_calls,
+            compat=self.compat,
+        )
+
+    @cached_property
+    def known_judges(self) -> dict[str, Judge]:
+        """The judges it brings, by id."""
+        return {judge.id: judge for judge in self.judges}
+
+    @cached_property
+    def judge_ids(self) -> frozenset[str]:
+        """The judges its criteria ask."""
+        return frozenset(c.check.judge for c in self.criteria if isinstance(c.check, JudgeCheck))
+
+
+class Extension(Frozen):
+    """Another rubric with some of it changed: `{"extends": "arcade", "compat": true}`."""
+
+    extends: str
+    """The id of the rubric to start from."""
+    id: str = Field(default="", pattern=r"^([a-z][a-z0-9_]*)?$")
+    """Its own id; absent: that of the other."""
+    thresholds: Thresholds | None = None
+    stages: dict[Stage, Weight] | None = None
+    fold_names: bool | None = None
+    extra_calls: Literal["count", "allow"] | None = None
+    compat: bool | None = None
+    criteria: Several[Criterion] = ()
+    """Criteria to add; one with the id of another takes its place."""
+    without: Several[str] = ()
+    """Ids of criteria to leave out."""
+    judges: Several[Judge] = ()
+
+
+def extended(base: Rubric, extension: Extension) -> Rubric:
+    """The base with the extension's changes. Raises ValueError for an id in `without` that the base lacks."""
+    unknown = sorted(set(extension.without) - {criterion.id for criterion in base.criteria})
+    if unknown:
+        raise ValueError(f"{base.id} has no criterion {', '.join(unknown)}")
+    criteria = {c.id: c for c in (*base.criteria, *extension.criteria) if c.id not in extension.without}
+    judges = {judge.id: judge for judge in (*base.judges, *extension.judges)}
+    plain = ("thresholds", "stages", "fold_names", "extra_calls", "compat")
+    changed = {name: value for name in plain if (value := getattr(extension, name)) is not None}
+    return Rubric(
+        **{
+            **{name: getattr(base, name) for name in ("version", "title", "description", *plain)},
+            **changed,
+            "id": extension.id or base.id,
+            "criteria": tuple(criteria.values()),
+            "judges": tuple(judges.values()),
+        }
+    )
+
+
+def with_judges(rubric: Rubric, known: Mapping[str, Judge]) -> Rubric:
+    """The rubric with the judges it asks and does not bring. Raises ValueError for one that nobody knows."""
+    wanted = rubric.judge_ids - rubric.known_judges.keys()
+    unknown = sorted(wanted - known.keys())
+    if unknown:
+        raise ValueError(f"no judge {', '.join(unknown)}; known: {', '.join(sorted(known)) or 'none'}")
+    return rubric.model_copy(update={"judges": (*rubric.judges, *(known[name] for name in sorted(wanted)))})
+
+
+RUBRIC: TypeAdapter[Rubric] = TypeAdapter(Rubric)
+"""Building this closes every union of kinds."""

@@ -1,0 +1,150 @@
+"""One form for the schemas that tools are declared with: drafts told apart, OpenAPI 3.0 and provider type names rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, get_args
+
+import jsonschema_rs as rs
+from pydantic import JsonValue
+
+from service.core.schemas.tree import Node, SchemaProblem, walk
+
+Dialect = Literal["auto", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12", "openapi3.0"]
+"""auto: what `$schema` says; without one OpenAPI 3.0 if its `nullable` or boolean bounds are used, Draft 2019-09 if
+`items` is a list (later drafts have no such form), else Draft 2020-12."""
+
+DRAFTS: dict[Dialect, type[rs.Validator]] = {
+    "draft4": rs.Draft4Validator,
+    "draft6": rs.Draft6Validator,
+    "draft7": rs.Draft7Validator,
+    "draft2019-09": rs.Draft201909Validator,
+    "draft2020-12": rs.Draft202012Validator,
+    "openapi3.0": rs.Draft202012Validator,
+}
+OLD: frozenset[Dialect] = frozenset({"draft4", "draft6", "draft7"})
+"""Drafts in which whatever stands beside a `$ref` is ignored."""
+
+METASCHEMAS: dict[str, Dialect] = {
+    "json-schema.org/draft-04/schema": "draft4",
+    "json-schema.org/draft-06/schema": "draft6",
+    "json-schema.org/draft-07/schema": "draft7",
+    "json-schema.org/draft/2019-09/schema": "draft2019-09",
+    "json-schema.org/draft/2020-12/schema": "draft2020-12",
+}
+
+_TYPES = {
+    "string": "string str char text varchar",
+    "integer": "integer int long short byte bigint int32 int64",
+    "number": "number float double decimal",
+    "boolean": "boolean bool",
+    "array": "array list tuple arraylist",
+    "object": "object dict hashmap map",
+    "null": "null none nonetype",
+    "": "any type_unspecified",
+}
+TYPES = {alias: name for name, aliases in _TYPES.items() for alias in aliases.split()}
+"""Names in use for the JSON types, in lower case: JSON Schema, Python, Java, JavaScript, Gemini. "" stands for any type."""
+
+_BOUNDS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
+_COMBINED = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "if"})
+
+
+def named(uri: JsonValue) -> Dialect | None:
+    """The draft a `$schema` value names, None if we know none of that name.
+
+    >>> named("http://json-schema.org/draft-07/schema#")
+    'draft7'
+    """
+    bare = uri.partition("://")[2].removesuffix("#") if isinstance(uri, str) else ""
+    return METASCHEMAS.get(bare)
+
+
+def dialect_of(root: Node, dialect: Dialect) -> Dialect:
+    """The dialect to read `root` in, never "auto". Raises SchemaProblem for a name or a `$schema` that we do not know."""
+    if dialect not in get_args(Dialect):
+        raise SchemaProblem(f"no dialect is named {dialect!r}; known: {', '.join(get_args(Dialect))}")
+    if dialect != "auto":
+        return dialect
+    if "$schema" in root:
+        return _declared(root["$schema"], "/$schema")
+    nodes = [node for _, node in walk(root)]
+    if any(map(_is_openapi, nodes)):
+        return "openapi3.0"
+    return "draft2019-09" if any(isinstance(node.get("items"), list) for node in nodes) else "draft2020-12"
+
+
+def rewrite(node: Node, *, at: str, dialect: Dialect) -> None:
+    """Bring one schema object, which the caller owns, to the form its draft knows. Raises SchemaProblem."""
+    if at and "$schema" in node:
+        _declared(node["$schema"], f"{at}/$schema")
+    _rename_types(node, at)
+    if dialect == "openapi3.0":
+        _rewrite_bounds(node)
+        _rewrite_nullable(node)
+
+
+def _declared(uri: JsonValue, at: str) -> Dialect:
+    found = named(uri)
+    if found is None:
+        known = ", ".join(f"https://{uri}" for uri in METASCHEMAS)
+        raise SchemaProblem(f"{str(uri)[:100]!r} is not a known $schema; known: {known}", at)
+    return found
+
+
+def _is_openapi(node: Node) -> bool:
+    return any(isinstance(node.get(key), bool) for key in ("nullable", "exclusiveMinimum", "exclusiveMaximum"))
+
+
+def _rename_types(node: Node, at: str) -> None:
+    given = node.get("type")
+    if isinstance(given, str):
+        names = [_json_type(given, f"{at}/type")]
+        node["type"] = names[0]
+    elif isinstance(given, list) and all(isinstance(name, str) for name in given):
+        names = [_json_type(str(name), f"{at}/type/{i}") for i, name in enumerate(given)]
+        node["type"] = _distinct(names) if given else []
+    else:
+        return
+    if "" in names:
+        del node["type"]
+
+
+def _json_type(name: str, at: str) -> str:
+    found = TYPES.get(name.lower())
+    if found is None:
+        raise SchemaProblem(f"{name[:60]!r} is not a type; known: {', '.join(sorted(TYPES))}", at)
+    return found
+
+
+def _distinct(names: Iterable[str]) -> list[JsonValue]:
+    # Two provider names may mean one JSON type, and `type` may not list a name twice.
+    return list(dict.fromkeys(names))
+
+
+def _rewrite_bounds(node: Node) -> None:
+    for exclusive, bound in _BOUNDS:
+        flag = node.get(exclusive)
+        if not isinstance(flag, bool):
+            continue
+        del node[exclusive]
+        if flag and bound in node:
+            node[exclusive] = node.pop(bound)
+
+
+def _rewrite_nullable(node: Node) -> None:
+    """`nullable: true` admits null whatever stands beside it, an `enum` too: that is how providers read it.
+
+    OpenAPI 3.0.3 alone would still refuse null where `enum` does not list it or where `type` is absent.
+    """
+    if node.pop("nullable", None) is not True:
+        return
+    if not _COMBINED.isdisjoint(node) or "const" in node:
+        moved = {key: node.pop(key) for key in list(node) if key not in ("$defs", "definitions", "$schema", "$id")}
+        node["anyOf"] = [moved, {"type": "null"}]
+        return
+    given, listed = node.get("type"), node.get("enum")
+    if isinstance(given, str | list):
+        node["type"] = _distinct([*([given] if isinstance(given, str) else map(str, given)), "null"])
+    if isinstance(listed, list) and None not in listed:
+        node["enum"] = [*listed, None]

@@ -1,0 +1,140 @@
+"""Where schemas stand inside a schema: which keywords hold others, and which of those look at the same value.
+
+Only these places are read as schemas. A property that happens to be called "type", or an `enum` that lists an object
+with a "type", is data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from pydantic import JsonValue
+
+Node = dict[str, JsonValue]
+"""An object schema."""
+
+_IN_PLACE_ONE = frozenset({"not", "if", "then", "else"})
+_IN_PLACE_MANY = frozenset({"allOf", "anyOf", "oneOf"})
+_IN_PLACE_NAMED = frozenset({"dependentSchemas", "dependencies"})
+_ITEMS = ("items", "additionalItems", "unevaluatedItems", "contains")
+_OTHERS = ("additionalProperties", "unevaluatedProperties")
+_ONE = _IN_PLACE_ONE | {*_ITEMS, *_OTHERS, "propertyNames", "contentSchema"}
+_MANY = _IN_PLACE_MANY | {"prefixItems", "items"}
+_NAMED = _IN_PLACE_NAMED | {"properties", "patternProperties", "$defs", "definitions"}
+
+
+class SchemaProblem(ValueError):
+    """A schema that cannot be used. `path` is a JSON pointer into the schema, "" where the place is not known."""
+
+    def __init__(self, message: str, path: str = "") -> None:
+        self.message = message
+        self.path = path
+        super().__init__(f"{path}: {message}" if path else message)
+
+
+def escape(name: str) -> str:
+    """One reference token of a JSON pointer (RFC 6901).
+
+    >>> escape("a/b~c")
+    'a~1b~0c'
+    """
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def pointer(parts: list[str | int]) -> str:
+    """The JSON pointer of a path given in parts.
+
+    >>> pointer(["items", 0, "a/b"])
+    '/items/0/a~1b'
+    """
+    return "".join(f"/{escape(str(part))}" for part in parts)
+
+
+def is_node(value: JsonValue) -> TypeGuard[Node]:
+    """An object, which in a schema's place is a schema with keywords."""
+    return isinstance(value, dict)
+
+
+def subschemas(node: Node) -> Iterator[tuple[str, Node]]:
+    """Every object schema directly inside `node`, with its pointer from there."""
+    yield from _held(node, one=_ONE, many=_MANY, named=_NAMED)
+
+
+def in_place(node: Node) -> Iterator[Node]:
+    """The object schemas inside `node` that look at the very value `node` looks at; references are not followed."""
+    return (child for _, child in _held(node, one=_IN_PLACE_ONE, many=_IN_PLACE_MANY, named=_IN_PLACE_NAMED))
+
+
+def applied(node: Node, value: JsonValue) -> Iterator[tuple[Node, JsonValue]]:
+    """The object schemas inside `node` that look at parts of `value`, each with its part; never fewer than really do."""
+    if isinstance(value, dict):
+        yield from _on_members(node, value)
+    elif isinstance(value, list):
+        yield from _on_items(node, value)
+
+
+def walk(node: Node, at: str = "") -> Iterator[tuple[str, Node]]:
+    """`node` and every schema below it, outer before inner, with their pointers. Bounded by the depth limit on schemas."""
+    yield at, node
+    for suffix, child in subschemas(node):
+        yield from walk(child, at + suffix)
+
+
+def deeper_than(value: JsonValue, limit: int) -> bool:
+    """Whether arrays and objects nest in more than `limit` levels; a scalar has none. Not recursive, stops at the limit.
+
+    >>> deeper_than([[1]], 2), deeper_than([[1]], 1), deeper_than(5, 0)
+    (False, True, False)
+    """
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(limit):
+        if not level:
+            return False
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+    return bool(level)
+
+
+def _held(
+    node: Node, *, one: frozenset[str], many: frozenset[str], named: frozenset[str]
+) -> Iterator[tuple[str, Node]]:
+    for key, value in node.items():
+        if isinstance(value, list):
+            yield from ((f"/{key}/{i}", each) for i, each in enumerate(value) if key in many and is_node(each))
+        elif key in one and is_node(value):
+            yield f"/{key}", value
+        elif key in named and is_node(value):
+            yield from ((f"/{key}/{escape(name)}", each) for name, each in value.items() if is_node(each))
+
+
+def _on_members(node: Node, value: dict[str, JsonValue]) -> Iterator[tuple[Node, JsonValue]]:
+    declared = _named_in(node, "properties")
+    yield from ((each, value[name]) for name, each in declared.items() if name in value and is_node(each))
+    patterned = _named_in(node, "patternProperties")
+    yield from ((each, part) for each in patterned.values() if is_node(each) for part in value.values())
+    for each in map(node.get, _OTHERS):
+        if is_node(each):
+            yield from ((each, part) for name, part in value.items() if name not in declared)
+    names = node.get("propertyNames")
+    if is_node(names):
+        yield from ((names, name) for name in value)
+
+
+def _on_items(node: Node, value: list[JsonValue]) -> Iterator[tuple[Node, JsonValue]]:
+    for key in ("prefixItems", "items"):
+        each = node.get(key)
+        if isinstance(each, list):
+            yield from ((first, part) for first, part in zip(each, value, strict=False) if is_node(first))
+    for each in map(node.get, _ITEMS):
+        if is_node(each):
+            yield from ((each, part) for part in value)
+
+
+def _named_in(node: Node, key: str) -> dict[str, JsonValue]:
+    found = node.get(key)
+    return found if isinstance(found, dict) else {}

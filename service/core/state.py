@@ -1,0 +1,167 @@
+"""Differences between states of the world, by JSON pointer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import JsonValue
+
+from service.core.pointers import escaped
+from service.core.values import equal
+
+Op = Literal["add", "remove", "replace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What turns one state into another at `path`: `before` and `after` are None where there is nothing."""
+
+    op: Op
+    path: str
+    before: JsonValue = None
+    after: JsonValue = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How states are looked at.
+
+    `ignore`: pointers whose subtree does not matter; a token `*` stands for any one token. `keys`: pointer of a list (with
+    `*` likewise) -> the field that identifies its items; such a list is compared as an object by that field, and paths
+    through it name the field's value in place of the index.
+    """
+
+    ignore: tuple[str, ...] = ()
+    keys: Mapping[str, str] | None = None
+
+    def ignores(self, path: str) -> bool:
+        """Whether what stands at `path` does not matter."""
+        return any(_matches(path, pattern) for pattern in self.ignore)
+
+    def opened(self, value: JsonValue, path: str) -> Mapping[str, JsonValue] | None:
+        """The members of a container by token; None for a scalar."""
+        if isinstance(value, Mapping):
+            return value
+        if not isinstance(value, list):
+            return None
+        field = next((f for pattern, f in (self.keys or {}).items() if _matches(path, pattern)), None)
+        keyed = _by_key(value, field) if field else None
+        return {str(n): item for n, item in enumerate(value)} if keyed is None else keyed
+
+
+def _matches(path: str, pattern: str) -> bool:
+    tokens, wanted = path.split("/"), pattern.split("/")
+    return len(tokens) == len(wanted) and all(w in ("*", t) for t, w in zip(tokens, wanted, strict=True))
+
+
+def _by_key(items: list[JsonValue], field: str) -> dict[str, JsonValue] | None:
+    """The items by their identifying field; None where one lacks it or two share it."""
+    keyed = {_token(item[field]): item for item in items if isinstance(item, Mapping) and field in item}
+    return keyed if len(keyed) == len(items) else None
+
+
+def _token(value: JsonValue) -> str:
+    return value if isinstance(value, str) else re.sub(r"\s", "", repr(value))
+
+
+_GONE = object()
+
+
+def diff(before: JsonValue, after: JsonValue, view: View | None = None) -> tuple[Change, ...]:
+    """The changes from `before` to `after`, topmost paths only, sorted by path; equality is typed.
+
+    >>> diff({"a": 1, "b": [1, 2]}, {"a": 1.0, "b": [1, 3], "c": None})
+    (Change(op='replace', path='/b/1', before=2, after=3), Change(op='add', path='/c', before=None, after=None))
+    """
+    return tuple(sorted(_changes(before, after, view or View()), key=lambda change: change.path))
+
+
+def _changes(before: JsonValue, after: JsonValue, view: View) -> Iterator[Change]:
+    open_pairs: list[tuple[str, object, object]] = [("", before, after)]
+    while open_pairs:
+        path, old, new = open_pairs.pop()
+        if view.ignores(path):
+            continue
+        members = None if old is _GONE or new is _GONE else _both_opened(old, new, path, view)
+        if members is None:
+            yield from _leaf_change(path, old, new)
+            continue
+        olds, news = members
+        open_pairs += [
+            (f"{path}/{escaped(key)}", olds.get(key, _GONE), news.get(key, _GONE)) for key in olds.keys() | news.keys()
+        ]
+
+
+Members = Mapping[str, JsonValue]
+
+
+def _both_opened(old: object, new: object, path: str, view: View) -> tuple[Members, Members] | None:
+    """The members of both, if both are containers of one kind."""
+    if isinstance(old, list) is not isinstance(new, list):
+        return None
+    olds, news = view.opened(old, path), view.opened(new, path)  # pyright: ignore[reportArgumentType]
+    return None if olds is None or news is None else (olds, news)
+
+
+def _leaf_change(path: str, old: object, new: object) -> Iterator[Change]:
+    if old is _GONE:
+        yield Change("add", path, None, new)  # pyright: ignore[reportArgumentType]
+    elif new is _GONE:
+        yield Change("remove", path, old, None)  # pyright: ignore[reportArgumentType]
+    elif not equal(old, new):  # pyright: ignore[reportArgumentType]
+        yield Change("replace", path, old, new)  # pyright: ignore[reportArgumentType]
+
+
+def covers(path: str, other: str) -> bool:
+    """Whether `other` is `path` or lies below it."""
+    return other == path or other.startswith(f"{path}/")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of the changes that were wanted."""
+
+    wanted: tuple[Change, ...]
+    made: tuple[Change, ...]
+    missing: tuple[Change, ...]
+    wrong: tuple[Change, ...]
+    unexpected: tuple[Change, ...]
+
+    @property
+    def value(self) -> float:
+        """Wanted changes made, over those wanted and those nobody wanted; 1.0 where there are neither."""
+        total = len(self.wanted) + len(self.unexpected)
+        return len(self.made) / total if total else 1.0
+
+    @property
+    def passed(self) -> bool:
+        """Every wanted change made and no other."""
+        return not (self.missing or self.wrong or self.unexpected)
+
+
+def compare(initial: JsonValue, wanted: JsonValue, observed: JsonValue, view: View | None = None) -> Outcome:
+    """What of the way from `initial` to `wanted` was gone, and where `observed` lies off it.
+
+    A wanted change is made if nothing at or below its path differs from what was wanted; wrong if the path was changed to
+    something else; missing if it was left as it was. Any other difference from the initial state is unexpected.
+    """
+    due, done = diff(initial, wanted, view), diff(initial, observed, view)
+    gaps = diff(wanted, observed, view)
+    made = tuple(change for change in due if not _touched(change, gaps))
+    open_changes = [change for change in due if _touched(change, gaps)]
+    return Outcome(
+        wanted=due,
+        made=made,
+        missing=tuple(change for change in open_changes if not _touched(change, done)),
+        wrong=tuple(change for change in open_changes if _touched(change, done)),
+        unexpected=tuple(change for change in done if not _touched(change, due)),
+    )
+
+
+def _touched(change: Change, others: Iterable[Change]) -> bool:
+    return any(covers(change.path, other.path) or covers(other.path, change.path) for other in others)
+
+

@@ -1,0 +1,53 @@
+"""How much something counts: a number, or one of seven names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+WeightName = Literal["minimal", "very_low", "low", "medium", "high", "very_high", "critical"]
+
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)] | WeightName
+"""A finite number from 0 upwards, or a name."""
+
+WEIGHTS: Mapping[str, float] = MappingProxyType(
+    {
+        "minimal": 1.0,
+        "very_low": 2.0,
+        "low": 3.0,
+        "medium": 4.0,
+        "high": 5.0,
+        "very_high": 6.0,
+        "critical": 7.0,
+    }
+)
+"""What each name weighs: equal steps from 1 to 7, as Arcade's fuzzy weights have it."""
+
+
+def weight_of(weight: Weight) -> float:
+    """The weight as a number.
+
+    >>> weight_of("high"), weight_of(0.5)
+    (5.0, 0.5)
+    """
+    return WEIGHTS[weight] if isinstance(weight, str) else float(weight)
+
+
+def shares(weights: Mapping[str, Weight]) -> dict[str, float]:
+    """The weights as numbers, by key: divided by their sum if any is a name, as they are if all are numbers.
+
+    A number next to a name is taken as it stands: 0.5 beside `critical` is 0.5 of 7.5. Source: Arcade evals (`weights.py`).
+
+    >>> shares({"owner": "high", "state": "low"})
+    {'owner': 0.625, 'state': 0.375}
+    >>> shares({"owner": 0.7, "state": 0})
+    {'owner': 0.7, 'state': 0.0}
+    """
+    numbers = {key: weight_of(weight) for key, weight in weights.items()}
+    if not any(isinstance(weight, str) for weight in weights.values()):
+        return numbers
+    total = sum(numbers.values())
+    return {key: number / total for key, number in numbers.items()}

@@ -1,0 +1,221 @@
+"""The builder all adapters share: they say what happened, in order, and it keeps turns, steps and the pairing of results.
+
+Pairing. A result belongs to the call it names: of several with that id, to the first unanswered one of the latest
+message that has one. A result that names no call made before it (providers that give no ids, logs that lost them)
+belongs to the first call of the preceding calling message that no other result claims. A result that then answers nothing,
+because its call was cut from the log or was answered already, makes no step and stays in `raw`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from pydantic import JsonValue
+from typing_extensions import ReadOnly, TypedDict
+
+from service.core.trace import Message, Role, State, Step, ToolCall, ToolDef, ToolResult, Trace
+from service.intake.jsontext import UnreadableError, parse
+
+_TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
+
+_Answers = dict[int, ToolResult | None]
+
+
+class Record(TypedDict):
+    """What all validated records have in common."""
+
+    format: ReadOnly[str]
+
+
+def tool_call(call_id: str | None, name: str, arguments: JsonValue) -> ToolCall:
+    """A call, from arguments as the model gave them: a JSON string or, from some providers, an object already.
+
+    None, "" and white space are `{}`: several providers send them for a call without arguments. Anything else that is
+    no JSON object leaves `arguments` None, with the problem; nothing here raises.
+    """
+    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+        return ToolCall(call_id or None, name, {}, arguments)
+    try:
+        value = parse(arguments) if isinstance(arguments, str) else arguments
+    except UnreadableError as error:
+        return ToolCall(call_id or None, name, None, arguments, str(error))
+    if isinstance(value, dict):
+        return ToolCall(call_id or None, name, value, arguments)
+    return ToolCall(call_id or None, name, None, arguments, f"{_KINDS[type(value)]} where an object is expected")
+
+
+_KINDS: Mapping[type, str] = {
+    list: "an array",
+    str: "a string",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+
+
+def custom_call(call_id: str | None, name: str, text: JsonValue) -> ToolCall:
+    """A call of a custom tool, which takes free text."""
+    return ToolCall(call_id or None, name, None, text, "a custom tool takes text, not arguments")
+
+
+def result_content(given: JsonValue) -> JsonValue:
+    """What a tool returned: text that spells a JSON object or array becomes that, other text stays text.
+
+    A bare `123456` stays the string it was, since many an id looks like a number; so does text that is nearly JSON.
+    Parts that are all text are read as one text, a part to a line; other parts (images, search results) are kept as given.
+    """
+    text = _joined(given) if isinstance(given, list) else given
+    if not isinstance(text, str):
+        return given
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        return parse(text)
+    except UnreadableError:
+        return text
+
+
+def _joined(parts: Sequence[JsonValue]) -> str | None:
+    texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") in _TEXT_PARTS]
+    if len(texts) < len(parts) or not all(isinstance(text, str) for text in texts):
+        return None
+    return "\n".join(cast("list[str]", texts))
+
+
+class Transcript:
+    """A conversation being written down. Every adapter makes one, tells it what happened and takes the Trace.
+
+    Every message of the assistant has its place in `Trace.messages`, with empty text where it only called tools, so that
+    `Step.message` always points at the message that made the call, and calls made at once share it.
+    """
+
+    __slots__ = ("_answers", "_calls", "_messages", "_replied", "_results", "_speaking", "_turn")
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._calls: list[tuple[ToolCall, int, int]] = []
+        self._results: list[tuple[str | None, ToolResult | None, int]] = []
+        self._answers: _Answers = {}
+        self._turn = 0
+        self._replied = True
+        self._speaking = False
+
+    def say(self, role: Role, text: str) -> None:
+        """A message. A user's opens a turn once something has been said or done since the last one opened."""
+        self._speaking = role == "assistant"
+        if role == "user" and self._replied:
+            self._turn += 1
+        if role != "system":
+            self._replied = role == "assistant"
+        self._messages.append(Message(role, text, self._turn))
+
+    def call(self, call: ToolCall, *, parallel: bool = False) -> None:
+        """A call, made by the assistant's message just said or, where none was, by one without text.
+
+        `parallel`: by the message that made the call before.
+        """
+        if not self._speaking and not parallel:
+            self.say("assistant", "")
+        self._speaking = True
+        self._calls.append((call, self._turn, len(self._messages) - 1))
+
+    def result(self, call_id: str | None, result: ToolResult | None) -> None:
+        """What a call returned, by the call's id where there is one; None: it did, but what is not captured."""
+        self._speaking = False
+        self._results.append((call_id or None, result, len(self._calls)))
+
+    def answer(self, result: ToolResult | None) -> None:
+        """What the call just made returned."""
+        self._speaking = False
+        self._answers[len(self._calls) - 1] = result
+
+    def trace(
+        self,
+        record: Record,
+        *,
+        trace_id: str | None,
+        tools: tuple[ToolDef, ...] | None,
+        state: State | None = None,
+    ) -> Trace:
+        """The finished trace of `record`, which is kept as `raw`."""
+        answers = self._answers
+        if self._results:
+            answers = answers | pair(self._calls, self._results)
+        return Trace(
+            trace_id,
+            record["format"],
+            tools,
+            tuple(self._messages),
+            tuple(
+                [Step(i, turn, call, answers.get(i), message) for i, (call, turn, message) in enumerate(self._calls)]
+            ),
+            self._answer(),
+            self._turn,
+            state,
+            record,  # pyright: ignore[reportArgumentType] (a validated record is JSON)
+        )
+
+    def _answer(self) -> str | None:
+        if not self._messages or self._messages[-1].role != "assistant":
+            return None
+        calling = bool(self._calls) and self._calls[-1][2] == len(self._messages) - 1
+        return None if calling else self._messages[-1].text
+
+
+def pair(
+    calls: Sequence[tuple[ToolCall, int, int]], results: Sequence[tuple[str | None, ToolResult | None, int]]
+) -> _Answers:
+    """The results by the index of the call each answers: calls as (call, turn, message), results as (id, result, calls so far).
+
+    In linear time, whatever ids a hostile log repeats. The rules stand at the head of the module.
+    """
+    answers: _Answers = {}
+    unnamed: list[tuple[ToolResult | None, int]] = []
+    # For each id seen, a queue of unanswered calls for each message that used it, the latest message last.
+    open_calls: dict[str, list[tuple[int, deque[int]]]] = {}
+    seen = 0
+    for call_id, result, made in results:
+        for index in range(seen, made):
+            _open(open_calls, index, calls[index])
+        seen = made
+        if call_id is None or call_id not in open_calls:
+            unnamed.append((result, made))
+        elif open_calls[call_id]:
+            answers[_take(open_calls[call_id])] = result
+    return answers | _by_order(calls, unnamed, answers) if unnamed else answers
+
+
+def _open(open_calls: dict[str, list[tuple[int, deque[int]]]], index: int, made: tuple[ToolCall, int, int]) -> None:
+    call, _, message = made
+    if call.id is None:
+        return
+    queues = open_calls.setdefault(call.id, [])
+    if not queues or queues[-1][0] != message:
+        queues.append((message, deque()))
+    queues[-1][1].append(index)
+
+
+def _take(queues: list[tuple[int, deque[int]]]) -> int:
+    queue = queues[-1][1]
+    index = queue.popleft()
+    if not queue:
+        queues.pop()
+    return index
+
+
+def _by_order(
+    calls: Sequence[tuple[ToolCall, int, int]], results: Sequence[tuple[ToolResult | None, int]], answered: _Answers
+) -> _Answers:
+    waiting: dict[int, deque[int]] = {}
+    for index, (_, _, message) in enumerate(calls):
+        if index not in answered:
+            waiting.setdefault(message, deque()).append(index)
+    found: _Answers = {}
+    for result, made in results:
+        queue = waiting.get(calls[made - 1][2]) if made else None
+        if queue and queue[0] < made:
+            found[queue.popleft()] = result
+    return found

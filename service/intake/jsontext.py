@@ -1,0 +1,80 @@
+"""JSON inside a string: what a model wrote as its arguments, what a tool returned as text.
+
+Such text has passed no check of the request's body, so it is held to the same limits here. It is read strictly:
+`NaN`, `Infinity`, a key given twice or a number no float can hold make it unreadable, never quietly something else.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+import jiter
+from pydantic import JsonValue
+
+MAX_DEPTH = 64
+MAX_DIGITS = 64
+MAX_REASON = 200
+
+_LARGE = re.compile(r"[0-9](?:[0-9]{64}|[eE]\+?[0-9]{3})")
+"""Where nothing matches no number is too large. A match proves nothing: it may stand in a string."""
+
+
+class UnreadableError(ValueError):
+    """Text that is not JSON we accept; the message says why, for people."""
+
+
+def parse(text: str) -> JsonValue:
+    """The JSON value that `text` spells.
+
+    Raises UnreadableError: bad syntax, a duplicate key, NaN or infinity, a lone surrogate, a NUL, more than 64 levels,
+    an integer of more than 64 digits.
+    """
+    try:
+        value: JsonValue = jiter.from_json(text.encode(), allow_inf_nan=False, catch_duplicate_keys=True)
+    except UnicodeEncodeError:
+        raise UnreadableError("not Unicode text: a lone surrogate") from None
+    except ValueError as error:
+        raise UnreadableError(_reason(str(error))) from None
+    # These tests miss nothing and nearly all text passes them, so the walk is rare.
+    if _LARGE.search(text) or "\\u0000" in text or _may_be_deep(text):
+        _check(value)
+    return value
+
+
+def _may_be_deep(text: str) -> bool:
+    return len(text) > 2 * MAX_DEPTH and text.count("[") + text.count("{") > MAX_DEPTH
+
+
+def _reason(said: str) -> str:
+    if said.startswith("recursion limit"):
+        return f"nested deeper than {MAX_DEPTH}"
+    return f"not valid JSON: {said[:MAX_REASON]}"
+
+
+def _check(value: JsonValue) -> None:
+    """Level by level rather than by recursion, so that depth costs no stack."""
+    level, depth = [value], 0
+    while level:
+        for node in level:
+            _check_scalar(node)
+        depth += any(isinstance(node, (dict, list)) for node in level)
+        if depth > MAX_DEPTH:
+            raise UnreadableError(f"nested deeper than {MAX_DEPTH}")
+        level = [child for node in level for child in _children(node)]
+
+
+def _children(node: JsonValue) -> Iterable[JsonValue]:
+    if isinstance(node, dict):
+        return (*node, *node.values())
+    return node if isinstance(node, list) else ()
+
+
+def _check_scalar(value: JsonValue) -> None:
+    if isinstance(value, str) and "\0" in value:
+        raise UnreadableError("a NUL character in a string")
+    if isinstance(value, float) and math.isinf(value):
+        raise UnreadableError("a number too large for a float")
+    if isinstance(value, int) and abs(value) >= 10**MAX_DIGITS:
+        raise UnreadableError(f"an integer of more than {MAX_DIGITS} digits")

@@ -1,0 +1,87 @@
+"""The shapes that several formats share, and the rules for all shapes.
+
+A shape is a TypedDict: pydantic validates with it, OpenAPI shows it, and the reader of the format trusts it. Unknown keys
+are kept, so that a trace goes in as its provider gave it. `Loose` values are passed through unwalked and uncopied: the
+size and sanity of a request's body are checked once, where it is parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Required
+
+from pydantic import ConfigDict, JsonValue, SkipValidation, with_config
+from typing_extensions import TypedDict
+
+from service.core.trace import State
+
+OPEN = ConfigDict(extra="allow", strict=True)
+CLOSED = ConfigDict(extra="forbid", strict=True)
+
+Loose = SkipValidation[JsonValue]
+"""Any JSON, taken as it is."""
+
+
+@with_config(OPEN)
+class ToolShape(TypedDict, total=False):
+    """A tool definition as Chat Completions (`function`), Responses (flat), Anthropic or MCP give it."""
+
+    type: str
+    name: str
+    description: str | None
+    function: Loose
+    parameters: Loose
+    input_schema: Loose
+    inputSchema: Loose
+    outputSchema: Loose
+    annotations: Loose
+
+
+@with_config(OPEN)
+class ToolListing(TypedDict):
+    """What MCP's `tools/list` returns."""
+
+    tools: list[ToolShape]
+
+
+Tools = SkipValidation[list[ToolShape] | ToolListing | None]
+"""The tools on offer. Shown in the schema but checked by `read_tools`, which copies nothing and says more when it fails."""
+
+
+@with_config(OPEN)
+class StateShape(TypedDict, total=False):
+    """The world around the tools, before and after."""
+
+    initial: Loose
+    final: Loose
+
+
+@with_config(OPEN)
+class Part(TypedDict, total=False):
+    """A part of a message's content. Texts and refusals are read; images, files and thinking stay in `raw`."""
+
+    type: Required[str]
+    text: str | None
+    refusal: str | None
+
+
+Content = str | list[Part] | None
+
+
+def read_state(given: StateShape | None) -> State | None:
+    """The state with the names of what was captured: a null that was given is not a part that is absent."""
+    if given is None:
+        return None
+    captured = frozenset(name for name in ("initial", "final") if name in given)
+    return State(given.get("initial"), given.get("final"), captured)
+
+
+def text_of(content: str | Sequence[Part] | None, *, joint: str = "\n") -> str:
+    """The text of a message: its text parts and refusals, joined.
+
+    An assistant's parts are pieces of one text, cut where a citation begins or ends, and are joined with nothing; a
+    user's parts are texts of their own, on lines of their own.
+    """
+    if content is None or isinstance(content, str):
+        return content or ""
+    return joint.join(text for part in content if (text := part.get("text") or part.get("refusal")))

@@ -1,0 +1,100 @@
+"""Tool definitions, in whichever of the common forms they come, to ToolDef. Schemas are passed on, not copied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from pydantic import JsonValue
+
+from service.core.trace import ToolDef
+from service.errors import InputError
+
+Given = Mapping[str, JsonValue]
+
+_NO_ANNOTATIONS: dict[str, JsonValue] = {}
+_FORMS = "a tool: {name, parameters | input_schema | inputSchema} or {type, function: {name, parameters}}"
+_NAMELESS = f"a tool has a name; expected {_FORMS}"
+
+
+def read_tools(given: object, *, path: str = "/tools") -> tuple[ToolDef, ...] | None:
+    """The tools on offer, in their order; None where the trace does not say.
+
+    `given` is a list of tools or what MCP's `tools/list` returns, `{"tools": [...]}`; the forms may be mixed. A tool that
+    the provider runs and that has no name (`{"type": "web_search"}`) takes its server's label, else its type.
+
+    Raises InputError: an unknown shape, a tool without a name, two tools of one name.
+    """
+    if given is None:
+        return None
+    if isinstance(given, dict) and "tools" in given:
+        return read_tools(cast("Given", given)["tools"], path=path + "/tools")
+    if not isinstance(given, list):
+        raise InputError.at(path, 'expected a list of tools, or {"tools": [...]}')
+    found: dict[str, ToolDef] = {}
+    for index, item in enumerate(cast("list[JsonValue]", given)):
+        try:
+            tool = _tool(item)
+        except InputError as error:
+            raise error.below(f"{path}/{index}") from None
+        if tool.name in found:
+            raise InputError.at(f"{path}/{index}", f"a second tool named {tool.name!r}")
+        found[tool.name] = tool
+    return tuple(found.values())
+
+
+def _tool(given: JsonValue) -> ToolDef:
+    if not isinstance(given, dict):
+        raise InputError.at("", f"expected {_FORMS}")
+    for key in ("function", "custom"):
+        inner = given.get(key)
+        if isinstance(inner, dict):
+            return _nested(inner, key)
+    return _flat(given)
+
+
+def _nested(inner: Given, key: str) -> ToolDef:
+    """Chat Completions puts the definition, always named, below the name of the tool's type."""
+    if inner.get("name") is None:
+        raise InputError.at(f"/{key}", _NAMELESS)
+    try:
+        return _flat(inner)
+    except InputError as error:
+        raise error.below(f"/{key}") from None
+
+
+def _flat(given: Given) -> ToolDef:
+    annotations = given.get("annotations")
+    if annotations is not None and not isinstance(annotations, dict):
+        raise InputError.at("/annotations", "expected an object of hints")
+    description = given.get("description")
+    if description is not None and not isinstance(description, str):
+        raise InputError.at("/description", "expected text")
+    return ToolDef(
+        _name(given),
+        description or "",
+        _schema(given, ("parameters", "input_schema", "inputSchema")),
+        _schema(given, ("output_schema", "outputSchema")),
+        annotations or _NO_ANNOTATIONS,
+    )
+
+
+def _name(given: Given) -> str:
+    name = given.get("name")
+    # Only what the provider runs itself goes by its type: a function has a name of its own.
+    if name is None and given.get("type") not in ("function", "custom"):
+        name = given.get("server_label") or given.get("type")
+    if isinstance(name, str) and name:
+        return name
+    raise InputError.at("", _NAMELESS)
+
+
+def _schema(given: Given, keys: tuple[str, ...]) -> Given | bool | None:
+    for key in keys:
+        schema = given.get(key)
+        if schema is None:
+            continue
+        if isinstance(schema, (dict, bool)):
+            return schema
+        raise InputError.at(f"/{key}", "expected a JSON Schema: an object, true or false")
+    return None

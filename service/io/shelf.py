@@ -1,0 +1,84 @@
+"""The rubrics and judges at hand: those that come with the service, and the user's own folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from service.core.invalid import problems_of
+from service.core.judges import Judge
+from service.core.rubric import Extension, Rubric, extended, with_judges
+from service.errors import RubricError, UnknownRubricError
+from service.io.files import read_yaml, resource
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Shelf:
+    """Rubrics by id. A user's file goes before a packaged one of the same id."""
+
+    def __init__(self, folders: Iterable[Path] = ()) -> None:
+        """Reads every file once; RubricError names the first that cannot be used."""
+        places = [resource("rubrics"), *folders]
+        self.judges = {judge.id: judge for place in places for judge in _read_all(place / "judges", Judge)}
+        self._rubrics = {rubric.id: self.complete(rubric) for place in places for rubric in _read_all(place, Rubric)}
+
+    def __iter__(self) -> Iterator[Rubric]:
+        """All rubrics, by id."""
+        return (self._rubrics[name] for name in sorted(self._rubrics))
+
+    def find(self, choice: str | Rubric | Extension) -> Rubric:
+        """The rubric a request means, complete with its judges.
+
+        UnknownRubricError for an id or version that is not here, RubricError for one that cannot be used.
+        """
+        if isinstance(choice, Rubric):
+            return self.complete(choice)
+        if isinstance(choice, Extension):
+            return self._extended(choice)
+        name, _, version = choice.partition("@")
+        rubric = self._rubrics.get(name)
+        if rubric is None or (version and version != str(rubric.version)):
+            known = ", ".join(f"{r.id}@{r.version}" for r in self)
+            raise UnknownRubricError.at("/rubric", f"no rubric {choice!r}; known: {known}")
+        return rubric
+
+    def complete(self, rubric: Rubric) -> Rubric:
+        """The rubric with the judges it asks."""
+        try:
+            return with_judges(rubric, self.judges)
+        except ValueError as error:
+            raise RubricError.at("/rubric", str(error)) from None
+
+    def _extended(self, extension: Extension) -> Rubric:
+        base = self.find(extension.extends)
+        try:
+            return self.complete(extended(base, extension))
+        except ValidationError as error:
+            raise RubricError(problems_of(error, None, below="/rubric")) from None
+        except ValueError as error:
+            raise RubricError.at("/rubric/without", str(error)) from None
+
+
+def read_rubric(document: JsonValue) -> Rubric | Extension:
+    """A rubric or an extension from parsed YAML or JSON; RubricError names every problem by its pointer."""
+    kind = Extension if isinstance(document, Mapping) and "extends" in document else Rubric
+    return _validated(document, kind)
+
+
+def _read_all(folder: Path, kind: type[M]) -> Iterator[M]:
+    for file in sorted(folder.glob("*.y*ml")):
+        try:
+            yield _validated(read_yaml(file.read_text("utf-8"), source=file.name), kind)
+        except RubricError as error:
+            raise error.below(f"{file.name}: ") from None
+
+
+def _validated(document: JsonValue, kind: type[M]) -> M:
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        raise RubricError(problems_of(error, document)) from None

@@ -1,0 +1,92 @@
+"""What is asked of the service, and how a request becomes a plan. Pure."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, JsonValue, Tag, TypeAdapter, ValidationError, model_validator
+
+from service.core.expect import Expectation
+from service.core.invalid import problems_of
+from service.core.kinds import Frozen
+from service.core.plan import Plan, plan
+from service.core.rubric import Extension, Rubric
+from service.errors import InputError
+from service.intake import TraceInput, read_gold, read_trace
+from service.intake.gold import Gold, expectation_of
+
+JudgeMode = Literal["off", "cached", "live", "fresh"]
+
+NOT_YET = {"sandbox", "budget_usd", "on_judge_error"}
+
+
+def _rubric_form(value: object) -> str:
+    if isinstance(value, str):
+        return "id"
+    return "extension" if isinstance(value, Extension) or (isinstance(value, dict) and "extends" in value) else "inline"
+
+
+def _expected_form(value: object) -> str:
+    return "gold" if isinstance(value, dict) and "format" in value else "expectation"
+
+
+RubricChoice = Annotated[
+    Annotated[str, Tag("id")] | Annotated[Extension, Tag("extension")] | Annotated[Rubric, Tag("inline")],
+    Discriminator(_rubric_form),
+]
+Expected = Annotated[
+    Annotated[Expectation, Tag("expectation")] | Annotated[Gold, Tag("gold")], Discriminator(_expected_form)
+]
+
+
+class ScoreRequest(Frozen):
+    """One trace to score."""
+
+    rubric: RubricChoice = "four_step"
+    """A rubric's id, `id@version`, a rubric, or another rubric with changes (`extends`)."""
+    trace: TraceInput
+    """What happened, in its provider's own format, named by `format`."""
+    expected: Expected | None = None
+    """What should have happened. Absent: only what needs no expectation is scored."""
+    judges: JudgeMode | None = None
+    """Whether judges are asked: off, cached (no model call), live, fresh. Absent: live where a judge model is set, else
+    off."""
+    tags: Annotated[dict[str, str], Field(max_length=64)] = {}
+    """Labels that come back in the report."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_what_is_not_done_yet(cls, data: Any) -> Any:
+        early = sorted(NOT_YET & data.keys()) if isinstance(data, dict) else []  # pyright: ignore[reportUnknownArgumentType]
+        if early:
+            raise ValueError(f"not yet supported: {', '.join(early)}")
+        return data  # pyright: ignore[reportUnknownVariableType]
+
+
+REQUEST: TypeAdapter[ScoreRequest] = TypeAdapter(ScoreRequest)
+
+
+def read_request(body: JsonValue) -> ScoreRequest:
+    """The request in a parsed body; InputError names every problem by its pointer."""
+    try:
+        return REQUEST.validate_python(body)
+    except ValidationError as error:
+        raise InputError(problems_of(error, body)) from None
+
+
+def planned(request: ScoreRequest, rubric: Rubric) -> Plan:
+    """The plan of a request under its rubric; InputError where the trace or gold contradict themselves."""
+    try:
+        trace = read_trace(request.trace)
+    except InputError as error:
+        raise error.below("/trace") from None
+    return plan(trace, rubric, _expectation(request))
+
+
+def _expectation(request: ScoreRequest) -> Expectation | None:
+    """What is expected: as the request says, else the gold that the trace's own format carries."""
+    said = request.expected
+    if isinstance(said, Expectation):
+        return said
+    gold = said if said is not None else read_gold(request.trace)
+    return None if gold is None else expectation_of(gold, request.trace)

@@ -1,0 +1,234 @@
+"""Every format against hand-written records: tests/data/traces holds what goes in and what must come out."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from service.core.trace import Step, ToolDef, Trace
+from service.errors import InputError
+from service.intake import FORMATS, TraceInput, guess_format, read_gold, read_trace
+
+DATA = Path(__file__).parents[1] / "data" / "traces"
+INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
+
+CASES = [(name, case) for name in FORMATS for case in json.loads((DATA / f"{name}.json").read_text("utf-8"))]
+SAME = json.loads((DATA / "same_conversation.json").read_text("utf-8"))
+DEFAULTS = {"id": None, "tools": None, "messages": [], "steps": [], "answer": None, "state": None}
+
+cases = pytest.mark.parametrize("case", [pytest.param(case, id=f"{name}: {case['name']}") for name, case in CASES])
+
+
+def load(record: dict[str, Any]) -> Trace:
+    return read_trace(INPUT.validate_python(record))
+
+
+def plain_tool(tool: ToolDef) -> dict[str, Any]:
+    fields = {
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "output_schema": tool.output_schema,
+        "annotations": tool.annotations,
+    }
+    return {"name": tool.name} | {name: value for name, value in fields.items() if value not in ("", None, {})}
+
+
+def plain_step(step: Step) -> dict[str, Any]:
+    call, result = step.call, step.result
+    plain: dict[str, Any] = {"turn": step.turn, "message": step.message, "name": call.name, "arguments": call.arguments}
+    if call.id is not None:
+        plain["id"] = call.id
+    if call.arguments is None:
+        plain |= {"problem": call.problem, "raw": call.raw}
+    if result is not None:
+        plain["result"] = result.content
+    return plain | ({"is_error": True} if result is not None and result.is_error else {})
+
+
+def plain(trace: Trace) -> dict[str, Any]:
+    assert [step.index for step in trace.steps] == list(range(len(trace.steps)))
+    state = trace.state
+    return {
+        "id": trace.id,
+        "tools": None if trace.tools is None else [plain_tool(tool) for tool in trace.tools],
+        "messages": [[message.role, message.text, message.turn] for message in trace.messages],
+        "steps": [plain_step(step) for step in trace.steps],
+        "answer": trace.answer,
+        "turns": trace.turns,
+        "state": state and {"initial": state.initial, "final": state.final, "captured": sorted(state.captured)},
+    }
+
+
+@cases
+def test_reads_as_written_in_the_table(case: dict[str, Any]) -> None:
+    # Compared as JSON text, for which true is not 1 and 2.0 is not 2.
+    wanted = DEFAULTS | case["expected"]
+    assert json.dumps(plain(load(case["input"])), sort_keys=True) == json.dumps(wanted, sort_keys=True)
+
+
+@cases
+def test_keeps_the_record_whole_and_untouched(case: dict[str, Any]) -> None:
+    before = copy.deepcopy(case["input"])
+    record = INPUT.validate_python(case["input"])
+    trace = read_trace(record)
+    assert trace.raw is record
+    assert trace.raw == before == case["input"]
+    assert trace.format == before["format"]
+
+
+@cases
+def test_gold(case: dict[str, Any]) -> None:
+    assert read_gold(INPUT.validate_python(case["input"])) == case.get("gold")
+
+
+@pytest.mark.parametrize("record", SAME["forms"], ids=lambda record: record["format"])
+def test_one_conversation_reads_alike_in_every_form(record: dict[str, Any]) -> None:
+    assert plain(load(record)) == DEFAULTS | SAME["expected"] | {"id": record["id"]}
+
+
+def test_schemas_are_not_copied() -> None:
+    record = copy.deepcopy(SAME["forms"][0])
+    tools = load(record).tools
+    assert tools is not None
+    assert tools[0].parameters is record["tools"][0]["function"]["parameters"]
+
+
+@cases
+def test_the_format_is_guessed_where_it_is_not_named(case: dict[str, Any]) -> None:
+    record = {key: value for key, value in case["input"].items() if key != "format"}
+    trace, seen = load(case["input"]), guess_format(record)
+    assert seen is not None
+    # Where two formats say the same in the same words, either will do.
+    assert plain(load(record | {"format": seen})) == plain(trace)
+
+
+GUESSES = [
+    ({}, None),
+    ({"text": "hello"}, None),
+    ({"messages": "no list"}, None),
+    ({"messages": []}, "openai"),
+    ({"messages": [{"role": "user", "content": "x"}], "tools": [{"type": "function", "function": {}}]}, "openai"),
+    ({"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}]}, "openai"),
+    ({"messages": [], "system": "S"}, "anthropic"),
+    ({"messages": [], "tools": [{"name": "f", "input_schema": {}}]}, "anthropic"),
+    ({"messages": [{"role": "assistant", "content": [{"type": "tool_use"}]}]}, "anthropic"),
+    ({"messages": [None, {"role": "user", "content": [1]}], "tools": {"tools": []}}, "openai"),
+    ({"output": []}, "openai_responses"),
+    ({"input": "x"}, "openai_responses"),
+    ({"items": []}, "openai_responses"),
+    ({"events": []}, "callgrade"),
+    ({"task_id": 1, "messages": []}, "tau"),
+    ({"traj": []}, "tau"),
+    ({"question": "x", "calls": []}, "bfcl"),
+    ({"question": "x", "result": "y"}, "bfcl"),
+    ({"question": "x"}, None),
+]
+
+
+@pytest.mark.parametrize(("record", "wanted"), GUESSES)
+def test_guess_format(record: dict[str, Any], wanted: str | None) -> None:
+    assert guess_format(record) == wanted
+
+
+CHAT = {"format": "openai", "messages": []}
+MISFITS = [
+    (CHAT | {"tools": "f"}, "/tools", "a list of tools"),
+    (CHAT | {"tools": {"tools": 1}}, "/tools/tools", "a list of tools"),
+    (CHAT | {"tools": ["f"]}, "/tools/0", "a tool"),
+    (CHAT | {"tools": [{"parameters": {}}]}, "/tools/0", "a name"),
+    (CHAT | {"tools": [{"name": ""}]}, "/tools/0", "a name"),
+    (CHAT | {"tools": [{"type": "function", "parameters": {}}]}, "/tools/0", "a name"),
+    (CHAT | {"tools": [{"type": "function", "function": {"type": "f"}}]}, "/tools/0/function", "a name"),
+    (CHAT | {"tools": [{"name": "f"}, {"name": "f"}]}, "/tools/1", "a second tool named 'f'"),
+    (CHAT | {"tools": [{"name": "f", "inputSchema": "{}"}]}, "/tools/0/inputSchema", "a JSON Schema"),
+    (
+        CHAT | {"tools": [{"function": {"name": "f", "parameters": []}}]},
+        "/tools/0/function/parameters",
+        "a JSON Schema",
+    ),
+    (CHAT | {"tools": [{"name": "f", "annotations": []}]}, "/tools/0/annotations", "an object"),
+    (CHAT | {"tools": [{"name": "f", "description": 1}]}, "/tools/0/description", "text"),
+    (
+        {"format": "openai", "messages": [{"role": "assistant", "tool_calls": [{"id": "a", "type": "function"}]}]},
+        "/messages/0/tool_calls/0",
+        "function",
+    ),
+    ({"format": "openai_responses"}, "", "input, output and items"),
+    ({"format": "openai_responses", "output": [{"content": "x"}]}, "/output/0", "a role"),
+    ({"format": "openai_responses", "items": [{"type": "function_call"}]}, "/items/0", "a name"),
+    (
+        {
+            "format": "anthropic",
+            "messages": [{"role": "assistant", "content": [{"type": "text"}, {"type": "tool_use"}]}],
+        },
+        "/messages/0/content/1",
+        "a name",
+    ),
+    ({"format": "callgrade", "events": [{}]}, "/events/0", "exactly one"),
+    ({"format": "callgrade", "events": [{"user": "a", "assistant": "b"}]}, "/events/0", "exactly one"),
+    ({"format": "callgrade", "events": [{"user": "a", "result": 1}]}, "/events/0", "belong to a call"),
+    (
+        {"format": "callgrade", "events": [{"user": "a"}, {"call": {"name": "f"}, "parallel": True}]},
+        "/events/1/parallel",
+        "no call",
+    ),
+    ({"format": "tau", "task_id": 1}, "", "messages or traj"),
+    ({"format": "bfcl", "id": "q", "question": "?"}, "", "calls or result"),
+    ({"format": "bfcl", "id": "q", "question": "?", "calls": [], "functions": [1]}, "/functions/0", "a tool"),
+    (
+        {"format": "tau", "task_id": 1, "traj": [{"role": "assistant", "tool_calls": [{}]}]},
+        "/traj/0/tool_calls/0",
+        "function",
+    ),
+]
+
+
+@pytest.mark.parametrize(("record", "path", "words"), MISFITS)
+def test_a_misfit_is_named_by_its_place(record: dict[str, Any], path: str, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load(record)
+    (problem,) = caught.value.problems
+    assert problem.path == path
+    assert words in problem.message
+
+
+SHAPES: list[tuple[dict[str, Any], tuple[str | int, ...]]] = [
+    ({"format": "opnai", "messages": []}, ()),
+    ({"messages": []}, ()),
+    ({"format": "openai"}, ("openai", "messages")),
+    ({"format": "openai", "messages": [{"role": "robot"}]}, ("openai", "messages", 0, "role")),
+    ({"format": "openai", "messages": [], "id": 7}, ("openai", "id")),
+    (
+        {"format": "openai", "messages": [{"role": "assistant", "tool_calls": [{"function": {}}]}]},
+        ("openai", "messages", 0, "tool_calls", 0, "function", "name"),
+    ),
+    (
+        {"format": "callgrade", "events": [{"call": {"name": "f", "arguements": {}}}]},
+        ("callgrade", "events", 0, "call", "arguements"),
+    ),
+    ({"format": "tau", "task_id": True, "traj": []}, ("tau", "task_id", "int")),
+]
+
+
+@pytest.mark.parametrize(("record", "place"), SHAPES)
+def test_a_wrong_shape_is_a_validation_error(record: dict[str, Any], place: tuple[str | int, ...]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        INPUT.validate_python(record)
+    assert caught.value.errors()[0]["loc"] == place
+
+
+def test_an_unknown_format_is_told_the_known_ones() -> None:
+    with pytest.raises(ValidationError) as caught:
+        INPUT.validate_python({"format": "x"})
+    assert all(f"'{name}'" in str(caught.value) for name in FORMATS)
+
+
+def test_the_schema_shows_every_format() -> None:
+    schema = INPUT.json_schema()
+    assert set(schema["discriminator"]["mapping"]) == set(FORMATS)
+    assert schema["$defs"]["ToolShape"]["properties"]["name"]["type"] == "string"
