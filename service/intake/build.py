@@ -216,6 +216,6 @@ def _by_order(
     found: _Answers = {}
     for result, made in results:
         queue = waiting.get(calls[made - 1][2]) if made else None
-        if queue and queue[0] < made:
+        if queue:
             found[queue.popleft()] = result
     return found

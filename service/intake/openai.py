@@ -74,10 +74,11 @@ def read(record: OpenAITrace) -> Trace:
     """The trace of a validated record. Raises InputError: a tool call that calls nothing, unusable tools."""
     transcript = Transcript()
     read_messages(transcript, record["messages"])
+    offered = "functions" if "tools" not in record and "functions" in record else "tools"  # the legacy name
     return transcript.trace(
         record,
         trace_id=record.get("id"),
-        tools=read_tools(record.get("tools", record.get("functions"))),
+        tools=read_tools(record.get(offered), path=f"/{offered}"),
         state=read_state(record.get("state")),
     )
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 from math import isfinite
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, Strict, model_validator
 
@@ -18,7 +18,7 @@ _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,399})(?:\.[0-9]{1,400})?(?:[eE][
 _ROUNDING = 2.0**-49  # eight units in the last place: more than the float arithmetic below can err
 _LARGEST = 1e300
 
-N = TypeVar("N", float, Fraction)
+Measure = float | Fraction
 Pair = Annotated[tuple[Number, Number], Strict(False)]
 
 
@@ -151,15 +151,14 @@ class Numeric(Valued):
         distance, allowed = abs(decimal(got) - decimal(want)), self._allowed(want, decimal)
         return _clamped(self._value(distance, allowed, decimal)), distance <= allowed
 
-    def _allowed(self, want: Number, read: Callable[[Number], N]) -> N:
+    def _allowed(self, want: Number, read: Callable[[Number], Measure]) -> Measure:
         """The greatest distance that passes."""
         if self.value_range is None:
-            tolerance, relative = read(self.tolerance), read(self.rel_tolerance) * abs(read(want))
-            return tolerance if tolerance > relative else relative
+            return max(read(self.tolerance), read(self.rel_tolerance) * abs(read(want)))
         low, high = read(self.value_range[0]), read(self.value_range[1])
         return (read(1) - read(self.threshold)) * (high - low)
 
-    def _value(self, distance: N, allowed: N, read: Callable[[Number], N]) -> N:
+    def _value(self, distance: Measure, allowed: Measure, read: Callable[[Number], Measure]) -> Measure:
         if self.value_range is not None:
             low, high = read(self.value_range[0]), read(self.value_range[1])
             return read(1) - distance / (high - low)
@@ -170,7 +169,7 @@ class Numeric(Valued):
         return (read(self.cutoff) - distance) / (read(self.cutoff) - allowed)
 
 
-def _clamped(value: float | Fraction) -> float:
+def _clamped(value: Measure) -> float:
     return float(min(1, max(0, value)))
 
 

@@ -74,7 +74,7 @@ def levenshtein(a: str, b: str) -> float:
 
 
 def token_set(a: str, b: str) -> float:
-    """The token set ratio of rapidfuzz / 100: neither order nor repetition counts, and a text holding all words of the other is 1.
+    """The token set ratio of rapidfuzz / 100: order and repetition do not count; a text with all words of the other is 1.
 
     >>> token_set("new york city", "city of new york"), token_set("a", "")
     (1.0, 0.0)

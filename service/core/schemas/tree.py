@@ -11,6 +11,8 @@ from typing import TypeGuard
 
 from pydantic import JsonValue
 
+from service.core.pointers import escaped
+
 Node = dict[str, JsonValue]
 """An object schema."""
 
@@ -31,24 +33,6 @@ class SchemaProblem(ValueError):
         self.message = message
         self.path = path
         super().__init__(f"{path}: {message}" if path else message)
-
-
-def escape(name: str) -> str:
-    """One reference token of a JSON pointer (RFC 6901).
-
-    >>> escape("a/b~c")
-    'a~1b~0c'
-    """
-    return name.replace("~", "~0").replace("/", "~1")
-
-
-def pointer(parts: list[str | int]) -> str:
-    """The JSON pointer of a path given in parts.
-
-    >>> pointer(["items", 0, "a/b"])
-    '/items/0/a~1b'
-    """
-    return "".join(f"/{escape(str(part))}" for part in parts)
 
 
 def is_node(value: JsonValue) -> TypeGuard[Node]:
@@ -109,7 +93,7 @@ def _held(
         elif key in one and is_node(value):
             yield f"/{key}", value
         elif key in named and is_node(value):
-            yield from ((f"/{key}/{escape(name)}", each) for name, each in value.items() if is_node(each))
+            yield from ((f"/{key}/{escaped(name)}", each) for name, each in value.items() if is_node(each))
 
 
 def _on_members(node: Node, value: dict[str, JsonValue]) -> Iterator[tuple[Node, JsonValue]]:

@@ -140,6 +140,7 @@ MISFITS = [
     (CHAT | {"tools": "f"}, "/tools", "a list of tools"),
     (CHAT | {"tools": {"tools": 1}}, "/tools/tools", "a list of tools"),
     (CHAT | {"tools": ["f"]}, "/tools/0", "a tool"),
+    (CHAT | {"functions": ["f"]}, "/functions/0", "a tool"),
     (CHAT | {"tools": [{"parameters": {}}]}, "/tools/0", "a name"),
     (CHAT | {"tools": [{"name": ""}]}, "/tools/0", "a name"),
     (CHAT | {"tools": [{"type": "function", "parameters": {}}]}, "/tools/0", "a name"),

@@ -1,0 +1,214 @@
+"""Arguments against the JSON Schema of their tool, safe for schemas and arguments of any origin.
+
+Nothing is fetched, patterns run in linear time, and the work is bounded before it is begun. The schemas of tools are
+taken as providers take them: JSON Schema of any draft since 4, OpenAPI 3.0, and the type names of Gemini, BFCL, Python,
+Java and JavaScript.
+"""
+
+from __future__ import annotations
+
+import json
+import marshal
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+import jsonschema_rs as rs
+from pydantic import JsonValue
+
+from service.core.schemas.cost import Cost
+from service.core.schemas.dialects import DRAFTS, Dialect, dialect_of
+from service.core.schemas.references import References
+from service.core.schemas.surface import OPAQUE, Surface, surface_of
+from service.core.schemas.tree import Node, SchemaProblem, deeper_than, is_node
+from service.core.schemas.wording import Violation, bounded, found_surrogate, unusable, violations_of
+
+__all__ = ["Dialect", "SchemaProblem", "Validator", "Violation", "validator"]
+
+MAX_BYTES = 64_000
+"""The largest schema, as compact JSON."""
+MAX_SCHEMA_DEPTH = 32
+MAX_DEPTH = 64
+"""Levels of arrays and objects in a value. jsonschema-rs overflows the stack somewhere above 20,000."""
+MAX_VIOLATIONS = 100
+MAX_PATTERNS = 64
+
+# Patterns share what memory they may compile to: (bytes for all, bytes for one at least, units for a character).
+# Nearly all schemas fit the first, whose worst pattern takes about 0.5 µs a character; the second takes 60.
+_PATTERN_SIZES = ((128 << 10, 8 << 10, 25), (512 << 10, 16 << 10, 3_000))
+_LARGEST_KEY = 8 * MAX_BYTES
+
+
+class Validator:
+    """A compiled schema. Get one from `validator`."""
+
+    def __init__(self, compiled: rs.Validator, *, cost: Cost | None, surface: Surface) -> None:
+        self._compiled = compiled
+        self._cost = cost
+        self._surface = surface
+        self._named = _matcher(surface.patterns)
+
+    @property
+    def properties(self) -> frozenset[str] | None:
+        """The names declared at the top level, in any branch; None where none are or where they cannot all be known."""
+        return self._surface.properties
+
+    @property
+    def required(self) -> frozenset[str]:
+        """The names that every value must have."""
+        return self._surface.required
+
+    @property
+    def defaults(self) -> Mapping[str, JsonValue]:
+        """The default of each top-level property that has one."""
+        return self._surface.defaults
+
+    def undeclared(self, instance: JsonValue | Mapping[str, JsonValue]) -> tuple[str, ...]:
+        """The names at the top of `instance` that the schema does not know, in their order.
+
+        Only for a schema that is silent about further properties: one that sets `additionalProperties` or
+        `unevaluatedProperties` has spoken, and a breach of it is a violation.
+        """
+        declared = self._surface.properties
+        if declared is None or not self._surface.silent or not isinstance(instance, Mapping):
+            return ()
+        return tuple(name for name in instance if name not in declared and not self._is_patterned(name))
+
+    def violations(self, instance: JsonValue | Mapping[str, JsonValue]) -> tuple[Violation, ...]:
+        """Every way in which `instance` does not fit, sorted by place; () if it fits.
+
+        At most 100, and then one more that counts the rest. Where finding them all would cost too much there is one for
+        the whole. A value nested in more than 64 levels violates "depth", one with a lone surrogate "encoding".
+        Raises SchemaProblem where schema and value together need too much work to tell, which takes a hostile schema.
+        """
+        value = dict(instance) if isinstance(instance, Mapping) and not isinstance(instance, dict) else instance
+        if deeper_than(value, MAX_DEPTH):
+            return (Violation("", "depth", f"nested in more than {MAX_DEPTH} levels"),)
+        if self._cost is not None and not self._cost.allows(value):
+            raise SchemaProblem("its references, lists or patterns ask for too much work on this value")
+        try:
+            if self._compiled.is_valid(value):
+                return ()
+        except UnicodeEncodeError:
+            return (Violation(found_surrogate(value), "encoding", "not Unicode text: a lone surrogate"),)
+        return self._listed(value)
+
+    def _listed(self, value: JsonValue) -> tuple[Violation, ...]:
+        if self._cost is not None and not self._cost.allows_listing(value):
+            return (Violation("", "schema", "does not fit the schema; too large to list every place"),)
+        found = sorted({each for error in self._compiled.iter_errors(value) for each in violations_of(error)})
+        if len(found) <= MAX_VIOLATIONS:
+            return tuple(found)
+        rest = len(found) - MAX_VIOLATIONS
+        return (*found[:MAX_VIOLATIONS], Violation("", "schema", f"and {rest} more"))
+
+    def _is_patterned(self, name: str) -> bool:
+        try:
+            return self._named is not None and not self._named.is_valid({name: None})
+        except UnicodeEncodeError:
+            return False
+
+
+def validator(
+    schema: Mapping[str, JsonValue] | bool | None, *, dialect: Dialect = "auto", formats: bool = True
+) -> Validator:
+    """The compiled form of a schema; None, like {} and true, accepts anything. Kept for the 512 last used.
+
+    `formats`: whether `format` is asserted; an unknown format never is. Raises SchemaProblem for a schema that cannot
+    be used: one that breaks its own draft, has a type nobody knows, a reference that leads outside or in circles, a
+    pattern that the linear-time engine does not take, over 64,000 bytes or 32 levels.
+
+    >>> check = validator({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
+    >>> check.violations({"n": 1}), check.undeclared({"n": 1, "m": 2})
+    ((), ('m',))
+    >>> [f"{each.path} {each.message}" for each in (*check.violations({"n": "1"}), *check.violations({}))]
+    ['/n expected integer, found "1"', '/n required, and missing']
+    """
+    found = _compiled(_key(schema), dialect, formats)
+    if isinstance(found, Validator):
+        return found
+    raise SchemaProblem(found.message, found.path)
+
+
+def _key(schema: JsonValue | Mapping[str, JsonValue]) -> bytes:
+    """The schema in bytes, the same for the same JSON in the same order. By far the fastest way to such bytes."""
+    if schema is None:
+        schema = True
+    if not isinstance(schema, Mapping | bool):
+        raise SchemaProblem(f"a schema is an object or a boolean, not {type(schema).__name__}")
+    try:
+        key = marshal.dumps(schema if isinstance(schema, dict | bool) else dict(schema), 2)
+    except ValueError:
+        raise SchemaProblem(f"not made of JSON values, or nested in more than {MAX_SCHEMA_DEPTH} levels") from None
+    if len(key) > _LARGEST_KEY:
+        raise SchemaProblem(f"larger than {MAX_BYTES} bytes")
+    return key
+
+
+@lru_cache(maxsize=512)
+def _compiled(key: bytes, dialect: Dialect, formats: bool) -> Validator | SchemaProblem:
+    try:
+        return _compile(_document(key), dialect, formats=formats)
+    except SchemaProblem as problem:
+        return problem
+
+
+def _document(key: bytes) -> Node | bool:
+    """A copy of the schema that is ours to rewrite."""
+    given: JsonValue = marshal.loads(key)  # noqa: S302 (the bytes were made by _key)
+    if deeper_than(given, MAX_SCHEMA_DEPTH):
+        raise SchemaProblem(f"nested in more than {MAX_SCHEMA_DEPTH} levels")
+    try:
+        text = json.dumps(given, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError):
+        raise SchemaProblem("not made of JSON values") from None
+    if len(text) > MAX_BYTES:
+        raise SchemaProblem(f"larger than {MAX_BYTES} bytes: {len(text)}")
+    return json.loads(text)
+
+
+def _compile(document: Node | bool, dialect: Dialect, *, formats: bool) -> Validator:
+    if not is_node(document):
+        return Validator(rs.Draft202012Validator(document), cost=None, surface=OPAQUE)
+    chosen = dialect_of(document, dialect)
+    references = References(document, dialect=chosen)
+    patterns = sum(_patterns(node) for node in references)
+    if patterns > MAX_PATTERNS:
+        raise SchemaProblem(f"{patterns} patterns; at most {MAX_PATTERNS} are taken")
+    compiled, per_character = _fitted(document, chosen, patterns=patterns, formats=formats)
+    cost = Cost(references, per_character=per_character)
+    return Validator(compiled, cost=cost, surface=surface_of(references, chosen))
+
+
+def _fitted(schema: Node, dialect: Dialect, *, patterns: int, formats: bool) -> tuple[rs.Validator, int]:
+    """The schema in the smallest form its patterns fit, and the cost of a character in it."""
+    problem = SchemaProblem("cannot be compiled")
+    for total, least, per_character in _PATTERN_SIZES:
+        size = max(least, total // max(1, patterns))
+        options = rs.RegexOptions(size_limit=size, dfa_size_limit=size)
+        try:
+            build = DRAFTS[dialect]
+            return build(schema, validate_formats=formats, retriever=_refuse, pattern_options=options), per_character
+        except rs.ValidationError as error:
+            problem = SchemaProblem(*unusable(error))
+        except ValueError as error:
+            problem = SchemaProblem(bounded(f"cannot be compiled: {error}"))
+        if not patterns:
+            break
+    raise problem
+
+
+def _refuse(uri: str) -> Node:
+    raise ValueError(f"{uri} is not fetched")
+
+
+def _patterns(node: Node) -> int:
+    named = node.get("patternProperties")
+    return ("pattern" in node) + (len(named) if isinstance(named, dict) else 0)
+
+
+def _matcher(patterns: tuple[str, ...]) -> rs.Validator | None:
+    """A schema that objects fail if a name of theirs matches one of the patterns, which have compiled before."""
+    if not patterns:
+        return None
+    refusing: Node = {"patternProperties": dict.fromkeys(patterns, False)}
+    return rs.Draft202012Validator(refusing, pattern_options=rs.RegexOptions(size_limit=512 << 10))

@@ -1,0 +1,116 @@
+"""What checking a value against a schema costs, known before it is paid.
+
+A few kilobytes of schema can ask for more work than any machine has: definitions that name the next one twice double
+the work at each level (jsonschema-rs 0.60 ran for minutes), a list of all errors takes a stack frame for each
+reference on the way (it overflowed the stack), and a counted repetition takes time for each of its states (131 µs a
+character). So the work is counted first. A unit is one visit of a schema object to a part of the value, 10 to 20 ns
+without short cuts; more for an `enum` of many and for a `pattern` by the character.
+"""
+
+from __future__ import annotations
+
+import marshal
+from graphlib import CycleError, TopologicalSorter
+from math import inf
+
+from pydantic import JsonValue
+
+from service.core.schemas.references import References
+from service.core.schemas.tree import Node, applied, in_place, subschemas
+
+MAX_UNITS = 20_000_000
+"""Some 0.2 to 0.4 s."""
+MAX_LISTED = 20_000
+"""Units that a list of all violations may take; it is made of Python objects, about 10 µs each."""
+
+_MAX_PAIRS = 100_000
+_MAX_LEVELS = 400  # of keywords and references on the way into a value
+
+
+class Cost:
+    """The cost of one schema. `per_character` is the cost in units of one pattern and one character of text."""
+
+    def __init__(self, references: References, *, per_character: int) -> None:
+        self._references = references
+        self._per_character = per_character
+        self._objects, patterns = _written_out(references)
+        self._of_text = patterns * per_character if patterns else 0
+
+    def allows(self, value: JsonValue) -> bool:
+        """Whether `value` can be checked within MAX_UNITS."""
+        return self._within(value, MAX_UNITS, per_character=self._per_character)
+
+    def allows_listing(self, value: JsonValue) -> bool:
+        """Whether all violations of `value`, already found not to fit, can be listed within MAX_LISTED."""
+        return self._within(value, MAX_LISTED, per_character=0)
+
+    def _within(self, value: JsonValue, limit: int, *, per_character: int) -> bool:
+        # Each part of the value and each character takes a byte at least. Nearly every call is settled here.
+        size = len(marshal.dumps(value, 2))
+        if size * (self._objects + (self._of_text if per_character else 0)) <= limit:
+            return True
+        return _Count(self._references, per_character).of(self._references.root, value, 0) <= limit
+
+
+class _Count:
+    """Counts visits. Each distinct pair of schema object and part is looked at once, its repeats are multiplied."""
+
+    def __init__(self, references: References, per_character: int) -> None:
+        self._references = references
+        self._per_character = per_character
+        self._known: dict[tuple[int, int], float] = {}
+
+    def of(self, node: Node, value: JsonValue, level: int) -> float:
+        key = id(node), id(value)
+        if key in self._known:
+            return self._known[key]
+        if level > _MAX_LEVELS or len(self._known) > _MAX_PAIRS:
+            return inf
+        total = _own(node) + self._per_character * _read(node, value)
+        for each in (*in_place(node), *self._references.targets(node)):
+            total += self.of(each, value, level + 1)
+        for each, part in applied(node, value):
+            total += self.of(each, part, level + 1)
+        self._known[key] = total
+        return total
+
+
+def _own(node: Node) -> float:
+    """The units one visit of `node` itself takes."""
+    listed = node.get("enum")
+    if not isinstance(listed, list):
+        return 1
+    return 1 + sum(8 if isinstance(each, dict | list) else 1 for each in listed)
+
+
+def _patterns(node: Node) -> int:
+    named = node.get("patternProperties")
+    return ("pattern" in node) + (len(named) if isinstance(named, dict) else 0)
+
+
+def _read(node: Node, value: JsonValue) -> int:
+    """The characters that the patterns of `node` read, each pattern for itself."""
+    if isinstance(value, str):
+        return len(value) if "pattern" in node else 0
+    named = node.get("patternProperties")
+    if isinstance(value, dict) and isinstance(named, dict):
+        return len(named) * sum(map(len, value))
+    return 0
+
+
+def _written_out(references: References) -> tuple[float, float]:
+    """The units of all schema objects and the number of patterns once every reference is written out; infinite if it recurs."""
+    graph = {
+        id(node): [id(each) for each in (*(child for _, child in subschemas(node)), *references.targets(node))]
+        for node in references
+    }
+    own = {id(node): (_own(node), _patterns(node)) for node in references}
+    units: dict[int, float] = {}
+    patterns: dict[int, float] = {}
+    try:
+        for key in TopologicalSorter(graph).static_order():
+            units[key] = own[key][0] + sum(units[each] for each in graph[key])
+            patterns[key] = own[key][1] + sum(patterns[each] for each in graph[key])
+    except CycleError:
+        return inf, inf
+    return units[id(references.root)], patterns[id(references.root)]

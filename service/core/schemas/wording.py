@@ -1,0 +1,156 @@
+"""Violations in our own words: what was expected and what was found, short whatever the value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import jsonschema_rs as rs
+from pydantic import JsonValue
+
+from service.core.pointers import escaped, pointer
+from service.core.values import shown
+
+MAX_MESSAGE = 300
+
+Kind = rs.ValidationErrorKind
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Violation:
+    """One way in which a value does not fit its schema.
+
+    `keyword` is the JSON Schema keyword that failed ("false" for the schema `false`), `path` a JSON pointer into the
+    value: "" is all of it, and for a missing or an unexpected property it is that property. `message` has at most 300
+    characters.
+    """
+
+    path: str
+    keyword: str
+    message: str
+
+
+def violations_of(error: rs.ValidationError) -> Iterator[Violation]:
+    """What one error of jsonschema-rs says; several where it names several properties."""
+    at = pointer(*error.instance_path)
+    match error.kind:
+        case Kind.Required(name):
+            yield Violation(f"{at}/{escaped(name)}", _keyword(error), "required, and missing")
+        case Kind.AdditionalProperties(names) | Kind.UnevaluatedProperties(names):
+            yield from (Violation(f"{at}/{escaped(name)}", _keyword(error), "not allowed here") for name in names)
+        case _:
+            yield Violation(at, _keyword(error), bounded(_told(error)))
+
+
+def bounded(message: str) -> str:
+    """The message, cut to 300 characters.
+
+    >>> len(bounded("x" * 1000))
+    300
+    """
+    return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
+
+
+_LIMITS: dict[str, tuple[str, str]] = {
+    "minimum": ("a number of at least", ""),
+    "maximum": ("a number of at most", ""),
+    "exclusiveMinimum": ("a number above", ""),
+    "exclusiveMaximum": ("a number below", ""),
+    "multipleOf": ("a multiple of", ""),
+    "minLength": ("at least", "characters"),
+    "maxLength": ("at most", "characters"),
+    "minItems": ("at least", "items"),
+    "maxItems": ("at most", "items"),
+    "additionalItems": ("at most", "items"),
+    "minProperties": ("at least", "properties"),
+    "maxProperties": ("at most", "properties"),
+    "format": ("the format", ""),
+    "pattern": ("text that matches", ""),
+    "contentEncoding": ("text encoded in", ""),
+    "contentMediaType": ("text of the media type", ""),
+    "const": ("the value", ""),
+}
+
+
+def _keyword(error: rs.ValidationError) -> str:
+    name = error.kind.name
+    if name == "falseSchema":
+        return "false"
+    last = error.schema_path[-1] if error.schema_path else name
+    return last if last in ("dependentRequired", "dependencies", "minContains", "maxContains") else name
+
+
+def _told(error: rs.ValidationError) -> str:
+    kind = error.kind
+    found = shown(error.instance)
+    if kind.name in _LIMITS:
+        before, after = _LIMITS[kind.name]
+        return f"expected {before} {shown(kind.value)} {after}".rstrip() + f", found {found}"
+    match kind:
+        case Kind.Type(types):
+            return f"expected {' or '.join(types)}, found {found}"
+        case Kind.Enum(options):
+            return f"expected one of {shown(options, 160)}, found {found}"
+        case Kind.AnyOf(context) | Kind.OneOfNotValid(context):
+            return f"fits none of {len(context)} alternatives: {_reasons(context)}"
+        case Kind.OneOfMultipleValid():
+            return f"expected to fit one alternative only, {found} fits several"
+        case Kind.PropertyNames(inner):
+            return f"the property name {shown(inner.instance)}: {_told(inner)}"
+        case _:
+            return _told_plainly(error, found)
+
+
+def _told_plainly(error: rs.ValidationError, found: str) -> str:
+    plain = {
+        "falseSchema": f"nothing is allowed here, found {found}",
+        "not": f"{found} is what must not be",
+        "uniqueItems": f"expected no item twice, found {found}",
+        "contains": f"expected another number of items that match `contains`, found {found}",
+        "unevaluatedItems": f"expected no further items, found {found}",
+    }
+    return plain.get(error.kind.name) or error.message
+
+
+def _reasons(context: list[list[rs.ValidationError]]) -> str:
+    firsts = (min(_all(errors), default=None) for errors in context[:4])
+    return "; ".join(f"{each.path} {each.message}".strip() for each in firsts if each)
+
+
+def _all(errors: Iterable[rs.ValidationError]) -> Iterator[Violation]:
+    return (each for error in errors for each in violations_of(error))
+
+
+def unusable(error: rs.ValidationError) -> tuple[str, str]:
+    """Why jsonschema-rs did not take a schema, and the pointer into the schema."""
+    at = pointer(*error.instance_path)
+    if isinstance(error.kind, Kind.Format) and error.kind.format == "regex":
+        why = "is no regular expression of the linear-time engine (no look-around, no back-references), or too large a one"
+        return bounded(f"{shown(error.instance)} {why}"), at
+    if error.kind.name in ("$ref", "referencing"):
+        return bounded(error.message), at
+    return bounded(f"not a schema: {_told(error)}"), at
+
+
+def found_surrogate(value: JsonValue, at: str = "") -> str:
+    """The pointer of the first string or key in `value` that UTF-8 cannot carry; "" if there is none."""
+    waiting: list[tuple[JsonValue, str]] = [(value, at)]
+    while waiting:
+        here, path = waiting.pop(0)
+        if isinstance(here, str) and not _is_text(here):
+            return path
+        if isinstance(here, dict):
+            if not all(map(_is_text, here)):
+                return path
+            waiting.extend((inner, f"{path}/{escaped(name)}") for name, inner in here.items())
+        elif isinstance(here, list):
+            waiting.extend((inner, f"{path}/{i}") for i, inner in enumerate(here))
+    return ""
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

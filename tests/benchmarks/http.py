@@ -1,0 +1,182 @@
+"""(b) and (c): requests a second over HTTP, against an idiomatic FastAPI route that parses and echoes the same models."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tests.benchmarks.scoring import best
+from tests.benchmarks.workload import cases, request
+
+CONNECTIONS = 16
+SECONDS = 4.0
+
+
+def measure() -> None:
+    """Prints requests a second of both routes, and the cost of a list against the same work in process."""
+    _, workload = cases()
+    bodies = [json.dumps(request(case)).encode() for case in workload]
+    score = max(_rate(serve_callgrade, "/v1/score", bodies) for _ in range(2))
+    echo = max(_rate(serve_echo, "/echo", bodies) for _ in range(2))
+    print("(b) POST /v1/score, one core for the server, all checks and middleware on")
+    print(f"    idiomatic FastAPI echo of the same models                         {echo:8.0f} requests/s")
+    print(f"    /v1/score                                                         {score:8.0f} requests/s")
+    print(f"    ratio                                                             {score / echo:8.2f}")
+    _measure_many(bodies)
+
+
+def _measure_many(bodies: Sequence[bytes]) -> None:
+    from service.io.engine import Engine, report_json
+    from service.io.jsonbody import Limits, parse
+    from service.io.shelf import Shelf
+
+    engine, limits = Engine(Shelf()), Limits()
+    body = b"[" + b",".join(bodies) + b"]"
+    alone = best(lambda: [report_json(engine.score(item)) for item in parse(body, limits)], rounds=9)  # type: ignore[union-attr]
+    served = _seconds_a_request(serve_callgrade, "/v1/score/many", body)
+    print(f"(c) POST /v1/score/many, {len(bodies)} items")
+    print(f"    in process, body bytes -> report bytes                            {alone * 1e3:8.1f} ms")
+    print(f"    over HTTP                                                         {served * 1e3:8.1f} ms")
+    print(f"    ratio                                                             {served / alone:8.2f}")
+
+
+def serve_callgrade() -> Any:
+    """The application under test."""
+    from service.api.app import create_app
+
+    return create_app()
+
+
+def serve_echo() -> Any:
+    """What one would write first: typed models in, the same models out."""
+    from fastapi import FastAPI
+    from pydantic import BaseModel
+
+    class Call(BaseModel):
+        id: str
+        type: str
+        function: dict[str, str]
+
+    class Message(BaseModel):
+        role: str
+        content: str | None
+        tool_calls: list[Call] | None = None
+
+    class Trace(BaseModel):
+        format: str
+        id: str
+        tools: list[dict[str, Any]]
+        messages: list[Message]
+
+    class Score(BaseModel):
+        trace: Trace
+        expected: dict[str, Any]
+        judges: str
+
+    Score.model_rebuild(_types_namespace={"Trace": Trace, "Any": Any})
+    app = FastAPI()
+
+    async def echo(body: Score) -> Score:
+        return body
+
+    echo.__annotations__ = {"body": Score, "return": Score}
+    app.post("/echo")(echo)
+    return app
+
+
+def _serve(make: Callable[[], Any], sock: socket.socket) -> None:
+    import uvicorn
+
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {0})
+    config = uvicorn.Config(make(), access_log=False, log_level="error", server_header=False)
+    uvicorn.Server(config).run(sockets=[sock])
+
+
+class _Served:
+    """A server process on a free port, pinned to one core."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.sock = socket.create_server(("127.0.0.1", 0))
+        self.port = self.sock.getsockname()[1]
+        context = multiprocessing.get_context("fork")
+        self.process = context.Process(target=_serve, args=(make, self.sock), daemon=True)
+
+    def __enter__(self) -> int:
+        self.process.start()
+        self.sock.close()
+        return self.port
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.join(10)
+
+
+def _rate(make: Callable[[], Any], path: str, bodies: Sequence[bytes]) -> float:
+    with _Served(make) as port:
+        return asyncio.run(_load(port, [_http(path, body) for body in bodies]))
+
+
+def _seconds_a_request(make: Callable[[], Any], path: str, body: bytes) -> float:
+    message = _http(path, body)
+
+    async def once(port: int) -> float:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        times: list[float] = []
+        for _ in range(9):
+            start = time.perf_counter()
+            writer.write(message)
+            await _answer(reader)
+            times.append(time.perf_counter() - start)
+        writer.close()
+        return min(times)
+
+    with _Served(make) as port:
+        return asyncio.run(once(port))
+
+
+def _http(path: str, body: bytes) -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+async def _answer(reader: asyncio.StreamReader) -> None:
+    head = await reader.readuntil(b"\r\n\r\n")
+    if not head.startswith(b"HTTP/1.1 200"):
+        raise RuntimeError(head.decode("latin-1"))
+    length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+    await reader.readexactly(length)
+
+
+async def _load(port: int, messages: Sequence[bytes]) -> float:
+    """Requests answered a second by a closed loop of a few connections, after a warm-up."""
+    done = 0
+
+    async def client(offset: int, until: float) -> None:
+        nonlocal done
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        n = offset
+        while time.perf_counter() < until:
+            writer.write(messages[n % len(messages)])
+            await _answer(reader)
+            n += 1
+            done += 1
+        writer.close()
+
+    async def run(seconds: float) -> None:
+        until = time.perf_counter() + seconds
+        await asyncio.gather(*(client(n * 17, until) for n in range(CONNECTIONS)))
+
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, set(range(1, os.cpu_count() or 1)) or {0})
+    await run(1.0)
+    done = 0
+    start = time.perf_counter()
+    await run(SECONDS)
+    return done / (time.perf_counter() - start)

@@ -1,0 +1,94 @@
+"""(a) Microseconds a case on one core, from the parsed request to the report as JSON bytes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jsonschema_rs
+
+from service.io.engine import Engine, report_json
+from service.io.jsonbody import Limits, parse
+from service.io.shelf import Shelf
+from tests.benchmarks.workload import cases, request
+
+
+def best(work: Callable[[], object], *, rounds: int = 15) -> float:
+    """Seconds of the fastest of `rounds` runs: what the work costs when nothing else runs."""
+    times: list[float] = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def measure() -> None:
+    """Prints the cost of scoring beside its floor and its parts."""
+    source, workload = cases()
+    requests = [request(case) for case in workload]
+    engine = Engine(Shelf())
+    per = 1e6 / len(workload)
+    floor = best(_floor(workload)) * per
+    whole = best(lambda: [report_json(engine.score(one)) for one in requests]) * per
+    bodies = [json.dumps(one).encode() for one in requests]
+    limits = Limits()
+    parsing = best(lambda: [parse(body, limits) for body in bodies]) * per
+    print(f"(a) scoring, {len(workload)} cases of {source}, one core")
+    print(f"    floor (jsonschema-rs with a cached validator and dict equality)   {floor:8.1f} us a case")
+    print(f"    parsed request -> report as JSON bytes                            {whole:8.1f} us a case")
+    print(f"    ratio to the floor                                                {whole / floor:8.1f}")
+    print(f"    beside it: body bytes -> parsed request                           {parsing:8.1f} us a case")
+    for name, seconds in _peers(workload):
+        print(f"    {name:<65} {seconds * per:8.1f} us a case")
+
+
+def _floor(workload: Sequence[dict[str, Any]]) -> Callable[[], object]:
+    tools = [{tool["name"]: tool["parameters"] for tool in case["tools"]} for case in workload]
+    schemas = {json.dumps(s): jsonschema_rs.Draft202012Validator(s) for by_name in tools for s in by_name.values()}
+    ready = [
+        (
+            [
+                (schemas[json.dumps(by_name[call["name"]])], call["arguments"])
+                for call in case["actual_calls"]
+                if call["name"] in by_name
+            ],
+            case["actual_calls"],
+            case["expected_calls"],
+        )
+        for by_name, case in zip(tools, workload, strict=True)
+    ]
+
+    def work() -> object:
+        return [(all(v.is_valid(a) for v, a in calls), made == due) for calls, made, due in ready]
+
+    return work
+
+
+def _peers(workload: Sequence[dict[str, Any]]) -> list[tuple[str, float]]:
+    """Peers that happen to be installed; none is a dependency."""
+    try:
+        from deepeval.metrics import ToolCorrectnessMetric  # type: ignore[import-not-found]
+        from deepeval.test_case import LLMTestCase, ToolCall  # type: ignore[import-not-found]
+    except ImportError:
+        return []
+    metric = ToolCorrectnessMetric(include_reason=False)
+
+    def work() -> object:
+        return [
+            metric.measure(
+                LLMTestCase(
+                    input=case["user_message"],
+                    actual_output="",
+                    tools_called=[ToolCall(name=c["name"], input_parameters=c["arguments"]) for c in case["actual_calls"]],
+                    expected_tools=[
+                        ToolCall(name=c["name"], input_parameters=c["arguments"]) for c in case["expected_calls"]
+                    ],
+                )
+            )
+            for case in workload
+        ]
+
+    return [("DeepEval ToolCorrectness", best(work, rounds=3))]
