@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from service.errors import TooLargeError
 from service.io.jsonbody import Limits, parse
@@ -18,29 +18,57 @@ T = TypeVar("T")
 OFF_LOOP = 64 * 1024
 """Bodies over this many bytes are worked on in a thread, so that one large trace does not stall the small ones."""
 
-
-async def read(request: Request, limits: Limits) -> bytes:
-    """The whole body. TooLargeError as soon as it is known to pass the limit; 415 for what is not JSON."""
-    media = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-    if media != "application/json" and not media.endswith("+json"):
-        raise HTTPException(415, f"expected application/json, not {media}")
-    declared = request.headers.get("content-length", "0")
-    _bounded(int(declared) if declared.isdecimal() else 0, limits)
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        _bounded(len(body), limits)
-    return bytes(body)
-
-
-def _bounded(size: int, limits: Limits) -> None:
-    if size > limits.max_bytes:
-        raise TooLargeError.at("", f"the body passes {limits.max_bytes} bytes")
+PATIENCE = 60.0
+"""Seconds in which a body must have arrived: a sender that stalls would hold its place for ever."""
 
 
 async def handled(request: Request, limits: Limits, work: Callable[[JsonValue], T]) -> T:
-    """What `work` makes of the parsed body."""
+    """What `work` makes of the parsed body. Raises what `read`, the parser and `work` raise."""
     data = await read(request, limits)
     if len(data) <= OFF_LOOP:
         return work(parse(data, limits))
     return await asyncio.to_thread(lambda: work(parse(data, limits)))
+
+
+async def read(request: Request, limits: Limits, *, patience: float = PATIENCE) -> bytes:
+    """The whole body.
+
+    TooLargeError as soon as it is known to pass the limit; HTTPException 415 for what is not plain JSON, 408 where it does
+    not arrive within `patience` seconds; ClientDisconnect where it never will.
+    """
+    _refuse_early(request, limits)
+    try:
+        async with asyncio.timeout(patience):
+            return await _received(request, limits)
+    except TimeoutError:
+        raise HTTPException(408, f"the body did not arrive within {patience:g} seconds") from None
+
+
+def _refuse_early(request: Request, limits: Limits) -> None:
+    """What the headers alone rule out, before the sender goes to the trouble."""
+    headers = request.headers
+    media = headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if media != "application/json" and not media.endswith("+json"):
+        raise HTTPException(415, "expected a body of type application/json", {"accept": "application/json"})
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        raise HTTPException(415, "expected a body without content-encoding", {"accept-encoding": "identity"})
+    declared = headers.get("content-length", "")
+    if declared.isdecimal() and (len(declared) > 18 or int(declared) > limits.max_bytes):
+        raise _too_large(limits)
+
+
+async def _received(request: Request, limits: Limits) -> bytes:
+    body, more = bytearray(), True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > limits.max_bytes:
+            raise _too_large(limits)
+    return bytes(body)
+
+
+def _too_large(limits: Limits) -> TooLargeError:
+    return TooLargeError.at("", f"the body passes {limits.max_bytes} bytes")

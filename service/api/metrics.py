@@ -1,46 +1,74 @@
-"""What is counted, for Prometheus. Labels are routes, statuses, rubrics and verdicts: nothing a trace contains."""
+"""What is counted, for Prometheus. Labels are routes, statuses, known rubrics and verdicts: nothing a caller writes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter as Tally
+from collections.abc import Iterable, Mapping
+from functools import cache
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+import prometheus_client as prometheus
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import Response
 
-from service.core.outcome import Errored, Outcome, Skipped
+from service.core.outcome import Outcome, Scored
 from service.core.report import Report
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+OTHER = "other"
+"""The label of whatever has no name of ours, so that no caller can add a label."""
+
 
 class Metrics:
-    """The counters of one application; each has its own registry, so two in a process do not mix."""
+    """The counters of one application; each has its own registry, so two in a process do not mix.
 
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "callgrade_http_requests", "Requests answered", ["route", "method", "status"], registry=self.registry
+    `rubrics`: the ids of the rubrics at hand by their hash. A rubric that came with a request counts as `other`.
+    """
+
+    def __init__(self, rubrics: Mapping[str, str]) -> None:
+        self._rubrics = rubrics
+        self._registry = registry = prometheus.CollectorRegistry()
+        requests = prometheus.Counter(
+            "callgrade_http_requests", "Requests answered", ["route", "method", "status"], registry=registry
         )
-        self.seconds = Histogram(
-            "callgrade_http_request_seconds", "Time to answer", ["route"], registry=self.registry, buckets=BUCKETS
+        seconds = prometheus.Histogram(
+            "callgrade_http_request_seconds", "Time to answer", ["route"], registry=registry, buckets=BUCKETS
         )
-        self.in_flight = Gauge("callgrade_http_in_flight", "Requests being answered", registry=self.registry)
-        self.reports = Counter("callgrade_reports", "Reports given", ["rubric", "verdict"], registry=self.registry)
-        self.unscored = Counter(
-            "callgrade_unscored", "Outcomes without a score", ["kind", "cause"], registry=self.registry
+        reports = prometheus.Counter("callgrade_reports", "Reports given", ["rubric", "verdict"], registry=registry)
+        unscored = prometheus.Counter(
+            "callgrade_unscored", "Outcomes that apply and have no score", ["kind", "cause"], registry=registry
         )
+        self.in_flight = prometheus.Gauge("callgrade_http_in_flight", "Requests being answered", registry=registry)
+        # Finding the child of some labels costs more than counting; all labels are few, so the children are kept.
+        self._requests = cache(requests.labels)
+        self._seconds = cache(seconds.labels)
+        self._reports = cache(reports.labels)
+        self._unscored = cache(unscored.labels)
+
+    def answered(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Counts one request."""
+        self._requests(route, method if method in METHODS else OTHER, status).inc()
+        self._seconds(route).observe(seconds)
 
     def count(self, report: Report) -> None:
-        """Counts one report and what it could not score."""
-        self.reports.labels(report.rubric.id, report.verdict).inc()
-        for outcome in _outcomes(report):
-            if isinstance(outcome, Skipped | Errored):
-                self.unscored.labels(outcome.kind, outcome.cause).inc()
+        """Counts one report and what of it could not be scored."""
+        self._reports(self._rubrics.get(report.rubric.hash, OTHER), report.verdict).inc()
+        for labels, number in Tally(_unscored(report)).items():
+            self._unscored(*labels).inc(number)
 
     def exposition(self) -> Response:
         """The metrics as Prometheus reads them."""
-        return Response(generate_latest(self.registry), headers={"content-type": CONTENT_TYPE_LATEST})
+        return Response(generate_latest(self._registry), headers={"content-type": CONTENT_TYPE_LATEST})
+
+
+def _unscored(report: Report) -> list[tuple[str, str]]:
+    return [
+        (outcome.kind, outcome.cause)
+        for outcome in _outcomes(report)
+        if not isinstance(outcome, Scored) and outcome.cause != "not_applicable"
+    ]
 
 
 def _outcomes(report: Report) -> Iterable[Outcome]:

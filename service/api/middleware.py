@@ -8,71 +8,107 @@ from __future__ import annotations
 import logging
 import re
 import time
-from uuid import uuid4
+from secrets import token_hex
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.metrics import Metrics
+from service.api.metrics import METHODS, OTHER, Metrics
 from service.api.problems import details, problem
 
 LOG = logging.getLogger("callgrade.access")
+
 SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+
+ALWAYS_ANSWERED = frozenset({"/livez", "/readyz", "/metrics"})
+"""However busy the service is: a process that is restarted for being busy helps nobody."""
+
+GONE = 499
+"""Counted for a caller who left before the answer; nothing is sent."""
 
 
 class Front:
-    """The outermost layer of the application."""
+    """The outermost layer of the application. Whatever fails below becomes a problem document here."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics, max_concurrency: int) -> None:
         self.app = app
         self.metrics = metrics
         self.max_concurrency = max_concurrency
         self.under_way = 0
+        metrics.in_flight.set_function(lambda: self.under_way)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request, or passes on what is none."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        seen = _Seen(scope, send)
+        exchange = _Exchange(scope, send)
         self.under_way += 1
         try:
-            await self._answer(scope, receive, seen)
+            await self._answer(exchange, receive)
         finally:
             self.under_way -= 1
-            self._record(scope, seen)
+            self._record(exchange)
 
-    async def _answer(self, scope: Scope, receive: Receive, seen: _Seen) -> None:
-        if self.under_way > self.max_concurrency and scope["path"] not in ("/livez", "/readyz", "/metrics"):
-            busy = problem(details(503, f"over {self.max_concurrency} requests under way"), {"retry-after": "1"})
-            await busy(scope, receive, seen.send)
+    async def _answer(self, exchange: _Exchange, receive: Receive) -> None:
+        if self.under_way > self.max_concurrency and exchange.scope["path"] not in ALWAYS_ANSWERED:
+            await exchange.fail(503, f"over {self.max_concurrency} requests under way", {"retry-after": "1"})
             return
-        await self.app(scope, receive, seen.send)
+        try:
+            await self.app(exchange.scope, receive, exchange.send)
+        except ClientDisconnect:
+            exchange.status = GONE
+        except Exception as error:  # what nobody foresaw is ours: the caller learns no more than that
+            LOG.error("unhandled error", exc_info=error, extra={"fields": {"request_id": exchange.request_id}})
+            if exchange.begun:
+                raise
+            await exchange.fail(500, "an error of ours; the log holds it under the id in x-request-id")
 
-    def _record(self, scope: Scope, seen: _Seen) -> None:
-        seconds = time.perf_counter() - seen.started
-        route = getattr(scope.get("route"), "path", "other")
-        self.metrics.requests.labels(route, scope["method"], seen.status).inc()
-        self.metrics.seconds.labels(route).observe(seconds)
+    def _record(self, exchange: _Exchange) -> None:
+        seconds = time.perf_counter() - exchange.started
+        route, method, status = exchange.route, exchange.method, exchange.status
+        self.metrics.answered(route, method, status, seconds)
         if LOG.isEnabledFor(logging.INFO):
-            fields = {"method": scope["method"], "route": route, "status": seen.status, "request_id": seen.request_id}
-            LOG.info("request", extra={"fields": {**fields, "ms": round(seconds * 1000, 3)}})
+            fields = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 3)}
+            LOG.info("request", extra={"fields": fields | {"request_id": exchange.request_id}})
 
 
-class _Seen:
-    """One request's id, start and status."""
+class _Exchange:
+    """One request and what became of it."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self.started = time.perf_counter()
         self.status = 500
-        self.request_id = _given_id(scope) or uuid4().hex
+        self.begun = False
+        self.request_id = _given_id(scope) or token_hex(16)
+        self.method: str = scope["method"] if scope["method"] in METHODS else OTHER
+        self.head = scope["method"] == "HEAD"
+        # A copy: servers look into their own to see whether a body belongs to the answer.
+        self.scope = {**scope, "method": "GET"} if self.head else scope
         self._send = send
 
+    @property
+    def route(self) -> str:
+        """The template of the route that answered."""
+        return getattr(self.scope.get("route"), "path", OTHER)
+
     async def send(self, message: Message) -> None:
-        """Sends on, noting the status and adding the id."""
+        """Sends on, noting the status, adding the id, and leaving the body out where HEAD asked for none."""
         if message["type"] == "http.response.start":
+            self.begun = True
             self.status = message["status"]
             message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.request_id.encode())]
+        elif self.head:
+            message = {**message, "body": b""}
         await self._send(message)
+
+    async def fail(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
+        """Answers with a problem document."""
+        await problem(details(status, detail), headers)(self.scope, _nothing, self.send)
+
+
+async def _nothing() -> Message:
+    return {"type": "http.disconnect"}
 
 
 def _given_id(scope: Scope) -> str | None:

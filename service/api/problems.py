@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
-from service.errors import (
-    BusyError,
-    CallgradeError,
-    InputError,
-    MalformedError,
-    Problem,
-    TooLargeError,
-)
+from service.errors import BusyError, CallgradeError, InputError, MalformedError, TooLargeError
 
 MEDIA_TYPE = "application/problem+json"
+
 SHOWN = 100
 """How many places one problem document names at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One thing wrong: a JSON pointer into the request body, and what was expected there."""
+    """One thing wrong: a JSON pointer into the request's body ("" for the whole), and what was expected there."""
 
     pointer: str
     detail: str
@@ -33,16 +27,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ProblemDetails:
-    """RFC 9457 with `errors`, the places in the body that are wrong (the first hundred)."""
+    """RFC 9457 with `errors`: the places in the body that are wrong, the first hundred of them."""
 
     type: str
     title: str
     status: int
     detail: str
-    errors: tuple[Place, ...] = ()
+    errors: tuple[Place, ...]
 
 
-DETAILS: TypeAdapter[ProblemDetails] = TypeAdapter(ProblemDetails)
+PROBLEM: TypeAdapter[ProblemDetails] = TypeAdapter(ProblemDetails)
 
 STATUS: Mapping[type[CallgradeError], int] = {
     MalformedError: 400,
@@ -58,24 +52,28 @@ def status_of(error: CallgradeError) -> int:
 
 
 def details_of(error: CallgradeError, *, status: int | None = None) -> ProblemDetails:
-    """The problem document of an error."""
-    places = [Place(p.path, p.message) for p in error.problems] if isinstance(error, InputError) else []
-    return details(status or status_of(error), _summary(error), places)
+    """The problem document of an error; `status` where the route gives the error another one."""
+    status = status or status_of(error)
+    if not isinstance(error, InputError):
+        return details(status, str(error))
+    return details(status, _summary(error), places_of(error))
 
 
-def details(status: int, detail: str, places: list[Place] | None = None) -> ProblemDetails:
+def places_of(error: InputError) -> tuple[Place, ...]:
+    """What is wrong and where, the first hundred."""
+    return tuple(Place(one.path, one.message) for one in error.problems[:SHOWN])
+
+
+def details(status: int, detail: str, places: Iterable[Place] = ()) -> ProblemDetails:
     """A problem document for a status."""
-    return ProblemDetails("about:blank", HTTPStatus(status).phrase, status, detail, tuple((places or [])[:SHOWN]))
+    return ProblemDetails("about:blank", HTTPStatus(status).phrase, status, detail, tuple(places))
 
 
 def problem(found: ProblemDetails, headers: Mapping[str, str] | None = None) -> Response:
     """The response that carries a problem document."""
-    return Response(DETAILS.dump_json(found), found.status, headers, MEDIA_TYPE)
+    return Response(PROBLEM.dump_json(found), found.status, headers, MEDIA_TYPE)
 
 
-def _summary(error: CallgradeError) -> str:
-    if not isinstance(error, InputError):
-        return str(error)
-    first: Problem = error.problems[0]
-    more = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
-    return f"{first}{more}"
+def _summary(error: InputError) -> str:
+    more = len(error.problems) - 1
+    return f"{error.problems[0]} (and {more} more)" if more else str(error.problems[0])

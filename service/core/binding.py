@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from service.core.critics import Critic, Match, Uncompared
+from service.core.critics import MATCHED, Critic, Match, Uncompared
 from service.core.pointers import escaped
 from service.core.shapes import Given, Shape, Template, has_matcher
 from service.core.values import equal, shown
@@ -27,16 +27,18 @@ class Bound:
         """Whether the argument may be absent."""
         return self.critic is not None and self.critic.optional
 
-    def match(self, actual: JsonValue) -> Match | Uncompared:
-        """The comparison with what was given."""
+    def match(self, actual: JsonValue, *, explain: bool = True) -> Match | Uncompared:
+        """The comparison with what was given. Saying why costs more than comparing; `explain` False leaves it out."""
         if self.critic is not None:
             return self.critic.match(actual, self.expected)
         if equal(self.expected, actual):
-            return _SAME
+            return MATCHED
+        if not explain:
+            return UNEQUAL
         return Match(0.0, False, f"expected {shown(self.expected)}, got {shown(actual)}")
 
 
-_SAME = Match(1.0, True)
+UNEQUAL = Match(0.0, False)
 
 
 def bind(name: str, value: Template, *, critics: Mapping[str, Critic], weight: float = 1.0) -> Bound:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Literal, TypeVar, cast
+from typing import ClassVar, Literal, NamedTuple, TypeVar, cast
 
 from service.core.expect import CallPattern, Expectation
 from service.core.kinds import Frozen
 from service.core.match import assign
 from service.core.outcome import Finding, Outcome, Skipped, failed
+from service.core.schemas import Dialect, Validator, validator
 from service.core.trace import Step, ToolDef, Trace
 
 T = TypeVar("T")
@@ -18,8 +20,7 @@ T = TypeVar("T")
 Aggregate = Literal["mean", "min"]
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """What an outcome speaks of: a step, an expected call that was not made, a turn, or (all None) the whole trace."""
 
     step: int | None = None
@@ -41,8 +42,7 @@ Seen = tuple[Subject, Outcome]
 """One outcome and what it speaks of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Alignment:
+class Alignment(NamedTuple):
     """Which actual call stands for which expected one, one to one."""
 
     pairs: tuple[tuple[int, int], ...]
@@ -103,6 +103,8 @@ class Case:
     def alignment(self) -> Alignment:
         """The optimal one-to-one alignment: names first, then arguments, then the order of writing."""
         steps, wanted = self.trace.steps, self.patterns
+        if len(steps) == len(wanted) == 1:
+            return Alignment(((0, 0),), (), ())
         pairs = assign([[self._gain(pattern, step) for step in steps] for _, pattern in wanted])
         return Alignment(
             pairs=tuple(pairs),
@@ -113,8 +115,23 @@ class Case:
     def _gain(self, pattern: CallPattern, step: Step) -> float:
         if not self.same_name(pattern.tool, step.call.name):
             return 0.0
+        named = len(self.patterns) + 1.0  # more than all arguments together: names go first
         scorer = self.matching.arguments
-        return len(self.patterns) + 1.0 + (scorer.pair_value(self, pattern, step) if scorer else 0.0)
+        return named + scorer.pair_value(self, pattern, step) if scorer and self._contested(pattern, step) else named
+
+    def _contested(self, pattern: CallPattern, step: Step) -> bool:
+        """Whether more than one pair has these names, so that the arguments must decide."""
+        wanted, made = self._name_counts
+        return wanted[pattern.tool] > 1 or made[step.call.name] > 1 or self.matching.fold_names
+
+    @cached_property
+    def _name_counts(self) -> tuple[Counter[str], Counter[str]]:
+        return Counter(p.tool for _, p in self.patterns), Counter(step.call.name for step in self.trace.steps)
+
+    def schema(self, tool: ToolDef, dialect: Dialect = "auto", *, formats: bool = True) -> Validator:
+        """The compiled parameters schema of a tool. Raises SchemaProblem where it cannot be used."""
+        key = ("schema", tool.name, dialect, formats)
+        return self.once(key, lambda: validator(tool.parameters, dialect=dialect, formats=formats))
 
     def same_name(self, expected: str, actual: str) -> bool:
         """Whether two tool names are the same, as the rubric compares them."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -30,14 +29,11 @@ class Judge(Frozen):
     """Label -> value in [0, 1]; the only answers a judge may give."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """One question, about one thing."""
+class Ask(NamedTuple):
+    """One question to a judge, about one step or (None) the whole trace."""
 
     criterion: str
-    judge: str
-    question: str
-    choices: tuple[str, ...]
+    judge: Judge
     step: int | None = None
     tool: str | None = None
 
@@ -54,30 +50,31 @@ class JudgeCheck(Check):
     judge: str
     """The id of the judge."""
 
-    def asks(self, case: Case, *, criterion: str, judges: Mapping[str, Judge]) -> Iterable[tuple[Subject, Ask | Outcome]]:
+    def asks(
+        self, case: Case, *, criterion: str, judges: Mapping[str, Judge]
+    ) -> Iterable[tuple[Subject, Ask | Outcome]]:
         """One question for each step or for the trace, or why there is none."""
         judge = judges[self.judge]
         if judge.level == "trace":
-            yield WHOLE, _lacking(judge, case, None) or _ask(criterion, judge)
+            yield WHOLE, _lacking(judge, case, None) or Ask(criterion, judge)
             return
         if not case.trace.steps:
             yield WHOLE, Skipped("not_applicable", "no call was made")
         for step in case.trace.steps:
             lacking = _lacking(judge, case, step.index)
-            yield at_step(step), lacking or _ask(criterion, judge, step=step.index, tool=step.call.name)
-
-
-def _ask(criterion: str, judge: Judge, *, step: int | None = None, tool: str | None = None) -> Ask:
-    return Ask(criterion, judge.id, judge.question, tuple(judge.scale), step, tool)
+            yield at_step(step), lacking or Ask(criterion, judge, step.index, step.call.name)
 
 
 def _lacking(judge: Judge, case: Case, index: int | None) -> Skipped | None:
     """Why the question cannot be asked, if it cannot."""
-    step = None if index is None else case.trace.steps[index]
-    captured = {
-        "answer": case.trace.answer is not None,
-        "arguments": step is None or step.call.arguments is not None,
-        "result": any(s.result for s in case.trace.steps) if step is None else step.result is not None,
-    }
-    gone = [part for part in judge.requires if not captured[part]]
+    gone = [part for part in judge.requires if not _captured(part, case, index)]
     return Skipped("not_captured", f"the trace has no {' and no '.join(gone)}") if gone else None
+
+
+def _captured(part: Part, case: Case, index: int | None) -> bool:
+    if part == "answer":
+        return case.trace.answer is not None
+    steps = case.trace.steps if index is None else (case.trace.steps[index],)
+    if part == "arguments":
+        return all(step.call.arguments is not None for step in steps)
+    return any(step.result is not None for step in steps)

@@ -62,7 +62,7 @@ def longest_run(values: Sequence[int]) -> list[int]:
     for n, value in enumerate(values):
         length = bisect_left(tails, value, key=values.__getitem__)
         before.append(tails[length - 1] if length else -1)
-        tails[length:length + 1] = [n]
+        tails[length : length + 1] = [n]
     return _walked(before, tails[-1]) if tails else []
 
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from service.core.checks import WHOLE, Alignment, Case, Subject
 from service.core.expect import Expectation
 from service.core.judges import Ask, JudgeCheck
 from service.core.outcome import Outcome, Scored, Skipped
-from service.core.rubric import STAGES, Criterion, Rubric
+from service.core.rubric import Column, Rubric
 from service.core.trace import Trace
 
+Cell = tuple[Subject, Outcome | Ask]
+"""What one criterion says of one thing: an outcome, or the question whose reply will be one."""
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One criterion looking at one thing: an outcome, or the question whose reply will be one."""
 
-    criterion: Criterion
-    subject: Subject
-    outcome: Outcome | Ask
+class Filled(NamedTuple):
+    """A criterion with its cells, at least one."""
+
+    column: Column
+    cells: list[Cell]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,83 +36,90 @@ class NotAsked:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that is known before a judge is asked. `asks` are the open questions, in order."""
+    """All that is known before a judge is asked: the criteria by stage, each with its cells."""
 
     trace: Trace
     rubric: Rubric
     expectation: Expectation | None
     alignment: Alignment
     patterns: tuple[str, ...]
-    cells: tuple[Cell, ...]
+    """The pointers of the expected calls."""
+    filled: tuple[Filled, ...]
     blocked: tuple[NotAsked, ...]
 
     @property
     def asks(self) -> tuple[Ask, ...]:
-        """What a judge would be asked."""
-        return tuple(cell.outcome for cell in self.cells if isinstance(cell.outcome, Ask))
-
-
-@dataclass(frozen=True, slots=True)
-class _Blocker:
-    criterion: str
-    rank: int
-    subject: Subject
+        """What a judge would be asked, in order."""
+        return tuple(found for _, cells in self.filled for _, found in cells if isinstance(found, Ask))
 
 
 NO_ALIGNMENT = Alignment((), (), ())
+NOTHING_FOUND: Cell = (WHOLE, Skipped("not_applicable", "nothing to look at"))
 
 
 def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -> Plan:
     """Runs every deterministic check and lists the questions for judges. Pure; raises KeyError for an unknown judge."""
     case = Case(trace, expectation, rubric.matching)
-    seen = [Cell(criterion, *found) for criterion in rubric.by_stage for found in _look(case, criterion, rubric)]
+    seen = tuple([Filled(column, _look(case, column, rubric)) for column in rubric.columns])
     blockers = list(_blockers(seen))
-    cells = tuple(_blocked(cell, blockers) for cell in seen) if blockers else tuple(seen)
+    filled = tuple([_blocked(one, blockers) for one in seen]) if blockers else seen
     return Plan(
         trace=trace,
         rubric=rubric,
         expectation=expectation,
         alignment=case.alignment if case.patterns else NO_ALIGNMENT,
-        patterns=tuple(path for path, _ in case.patterns),
-        cells=cells,
-        blocked=tuple(_not_asked(seen, cells)) if blockers else (),
+        patterns=tuple([path for path, _ in case.patterns]),
+        filled=filled,
+        blocked=tuple(_not_asked(seen, filled)) if blockers else (),
     )
 
 
-Found = tuple[Subject, Outcome | Ask]
-NOTHING_FOUND: list[Found] = [(WHOLE, Skipped("not_applicable", "nothing to look at"))]
-
-
-def _look(case: Case, criterion: Criterion, rubric: Rubric) -> list[Found]:
-    check = criterion.check
-    found: list[Found]
+def _look(case: Case, column: Column, rubric: Rubric) -> list[Cell]:
+    check = column.check
+    found: Iterable[Cell]
     if isinstance(check, JudgeCheck):
-        found = list(check.asks(case, criterion=criterion.id, judges=rubric.known_judges))
+        found = check.asks(case, criterion=column.id, judges=rubric.known_judges)
     else:
-        found = list(check.look(case))
-    return found or NOTHING_FOUND
+        found = check.look(case)
+    return list(found) or [NOTHING_FOUND]
 
 
-def _blockers(cells: Iterable[Cell]) -> Iterator[_Blocker]:
-    for cell in cells:
-        if cell.criterion.blocking and isinstance(cell.outcome, Scored) and not cell.outcome.passed:
-            yield _Blocker(cell.criterion.id, STAGES.index(cell.criterion.stage), cell.subject)
+class _Blocker(NamedTuple):
+    criterion: str
+    rank: int
+    subject: Subject
 
 
-def _blocked(cell: Cell, blockers: list[_Blocker]) -> Cell:
-    """The cell, or a blocked one. Code is blocked by earlier stages, a judge by its own stage too: asking costs."""
-    outcome = cell.outcome
+def _blockers(seen: Iterable[Filled]) -> Iterator[_Blocker]:
+    for column, cells in seen:
+        if not column.blocking:
+            continue
+        for subject, outcome in cells:
+            if isinstance(outcome, Scored) and not outcome.passed:
+                yield _Blocker(column.id, column.rank, subject)
+
+
+def _blocked(filled: Filled, blockers: list[_Blocker]) -> Filled:
+    """Code is blocked by earlier stages, a judge by its own stage too: asking costs."""
+    column, cells = filled
+    rank = column.rank + column.judged
+    active = [blocker for blocker in blockers if blocker.rank < rank]
+    return Filled(column, [_blocked_cell(cell, active) for cell in cells]) if active else filled
+
+
+def _blocked_cell(cell: Cell, blockers: list[_Blocker]) -> Cell:
+    subject, outcome = cell
     if isinstance(outcome, Skipped) and outcome.cause == "not_applicable":
         return cell
-    rank = STAGES.index(cell.criterion.stage) + isinstance(outcome, Ask)
     for blocker in blockers:
-        if blocker.rank < rank and blocker.subject.covers(cell.subject):
+        if blocker.subject.covers(subject):
             findings = outcome.findings if isinstance(outcome, Scored) else ()
-            return Cell(cell.criterion, cell.subject, Skipped("blocked", f"blocked by {blocker.criterion}", findings))
+            return subject, Skipped("blocked", f"blocked by {blocker.criterion}", findings)
     return cell
 
 
-def _not_asked(seen: Iterable[Cell], cells: Iterable[Cell]) -> Iterator[NotAsked]:
-    for before, after in zip(seen, cells, strict=True):
-        if isinstance(before.outcome, Ask) and isinstance(after.outcome, Skipped):
-            yield NotAsked(before.criterion.id, before.outcome.judge, before.subject.step, after.outcome.reason)
+def _not_asked(seen: Iterable[Filled], filled: Iterable[Filled]) -> Iterator[NotAsked]:
+    for (column, before), (_, after) in zip(seen, filled, strict=True):
+        for (subject, ask), (_, outcome) in zip(before, after, strict=True):
+            if isinstance(ask, Ask) and isinstance(outcome, Skipped):
+                yield NotAsked(column.id, ask.judge.id, subject.step, outcome.reason)

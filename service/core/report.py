@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from math import fsum
 from typing import Literal, NamedTuple
 
+from service.core.checks import Subject
 from service.core.judges import Ask
-from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
-from service.core.plan import Cell, NotAsked, Plan
-from service.core.rubric import Criterion, Rubric, Stage, Thresholds
-from service.core.weights import weight_of
+from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped
+from service.core.plan import Filled, NotAsked, Plan
+from service.core.rubric import Column, Rubric, Stage, Thresholds
 
 Verdict = Literal["pass", "warn", "fail", "abstain", "not_applicable"]
 
@@ -125,85 +124,87 @@ NO_REPLY = Skipped("not_asked", "no judge has answered this")
 
 def conclude(plan: Plan, replies: Replies | None = None, *, tags: Mapping[str, str] | None = None) -> Report:
     """The report of a plan. `replies` None: judges are off, and their criteria do not apply. Pure."""
-    answered = [(cell, _answered(cell, replies)) for cell in plan.cells]
-    groups = [(criterion, list(cells)) for criterion, cells in groupby(answered, key=_criterion)]
-    marks = [_mark(criterion, [outcome for _, outcome in cells]) for criterion, cells in groups]
-    stages = tuple(_stage_score(stage, list(group), plan.rubric) for stage, group in groupby(marks, key=_stage))
-    total = _total(marks, stages, plan.rubric)
+    rubric = plan.rubric
+    rows = [(filled.column, _answered(filled, replies)) for filled in plan.filled]
+    marks = [_mark(column, [outcome for _, outcome in cells]) for column, cells in rows]
+    stages = _stages(marks, rubric)
+    total = _total(marks, stages, rubric)
     return Report(
         trace_id=plan.trace.id,
-        rubric=RubricRef(plan.rubric.id, plan.rubric.version, plan.rubric.digest),
-        verdict=_verdict(marks, total, plan.rubric.thresholds),
+        rubric=RubricRef(rubric.id, rubric.version, rubric.digest),
+        verdict=_overall(marks, stages, total, rubric),
         score=total.score,
         coverage=total.coverage,
         all_passed=total.score is not None and all(mark.clean for mark in marks),
-        first_failing_stage=next((s.stage for s in stages if s.verdict == "fail"), None),
-        failing=tuple(mark.criterion.id for mark in marks if mark.failed),
-        stages=stages,
-        criteria=tuple(_criterion_score(mark, cells, plan) for mark, (_, cells) in zip(marks, groups, strict=True)),
-        steps=_steps(plan, answered),
+        first_failing_stage=next((stage for stage, verdict, _ in stages if verdict == "fail"), None),
+        failing=tuple([mark.column.id for mark in marks if mark.failed]),
+        stages=tuple([StageScore(stage, verdict, part.score, part.coverage) for stage, verdict, part in stages]),
+        criteria=tuple([_criterion_score(mark, cells, plan) for mark, (_, cells) in zip(marks, rows, strict=True)]),
+        steps=_steps(plan, rows),
         not_asked=(*plan.blocked, *_left_open(plan, replies)),
-        tags=dict(sorted((tags or {}).items())),
-        provenance=Provenance(ENGINE, "off" if replies is None else "cached", None, 0, None, "uncalibrated"),
+        tags=dict(sorted(tags.items())) if tags else {},
+        provenance=UNJUDGED if replies is None else Provenance(ENGINE, "cached", None, 0, None, "uncalibrated"),
     )
 
 
-Answered = tuple[Cell, Outcome]
+UNJUDGED = Provenance(ENGINE, "off", None, 0, None, "uncalibrated")
+
+Answered = tuple[Subject, Outcome]
+Row = tuple[Column, list[Answered]]
 
 
-def _answered(cell: Cell, replies: Replies | None) -> Outcome:
-    if not isinstance(cell.outcome, Ask):
-        return cell.outcome
-    return JUDGES_OFF if replies is None else replies.get(cell.outcome.key, NO_REPLY)
+def _answered(filled: Filled, replies: Replies | None) -> list[Answered]:
+    column, cells = filled
+    if not column.judged:
+        return cells  # pyright: ignore[reportReturnType] (only judged columns hold questions)
+    if replies is None:
+        return []  # `not_asked` lists them
+    return [
+        (subject, replies.get(found.key, NO_REPLY) if isinstance(found, Ask) else found) for subject, found in cells
+    ]
 
 
 def _left_open(plan: Plan, replies: Replies | None) -> Iterable[NotAsked]:
     for ask in plan.asks:
         if replies is None:
-            yield NotAsked(ask.criterion, ask.judge, ask.step, JUDGES_OFF.reason)
+            yield NotAsked(ask.criterion, ask.judge.id, ask.step, JUDGES_OFF.reason)
         elif ask.key not in replies:
-            yield NotAsked(ask.criterion, ask.judge, ask.step, NO_REPLY.reason)
+            yield NotAsked(ask.criterion, ask.judge.id, ask.step, NO_REPLY.reason)
 
 
 class Mark(NamedTuple):
     """A criterion folded over its outcomes."""
 
-    criterion: Criterion
-    weight: float
+    column: Column
     value: float | None
     coverage: float | None
     """The share of applicable outcomes that have a value; None where none applies."""
     failed: bool
-    """Whether an outcome did not pass or was blocked."""
+    """Whether an outcome did not pass."""
     clean: bool
     """Whether everything that applies was measured and passed."""
 
 
-def _criterion(answered: Answered) -> Criterion:
-    return answered[0].criterion
-
-
-def _stage(mark: Mark) -> Stage:
-    return mark.criterion.stage
-
-
-def _mark(criterion: Criterion, outcomes: Sequence[Outcome]) -> Mark:
+def _mark(column: Column, outcomes: Sequence[Outcome]) -> Mark:
     values: list[float] = []
-    unknown = 0
-    broken = False
+    unknown = blocked = 0
+    failing = False
     for outcome in outcomes:
-        if isinstance(outcome, Scored):
+        if outcome is PERFECT:
+            values.append(1.0)
+        elif isinstance(outcome, Scored):
             values.append(outcome.value)
-            broken = broken or not outcome.passed
+            failing = failing or not outcome.passed
         elif isinstance(outcome, Errored) or outcome.cause not in ("blocked", "not_applicable"):
             unknown += 1
         elif outcome.cause == "blocked":
             values.append(0.0)
-            broken = True
-    applicable = len(values) + unknown
-    value = (min(values) if criterion.folds == "min" else fsum(values) / len(values)) if values else None
-    coverage = len(values) / applicable if applicable else None
-    return Mark(criterion, weight_of(criterion.weight), value, coverage, broken, not broken and not unknown)
+            blocked += 1
+    if not values:
+        return Mark(column, None, 0.0 if unknown else None, False, not unknown)
+    value = min(values) if column.takes_worst else fsum(values) / len(values)
+    coverage = len(values) / (len(values) + unknown)
+    return Mark(column, value, coverage, failing, not (failing or unknown or blocked))
 
 
 class Total(NamedTuple):
@@ -213,36 +214,53 @@ class Total(NamedTuple):
     coverage: float | None
 
 
-def _mean(parts: Sequence[tuple[float, float | None, float | None]]) -> Total:
-    """The weighted mean of (weight, score, coverage); what has no coverage does not apply."""
-    measured = fsum(weight for weight, score, _ in parts if score is not None)
-    applicable = fsum(weight for weight, _, coverage in parts if coverage is not None)
-    gained = fsum(weight * score for weight, score, _ in parts if score is not None)
-    covered = fsum(weight * coverage for weight, _, coverage in parts if coverage is not None)
-    return Total(
-        min(1.0, gained / measured) if measured else None,
-        min(1.0, covered / applicable) if applicable else None,
-    )
+Part = tuple[float, float | None, float | None]
+"""Weight, score (None: not measured), coverage (None: does not apply)."""
+
+
+def _mean(parts: Sequence[Part]) -> Total:
+    """The weighted mean. Sums are exactly rounded, so that no order of criteria changes a digit."""
+    if len(parts) == 1 and parts[0][0]:
+        return Total(parts[0][1], parts[0][2])
+    scored = [(weight, score) for weight, score, _ in parts if score is not None]
+    applicable = [(weight, coverage) for weight, _, coverage in parts if coverage is not None]
+    return Total(_share(scored), _share(applicable))
+
+
+def _share(pairs: list[tuple[float, float]]) -> float | None:
+    whole = fsum([weight for weight, _ in pairs])
+    return min(1.0, fsum([weight * value for weight, value in pairs]) / whole) if whole else None
 
 
 def _weighed(marks: Iterable[Mark]) -> Total:
-    return _mean([(mark.weight, mark.value, mark.coverage) for mark in marks])
+    return _mean([(mark.column.weight, mark.value, mark.coverage) for mark in marks])
 
 
-def _stage_score(stage: Stage, marks: list[Mark], rubric: Rubric) -> StageScore:
+Standing = tuple[Stage, Verdict, Total]
+
+
+def _stages(marks: Sequence[Mark], rubric: Rubric) -> list[Standing]:
+    """How each stage that has criteria stands, in the order of the contract."""
+    by_stage: dict[Stage, list[Mark]] = {}
+    for mark in marks:
+        by_stage.setdefault(mark.column.stage, []).append(mark)
+    return [(stage, *_standing(group, rubric.thresholds)) for stage, group in by_stage.items()]
+
+
+def _standing(marks: list[Mark], thresholds: Thresholds) -> tuple[Verdict, Total]:
     total = _weighed(marks)
-    return StageScore(stage, _verdict(marks, total, rubric.thresholds), total.score, total.coverage)
+    return _verdict(marks, total, thresholds), total
 
 
-def _total(marks: Sequence[Mark], stages: Sequence[StageScore], rubric: Rubric) -> Total:
+def _total(marks: Sequence[Mark], stages: Sequence[Standing], rubric: Rubric) -> Total:
     if rubric.stages is None:
         return _weighed(marks)
-    weights = rubric.stages
-    return _mean([(weight_of(weights.get(s.stage, 1.0)), s.score, s.coverage) for s in stages])
+    weights = rubric.stage_weights
+    return _mean([(weights[stage], part.score, part.coverage) for stage, _, part in stages])
 
 
 def _verdict(marks: Iterable[Mark], total: Total, thresholds: Thresholds) -> Verdict:
-    if any(mark.failed and mark.criterion.blocking for mark in marks):
+    if any(mark.failed and mark.column.blocking for mark in marks):
         return "fail"
     if total.coverage is None:
         return "not_applicable"
@@ -253,42 +271,61 @@ def _verdict(marks: Iterable[Mark], total: Total, thresholds: Thresholds) -> Ver
     return "warn" if total.score < thresholds.warn - NOISE else "pass"
 
 
+def _overall(marks: Iterable[Mark], stages: Iterable[Standing], total: Total, rubric: Rubric) -> Verdict:
+    """The verdict on all stages together."""
+    verdict = _verdict(marks, total, rubric.thresholds)
+    if rubric.verdict == "score" or verdict in ("abstain", "not_applicable"):
+        return verdict
+    return max([verdict, *[of_stage for _, of_stage, _ in stages]], key=_SEVERITY.__getitem__)
+
+
+_SEVERITY: dict[Verdict, int] = {"not_applicable": 0, "abstain": 0, "pass": 1, "warn": 2, "fail": 3}
+
+
 def _criterion_score(mark: Mark, cells: Iterable[Answered], plan: Plan) -> CriterionScore:
+    column = mark.column
     elsewhere = tuple(
-        Elsewhere(cell.subject.turn, _expected_at(cell, plan), outcome)
-        for cell, outcome in cells
-        if cell.subject.step is None
+        [
+            Elsewhere(subject.turn, None if subject.expected is None else plan.patterns[subject.expected], outcome)
+            for subject, outcome in cells
+            if subject.step is None
+        ]
     )
-    return CriterionScore(mark.criterion.id, mark.criterion.stage, mark.weight, mark.value, elsewhere)
+    return CriterionScore(column.id, column.stage, column.weight, mark.value, elsewhere)
 
 
-def _expected_at(cell: Cell, plan: Plan) -> str | None:
-    return None if cell.subject.expected is None else plan.patterns[cell.subject.expected]
-
-
-def _steps(plan: Plan, answered: Iterable[Answered]) -> tuple[StepVerdict, ...]:
-    by_step: list[list[Answered]] = [[] for _ in plan.trace.steps]
-    for cell, outcome in answered:
-        if cell.subject.step is not None:
-            by_step[cell.subject.step].append((cell, outcome))
+def _steps(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, ...]:
+    by_step: list[list[tuple[Column, Outcome]]] = [[] for _ in plan.trace.steps]
+    for column, cells in rows:
+        for subject, outcome in cells:
+            if subject.step is not None:
+                by_step[subject.step].append((column, outcome))
     matched = {step: expected for expected, step in plan.alignment.pairs}
-    return tuple(_step_verdict(plan, n, cells, matched.get(n)) for n, cells in enumerate(by_step))
+    return tuple([_step_verdict(plan, n, cells, matched.get(n)) for n, cells in enumerate(by_step)])
 
 
-def _step_verdict(plan: Plan, index: int, cells: list[Answered], matched: int | None) -> StepVerdict:
-    marks = [_mark(cell.criterion, [outcome]) for cell, outcome in cells]
-    stages = [_stage_score(stage, list(group), plan.rubric) for stage, group in groupby(marks, key=_stage)]
-    total = _total(marks, stages, plan.rubric)
+def _step_verdict(plan: Plan, index: int, cells: list[tuple[Column, Outcome]], matched: int | None) -> StepVerdict:
+    verdict, total = _step_standing(plan.rubric, cells)
     step = plan.trace.steps[index]
     return StepVerdict(
         index=index,
         turn=step.turn,
         tool=step.call.name,
-        verdict=_verdict(marks, total, plan.rubric.thresholds),
+        verdict=verdict,
         score=total.score,
         matched=matched,
         expected=None if matched is None else plan.patterns[matched],
-        outcomes={cell.criterion.id: outcome for cell, outcome in cells},
+        outcomes={column.id: outcome for column, outcome in cells},
     )
 
 
+def _step_standing(rubric: Rubric, cells: list[tuple[Column, Outcome]]) -> tuple[Verdict, Total]:
+    if cells and all(outcome is PERFECT and column.weight for column, outcome in cells):
+        return "pass", FULL  # what the rest would come to
+    marks = [_mark(column, (outcome,)) for column, outcome in cells]
+    stages = _stages(marks, rubric)
+    total = _total(marks, stages, rubric)
+    return _overall(marks, stages, total, rubric), total
+
+
+FULL = Total(1.0, 1.0)

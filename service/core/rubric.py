@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Literal
@@ -56,10 +57,36 @@ class Criterion(Frozen):
     aggregate: Aggregate | None = None
     """How its outcomes become one value: their mean or their minimum. Absent: as the check has it."""
 
-    @property
-    def folds(self) -> Aggregate:
-        """The aggregate in force."""
-        return self.aggregate or type(self.check).by_default
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A criterion as scoring uses it: what is worked out once for a rubric instead of once for a trace."""
+
+    id: str
+    stage: Stage
+    rank: int
+    """The place of its stage in the contract."""
+    weight: float
+    blocking: bool
+    takes_worst: bool
+    """Whether the minimum of its outcomes is its value, not their mean."""
+    check: Check
+    judged: bool
+
+    @classmethod
+    def of(cls, criterion: Criterion) -> Column:
+        """The column of a criterion."""
+        check = criterion.check
+        return cls(
+            id=criterion.id,
+            stage=criterion.stage,
+            rank=STAGES.index(criterion.stage),
+            weight=weight_of(criterion.weight),
+            blocking=criterion.blocking,
+            takes_worst=(criterion.aggregate or type(check).by_default) == "min",
+            check=check,
+            judged=isinstance(check, JudgeCheck),
+        )
 
 
 class Rubric(Frozen):
@@ -74,6 +101,9 @@ class Rubric(Frozen):
     stages: dict[Stage, Weight] | None = None
     """Weight of each stage in the trace's score (a stage that is not named weighs 1). Absent: the criteria of all stages
     are weighed against each other directly."""
+    verdict: Literal["score", "worst_stage"] = "score"
+    """What the verdict of a trace or step rests on: its score alone, or also its stages, of which the worst decides. (A
+    contract broken at one step is broken, however well the others went.)"""
     fold_names: bool = False
     """Whether tool names are compared without case and with `-`, `_`, `.` as one."""
     extra_calls: Literal["count", "allow"] = "count"
@@ -94,9 +124,14 @@ class Rubric(Frozen):
         return self
 
     @cached_property
-    def by_stage(self) -> tuple[Criterion, ...]:
+    def columns(self) -> tuple[Column, ...]:
         """The criteria in the order of their stages, then ids: their order of writing means nothing."""
-        return tuple(sorted(self.criteria, key=lambda criterion: (STAGES.index(criterion.stage), criterion.id)))
+        return tuple(sorted(map(Column.of, self.criteria), key=lambda column: (column.rank, column.id)))
+
+    @cached_property
+    def stage_weights(self) -> dict[Stage, float]:
+        """The weight of every stage."""
+        return {stage: weight_of((self.stages or {}).get(stage, 1.0)) for stage in STAGES}
 
     @cached_property
     def digest(self) -> str:
@@ -109,7 +144,7 @@ class Rubric(Frozen):
     @cached_property
     def matching(self) -> Matching:
         """How calls are paired: the first check that compares arguments decides between calls of one tool."""
-        scorers = [c.check for c in self.by_stage if type(c.check).pair_value is not Check.pair_value]
+        scorers = [c.check for c in self.columns if type(c.check).pair_value is not Check.pair_value]
         return Matching(
             fold_names=self.fold_names,
             arguments=scorers[0] if scorers else None,
@@ -137,6 +172,7 @@ class Extension(Frozen):
     """Its own id; absent: that of the other."""
     thresholds: Thresholds | None = None
     stages: dict[Stage, Weight] | None = None
+    verdict: Literal["score", "worst_stage"] | None = None
     fold_names: bool | None = None
     extra_calls: Literal["count", "allow"] | None = None
     compat: bool | None = None
@@ -154,16 +190,14 @@ def extended(base: Rubric, extension: Extension) -> Rubric:
         raise ValueError(f"{base.id} has no criterion {', '.join(unknown)}")
     criteria = {c.id: c for c in (*base.criteria, *extension.criteria) if c.id not in extension.without}
     judges = {judge.id: judge for judge in (*base.judges, *extension.judges)}
-    plain = ("thresholds", "stages", "fold_names", "extra_calls", "compat")
+    plain = ("thresholds", "stages", "verdict", "fold_names", "extra_calls", "compat")
     changed = {name: value for name in plain if (value := getattr(extension, name)) is not None}
-    return Rubric(
-        **{
-            **{name: getattr(base, name) for name in ("version", "title", "description", *plain)},
-            **changed,
-            "id": extension.id or base.id,
-            "criteria": tuple(criteria.values()),
-            "judges": tuple(judges.values()),
-        }
+    return _changed(
+        base,
+        **changed,
+        id=extension.id or base.id,
+        criteria=tuple(criteria.values()),
+        judges=tuple(judges.values()),
     )
 
 
@@ -173,7 +207,13 @@ def with_judges(rubric: Rubric, known: Mapping[str, Judge]) -> Rubric:
     unknown = sorted(wanted - known.keys())
     if unknown:
         raise ValueError(f"no judge {', '.join(unknown)}; known: {', '.join(sorted(known)) or 'none'}")
-    return rubric.model_copy(update={"judges": (*rubric.judges, *(known[name] for name in sorted(wanted)))})
+    return _changed(rubric, judges=(*rubric.judges, *(known[name] for name in sorted(wanted))))
+
+
+def _changed(rubric: Rubric, **fields: object) -> Rubric:
+    """A new rubric with other fields. (A pydantic copy would take the cached properties along.)"""
+    same = {name: getattr(rubric, name) for name in Rubric.model_fields}
+    return Rubric.model_validate({**same, **fields})
 
 
 RUBRIC: TypeAdapter[Rubric] = TypeAdapter(Rubric)

@@ -163,5 +163,3 @@ def compare(initial: JsonValue, wanted: JsonValue, observed: JsonValue, view: Vi
 
 def _touched(change: Change, others: Iterable[Change]) -> bool:
     return any(covers(change.path, other.path) or covers(other.path, change.path) for other in others)
-
-

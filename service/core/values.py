@@ -91,8 +91,7 @@ def shown(value: object, limit: int = 80) -> str:
     >>> shown({"a": [1, None, "x\\ny"]}), shown("a" * 100, 10), shown(10**400)
     ('{"a": [1, null, "x\\\\ny"]}', '"aaaaaaaa…', 'an integer of about 401 digits')
     """
-    limit = max(1, min(limit, _LONGEST))
-    text = ""
+    limit, text = max(1, min(limit, _LONGEST)), ""
     for piece in _pieces(value):
         text += piece
         if len(text) > limit:

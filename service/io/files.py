@@ -11,7 +11,6 @@ import importlib.resources
 import math
 import re
 from collections.abc import Iterator
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import cast
 
@@ -25,8 +24,11 @@ MAX_BYTES = 64 * 1024
 MAX_DEPTH = 64
 MAX_DIGITS = 64
 
-_CONSTANTS = {"": None} | dict.fromkeys(("~", "null", "Null", "NULL"))
-_CONSTANTS |= dict.fromkeys(("true", "True", "TRUE"), True) | dict.fromkeys(("false", "False", "FALSE"), False)
+_CONSTANTS: dict[str, bool | None] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?(?:\.(?:inf|Inf|INF|nan|NaN|NAN)|Infinity|NaN)")
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -34,17 +36,17 @@ _UNSAFE = re.compile("[\0\ud800-\udfff]")
 _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def resource(*parts: str) -> Traversable:
+def resource(*parts: str) -> Path:
     """A file or folder that comes with callgrade, such as `resource("rubrics", "four_step.yaml")`.
 
     The wheel carries them in `service/_data`; in a checkout they stand beside `service`. Raises FileNotFoundError where
     there is none, which is also the answer to a part that is no plain name: `..`, `a/b`, an absolute path.
     """
-    package = importlib.resources.files("service")
+    package = Path(str(importlib.resources.files("service")))
     packaged = package / "_data"
-    root = packaged if packaged.is_dir() else Path(str(package)).parent
-    found = root.joinpath(*parts) if all(map(_is_plain, parts)) else None
-    if found is None or not (found.is_file() or found.is_dir()):
+    root = packaged if packaged.is_dir() else package.parent
+    found = root.joinpath(*parts)
+    if not (all(map(_is_plain, parts)) and found.exists()):
         raise FileNotFoundError(f"callgrade comes with no {'/'.join(parts)!r}")
     return found
 
@@ -77,7 +79,7 @@ class _Document:
     def __init__(self, text: str, source: str, loader: type[yaml.SafeLoader]) -> None:
         self._text = text
         self._source = source
-        self._events = cast("Iterator[yaml.Event]", yaml.parse(text, Loader=loader))
+        self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=loader)  # pyright: ignore[reportUnknownMemberType] (untyped)
         self._depth = 0
 
     def read(self) -> JsonValue:

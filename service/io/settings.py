@@ -75,7 +75,7 @@ def _setting(default: str, form: Format[T], meaning: str) -> T:
 class Settings:
     """Every setting. `Settings()` holds the defaults; a field `x_y` is read from the variable `CALLGRADE_X_Y`.
 
-    Raises SettingsError when the default of `home` cannot be had, for want of a home folder.
+    `Settings()` raises ValueError where `~` means nothing, for want of a home folder; `from_env` names the variable.
     """
 
     host: str = _setting("127.0.0.1", HOST, "Address to listen on.")
@@ -93,7 +93,7 @@ class Settings:
         "20", _whole(0, 3_600), "Time for running requests to end at shutdown, in seconds."
     )
     log_level: str = _setting("INFO", LEVEL, f"Least severe log record written: {', '.join(LEVELS)}.")
-    home: Path = _setting("~/.callgrade", PATH, "Folder of the user's own rubrics, fits, cache and store.")
+    home: Path = _setting("~/.callgrade", PATH, "Folder of the user's own rubrics, fits, cache and store.")  # noqa: RUF009 (it is field())
     rubric_dirs: tuple[Path, ...] = _setting("", PATHS, "More folders to look for rubrics in, separated as in PATH.")
     unknown: tuple[str, ...] = ()
     """Variables with our prefix that no setting has: most likely misspelt, so worth a warning."""

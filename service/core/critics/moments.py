@@ -22,6 +22,7 @@ _DATE_PARTS = frozenset("aAbBdmyYjuwUWGV")
 _KNOWN = _TIME_PARTS | _DATE_PARTS | frozenset("z%")
 _SAME_PART = ("HI", "bBm", "yYG", "aAuw", "UWV")
 _LOCAL = frozenset("ZcxX")
+_MACHINE_ZONES = frozenset({"localtime", "posixrules", "posix", "right"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,8 @@ def zone(name: str) -> tzinfo:
         sign, hours, minutes = offset.groups()
         ahead = timedelta(hours=int(hours), minutes=int(minutes))
         return timezone(-ahead if sign == "-" else ahead)
+    if name.partition("/")[0] in _MACHINE_ZONES:
+        raise ValueError(f"the zone {name[:80]!r} differs from machine to machine")
     try:
         return UTC if name == "UTC" else ZoneInfo(name)
     except (KeyError, ValueError, OSError):

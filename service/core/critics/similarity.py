@@ -52,15 +52,13 @@ def _cosine(a: str, b: str, left: list[str], right: list[str]) -> float:
     if not left and not right:
         return float(a == b)
     x, y = Counter(left), Counter(right)
-    if x == y:
-        return 1.0
     common = x.keys() & y.keys()
     dot = fsum(x[token] * y[token] for token in common)
     return min(1.0, dot / sqrt(_square(x, common) * _square(y, common))) if common else 0.0
 
 
 def _square(counts: Counter[str], common: set[str]) -> float:
-    """The squared length of the weighted vector; fsum makes it the same in any order of tokens."""
+    """The squared length of the weighted vector; fsum makes it the same in any order of tokens, so equal bags give 1.0."""
     return fsum((n if token in common else n * _RARE) ** 2 for token, n in counts.items())
 
 

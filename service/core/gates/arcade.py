@@ -92,7 +92,9 @@ class ArcadeGate(Check):
         named_critics = {name for name, value in args.items() if isinstance(value, Critic)} | self.critics.keys()
         criticised = [name for name in args if name in named_critics]
         if not criticised:
-            return [Bound(n, cast("JsonValue", v), None, 1.0 / len(args)) for n, v in args.items()] if right_tool else []
+            return (
+                [Bound(n, cast("JsonValue", v), None, 1.0 / len(args)) for n, v in args.items()] if right_tool else []
+            )
         weights = self._shares(pattern, criticised)
         return [bind(name, args[name], critics=self.critics, weight=weights[name]) for name in criticised]
 
@@ -108,7 +110,9 @@ class ArcadeGate(Check):
         total = fsum([self.tool_selection_weight, *(bound.weight for bound, _ in matches)])
         gained = fsum([self.tool_selection_weight * selection.value, *(b.weight * m.value for b, m in matches)])
         path = f"{call_path(step)}/arguments"
-        findings = [Finding("wrong_argument", f"{b.name}: {m.note}", f"{path}/{b.name}") for b, m in matches if not m.passed]
+        findings = [
+            Finding("wrong_argument", f"{b.name}: {m.note}", f"{path}/{b.name}") for b, m in matches if not m.passed
+        ]
         if not findings and selection.passed:
             return PERFECT
         value = min(1.0, gained / total) if total else 0.0
@@ -163,7 +167,9 @@ def _absent(bound: Bound) -> Match:
 def _plain_args(pattern: CallPattern) -> dict[str, JsonValue]:
     """The expected arguments with each matcher's own value in its place."""
     args = pattern.args or {}
-    return {name: getattr(v, "value", None) if isinstance(v, Critic) else cast("JsonValue", v) for name, v in args.items()}
+    return {
+        name: getattr(v, "value", None) if isinstance(v, Critic) else cast("JsonValue", v) for name, v in args.items()
+    }
 
 
 _KINDS: Mapping[str, CriticKind] = {
@@ -177,7 +183,9 @@ _KINDS: Mapping[str, CriticKind] = {
 def _spec(name: str, critic: Critic, weight: Weight) -> CriticSpec:
     kind = _KINDS.get(critic.kind)
     if kind is None:
-        raise InputError.at(f"/rubric/critics/{name}", f"Arcade has no critic like {critic.kind}; it has {', '.join(_KINDS)}")
+        raise InputError.at(
+            f"/rubric/critics/{name}", f"Arcade has no critic like {critic.kind}; it has {', '.join(_KINDS)}"
+        )
     spans = getattr(critic, "value_range", None)
     if kind == "numeric" and spans is None:
         raise InputError.at(f"/rubric/critics/{name}", "Arcade's numeric critic needs a value_range")
@@ -188,7 +196,9 @@ def _spec(name: str, critic: Critic, weight: Weight) -> CriticSpec:
         "max_difference": getattr(critic, "cutoff", None) if kind == "datetime" else None,
     }
     given = {key: value for key, value in extra.items() if value is not None}
-    return CriticSpec(name, kind, weight_of(weight) if not isinstance(weight, str) else weight, low=low, high=high, **given)
+    return CriticSpec(
+        name, kind, weight_of(weight) if not isinstance(weight, str) else weight, low=low, high=high, **given
+    )
 
 
 def _reason(result: CaseResult, expected: int) -> str:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import fsum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, JsonValue
 
 from service.core.binding import Bound, bind
 from service.core.checks import WHOLE, Case, Check, Seen, at_step, call_path
-from service.core.critics import Critic, Match, Uncompared
+from service.core.critics import MATCHED, Critic, Match, Uncompared
 from service.core.expect import CallPattern, ExtraArguments
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.schema import unparsable
@@ -19,7 +18,7 @@ from service.core.gates.tool_name import named, unmatched
 from service.core.kinds import Tagged
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, failed
 from service.core.pointers import escaped
-from service.core.schemas import SchemaProblem, Validator, validator
+from service.core.schemas import SchemaProblem, Validator
 from service.core.trace import Step
 from service.core.values import equal
 from service.core.weights import Weight, weight_of
@@ -27,9 +26,8 @@ from service.core.weights import Weight, weight_of
 ANY_ARGUMENTS = Skipped("not_applicable", "the expectation leaves the arguments free")
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """One argument after comparison. A finding says what is wrong; `match` is None where a cap forbade comparing."""
+class Compared(NamedTuple):
+    """One argument that did not simply match. A finding says what is wrong; `match` may be that a cap forbade comparing."""
 
     weight: float
     match: Match | Uncompared
@@ -40,6 +38,13 @@ class Compared:
         """What is wrong with this argument, and where."""
         note = self.match.note if isinstance(self.match, Match) else self.match.reason
         return Finding(self.code, f"{self.name}: {note}", f"{call_path(step)}/arguments/{escaped(self.name)}")
+
+
+class Agreement(NamedTuple):
+    """All arguments of one pair: the weight of those that match, and the others one by one."""
+
+    matched: float
+    others: list[Compared]
 
 
 class ArgumentsGate(Check):
@@ -79,8 +84,7 @@ class ArgumentsGate(Check):
             return 1.0
         if step.call.arguments is None:
             return 0.0
-        outcome = self._folded(self._compare(case, pattern, step, step.call.arguments), step)
-        return outcome.value if isinstance(outcome, Scored) else 0.0
+        return self._value(self._compared(case, pattern, step, step.call.arguments, explain=False))
 
     def _paired(self, case: Case, pattern: CallPattern, step: Step) -> Outcome:
         right_tool = named(case, pattern, step)
@@ -90,31 +94,50 @@ class ArgumentsGate(Check):
             return ANY_ARGUMENTS
         if step.call.arguments is None:
             return failed(0.0, unparsable(step))
-        return self._folded(self._compare(case, pattern, step, step.call.arguments), step)
+        return self._outcome(self._compared(case, pattern, step, step.call.arguments), step)
 
-    def _folded(self, compared: list[Compared], step: Step) -> Outcome:
-        for one in compared:
+    def _outcome(self, agreement: Agreement, step: Step) -> Outcome:
+        for one in agreement.others:
             if isinstance(one.match, Uncompared):
                 return Skipped("too_long", f"{one.name}: {one.match.reason}")
-        wrong = [one for one in compared if not (isinstance(one.match, Match) and one.match.passed)]
-        if not wrong:
+        wrong = [one for one in agreement.others if isinstance(one.match, Match) and not one.match.passed]
+        if not agreement.others:
             return PERFECT
-        forbidden = self.extra == "forbid" and any(one.code == "extra_argument" for one in wrong)
-        value = 0.0 if forbidden else _weighted(compared)
-        return Scored(value, False, tuple(one.finding(step) for one in wrong))
+        return Scored(self._value(agreement), not wrong, tuple([one.finding(step) for one in wrong]))
 
-    def _compare(
-        self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue]
-    ) -> list[Compared]:
+    def _value(self, agreement: Agreement) -> float:
+        """The weighted mean over all arguments; 1.0 where none weighs anything, 0.0 where one is forbidden."""
+        others = agreement.others
+        if not others:
+            return 1.0
+        if self.extra == "forbid" and any(one.code == "extra_argument" for one in others):
+            return 0.0
+        total = fsum([agreement.matched, *[one.weight for one in others]])
+        gained = [one.weight * one.match.value for one in others if isinstance(one.match, Match)]
+        return min(1.0, fsum([agreement.matched, *gained]) / total) if total else 1.0
+
+    def _compared(
+        self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, explain: bool = True
+    ) -> Agreement:
         bound = case.once((id(self), id(pattern)), lambda: self._bound(pattern))
         schema = schema_of(case, step)
         if schema is not None and self.fill_defaults and schema.defaults:
             actual = {**schema.defaults, **actual}
-        compared = [_compare_one(b, actual) for b in bound.values()]
-        compared = [one for one in compared if one is not None]
-        if self.extra != "allow" and len(actual) > len(compared):
-            compared += self._extras(bound, actual, schema, pattern)
-        return compared
+        matched: list[float] = []
+        others: list[Compared] = []
+        for name, expected in bound.items():
+            if name not in actual:
+                if not expected.optional:
+                    others.append(Compared(expected.weight, _MISSING, "missing_argument", name))
+                continue
+            match = expected.match(actual[name], explain=explain)
+            if match is MATCHED:
+                matched.append(expected.weight)
+            else:
+                others.append(Compared(expected.weight, match, "wrong_argument", name))
+        if self.extra != "allow" and not actual.keys() <= bound.keys():
+            others += self._extras(bound, actual, schema, pattern)
+        return Agreement(fsum(matched), others)
 
     def _bound(self, pattern: CallPattern) -> dict[str, Bound]:
         weights = {**self.weights, **pattern.weights}
@@ -149,23 +172,6 @@ def _usual(weights: Mapping[str, Weight]) -> Weight:
     return "medium" if any(isinstance(w, str) for w in weights.values()) else 1.0
 
 
-def _weighted(compared: list[Compared]) -> float:
-    total = fsum(one.weight for one in compared)
-    if total <= 0.0:
-        return 1.0
-    value = fsum(one.weight * one.match.value for one in compared if isinstance(one.match, Match)) / total
-    return min(1.0, value)
-
-
-def _compare_one(bound: Bound, actual: Mapping[str, JsonValue]) -> Compared | None:
-    """The comparison of one expected argument; None where it may be absent and is."""
-    if bound.name in actual:
-        return Compared(bound.weight, bound.match(actual[bound.name]), "wrong_argument", bound.name)
-    if bound.optional:
-        return None
-    return Compared(bound.weight, _MISSING, "missing_argument", bound.name)
-
-
 def _is_default(schema: Validator | None, name: str, value: JsonValue) -> bool:
     return schema is not None and name in schema.defaults and equal(schema.defaults[name], value)
 
@@ -176,6 +182,6 @@ def schema_of(case: Case, step: Step) -> Validator | None:
     if tool is None or tool.parameters is None:
         return None
     try:
-        return validator(tool.parameters)
+        return case.schema(tool)
     except SchemaProblem:
         return None

@@ -28,7 +28,9 @@ class DecideGate(Check):
         if expected is None or not expected.says_calls:
             return NOTHING_EXPECTED
         if expected.no_calls:
-            over = [Finding("over_call", f"{s.call.name} was called where no call was due", call_path(s)) for s in steps]
+            over = [
+                Finding("over_call", f"{s.call.name} was called where no call was due", call_path(s)) for s in steps
+            ]
             return failed(0.0, *over) if over else PERFECT
         if steps:
             return PERFECT

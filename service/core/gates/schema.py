@@ -11,7 +11,7 @@ from service.core.checks import WHOLE, Aggregate, Case, Check, Seen, at_step, ca
 from service.core.gates.names import near
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, failed
 from service.core.pointers import escaped
-from service.core.schemas import Dialect, SchemaProblem, Validator, validator
+from service.core.schemas import Dialect, SchemaProblem, Validator
 from service.core.trace import Step, ToolDef
 
 
@@ -48,13 +48,13 @@ class SchemaGate(Check):
             return failed(0.0, unknown_tool(step, case.catalogue))
         if step.call.arguments is None:
             return failed(0.0, unparsable(step))
-        return self._validated(tool, step, step.call.arguments)
+        return self._validated(case, tool, step, step.call.arguments)
 
-    def _validated(self, tool: ToolDef, step: Step, arguments: Mapping[str, JsonValue]) -> Outcome:
+    def _validated(self, case: Case, tool: ToolDef, step: Step, arguments: Mapping[str, JsonValue]) -> Outcome:
         if tool.parameters is None:
             return Skipped("not_applicable", f"{tool.name} declares no parameters schema")
         try:
-            schema = validator(tool.parameters, dialect=self.dialect, formats=self.formats)
+            schema = case.schema(tool, self.dialect, formats=self.formats)
         except SchemaProblem as problem:
             return Errored("invalid_schema", f"the schema of {tool.name} cannot be used: {problem}")
         findings = _violations(schema, step, arguments)

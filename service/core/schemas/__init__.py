@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import marshal
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 import jsonschema_rs as rs
@@ -20,7 +20,8 @@ from service.core.schemas.dialects import DRAFTS, Dialect, dialect_of
 from service.core.schemas.references import References
 from service.core.schemas.surface import OPAQUE, Surface, surface_of
 from service.core.schemas.tree import Node, SchemaProblem, deeper_than, is_node
-from service.core.schemas.wording import Violation, bounded, found_surrogate, unusable, violations_of
+from service.core.schemas.wording import Violation, bounded, found_surrogate, place, unusable, violations_of
+from service.core.values import type_name
 
 __all__ = ["Dialect", "SchemaProblem", "Validator", "Violation", "validator"]
 
@@ -32,9 +33,11 @@ MAX_DEPTH = 64
 MAX_VIOLATIONS = 100
 MAX_PATTERNS = 64
 
-# Patterns share what memory they may compile to: (bytes for all, bytes for one at least, units for a character).
-# Nearly all schemas fit the first, whose worst pattern takes about 0.5 µs a character; the second takes 60.
-_PATTERN_SIZES = ((128 << 10, 8 << 10, 25), (512 << 10, 16 << 10, 3_000))
+# Linear in the text is still slow where a counted repetition makes many states, so what a pattern may compile to is
+# limited, and the patterns of a schema share the limit: (bytes for all, bytes for one at least, units for a character).
+# The worst pattern found took 1.5 µs a character at the first size, which nearly all schemas fit, and 110 at the second.
+_PATTERN_SIZES = ((64 << 10, 8 << 10, 75), (512 << 10, 32 << 10, 5_500))
+_PATTERN_CACHES = 4 << 20
 _LARGEST_KEY = 8 * MAX_BYTES
 
 
@@ -77,29 +80,28 @@ class Validator:
         """Every way in which `instance` does not fit, sorted by place; () if it fits.
 
         At most 100, and then one more that counts the rest. Where finding them all would cost too much there is one for
-        the whole. A value nested in more than 64 levels violates "depth", one with a lone surrogate "encoding".
-        Raises SchemaProblem where schema and value together need too much work to tell, which takes a hostile schema.
+        the whole. A value nested in more than 64 levels violates "depth", a lone surrogate that the schema has to read
+        "encoding". Raises SchemaProblem where schema and value together need too much work to tell, which takes a hostile schema.
         """
-        value = dict(instance) if isinstance(instance, Mapping) and not isinstance(instance, dict) else instance
+        value = dict(instance) if not isinstance(instance, dict) and isinstance(instance, Mapping) else instance
         if deeper_than(value, MAX_DEPTH):
-            return (Violation("", "depth", f"nested in more than {MAX_DEPTH} levels"),)
+            return (Violation("depth", f"nested in more than {MAX_DEPTH} levels", ""),)
         if self._cost is not None and not self._cost.allows(value):
             raise SchemaProblem("its references, lists or patterns ask for too much work on this value")
         try:
-            if self._compiled.is_valid(value):
-                return ()
+            return () if self._compiled.is_valid(value) else self._listed(value)
         except UnicodeEncodeError:
-            return (Violation(found_surrogate(value), "encoding", "not Unicode text: a lone surrogate"),)
-        return self._listed(value)
+            return (Violation("encoding", "not Unicode text: a lone surrogate", found_surrogate(value)),)
 
     def _listed(self, value: JsonValue) -> tuple[Violation, ...]:
         if self._cost is not None and not self._cost.allows_listing(value):
-            return (Violation("", "schema", "does not fit the schema; too large to list every place"),)
-        found = sorted({each for error in self._compiled.iter_errors(value) for each in violations_of(error)})
+            return (Violation("schema", "does not fit the schema; too large to list every place", ""),)
+        distinct = {each for error in self._compiled.iter_errors(value) for each in violations_of(error)}
+        found = sorted(distinct, key=place)
         if len(found) <= MAX_VIOLATIONS:
             return tuple(found)
         rest = len(found) - MAX_VIOLATIONS
-        return (*found[:MAX_VIOLATIONS], Violation("", "schema", f"and {rest} more"))
+        return (*found[:MAX_VIOLATIONS], Violation("schema", f"and {rest} more", ""))
 
     def _is_patterned(self, name: str) -> bool:
         try:
@@ -109,7 +111,10 @@ class Validator:
 
 
 def validator(
-    schema: Mapping[str, JsonValue] | bool | None, *, dialect: Dialect = "auto", formats: bool = True
+    schema: Mapping[str, JsonValue] | bool | None,  # noqa: FBT001 (a schema may be a boolean)
+    *,
+    dialect: Dialect = "auto",
+    formats: bool = True,
 ) -> Validator:
     """The compiled form of a schema; None, like {} and true, accepts anything. Kept for the 512 last used.
 
@@ -123,7 +128,7 @@ def validator(
     >>> [f"{each.path} {each.message}" for each in (*check.violations({"n": "1"}), *check.violations({}))]
     ['/n expected integer, found "1"', '/n required, and missing']
     """
-    found = _compiled(_key(schema), dialect, formats)
+    found = _compiled(_key(schema), dialect=dialect, formats=formats)
     if isinstance(found, Validator):
         return found
     raise SchemaProblem(found.message, found.path)
@@ -131,12 +136,10 @@ def validator(
 
 def _key(schema: JsonValue | Mapping[str, JsonValue]) -> bytes:
     """The schema in bytes, the same for the same JSON in the same order. By far the fastest way to such bytes."""
-    if schema is None:
-        schema = True
-    if not isinstance(schema, Mapping | bool):
-        raise SchemaProblem(f"a schema is an object or a boolean, not {type(schema).__name__}")
+    if not isinstance(schema, dict):
+        schema = _plain(schema)
     try:
-        key = marshal.dumps(schema if isinstance(schema, dict | bool) else dict(schema), 2)
+        key = marshal.dumps(schema, 2)
     except ValueError:
         raise SchemaProblem(f"not made of JSON values, or nested in more than {MAX_SCHEMA_DEPTH} levels") from None
     if len(key) > _LARGEST_KEY:
@@ -144,15 +147,23 @@ def _key(schema: JsonValue | Mapping[str, JsonValue]) -> bytes:
     return key
 
 
+def _plain(schema: JsonValue | Mapping[str, JsonValue]) -> JsonValue:
+    if schema is None or isinstance(schema, bool):
+        return schema is not False
+    if isinstance(schema, Mapping):
+        return dict(schema)
+    raise SchemaProblem(f"a schema is an object or a boolean, not {type_name(schema)}")
+
+
 @lru_cache(maxsize=512)
-def _compiled(key: bytes, dialect: Dialect, formats: bool) -> Validator | SchemaProblem:
+def _compiled(key: bytes, *, dialect: Dialect, formats: bool) -> Validator | SchemaProblem:
     try:
-        return _compile(_document(key), dialect, formats=formats)
+        return _compile(_document(key), dialect=dialect, formats=formats)
     except SchemaProblem as problem:
         return problem
 
 
-def _document(key: bytes) -> Node | bool:
+def _document(key: bytes) -> JsonValue:
     """A copy of the schema that is ours to rewrite."""
     given: JsonValue = marshal.loads(key)  # noqa: S302 (the bytes were made by _key)
     if deeper_than(given, MAX_SCHEMA_DEPTH):
@@ -166,9 +177,9 @@ def _document(key: bytes) -> Node | bool:
     return json.loads(text)
 
 
-def _compile(document: Node | bool, dialect: Dialect, *, formats: bool) -> Validator:
+def _compile(document: JsonValue, *, dialect: Dialect, formats: bool) -> Validator:
     if not is_node(document):
-        return Validator(rs.Draft202012Validator(document), cost=None, surface=OPAQUE)
+        return Validator(rs.Draft202012Validator(document is True), cost=None, surface=OPAQUE)
     chosen = dialect_of(document, dialect)
     references = References(document, dialect=chosen)
     patterns = sum(_patterns(node) for node in references)
@@ -183,8 +194,7 @@ def _fitted(schema: Node, dialect: Dialect, *, patterns: int, formats: bool) -> 
     """The schema in the smallest form its patterns fit, and the cost of a character in it."""
     problem = SchemaProblem("cannot be compiled")
     for total, least, per_character in _PATTERN_SIZES:
-        size = max(least, total // max(1, patterns))
-        options = rs.RegexOptions(size_limit=size, dfa_size_limit=size)
+        options = _pattern_options(max(least, total // max(1, patterns)), patterns=patterns)
         try:
             build = DRAFTS[dialect]
             return build(schema, validate_formats=formats, retriever=_refuse, pattern_options=options), per_character
@@ -195,6 +205,11 @@ def _fitted(schema: Node, dialect: Dialect, *, patterns: int, formats: bool) -> 
         if not patterns:
             break
     raise problem
+
+
+def _pattern_options(size: int, *, patterns: int) -> rs.RegexOptions:
+    cache = max(256 << 10, _PATTERN_CACHES // max(1, patterns))
+    return rs.RegexOptions(size_limit=size, dfa_size_limit=cache)
 
 
 def _refuse(uri: str) -> Node:
@@ -211,4 +226,5 @@ def _matcher(patterns: tuple[str, ...]) -> rs.Validator | None:
     if not patterns:
         return None
     refusing: Node = {"patternProperties": dict.fromkeys(patterns, False)}
-    return rs.Draft202012Validator(refusing, pattern_options=rs.RegexOptions(size_limit=512 << 10))
+    options = _pattern_options(_PATTERN_SIZES[-1][0], patterns=len(patterns))
+    return rs.Draft202012Validator(refusing, pattern_options=options)

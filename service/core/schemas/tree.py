@@ -26,7 +26,7 @@ _MANY = _IN_PLACE_MANY | {"prefixItems", "items"}
 _NAMED = _IN_PLACE_NAMED | {"properties", "patternProperties", "$defs", "definitions"}
 
 
-class SchemaProblem(ValueError):
+class SchemaProblem(ValueError):  # noqa: N818 (what is wrong with an input is a problem, as in errors.py)
     """A schema that cannot be used. `path` is a JSON pointer into the schema, "" where the place is not known."""
 
     def __init__(self, message: str, path: str = "") -> None:

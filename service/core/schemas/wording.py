@@ -16,7 +16,7 @@ MAX_MESSAGE = 300
 Kind = rs.ValidationErrorKind
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Violation:
     """One way in which a value does not fit its schema.
 
@@ -25,9 +25,14 @@ class Violation:
     characters.
     """
 
-    path: str
     keyword: str
     message: str
+    path: str
+
+
+def place(violation: Violation) -> tuple[str, str, str]:
+    """The sort key: by place, whatever the order of keys in the value."""
+    return violation.path, violation.keyword, violation.message
 
 
 def violations_of(error: rs.ValidationError) -> Iterator[Violation]:
@@ -35,11 +40,11 @@ def violations_of(error: rs.ValidationError) -> Iterator[Violation]:
     at = pointer(*error.instance_path)
     match error.kind:
         case Kind.Required(name):
-            yield Violation(f"{at}/{escaped(name)}", _keyword(error), "required, and missing")
+            yield Violation(_keyword(error), "required, and missing", f"{at}/{escaped(name)}")
         case Kind.AdditionalProperties(names) | Kind.UnevaluatedProperties(names):
-            yield from (Violation(f"{at}/{escaped(name)}", _keyword(error), "not allowed here") for name in names)
+            yield from (Violation(_keyword(error), "not allowed here", f"{at}/{escaped(name)}") for name in names)
         case _:
-            yield Violation(at, _keyword(error), bounded(_told(error)))
+            yield Violation(_keyword(error), bounded(_told(error)), at)
 
 
 def bounded(message: str) -> str:
@@ -51,24 +56,24 @@ def bounded(message: str) -> str:
     return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
 
 
-_LIMITS: dict[str, tuple[str, str]] = {
-    "minimum": ("a number of at least", ""),
-    "maximum": ("a number of at most", ""),
-    "exclusiveMinimum": ("a number above", ""),
-    "exclusiveMaximum": ("a number below", ""),
-    "multipleOf": ("a multiple of", ""),
-    "minLength": ("at least", "characters"),
-    "maxLength": ("at most", "characters"),
-    "minItems": ("at least", "items"),
-    "maxItems": ("at most", "items"),
-    "additionalItems": ("at most", "items"),
-    "minProperties": ("at least", "properties"),
-    "maxProperties": ("at most", "properties"),
-    "format": ("the format", ""),
-    "pattern": ("text that matches", ""),
-    "contentEncoding": ("text encoded in", ""),
-    "contentMediaType": ("text of the media type", ""),
-    "const": ("the value", ""),
+_LIMITS = {
+    "minimum": "a number of at least",
+    "maximum": "a number of at most",
+    "exclusiveMinimum": "a number above",
+    "exclusiveMaximum": "a number below",
+    "multipleOf": "a multiple of",
+    "minLength": "a length of at least",
+    "maxLength": "a length of at most",
+    "minItems": "a number of items of at least",
+    "maxItems": "a number of items of at most",
+    "additionalItems": "a number of items of at most",
+    "minProperties": "a number of properties of at least",
+    "maxProperties": "a number of properties of at most",
+    "format": "the format",
+    "pattern": "text that matches",
+    "contentEncoding": "text encoded in",
+    "contentMediaType": "text of the media type",
+    "const": "the value",
 }
 
 
@@ -84,8 +89,7 @@ def _told(error: rs.ValidationError) -> str:
     kind = error.kind
     found = shown(error.instance)
     if kind.name in _LIMITS:
-        before, after = _LIMITS[kind.name]
-        return f"expected {before} {shown(kind.value)} {after}".rstrip() + f", found {found}"
+        return f"expected {_LIMITS[kind.name]} {shown(kind.value)}, found {found}"
     match kind:
         case Kind.Type(types):
             return f"expected {' or '.join(types)}, found {found}"
@@ -113,7 +117,7 @@ def _told_plainly(error: rs.ValidationError, found: str) -> str:
 
 
 def _reasons(context: list[list[rs.ValidationError]]) -> str:
-    firsts = (min(_all(errors), default=None) for errors in context[:4])
+    firsts = (min(_all(errors), key=place, default=None) for errors in context[:4])
     return "; ".join(f"{each.path} {each.message}".strip() for each in firsts if each)
 
 
@@ -132,11 +136,11 @@ def unusable(error: rs.ValidationError) -> tuple[str, str]:
     return bounded(f"not a schema: {_told(error)}"), at
 
 
-def found_surrogate(value: JsonValue, at: str = "") -> str:
-    """The pointer of the first string or key in `value` that UTF-8 cannot carry; "" if there is none."""
-    waiting: list[tuple[JsonValue, str]] = [(value, at)]
+def found_surrogate(value: JsonValue) -> str:
+    """The pointer of a string, or of the object with a key, that UTF-8 cannot carry; "" if there is none."""
+    waiting: list[tuple[JsonValue, str]] = [(value, "")]
     while waiting:
-        here, path = waiting.pop(0)
+        here, path = waiting.pop()
         if isinstance(here, str) and not _is_text(here):
             return path
         if isinstance(here, dict):

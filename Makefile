@@ -1,0 +1,65 @@
+# Needs make and a Python of at least 3.11; all else goes into .venv, as uv.lock has it.
+PYTHON ?= python3
+UV_SPEC ?= uv==0.13.8
+PYTEST_FLAGS ?= -n auto --dist loadgroup
+
+BIN := .venv/bin
+
+# The environment is .venv with its own Python, whatever the caller has set or activated.
+export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
+export UV_PYTHON := $(CURDIR)/.venv/bin/python
+export UV_PYTHON_DOWNLOADS := never
+unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench clean
+
+help: ## say what there is
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST))
+
+demo: .venv/run.stamp ## score the traces that come with callgrade; needs no key
+	@$(BIN)/callgrade demo
+
+test: lint ## everything a change must pass
+	$(BIN)/pytest $(PYTEST_FLAGS)
+
+lint: .venv/full.stamp ## style, types and the direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+bench: .venv/full.stamp ## measure speed
+	$(BIN)/python -m tests.benchmarks
+
+clean: ## remove caches and built files; the environment stays
+	rm -rf dist build .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	find . -path ./.venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --inexact leaves what is there: the demo never takes the tools of `make test` away.
+.venv/run.stamp: pyproject.toml uv.lock | .venv/bin/uv
+	$(call install,--no-dev --inexact,--no-dev)
+	@touch $@
+
+.venv/full.stamp: pyproject.toml uv.lock | .venv/bin/uv
+	$(call install,,)
+	@touch $@ .venv/run.stamp
+
+# uv takes each file from where the lock found it. Where that cannot be reached, pip looks for the same files, by their
+# hashes, wherever it is set up to look.
+define install
+	@$(BIN)/uv sync --quiet --frozen $(1) || { \
+		echo 'uv could not fetch the locked files; trying pip and the index it is set up with' && \
+		$(BIN)/uv export --quiet --frozen --no-emit-project $(2) --output-file .venv/locked.txt && \
+		$(PIP) --quiet --require-hashes --requirement .venv/locked.txt && \
+		$(PIP) --quiet --no-deps --editable . ; }
+endef
+
+PIP = $$($(BIN)/python -c pass; \
+	$(BIN)/python -c 'import pip' 2>/dev/null && echo '$(BIN)/python -m pip' || echo '$(PYTHON) -m pip --python $(BIN)/python') install
+
+.venv/bin/uv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "callgrade needs Python 3.11 or newer, which '$(PYTHON)' is not; name one: make PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv >/dev/null 2>&1 || $(PYTHON) -m venv --clear --without-pip .venv
+	@$(PIP) --quiet '$(UV_SPEC)'

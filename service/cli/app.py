@@ -1,0 +1,166 @@
+"""The commands and their options. Bodies are imported when a command runs, so that help is quick."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from service import __version__
+
+app = typer.Typer(
+    name="callgrade",
+    help="Scores what language models do with tools: decide, select, build arguments, integrate the result.",
+    epilog="Exit codes: 0 passed; 1 a fault of callgrade; 2 a verdict is fail; 4 configuration or usage; 5 input data.",
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+rubrics = typer.Typer(help="List, show and check rubrics.", rich_markup_mode=None)
+app.add_typer(rubrics, name="rubrics")
+
+InputFormat = Literal["auto", "openai", "openai_responses", "anthropic", "bfcl", "tau", "callgrade"]
+"""`auto`, or a format of a trace; a test holds it to those that intake knows."""
+
+Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="JSON or JSON Lines, also gzipped; - is standard input.")]
+RubricOption = Annotated[
+    str | None,
+    typer.Option("--rubric", "-r", metavar="ID|FILE", help="Rubric to score with, whatever a record names. [default: four_step]"),
+]
+ExpectedOption = Annotated[
+    Path | None,
+    typer.Option("--expected", "-e", metavar="FILE", help="What is expected of every trace, whatever a record says; JSON or YAML."),
+]
+FormatOption = Annotated[
+    InputFormat, typer.Option("--input-format", "-i", help="Format of traces that do not name theirs; auto guesses, and says so.")
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write. [default: standard output]")
+]
+
+
+def _version(value: bool) -> None:  # noqa: FBT001 (typer calls it so)
+    if value:
+        typer.echo(f"callgrade {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def demo(
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="Write the cases as JSON Lines for `callgrade score`.")
+    ] = None,
+) -> int:
+    """Score the bundled cases and show, step by step, what broke. Needs no key and no network."""
+    from service.cli.demo import run_demo, save_demo  # noqa: PLC0415
+
+    return run_demo() if save is None else save_demo(save)
+
+
+@app.command()
+def score(
+    files: Files,
+    rubric: RubricOption = None,
+    expected: ExpectedOption = None,
+    input_format: FormatOption = "auto",
+    output_format: Annotated[
+        Literal["table", "json", "ndjson", "junit"], typer.Option("--format", "-f", help="How reports are written.")
+    ] = "table",
+    fail_under: Annotated[
+        float | None, typer.Option(metavar="X", min=0, max=1, help="Exit 2 if the mean score is below X, from 0 to 1.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Count the verdict abstain as a failure.")] = False,
+    output: OutputOption = None,
+) -> int:
+    """Score traces: one report each.
+
+    A record is a trace in its provider's own form, or a score request: {"trace": ..., "expected": ..., "rubric": ...}. A bare
+    trace may have "expected", "rubric" and "tags" beside its own keys. A record that cannot be read or scored is reported
+    and skipped, and the exit code is 5.
+    """
+    from service.cli.inputs import read_inputs  # noqa: PLC0415
+    from service.cli.score import Judgement, run_score  # noqa: PLC0415
+
+    inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format)
+    return run_score(inputs, Judgement(fail_under, strict=strict), output_format=output_format, output=output)
+
+
+@app.command()
+def plan(
+    files: Files,
+    rubric: RubricOption = None,
+    expected: ExpectedOption = None,
+    input_format: FormatOption = "auto",
+    output_format: Annotated[
+        Literal["table", "json"], typer.Option("--format", "-f", help="How the plan is written.")
+    ] = "table",
+) -> int:
+    """Show what a judge would be asked of traces, without asking."""
+    from service.cli.inputs import read_inputs  # noqa: PLC0415
+    from service.cli.plan import run_plan  # noqa: PLC0415
+
+    inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format)
+    return run_plan(inputs, output_format=output_format)
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on. [default: CALLGRADE_HOST or 127.0.0.1]")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, help="Port; 0 takes any free one. [default: CALLGRADE_PORT or 8000]")
+    ] = None,
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error", "critical"] | None,
+        typer.Option(help="Least severe log record written. [default: CALLGRADE_LOG_LEVEL or info]"),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that serve.")] = 1,
+) -> int:
+    """Serve the HTTP API. Settings come from CALLGRADE_* variables; logs are JSON lines on standard error."""
+    from service.cli.serve import run_serve  # noqa: PLC0415
+
+    return run_serve(host=host, port=port, log_level=log_level, workers=workers)
+
+
+@rubrics.callback(invoke_without_command=True)
+def _rubrics(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@rubrics.command("list")
+def rubrics_list() -> int:
+    """List the rubrics at hand: the bundled ones and your own."""
+    from service.cli.rubrics import list_rubrics  # noqa: PLC0415
+
+    return list_rubrics()
+
+
+@rubrics.command("show")
+def rubrics_show(
+    rubric: Annotated[str, typer.Argument(metavar="ID", help="A rubric's id, id@version or file.")],
+    output_format: Annotated[Literal["yaml", "json"], typer.Option("--format", "-f", help="How it is written.")] = "yaml",
+) -> int:
+    """Print a rubric whole, as it scores, defaults and judges included."""
+    from service.cli.rubrics import show_rubric  # noqa: PLC0415
+
+    return show_rubric(rubric, output_format=output_format)
+
+
+@rubrics.command("check")
+def rubrics_check(files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Rubrics, in YAML or JSON.")]) -> int:
+    """Check rubric files: every problem with its place, or ok with the rubric's hash."""
+    from service.cli.rubrics import check_rubrics  # noqa: PLC0415
+
+    return check_rubrics(files)

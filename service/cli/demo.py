@@ -1,0 +1,159 @@
+"""`callgrade demo`: the bundled cases, scored and explained."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, cast
+
+import typer
+from pydantic import JsonValue
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from service.cli.console import plural, printable, reading_console, say
+from service.cli.context import engine_of, read_settings
+from service.cli.exits import ExitCode
+from service.cli.steps import show_steps
+from service.core.plan import Plan
+from service.core.report import Report
+from service.core.trace import Step
+from service.io.engine import Engine
+from service.request import read_request
+
+LONGEST = 400
+"""Characters of one text of a conversation that are shown."""
+
+INTRO = """\
+A model that uses tools can go wrong in four steps, and each is scored on its own:
+decide (was a call due at all?), select (the right tool?), arguments (as the tool's schema and the task want them?), \
+integrate (is the result retold truly?). A fifth, sequence, applies where an order of calls is expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoCase:
+    """One bundled case: what it shows, and the score request."""
+
+    title: str
+    request: dict[str, JsonValue]
+
+
+def demo_cases() -> list[DemoCase]:
+    """The bundled cases, in order."""
+    text = (files("service") / "demo" / "cases.json").read_text("utf-8")
+    return [DemoCase(**case) for case in cast("list[dict[str, Any]]", json.loads(text))]
+
+
+def run_demo() -> ExitCode:
+    """Score every case and explain it. That cases fail is their point: the exit code is 0."""
+    engine = engine_of(read_settings())
+    console = reading_console()
+    console.print(Text(INTRO))
+    shown = [_show(console, engine, number, case) for number, case in enumerate(demo_cases(), start=1)]
+    console.print()
+    _show_questions(console, [plan for plan, _ in shown])
+    console.print()
+    _show_ending(console, [report for _, report in shown])
+    return ExitCode.PASSED
+
+
+def save_demo(path: Path) -> ExitCode:
+    """Write the requests of the cases as JSON Lines. A file that exists is left alone: a usage error."""
+    lines = [json.dumps(case.request, ensure_ascii=False) + "\n" for case in demo_cases()]
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.writelines(lines)
+    except OSError as error:
+        raise typer.BadParameter(f"{path}: {error.strerror}", param_hint="--save") from None
+    say(f"{plural(len(lines), 'request')} written; next: callgrade score {path}")
+    return ExitCode.PASSED
+
+
+def _show(console: Console, engine: Engine, number: int, case: DemoCase) -> tuple[Plan, Report]:
+    request = read_request(case.request)
+    plan, report = engine.plan(request), engine.answer(request)
+    console.print()
+    console.rule(Text(f"{number}. {case.title}", style="bold"), align="left", style="dim", characters="-")
+    console.print(_conversation(plan))
+    console.print()
+    show_steps(console, report, plan)
+    return plan, report
+
+
+def _conversation(plan: Plan) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for who, text in _said(plan):
+        grid.add_row(who, Text(_short(text)))
+    return grid
+
+
+def _said(plan: Plan) -> Iterator[tuple[str, str]]:
+    """The conversation in the order of its turns: what the user said, then the calls, then the answer."""
+    trace = plan.trace
+    for turn in range(trace.turns + 1):
+        yield from (("user", m.text) for m in trace.messages if m.turn == turn and m.role == "user")
+        for step in (step for step in trace.steps if step.turn == turn):
+            yield "call", _written(step)
+            if step.result is not None:
+                yield "result", _json(step.result.content)
+        yield from (("model", m.text) for m in trace.messages if m.turn == turn and m.role == "assistant")
+
+
+def _written(step: Step) -> str:
+    if step.call.arguments is None:
+        return f"{step.call.name}({step.call.raw})"
+    return f"{step.call.name}({', '.join(f'{name}={_json(value)}' for name, value in step.call.arguments.items())})"
+
+
+def _json(value: JsonValue) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _short(text: str) -> str:
+    shown = printable(text)
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
+
+
+def _show_questions(console: Console, plans: list[Plan]) -> None:
+    """What a judge would have been asked, each question once."""
+    counted = Counter((ask.criterion, ask.question, ask.choices) for plan in plans for ask in plan.asks)
+    if not counted:
+        return
+    console.print(Text("What code cannot decide is left to a judge, a model that is asked. None is set, so these were not asked:"))
+    for (criterion, question, choices), count in counted.items():
+        text = f"{criterion} ({plural(count, 'time')}): {question} [{' | '.join(choices)}]"
+        console.print(Padding(Text(printable(text)), (0, 0, 0, 2)))
+
+
+def _show_ending(console: Console, reports: list[Report]) -> None:
+    verdicts = Counter(report.verdict for report in reports)
+    broke = Counter(report.first_failing_stage for report in reports if report.first_failing_stage)
+    console.print(
+        Text(
+            f"{plural(len(reports), 'case')}: {', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}."
+            f" Broken at: {', '.join(f'{stage} {count}' for stage, count in broke.items()) or 'no step'}."
+        )
+    )
+    console.print(Text("\nNext", style="bold"))
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold", style="dim")
+    for command, meaning in NEXT:
+        grid.add_row(Text(f"  {command}"), Text(meaning))
+    console.print(grid)
+
+
+NEXT = (
+    ("callgrade demo --save cases.jsonl", "these cases as a file, to look at and to change"),
+    ("callgrade score cases.jsonl", "score a file: these, or your own traces as OpenAI, Anthropic ... log them"),
+    ("callgrade plan cases.jsonl", "what a judge would be asked"),
+    ("callgrade serve", "the same over HTTP: POST /v1/score"),
+)

@@ -1,0 +1,78 @@
+"""Exit codes, and which error gets which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+
+from service.errors import CallgradeError, InputError, Problem, RubricError, SettingsError
+
+SHOWN = 10
+"""How many places of one error are told at most."""
+
+
+class ExitCode(IntEnum):
+    """What the process says of a run."""
+
+    PASSED = 0
+    INTERNAL = 1
+    FAILED = 2
+    """A verdict is `fail`, or the mean score lies below what was asked for."""
+    CONFIG = 4
+    """An unknown rubric, a rubric or setting that cannot be used, a command that was called wrongly."""
+    DATA = 5
+    """Input that cannot be read or scored."""
+    INTERRUPTED = 130
+    CLOSED = 141
+    """Whoever read the output stopped reading."""
+
+
+def code_of(error: CallgradeError) -> ExitCode:
+    """The exit code of an error that ends the run.
+
+    >>> code_of(SettingsError.at("CALLGRADE_PORT", "expected a number")), code_of(InputError.at("", "no"))
+    (<ExitCode.CONFIG: 4>, <ExitCode.DATA: 5>)
+    """
+    if isinstance(error, RubricError | SettingsError):
+        return ExitCode.CONFIG
+    return ExitCode.DATA if isinstance(error, InputError) else ExitCode.INTERNAL
+
+
+def told(error: CallgradeError, *, where: str = "") -> str:
+    """The error for a person: one line, or a line for each of several places.
+
+    >>> told(InputError.at("/trace", "missing"), where="a.json:3")
+    'a.json:3: /trace: missing'
+    """
+    head = f"{where}: " if where else ""
+    if not isinstance(error, InputError):
+        return printable(f"{head}{error}")
+    lines = list(_lines(error.problems))
+    if len(lines) == 1:
+        return head + lines[0]
+    return "\n  ".join([f"{head}{len(error.problems)} problems", *lines])
+
+
+def _lines(problems: tuple[Problem, ...]) -> Iterator[str]:
+    for problem in problems[:SHOWN]:
+        yield printable(f"{problem.path}: {problem.message}" if problem.path else problem.message)
+    if len(problems) > SHOWN:
+        yield f"and {len(problems) - SHOWN} more"
+
+
+def printable(text: str) -> str:
+    r"""The text on one line and harmless to a terminal: what is not printable is written as an escape.
+
+    >>> printable("a\nb \x1b[31m")
+    'a\\nb \\x1b[31m'
+    """
+    return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def _escaped(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+
+
+def listed(words: Iterable[str]) -> str:
+    """Words with commas between them, `-` for none."""
+    return ", ".join(words) or "-"

@@ -1,0 +1,198 @@
+"""From files to requests: which records there are, in which format, and what the command line says of all of them."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from service.cli.console import plural, say
+from service.cli.context import engine_of, limits_of, read_settings
+from service.core.invalid import problems_of
+from service.core.rubric import Rubric
+from service.errors import InputError, Problem
+from service.intake import FORMATS, guess_format
+from service.io.engine import Engine
+from service.io.files import read_yaml
+from service.io.jsonbody import Limits, parse
+from service.io.shelf import Shelf, read_rubric
+from service.io.traces import BadRecord, Place, Record, records
+from service.request import Expected, ScoreRequest, read_request
+
+BESIDE = ("expected", "judges", "rubric", "tags")
+"""Fields of a request that a bare trace may have beside its own."""
+
+EXPECTED: TypeAdapter[Any] = TypeAdapter(Expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A record that cannot be read or scored."""
+
+    place: Place
+    error: InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A record that became a request; `bare` where it is a trace without a request around it."""
+
+    place: Place
+    request: ScoreRequest
+    bare: bool
+
+    def refused(self, error: InputError) -> Refused:
+        """The record as one that cannot be scored after all."""
+        return Refused(self.place, _located(error, self.place, bare=self.bare))
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files of one command with what it says of them. `guessed` counts the formats that were guessed so far."""
+
+    engine: Engine
+    limits: Limits
+    files: tuple[Path, ...]
+    rubric: Rubric | None = None
+    expected: object = None
+    format: str | None = None
+    guessed: Counter[str] = field(default_factory=Counter[str])
+
+    def __iter__(self) -> Iterator[Asked | Refused]:
+        """A request for every record, in order, or why there is none."""
+        for file in self.files:
+            for record in self._records(file):
+                yield Refused(record.place, _located(record.error, record.place)) if isinstance(record, BadRecord) else (
+                    self._asked(record)
+                )
+
+    def tell_guesses(self) -> None:
+        """Says on standard error which formats were guessed."""
+        if self.guessed:
+            told = ", ".join(f"{name} ({plural(count, 'trace')})" for name, count in sorted(self.guessed.items()))
+            say(f"guessed format: {told}")
+
+    def _records(self, file: Path) -> Iterator[Record | BadRecord]:
+        if str(file) == "-":
+            return records(sys.stdin.buffer, limits=self.limits, name="stdin")
+        return records(file, limits=self.limits)
+
+    def _asked(self, record: Record) -> Asked | Refused:
+        bare = not isinstance(record.value.get("trace"), dict)
+        try:
+            body = self._with_format(_wrapped(record.value) if bare else dict(record.value))
+            return Asked(record.place, self._overridden(body), bare)
+        except InputError as error:
+            return Refused(record.place, _located(error, record.place, bare=bare))
+
+    def _with_format(self, body: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """The body with its trace's format, named by the command line or guessed where the trace does not name it."""
+        trace = body["trace"]
+        if not isinstance(trace, dict) or "format" in trace:
+            return body
+        found = self.format or guess_format(trace)
+        if found is None:
+            raise InputError.at("/trace", _no_format(trace))
+        if self.format is None:
+            self.guessed[found] += 1
+        return body | {"trace": {"format": found, **trace}}
+
+    def _overridden(self, body: dict[str, JsonValue]) -> ScoreRequest:
+        said = {"rubric": self.rubric, "expected": self.expected}
+        over = {name: value for name, value in said.items() if value is not None}
+        request = read_request({name: value for name, value in body.items() if name not in over})
+        return request.model_copy(update=over) if over else request
+
+
+def read_inputs(
+    files: Sequence[Path], *, rubric: str | None = None, expected: Path | None = None, input_format: str = "auto"
+) -> Inputs:
+    """The inputs of a command. RubricError, SettingsError and InputError for what it names and cannot be used."""
+    settings = read_settings()
+    engine = engine_of(settings)
+    limits = limits_of(settings)
+    return Inputs(
+        engine=engine,
+        limits=limits,
+        files=tuple(files),
+        rubric=None if rubric is None else find_rubric(engine.shelf, rubric),
+        expected=None if expected is None else _read_expected(expected, limits),
+        format=None if input_format == "auto" else input_format,
+    )
+
+
+def find_rubric(shelf: Shelf, choice: str) -> Rubric:
+    """The rubric of an id, or of a file: what ends in .yaml, .yml or .json, or has a folder before its name."""
+    path = Path(choice)
+    if path.suffix not in {".yaml", ".yml", ".json"} and path.name == choice:
+        try:
+            return shelf.find(choice)
+        except InputError as error:
+            raise _in_file(error, "--rubric") from None
+    try:
+        return shelf.find(read_rubric(read_yaml(read_text(path, "--rubric"), source="")))
+    except InputError as error:
+        raise _in_file(error, str(path)) from None
+
+
+def _in_file(error: InputError, name: str) -> InputError:
+    """The error with its file before each pointer."""
+    return type(error)(Problem(f"{name}: {p.path}".removesuffix(": "), p.message) for p in error.problems)
+
+
+def read_text(path: Path, option: str) -> str:
+    """The text of a file that the command line names; a usage error where it cannot be read."""
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise typer.BadParameter(f"{path}: {reason}", param_hint=option) from None
+
+
+def _read_expected(path: Path, limits: Limits) -> object:
+    text = read_text(path, "--expected")
+    try:
+        is_yaml = path.suffix in {".yaml", ".yml"}
+        document = read_yaml(text, source="") if is_yaml else parse(text.encode(), limits)
+        return EXPECTED.validate_python(document)
+    except ValidationError as error:
+        raise _in_file(InputError(problems_of(error, None)), str(path)) from None
+    except InputError as error:
+        raise _in_file(InputError(error.problems), str(path)) from None
+
+
+def _wrapped(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """The request around a bare trace. `tags` and `judges` of another shape are the trace's own."""
+    shapes: dict[str, type | tuple[type, ...]] = {"tags": dict, "judges": str}
+    beside = {
+        name: record[name] for name in BESIDE if name in record and isinstance(record[name], shapes.get(name, object))
+    }
+    return {"trace": {name: value for name, value in record.items() if name not in beside}, **beside}
+
+
+def _no_format(trace: dict[str, JsonValue]) -> str:
+    known = f"name it with --input-format or a `format` key; known: {', '.join(FORMATS)}"
+    if "role" in trace:
+        return 'this is one message, not a trace; put the list of messages into {"messages": [...]}'
+    keys = ", ".join(list(trace)[:8]) or "none"
+    return f"cannot tell the format of this trace (its keys: {keys}); {known}"
+
+
+def _located(error: InputError, place: Place, *, bare: bool = False) -> InputError:
+    """The error with pointers into the file's record: a bare trace has no `/trace` in it."""
+    problems = [
+        Problem(place.pointer + (_unwrapped(p.path) if bare else p.path), p.message) for p in error.problems
+    ]
+    return type(error)(problems)
+
+
+def _unwrapped(path: str) -> str:
+    return path.removeprefix("/trace") if path == "/trace" or path.startswith("/trace/") else path
+
+

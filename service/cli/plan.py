@@ -1,0 +1,154 @@
+"""`callgrade plan`: the questions for judges, without asking one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from service.cli.console import console, plural, printable
+from service.cli.exits import ExitCode
+from service.cli.inputs import Asked, Inputs, Refused
+from service.cli.score import say_refused
+from service.core.plan import Plan
+from service.errors import InputError
+from service.io.traces import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A record with its plan."""
+
+    number: int
+    place: Place
+    plan: Plan
+
+    @property
+    def name(self) -> str:
+        """The id of the trace, else its number."""
+        return self.plan.trace.id or f"#{self.number}"
+
+
+@dataclass
+class Totals:
+    """What a run of plans came to."""
+
+    traces: int = 0
+    questions: int = 0
+    blocked: int = 0
+    refused: int = 0
+
+    def add(self, planned: Planned) -> None:
+        """Count one more."""
+        self.traces += 1
+        self.questions += len(planned.plan.asks)
+        self.blocked += len(planned.plan.blocked)
+
+    def line(self) -> str:
+        """The totals in words."""
+        refused = f"; {plural(self.refused, 'record')} could not be planned" if self.refused else ""
+        questions = plural(self.questions, "question")
+        return f"{plural(self.traces, 'trace')}: {questions} for a judge, {self.blocked} blocked by a failed check{refused}"
+
+
+def run_plan(inputs: Inputs, *, output_format: Literal["table", "json"] = "table") -> ExitCode:
+    """Print the plan of every record; those that have none are told on standard error and make the exit code 5."""
+    totals = Totals()
+    out = console()
+    show = _show_json if output_format == "json" else _show_table
+    show(out, _counted(inputs, totals), totals)
+    inputs.tell_guesses()
+    return ExitCode.DATA if totals.refused else ExitCode.PASSED
+
+
+def _counted(inputs: Inputs, totals: Totals) -> Iterator[Planned]:
+    for number, asked in enumerate(inputs, start=1):
+        planned = asked if isinstance(asked, Refused) else _planned(asked, number, inputs)
+        if isinstance(planned, Refused):
+            totals.refused += 1
+            say_refused(planned)
+            continue
+        totals.add(planned)
+        yield planned
+
+
+def _planned(asked: Asked, number: int, inputs: Inputs) -> Planned | Refused:
+    try:
+        return Planned(number, asked.place, inputs.engine.plan(asked.request))
+    except InputError as error:
+        return asked.refused(error)
+
+
+def _show_table(out: Console, plans: Iterator[Planned], totals: Totals) -> None:
+    for planned in plans:
+        out.print(Text(printable(f"{planned.name} ({planned.plan.rubric.id})"), style="bold"))
+        out.print(Padding(_table(planned.plan), (0, 0, 1, 2)))
+    out.print(Text(totals.line()))
+
+
+def _table(plan: Plan) -> Table | Text:
+    if not plan.asks and not plan.blocked:
+        return Text("nothing to ask: code decides all that applies", style="dim")
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for ask in plan.asks:
+        question = f"{ask.question} [{' | '.join(ask.choices)}]"
+        grid.add_row(Text(ask.criterion), Text(_about(ask.step, plan)), Text(printable(question)))
+    for left in plan.blocked:
+        grid.add_row(Text(left.criterion), Text(_about(left.step, plan)), Text(f"not asked: {left.why}", style="yellow"))
+    return grid
+
+
+def _about(step: int | None, plan: Plan) -> str:
+    return "the trace" if step is None else printable(f"step {step}, {plan.trace.steps[step].call.name}"[:40])
+
+
+def _show_json(out: Console, plans: Iterator[Planned], totals: Totals) -> None:
+    """{"traces": [{"trace_id", "source", "line", "rubric", "asks", "blocked"}], "totals"}, written as it goes."""
+    write = sys.stdout.write
+    head = '{"traces":['
+    for planned in plans:
+        write(head + _json(_plain(planned)))
+        head = ",\n"
+    counts = {"traces": totals.traces, "questions": totals.questions, "blocked": totals.blocked}
+    start = '{"traces":[' if head.startswith("{") else ""
+    write(f'{start}],\n"totals":{_json({**counts, "refused": totals.refused})}}}\n')
+
+
+def _plain(planned: Planned) -> dict[str, JsonValue]:
+    plan = planned.plan
+    return {
+        "trace_id": plan.trace.id,
+        "source": planned.place.source,
+        "line": planned.place.line,
+        "rubric": f"{plan.rubric.id}@{plan.rubric.version}",
+        "asks": [
+            {
+                "criterion": ask.criterion,
+                "judge": ask.judge,
+                "step": ask.step,
+                "tool": ask.tool,
+                "question": ask.question,
+                "choices": list(ask.choices),
+            }
+            for ask in plan.asks
+        ],
+        "blocked": [
+            {"criterion": left.criterion, "judge": left.judge, "step": left.step, "why": left.why} for left in plan.blocked
+        ],
+    }
+
+
+def _json(value: JsonValue) -> str:
+    """ASCII, so that no encoding of the terminal can change what is read from it."""
+    return json.dumps(value, separators=(",", ":"))

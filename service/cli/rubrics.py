@@ -1,0 +1,118 @@
+"""`callgrade rubrics`: list, show, check."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from rich.table import Table
+from rich.text import Text
+
+from service.cli.console import console, printable, reading_console
+from service.cli.context import engine_of, read_settings
+from service.cli.exits import ExitCode
+from service.cli.inputs import find_rubric
+from service.core.pointers import parts_of
+from service.core.rubric import Rubric
+from service.errors import InputError, Problem
+from service.io.files import read_yaml
+from service.io.shelf import Shelf, read_rubric
+
+
+def list_rubrics() -> ExitCode:
+    """A line for each rubric."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("rubric", "criteria", "title"):
+        table.add_column(name, overflow="fold", justify="right" if name == "criteria" else "left")
+    for rubric in engine_of(read_settings()).shelf:
+        name = Text(f"{rubric.id}@{rubric.version}")
+        table.add_row(name, str(len(rubric.criteria)), Text(printable(rubric.title)))
+    reading_console().print(table)
+    return ExitCode.PASSED
+
+
+def show_rubric(choice: str, *, output_format: Literal["yaml", "json"] = "yaml") -> ExitCode:
+    """The rubric whole: as YAML that reads back to the same rubric, or as the JSON that HTTP gives."""
+    rubric = find_rubric(engine_of(read_settings()).shelf, choice)
+    text = f"{rubric.model_dump_json()}\n" if output_format == "json" else as_yaml(rubric)
+    sys.stdout.write(text)
+    return ExitCode.PASSED
+
+
+class _Plain(yaml.SafeDumper):
+    """YAML without anchors, which rubric files may not have."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
+        return True
+
+
+def as_yaml(rubric: Rubric) -> str:
+    """The rubric as YAML."""
+    return yaml.dump(rubric.model_dump(mode="json"), Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110)
+
+
+def check_rubrics(files: Sequence[Path]) -> ExitCode:
+    """A line for each file that is fine, a line for each problem of one that is not."""
+    shelf = engine_of(read_settings()).shelf
+    fine = [_check(file, shelf) for file in files]
+    return ExitCode.PASSED if all(fine) else ExitCode.CONFIG
+
+
+def _check(file: Path, shelf: Shelf) -> bool:
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror or "cannot be read") if isinstance(error, OSError) else "not UTF-8"
+        _tell(file, [Problem("", reason)], "")
+        return False
+    try:
+        rubric = shelf.find(read_rubric(read_yaml(text, source="")))
+    except InputError as error:
+        _tell(file, error.problems, text)
+        return False
+    said = f"{file}: ok, {rubric.id}@{rubric.version}, {len(rubric.criteria)} criteria, sha256 {rubric.digest}"
+    console().print(printable(said), soft_wrap=True)
+    return True
+
+
+def _tell(file: Path, problems: Sequence[Problem], text: str) -> None:
+    err = console(sys.stderr)
+    for problem in problems:
+        path = problem.path.removeprefix("/rubric")
+        line = line_of(text, path) if path else None
+        where = str(file) if line is None else f"{file}:{line}"
+        err.print(printable(f"error: {where}: {path}: {problem.message}".replace(": : ", ": ")), soft_wrap=True)
+
+
+def line_of(text: str, path: str) -> int | None:
+    """The line (from 1) of the place a JSON pointer names, or of the last place on the way that is there.
+
+    >>> line_of("id: a\\ncriteria:\\n  - {id: b}\\n", "/criteria/0/stage")
+    3
+    """
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        parts = parts_of(path)
+    except (yaml.YAMLError, ValueError):
+        return None
+    line: int | None = None
+    for part in parts:
+        node, line = _below(node, part, line)
+    return line
+
+
+def _below(node: yaml.Node | None, part: str, line: int | None) -> tuple[yaml.Node | None, int | None]:
+    """The node at one part of a pointer with its line; the line stays where there is no such node."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == part:
+                return value, key.start_mark.line + 1
+    if isinstance(node, yaml.SequenceNode) and part.isdecimal() and int(part) < len(node.value):
+        found: yaml.Node = node.value[int(part)]
+        return found, found.start_mark.line + 1
+    return None, line
+
+

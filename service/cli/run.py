@@ -1,0 +1,74 @@
+"""Runs a command and turns whatever went wrong into a line on standard error and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+from typer.main import get_command
+
+from service.cli.exits import ExitCode, code_of, printable, told
+from service.errors import CallgradeError
+
+# What typer raises for a command called wrongly; it has no public name for the class itself.
+USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+def run(argv: Sequence[str]) -> int:
+    """The exit code of the command in `argv`."""
+    from service.cli.app import app  # noqa: PLC0415 (so that its import errors are caught by nobody but the reader)
+
+    _speak_everything()
+    try:
+        return _finished(get_command(app).main(list(argv), prog_name="callgrade", standalone_mode=False))
+    except Exception as error:
+        if os.environ.get("CALLGRADE_DEBUG"):
+            raise
+        return _failed(error)
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+
+
+def _finished(code: int | None) -> int:
+    """Flushing here shows a closed pipe while it can still be told from an error of ours."""
+    sys.stdout.flush()
+    return code or ExitCode.PASSED
+
+
+def _failed(error: Exception) -> int:
+    if isinstance(error, BrokenPipeError):
+        _stop_writing()
+        return ExitCode.CLOSED
+    if isinstance(error, CallgradeError):
+        _say(told(error))
+        return code_of(error)
+    if isinstance(error, USAGE_ERROR):
+        _say(printable(getattr(error, "format_message", error.__str__)()))
+        print("callgrade --help tells how it is called.", file=sys.stderr)  # noqa: T201
+        return ExitCode.CONFIG
+    notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+    _say(printable(f"this is a fault of callgrade: {type(error).__name__}: {error}{notes}"))
+    print("CALLGRADE_DEBUG=1 shows where.", file=sys.stderr)  # noqa: T201
+    return ExitCode.INTERNAL
+
+
+def _say(text: str) -> None:
+    print(f"error: {text}", file=sys.stderr)  # noqa: T201
+
+
+def _speak_everything() -> None:
+    """No character of a trace can end the run because the terminal's encoding lacks it."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def _stop_writing() -> None:
+    """Python flushes at exit; with nobody reading, that must go nowhere."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return

@@ -1,0 +1,117 @@
+"""`callgrade score`: reports of many traces in one of several forms, and the exit code they deserve."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import typer
+
+from service.cli.console import console, plural, say
+from service.cli.exits import ExitCode, told
+from service.cli.inputs import Inputs, Refused
+from service.cli.junit import JUnit
+from service.cli.progress import watched
+from service.cli.results import Result, Tally, graded
+from service.cli.streams import JsonLines, JsonReports, Sink
+from service.cli.table import Table
+
+REFUSALS_TOLD = 20
+"""How many refused records are told one by one on standard error."""
+
+OutputFormat = Literal["table", "json", "ndjson", "junit"]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """When a run has failed."""
+
+    fail_under: float | None = None
+    strict: bool = False
+
+    def code(self, tally: Tally) -> ExitCode:
+        """The exit code. Data that could not be read goes before a verdict: the verdicts are not all there."""
+        if tally.refused:
+            return ExitCode.DATA
+        if tally.verdicts["fail"] or (self.strict and tally.verdicts["abstain"]):
+            return ExitCode.FAILED
+        return ExitCode.FAILED if self.too_low(tally) else ExitCode.PASSED
+
+    def too_low(self, tally: Tally) -> bool:
+        """Whether the mean is below what was asked for; no score at all is below anything."""
+        if self.fail_under is None:
+            return False
+        return tally.mean is None or tally.mean < self.fail_under - 1e-9
+
+
+def run_score(
+    inputs: Inputs, judgement: Judgement, *, output_format: OutputFormat = "table", output: Path | None = None
+) -> ExitCode:
+    """Score everything, write it, and say on standard error what could not be scored."""
+    tally = Tally()
+    refusals: list[Refused] = []
+    with _opened(output, inputs) as stream:
+        sink = _sink(output_format, stream, judgement, inputs)
+        for result in watched(graded(inputs), silent=_shows_itself(output_format, output)):
+            tally.add(result)
+            sink.add(result)
+            if isinstance(result, Refused) and len(refusals) < REFUSALS_TOLD:
+                refusals.append(result)
+        sink.close(tally)
+    _tell(inputs, tally, refusals, judgement, quiet=output_format == "table" and output is None)
+    return judgement.code(tally)
+
+
+@contextmanager
+def _opened(output: Path | None, inputs: Inputs) -> Iterator[BinaryIO]:
+    if output is None:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    if any(file.exists() and output.exists() and file.samefile(output) for file in inputs.files):
+        raise typer.BadParameter(f"{output} is also an input", param_hint="--output")
+    try:
+        stream = output.open("wb")
+    except OSError as error:
+        raise typer.BadParameter(f"{output}: {error.strerror}", param_hint="--output") from None
+    with stream:
+        yield stream
+
+
+def _sink(output_format: OutputFormat, stream: BinaryIO, judgement: Judgement, inputs: Inputs) -> Sink:
+    if output_format == "json":
+        return JsonReports(stream)
+    if output_format == "ndjson":
+        return JsonLines(stream)
+    if output_format == "junit":
+        return JUnit(stream, strict=judgement.strict)
+    return Table(stream, inputs.engine)
+
+
+def _shows_itself(output_format: OutputFormat, output: Path | None) -> bool:
+    """Whether lines appear on the terminal anyway while the run goes on."""
+    return output is None and (output_format != "junit") and sys.stdout.isatty()
+
+
+def _tell(inputs: Inputs, tally: Tally, refusals: list[Refused], judgement: Judgement, *, quiet: bool) -> None:
+    inputs.tell_guesses()
+    if not quiet:
+        say("; ".join(tally.lines()))
+    for refusal in refusals:
+        say_refused(refusal)
+    if tally.refused > len(refusals):
+        say(f"... and {plural(tally.refused - len(refusals), 'more record')}")
+    if judgement.too_low(tally):
+        say(f"the mean score is below {judgement.fail_under}")
+
+
+def say_refused(refusal: Refused) -> None:
+    """The record and what is wrong with it, on standard error."""
+    console(sys.stderr).print(f"error: {told(refusal.error, where=str(refusal.place))}", soft_wrap=True)
+
+

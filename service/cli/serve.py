@@ -1,0 +1,94 @@
+"""`callgrade serve`: uvicorn around the application. All that is heavy is imported here."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import signal
+import socket
+import threading
+from dataclasses import replace
+from functools import partial
+
+import typer
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
+
+from service.api.app import create_app
+from service.cli.context import read_settings, rubric_folders
+from service.cli.exits import ExitCode
+from service.io.logs import configure
+from service.io.settings import Settings
+
+LOG = logging.getLogger("callgrade.serve")
+
+BACKLOG = 2048
+
+
+def run_serve(
+    *, host: str | None = None, port: int | None = None, log_level: str | None = None, workers: int = 1
+) -> ExitCode:
+    """Serve until told to stop. What is not given comes from the settings; SettingsError where one cannot be used."""
+    read = read_settings()
+    level = (log_level or read.log_level).upper()
+    settings = replace(read, log_level=level, rubric_dirs=rubric_folders(read))
+    configure(level)
+    app = create_app(settings)  # here, also for workers: what cannot be used is told before anything listens
+    with _listener(host or read.host, read.port if port is None else port) as listener:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        _told(listener, workers)
+        try:
+            _serve(app, settings, listener, workers=workers)
+        except KeyboardInterrupt:
+            LOG.info("stopped")
+    return ExitCode.PASSED
+
+
+def application(settings: Settings) -> FastAPI:
+    """The application of a worker process, which starts from nothing but the settings."""
+    configure(settings.log_level)
+    _warm()
+    return create_app(settings)
+
+
+def _serve(app: FastAPI, settings: Settings, listener: socket.socket, *, workers: int) -> None:
+    if workers > 1:
+        listener.set_inheritable(True)
+        Multiprocess(_config(partial(application, settings), settings, workers), sockets=[listener]).run()
+        return
+    _warm()
+    uvicorn.Server(_config(lambda: app, settings, workers)).run(sockets=[listener])
+
+
+def _config(factory: object, settings: Settings, workers: int) -> uvicorn.Config:
+    return uvicorn.Config(
+        factory,  # pyright: ignore[reportArgumentType] (a factory, as `factory` says)
+        factory=True,
+        workers=workers,
+        log_config=None,
+        log_level="debug" if settings.log_level == "DEBUG" else "warning",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=settings.graceful_seconds,
+    )
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    """The bound socket; a usage error where the address cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot listen on {host}, port {port}: {error.strerror}") from None
+
+
+def _told(listener: socket.socket, workers: int) -> None:
+    host, port = listener.getsockname()[:2]
+    LOG.info("listening", extra={"fields": {"host": host, "port": port, "workers": workers}})
+
+
+def _warm() -> None:
+    """The first alignment of several calls would otherwise wait for scipy."""
+    threading.Thread(target=importlib.import_module, args=("scipy.optimize",), daemon=True).start()

@@ -1,0 +1,264 @@
+"""Reading files of traces: JSON, JSON Lines, and either of them gzipped.
+
+A file is JSON Lines when its first line is a whole object, else one document: an object, or a list of them. The layout is
+told by the content, never by the name. What cannot be read comes out as an item too, in its place, so nothing is lost.
+
+Memory is bounded by one record for JSON Lines, gzipped or not, and by `MAX_DOCUMENT` for a document.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from pydantic import JsonValue
+
+from service.errors import InputError, MalformedError, TooLargeError
+from service.io.jsonbody import Limits, parse
+
+MAX_DOCUMENT = 64 * 2**20
+"""Largest JSON document in bytes; also how far the end of a line is looked for when the line is too long to be read."""
+
+CHUNK = 64 * 2**10
+
+_GZIP = b"\x1f\x8b"
+_MARKS = {b"\xef\xbb\xbf": "UTF-8 with a byte order mark", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
+"""What the structure of JSON text consists of: strings, brackets and commas; a lone quote is a string without an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a record stands: its file, the line it begins in (from 1; None: the file as a whole) and its pointer in it."""
+
+    source: str
+    line: int | None = None
+    pointer: str = ""
+
+    def __str__(self) -> str:
+        return self.source if self.line is None else f"{self.source}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An object that was read."""
+
+    place: Place
+    value: dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """What could not be read, and why. Pointers of the error start at the record."""
+
+    place: Place
+    error: InputError
+
+
+def records(
+    source: Path | BinaryIO, *, limits: Limits, name: str | None = None
+) -> Generator[Record | BadRecord, None, None]:
+    """Every record of a file or stream, in order; one that cannot be read is a BadRecord and the rest is read on.
+
+    Nothing is raised for content, whatever it is. A file without any record, one that cannot be opened, truncated gzip and a
+    byte order mark are each one BadRecord. `limits` holds for each record; `name` stands for the file in places.
+    """
+    called = name or (str(source) if isinstance(source, Path) else "stdin")
+    try:
+        with _opened(source) as stream:
+            yield from _Reader(stream, called, limits).read()
+    except OSError as error:
+        yield BadRecord(Place(called), InputError.at("", _reason(error)))
+
+
+def _opened(source: Path | BinaryIO) -> AbstractContextManager[BinaryIO]:
+    """The stream, unpacked where it begins like gzip. A stream that was given stays open."""
+    if isinstance(source, Path):
+        file = source.open("rb")
+        return cast("AbstractContextManager[BinaryIO]", _unpacked(file) or file)
+    # Any stream becomes one that can be peeked into.
+    stream = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", source))
+    return nullcontext(cast("BinaryIO", _unpacked(stream) or stream))
+
+
+def _unpacked(stream: io.BufferedReader) -> gzip.GzipFile | None:
+    return gzip.GzipFile(fileobj=stream, mode="rb") if stream.peek(2).startswith(_GZIP) else None
+
+
+def _reason(error: OSError | EOFError | zlib.error) -> str:
+    if isinstance(error, EOFError):
+        return "the gzip data ends too early; what comes before was read"
+    if isinstance(error, zlib.error | gzip.BadGzipFile):
+        return f"the gzip data is damaged ({error}); what comes before was read"
+    return f"cannot be read: {error.strerror or error}"
+
+
+class _Reader:
+    """One pass over a stream."""
+
+    def __init__(self, stream: BinaryIO, source: str, limits: Limits) -> None:
+        self._stream = stream
+        self._source = source
+        self._limits = limits
+        self._line = 0
+        self._at_start = True
+
+    def read(self) -> Iterator[Record | BadRecord]:
+        """The records. OSError only from below the stream's first byte; what breaks later is an item."""
+        empty = True
+        try:
+            for item in self._all():
+                empty = False
+                yield item
+        except (OSError, EOFError, zlib.error) as error:
+            yield self._bad(InputError.at("", _reason(error)))
+        except TooLargeError as error:
+            yield self._bad(error)
+        else:
+            if empty:
+                yield BadRecord(Place(self._source), InputError.at("", "there is no record in it"))
+
+    def _all(self) -> Iterator[Record | BadRecord]:
+        first = self._next_line()
+        mark = next((mark for mark in _MARKS if first.startswith(mark)), None)
+        if mark is not None:
+            yield self._bad(MalformedError.at("", f"expected UTF-8 without a byte order mark, not {_MARKS[mark]}"))
+        elif first.lstrip().startswith(b"["):
+            yield from self._list(first)
+        elif first:
+            yield from self._lines_or_document(first)
+
+    def _lines_or_document(self, first: bytes) -> Iterator[Record | BadRecord]:
+        """A line that is whole, or followed by a whole one, is a line of JSON Lines even where it cannot be parsed."""
+        place = self._place()
+        if self._too_long(first) or _is_whole(first):
+            yield self._record(first, place)
+        else:
+            second = self._next_line()
+            if not _is_whole(second):
+                yield self._parsed(self._document(first + second), place)
+                return
+            yield self._record(first, place)
+            yield self._record(second, self._place())
+        while line := self._next_line():
+            yield self._record(line, self._place())
+
+    def _next_line(self) -> bytes:
+        """The next line that is not blank, cut off where it is too long; empty at the end."""
+        while line := self._stream.readline(self._limits.max_bytes + 2):
+            self._line += self._at_start
+            self._at_start = line.endswith(b"\n")
+            if not line.isspace():
+                return line
+        return b""
+
+    def _too_long(self, line: bytes) -> bool:
+        return len(line.strip()) > self._limits.max_bytes
+
+    def _record(self, line: bytes, place: Place) -> Record | BadRecord:
+        if not self._too_long(line):
+            return self._parsed(line, place)
+        self._skip_line()
+        return BadRecord(place, TooLargeError.at("", f"a record of more than {self._limits.max_bytes} bytes"))
+
+    def _skip_line(self) -> None:
+        for _ in range(MAX_DOCUMENT // CHUNK):
+            if self._at_start:
+                return
+            part = self._stream.readline(CHUNK)
+            self._at_start = not part or part.endswith(b"\n")
+        raise TooLargeError.at("", f"a line of more than {MAX_DOCUMENT >> 20} MiB; what comes after was not read")
+
+    def _parsed(self, data: bytes, place: Place) -> Record | BadRecord:
+        try:
+            value = parse(data.strip(), self._limits)
+        except InputError as error:
+            return BadRecord(place, error)
+        if not isinstance(value, dict):
+            return BadRecord(place, InputError.at("", f"expected an object, not {_kind(value)}"))
+        return Record(place, value)
+
+    def _document(self, start: bytes) -> bytes:
+        data = start + self._stream.read(MAX_DOCUMENT + 1 - len(start))
+        if len(data) > MAX_DOCUMENT:
+            size = f"a JSON document of more than {MAX_DOCUMENT >> 20} MiB"
+            raise TooLargeError.at("", f"{size}; write one record a line instead (JSON Lines)")
+        return data
+
+    def _list(self, first: bytes) -> Iterator[Record | BadRecord]:
+        """Each element on its own: one that is broken does not spoil the others."""
+        data = self._document(first)
+        elements = _Elements(data)
+        counted = 0
+        for index, (start, end) in enumerate(elements):
+            piece = data[start:end]
+            begin = start + len(piece) - len(piece.lstrip())
+            self._line += data.count(b"\n", counted, begin)
+            counted = begin
+            yield self._parsed(piece, Place(self._source, self._line, f"/{index}"))
+        if elements.end is None:
+            yield self._bad(MalformedError.at("", "the list has no end"))
+        elif data[elements.end :].strip():
+            self._line += data.count(b"\n", counted, elements.end)
+            yield self._bad(MalformedError.at("", "something follows the list"))
+
+    def _place(self) -> Place:
+        return Place(self._source, self._line)
+
+    def _bad(self, error: InputError) -> BadRecord:
+        return BadRecord(self._place() if self._line else Place(self._source), error)
+
+
+_DEPTH = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
+
+
+def _is_whole(line: bytes) -> bool:
+    """Whether a line has the outline of an object: it begins with a brace, and every bracket is closed."""
+    if not line.lstrip().startswith(b"{"):
+        return False
+    depth = 0
+    for token in _TOKEN.finditer(line):
+        if token[0] == b'"':
+            return False
+        depth += _DEPTH.get(token[0], 0)
+    return depth == 0
+
+
+class _Elements:
+    """Where the elements of a JSON list start and end. `end` is what follows the list, None while it is not closed."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.end: int | None = None
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        start = self._data.index(b"[") + 1
+        depth, several = 0, False
+        for token in _TOKEN.finditer(self._data):
+            if token[0] == b'"':
+                break
+            depth += _DEPTH.get(token[0], 0)
+            if depth == 0:
+                self.end = token.end()
+                if several or self._data[start : token.start()].strip():
+                    yield start, token.start()
+                return
+            if depth == 1 and token[0] == b",":
+                yield start, token.start()
+                start, several = token.end(), True
+        if self._data[start:].strip():
+            yield start, len(self._data)
+
+
+def _kind(value: JsonValue) -> str:
+    if value is None:
+        return "null"
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
+    return names.get(type(value), "something else")

@@ -1,0 +1,416 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from service.core.critics import (
+    AnyOf,
+    Contains,
+    Critic,
+    DateTime,
+    Exact,
+    JsonSimilar,
+    Match,
+    Numeric,
+    Pattern,
+    Present,
+    Similar,
+    Uncompared,
+    Valued,
+    arcade_cosine,
+    cosine,
+)
+from service.core.kinds import Frozen, Tagged, kinds
+from service.core.patterns import MAX_PATTERN, regex
+
+DATA = Path(__file__).parents[1] / "data" / "critics"
+TABLES = yaml.safe_load((DATA / "cases.yaml").read_text("utf-8"))
+REFUSED = yaml.safe_load((DATA / "refused.yaml").read_text("utf-8"))
+KINDS = sorted(name for name, cls in kinds(Critic).items() if cls.__module__.startswith("service.core.critics"))
+METRICS = ["cosine", "arcade_cosine", "levenshtein", "token_set"]
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from([10**400, -(10**400), 1e308, -1e308, 5e-324, float("inf"), float("nan")])
+    | st.sampled_from(
+        ["3", "true", "2026-05-01", "2026-05-01T12:00Z", "9999-12-31T23:59:59-23:59", " ", "a b", "é漢\ud800"]
+    )
+    | st.text(st.characters(), max_size=20)
+)
+JSON = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+)
+TEXTS = st.text(st.characters(), max_size=40) | st.lists(st.sampled_from(["a", "b", "to", "be", "3", "漢字"])).map(
+    " ".join
+)
+
+
+class Holder(Frozen):
+    """A model with a matcher in it, as rubrics and expectations have."""
+
+    critic: Annotated[Critic, Tagged()]
+
+
+def critic_of(settings: dict) -> Critic:
+    return Holder.model_validate({"critic": settings}).critic
+
+
+def without_nan(value) -> bool:
+    if isinstance(value, dict):
+        return all(map(without_nan, value.values()))
+    if isinstance(value, list):
+        return all(map(without_nan, value))
+    return not isinstance(value, float) or not math.isnan(value)
+
+
+def deep(levels: int, end: object) -> object:
+    value = end
+    for level in range(levels):
+        value = [value] if level % 2 else {"a": value}
+    return value
+
+
+ROWS = [(table["critic"], row) for table in TABLES for row in table["rows"]]
+
+
+@pytest.mark.parametrize(("settings", "row"), ROWS)
+def test_the_tables(settings, row):
+    actual, value, passed = row
+    match = critic_of(settings).match(actual)
+    assert match.value == pytest.approx(value, abs=5e-7)
+    assert match.passed is passed
+    assert bool(match.note) is not passed
+
+
+def test_the_tables_cover_every_kind():
+    assert sorted({table["critic"]["kind"] for table in TABLES}) == KINDS
+
+
+@pytest.mark.parametrize(("settings", "words"), REFUSED)
+def test_settings_that_are_refused(settings, words):
+    with pytest.raises(ValidationError) as caught:
+        critic_of(settings)
+    assert words in str(caught.value)
+
+
+def test_the_schema_names_every_kind():
+    schema = TypeAdapter(Holder).json_schema()
+    mapping = schema["properties"]["critic"]["discriminator"]["mapping"]
+    assert set(KINDS) <= set(mapping)
+
+
+# Laws. `SETTINGS` has every matcher of the tables, alone and inside one and two composites.
+
+
+def nested(settings: dict) -> list[dict]:
+    once = {"kind": "any_of", "of": [settings, {"kind": "range", "min": 0}]}
+    return [settings, once, {"kind": "any_of", "of": [once, settings]}]
+
+
+FREE = [
+    {"kind": "exact"},
+    {"kind": "exact", "cast": True},
+    {"kind": "numeric"},
+    {"kind": "numeric", "cast": True, "tolerance": 1, "rel_tolerance": 1e300, "cutoff": 1e308},
+    {"kind": "numeric", "tolerance": 0.5, "cutoff": 10**400},
+    {"kind": "numeric", "value_range": [-1.7e308, 1.7e308]},
+    {"kind": "numeric", "value_range": [0, 5e-324]},
+    {"kind": "datetime", "tolerance": 5, "cutoff": 1e12, "assume_zone": "Asia/Tokyo", "formats": ["%H:%M%z", "%Y %j"]},
+    *({"kind": "similar", "metric": metric} for metric in METRICS),
+    {"kind": "json_similar"},
+]
+CRITICS = [critic_of(form) for settings in (*FREE, *(table["critic"] for table in TABLES)) for form in nested(settings)]
+
+
+@given(JSON, JSON)
+def test_every_value_is_compared_within_bounds(actual, expected):
+    for critic in CRITICS:
+        match = critic.match(actual, expected)
+        assert 0.0 <= match.value <= 1.0
+        assert bool(match.note) is not match.passed
+        match.note.encode()
+
+
+HUGE = 10**400
+EDGES = [
+    ({"kind": "numeric", "tolerance": 1, "cutoff": HUGE}, 7, 5, 1.0),
+    ({"kind": "numeric", "tolerance": 1, "cutoff": 2 * HUGE + 1}, 1, HUGE + 2, 0.5),
+    ({"kind": "numeric", "tolerance": 1}, HUGE, HUGE + 2, 0.0),
+    ({"kind": "numeric", "tolerance": 1}, HUGE, HUGE + 1, 1.0),
+    ({"kind": "numeric", "tolerance": 1}, HUGE, 0.5, 0.0),
+    ({"kind": "numeric", "rel_tolerance": 0.5}, HUGE, 2 * HUGE, 1.0),
+    ({"kind": "numeric", "value_range": [-HUGE, HUGE]}, 0, HUGE, 0.5),
+    ({"kind": "numeric", "value_range": [-1.7e308, 1.7e308]}, 1.7e308, -1.7e308, 0.0),
+    ({"kind": "numeric"}, math.inf, math.inf, 1.0),
+    ({"kind": "numeric", "tolerance": 1e308}, math.inf, 1, 0.0),
+    ({"kind": "numeric"}, math.nan, math.nan, 0.0),
+    ({"kind": "range", "min": 0}, math.nan, None, 0.0),
+    ({"kind": "range", "min": 0}, HUGE, None, 1.0),
+    ({"kind": "range", "max": HUGE}, 1e308, None, 1.0),
+    ({"kind": "exact", "cast": True}, "9" * 5_000, 9, 0.0),
+    ({"kind": "exact", "cast": True}, "1e400", math.inf, 0.0),
+    ({"kind": "json_similar"}, HUGE, 2 * HUGE, 0.5),
+    ({"kind": "json_similar"}, HUGE, 1.5, 0.0),
+    ({"kind": "json_similar"}, HUGE, math.inf, 0.0),
+    ({"kind": "json_similar"}, HUGE, math.nan, 0.0),
+    ({"kind": "json_similar"}, 1e308, -1e308, 0.0),
+    ({"kind": "json_similar"}, math.inf, math.inf, 1.0),
+    ({"kind": "json_similar"}, math.nan, math.nan, 0.0),
+    ({"kind": "json_similar"}, 1, -3, 0.0),
+]
+
+
+@pytest.mark.parametrize(("settings", "actual", "expected", "value"), EDGES, ids=range(len(EDGES)))
+def test_the_edges_of_numbers(settings, actual, expected, value):
+    assert critic_of(settings).match(actual, expected).value == pytest.approx(value, rel=1e-12)
+
+
+@given(JSON.filter(without_nan))
+def test_a_value_is_exactly_like_itself(value):
+    either = AnyOf(of=[{"kind": "range", "min": 0}, {"kind": "exact"}])
+    for critic in (
+        Exact(),
+        Exact(cast=True),
+        JsonSimilar(),
+        either,
+        Numeric(),
+        DateTime(),
+        *(Similar(metric=m) for m in METRICS),
+    ):
+        assert critic.match(value, value) == Match(1.0, True)
+
+
+@given(TEXTS, st.sampled_from(METRICS))
+def test_a_text_is_exactly_like_itself(text, metric):
+    assert Similar(metric=metric, threshold=1.0).match(text, text).value == 1.0
+
+
+@given(JSON, JSON)
+def test_comparison_by_value_is_symmetric(a, b):
+    for critic in (Exact(), Exact(cast=True), JsonSimilar(), Similar()):
+        assert critic.match(a, b).value == critic.match(b, a).value
+
+
+@given(TEXTS, TEXTS)
+def test_text_similarity_is_symmetric_to_the_last_digit(a, b):
+    assert cosine(a, b) == cosine(b, a)
+    assert arcade_cosine(a, b) == arcade_cosine(b, a)
+
+
+@given(st.permutations(["to", "be", "or", "not", "to", "be", "3", "漢"]))
+def test_the_order_of_words_does_not_change_the_cosine(words):
+    assert cosine(" ".join(words), "to be or not to be 漢 3") == 1.0
+    assert cosine(" ".join(words), "to be 4") == cosine("to be or not to be 3 漢", "4 be to")
+
+
+@given(st.decimals(-1000, 1000, places=3), st.decimals(0, 10, places=3))
+def test_a_number_as_far_off_as_the_tolerance_as_written_passes(expected, tolerance):
+    critic = Numeric(value=float(expected), tolerance=float(tolerance))
+    beyond = tolerance + type(tolerance)("0.001")
+    assert critic.match(float(expected + tolerance)).passed
+    assert critic.match(float(expected - tolerance)).passed
+    assert not critic.match(float(expected + beyond)).passed
+    assert not critic.match(float(expected - beyond)).passed
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6))
+def test_the_nearer_number_never_scores_less(a, b):
+    near, far = sorted((a, b))
+    for critic in (Numeric(value=0, tolerance=3, cutoff=1e5), Numeric(value=0, value_range=[0, 1e5]), Numeric(value=0)):
+        assert critic.match(near).value >= critic.match(far).value
+
+
+DEEP, SAME, OTHER = deep(100_000, 1), deep(100_000, 1), deep(100_000, "x")
+ONE_EACH = {critic.kind: critic for critic in reversed(CRITICS)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_depth_is_too_deep(kind):
+    critic = ONE_EACH[kind]
+    for actual, expected in ((DEEP, SAME), (DEEP, OTHER), (DEEP, 1), ("2026-05-01", DEEP)):
+        assert 0.0 <= critic.compare(actual, expected).value <= 1.0
+
+
+def test_deep_values_are_told_apart():
+    assert Exact().match(DEEP, SAME).passed
+    assert not Exact().match(DEEP, OTHER).passed
+    assert JsonSimilar().match(DEEP, SAME).value == 1.0
+    assert JsonSimilar().match(DEEP, OTHER).value == 0.0
+
+
+# The expected value: the matcher's own, else that from outside.
+
+
+def test_an_own_value_comes_before_the_one_from_outside_even_if_null():
+    assert Exact(value=None).match(None, 5).passed
+    assert not Exact(value=None).match(5, 5).passed
+    assert Exact().match(5, 5).passed
+
+
+def test_matchers_that_compare_with_no_value_ignore_the_one_from_outside():
+    assert Contains(value="a").match("abc", "z").passed
+    assert Present().match(1, 2).passed
+
+
+def test_in_any_of_each_matcher_takes_its_own_value_else_the_one_from_outside():
+    either = AnyOf(
+        of=[{"kind": "exact", "value": "none"}, {"kind": "any_of", "of": [{"kind": "numeric", "tolerance": 1}]}]
+    )
+    assert [either.match(actual, 5).passed for actual in ("none", 6, 7)] == [True, True, False]
+
+
+WANTS = [
+    ({"kind": "exact"}, True),
+    ({"kind": "exact", "value": None}, False),
+    ({"kind": "present"}, False),
+    ({"kind": "any_of", "of": [{"kind": "present"}, {"kind": "similar"}]}, True),
+    ({"kind": "any_of", "of": [{"kind": "similar", "value": "a"}]}, False),
+]
+
+
+@pytest.mark.parametrize(("settings", "wanted"), WANTS)
+def test_a_matcher_says_whether_it_needs_a_value_from_outside(settings, wanted):
+    assert critic_of(settings).wants_expected is wanted
+
+
+def test_every_matcher_with_a_value_of_its_own_survives_a_round_trip():
+    for critic in CRITICS:
+        again = critic_of(critic.model_dump(mode="json", exclude_unset=True) | {"kind": critic.kind})
+        assert again.wants_expected is critic.wants_expected
+        if isinstance(critic, Valued):
+            assert again.has_value is critic.has_value
+
+
+# Caps: over them nothing is said, neither yes nor no.
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_texts_over_the_cap_are_compared_only_if_equal(metric):
+    critic = Similar(metric=metric)
+    assert isinstance(critic.match("ab " * 1_667, "a"), Uncompared)
+    assert isinstance(critic.match("a", ["abcd"] * 1_001), Uncompared)
+    assert isinstance(critic.match("x" * 5_000, "y" * 5_000), Match)
+    assert critic.match("x" * 5_001, "x" * 5_001) == Match(1.0, True)
+
+
+def test_trees_with_strings_over_the_cap_are_compared_only_where_these_are_equal():
+    long = "x" * 5_001
+    assert JsonSimilar().match({"a": long, "b": 1}, {"a": long, "b": 2}).value == 0.75
+    assert JsonSimilar().match([long, 1], [long, 1]).value == 1.0
+    assert JsonSimilar().match([long, 1], [1, 1]).value == 0.5
+    assert isinstance(JsonSimilar().match([long, 1], ["x", 1]), Uncompared)
+
+
+def test_patterns_read_texts_up_to_their_cap():
+    assert Pattern(pattern="a*").match("a" * 100_000).passed
+    assert isinstance(Pattern(pattern="a*").match("a" * 100_001), Uncompared)
+
+
+def test_a_pattern_that_is_large_when_compiled_reads_less():
+    costly = Pattern(pattern="(?:a{1,100}){1,100}")
+    assert costly.match("a" * 2_000).passed
+    assert isinstance(costly.match("a" * 2_001), Uncompared)
+
+
+def test_any_of_says_nothing_where_the_matcher_that_could_pass_says_nothing():
+    either = AnyOf(of=[{"kind": "exact", "value": "b"}, {"kind": "similar", "value": "a"}])
+    assert isinstance(either.match("x" * 5_001), Uncompared)
+    assert either.match("b") == Match(1.0, True)
+    wide = AnyOf(of=[{"kind": "similar", "value": "a"}, {"kind": "present"}])
+    assert wide.match("x" * 5_001) == Match(1.0, True)
+
+
+# Patterns.
+
+
+def test_time_is_linear_where_backtracking_is_exponential():
+    assert not regex("(a+)+").matches("a" * 99_999 + "b")
+    assert not regex("(?:a|aa)+b", search=True).matches("a" * 100_000)
+
+
+def test_a_pattern_too_long_to_read_is_refused():
+    with pytest.raises(ValueError, match="at most"):
+        regex("a" * (MAX_PATTERN + 1))
+
+
+def test_a_lone_surrogate_matches_nothing_and_is_no_pattern():
+    assert not regex("(?s).*").matches("\ud800")
+    with pytest.raises(ValueError, match="not a regular expression"):
+        regex("\ud800")
+
+
+@given(st.text("ab|()[]*+?^$\\nz#x.{1}", max_size=12), st.text("ab\nz", max_size=6))
+def test_a_whole_match_is_also_a_match_somewhere(pattern, text):
+    try:
+        whole = regex(pattern)
+    except ValueError:
+        return
+    if whole.matches(text):
+        assert regex(pattern, search=True).matches(text)
+
+
+# Defects reproduced in other scorers, with what is right.
+
+DEFECTS = [
+    ("a number is compared by its text", {"kind": "exact"}, 1.0, 1, 1.0),
+    ("a string passes for a number", {"kind": "exact"}, "1", 1, 0.0),
+    ("a boolean passes for a number", {"kind": "exact"}, True, 1, 0.0),
+    ("a missing number raises and leaves the mean", {"kind": "numeric", "value_range": [0, 100]}, None, 50, 0.0),
+    ("a score far below 0", {"kind": "numeric", "value_range": [0, 10]}, 1000, 5, 0.0),
+    ("any text is true", {"kind": "exact", "cast": True}, "false", True, 0.0),
+    ("the fraction is cut off", {"kind": "exact", "cast": True}, 3.9, 3, 0.0),
+    ("characters are items", {"kind": "exact", "cast": True}, "ab", ["a", "b"], 0.0),
+    ("the zone is dropped", {"kind": "datetime"}, "2026-03-01T10:00:00", "2026-03-01T10:00:00+09:00", 0.0),
+    ("an overflow leaves the mean", {"kind": "datetime"}, "99999999999999999999", "2026-03-01", 0.0),
+    ("null is the text None", {"kind": "similar"}, None, "None", 0.0),
+    (
+        "one-character words are invisible",
+        {"kind": "similar", "threshold": 0.99},
+        "meeting at 4 PM",
+        "meeting at 3 PM",
+        0.602975,
+    ),
+    ("nothing expected matches anything", {"kind": "json_similar"}, {"a": 1}, {}, 0.0),
+    ("extra items are free", {"kind": "json_similar"}, [1, 2, 3], [1], 1 / 3),
+]
+
+
+@pytest.mark.parametrize(
+    ("settings", "actual", "expected", "value"), [row[1:] for row in DEFECTS], ids=[row[0] for row in DEFECTS]
+)
+def test_defects_of_other_scorers(settings, actual, expected, value):
+    match = critic_of(settings).match(actual, expected)
+    assert match.value == pytest.approx(value, abs=5e-7)
+    assert match.passed is (value == 1.0)
+
+
+NOTES = [
+    ({"kind": "exact", "value": 5400}, "5400", 'expected 5400 (an integer), got "5400" (a string)'),
+    ({"kind": "numeric", "value": 5400}, 54.0, "expected 5400, got 54.0 (off by 5346)"),
+    ({"kind": "numeric", "value": 5}, 5.3, "expected 5, got 5.3 (off by 0.3)"),
+    ({"kind": "range", "min": 1, "max": 2}, 3, "expected at least 1 and at most 2, got 3"),
+    ({"kind": "one_of", "values": ["S", "M"]}, "L", 'expected one of ["S", "M"], got "L"'),
+    ({"kind": "datetime", "value": "2026-05-01"}, "2026-05-01T00:01:00", "60 s apart, a date being its midnight"),
+    ({"kind": "datetime", "value": "2026-05-01"}, "2026-05-01T00:00:00Z", "assume_zone"),
+    ({"kind": "datetime", "value": "2026-05-01"}, "May 1st", '"May 1st" is not a date or time that can be read'),
+    (
+        {"kind": "any_of", "of": [{"kind": "exact", "value": 1}, {"kind": "exact", "value": 2}]},
+        3,
+        "expected 1, got 3 and expected 2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "actual", "words"), NOTES)
+def test_a_mismatch_says_why(settings, actual, words):
+    assert words in critic_of(settings).match(actual).note

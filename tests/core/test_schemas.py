@@ -1,0 +1,474 @@
+"""Arguments against tool schemas: tables of cases, the packaged test suite, hostile schemas, laws."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import socket
+import string
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.core.schemas import MAX_VIOLATIONS, SchemaProblem, Validator, validator
+
+DATA = Path(__file__).parents[1] / "data" / "schemas"
+
+
+def table(name):
+    return yaml.safe_load((DATA / f"{name}.yaml").read_text("utf-8"))
+
+
+def named(rows):
+    return {"argvalues": rows, "ids": [str(row["name"]) for row in rows]}
+
+
+def brief(violations):
+    return [[v.keyword, v.path] for v in violations]
+
+
+def compiles(schema, **options):
+    try:
+        return validator(schema, **options)
+    except SchemaProblem as problem:
+        return problem
+
+
+CASES = [
+    {**case, "instance": instance, "expected": expected}
+    for case in table("cases")
+    for instance, expected in case["tests"]
+]
+
+
+@pytest.mark.parametrize("case", **named(CASES))
+def test_case(case):
+    found = validator(case["schema"], **case.get("options", {})).violations(case["instance"])
+    assert brief(found) == case["expected"]
+    assert all(v.message and len(v.message) <= 300 for v in found)
+
+
+@pytest.mark.parametrize("case", **named(table("problems")))
+def test_problem(case):
+    with pytest.raises(SchemaProblem) as caught:
+        validator(case["schema"], **case.get("options", {}))
+    assert caught.value.path == case["path"]
+    assert [word for word in case["says"] if word not in caught.value.message] == []
+
+
+@pytest.mark.parametrize("case", **named(table("surfaces")))
+def test_surface(case):
+    found = validator(case["schema"])
+    instance, undeclared = case["undeclared"]
+    declared = case["properties"]
+    assert found.properties == (declared if declared is None else frozenset(declared))
+    assert found.required == frozenset(case.get("required", ()))
+    assert dict(found.defaults) == case.get("defaults", {})
+    assert list(found.undeclared(instance)) == undeclared
+
+
+MESSAGES = [
+    ({"type": ["integer", "null"]}, "abc", 'expected null or integer, found "abc"'),
+    ({"enum": ["a", 1]}, 2, 'expected one of ["a", 1], found 2'),
+    ({"required": ["a"]}, {}, "required, and missing"),
+    ({"minimum": 3}, 1, "expected a number of at least 3, found 1"),
+    ({"pattern": "^a$"}, "b", 'expected text that matches "^a$", found "b"'),
+    ({"format": "date"}, "x", 'expected the format "date", found "x"'),
+    ({"anyOf": [{"type": "null"}, {"minimum": 3}]}, 1, "fits none of 2 alternatives: expected null, found 1; "),
+    ({"type": "string"}, 10**400, "expected string, found an integer of about 401 digits"),
+    ({"not": {}}, {"a": [1]}, '{"a": [1]} is what must not be'),
+    ({"prefixItems": [{}], "unevaluatedItems": False}, [1, 2], "expected no further items, found [1, 2]"),
+]
+
+
+@pytest.mark.parametrize(("schema", "instance", "message"), MESSAGES)
+def test_messages_name_what_was_expected_and_found(schema, instance, message):
+    (found,) = validator(schema).violations(instance)
+    assert found.message.startswith(message)
+
+
+def test_a_message_never_holds_the_whole_instance():
+    schema = {"properties": {"a": {"type": "string"}, "b": {"anyOf": [{"type": "null"}] * 50}, "c": {"not": {}}}}
+    large = {"x" * 1000: ["y" * 1000] * 50}
+    found = validator(schema).violations({"a": large, "b": large, "c": large})
+    assert len(found) == 3
+    assert max(len(v.message) for v in found) <= 300
+
+
+def test_at_most_a_hundred_violations_and_one_that_counts_the_rest():
+    found = validator({"items": {"type": "string"}}).violations(list(range(250)))
+    assert len(found) == MAX_VIOLATIONS + 1
+    assert (found[-1].keyword, found[-1].path, found[-1].message) == ("schema", "", "and 150 more")
+
+
+def test_a_list_too_large_to_make_is_one_violation():
+    (found,) = validator({"items": {"type": "string"}}).violations([1] * 100_000)
+    assert (found.keyword, found.path) == ("schema", "")
+
+
+@pytest.mark.parametrize(("depth", "keywords"), [(63, []), (64, []), (65, ["depth"]), (50_000, ["depth"])])
+@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}], ids=["array", "object"])
+def test_depth_of_the_instance(depth, keywords, wrap):
+    value = "leaf"
+    for _ in range(depth):
+        value = wrap(value)
+    nested = {"items": {"$ref": "#"}, "additionalProperties": {"$ref": "#"}, "type": ["array", "object", "string"]}
+    assert [v.keyword for v in validator(True).violations(value)] == keywords
+    assert [v.keyword for v in validator(nested).violations(value)] == keywords
+    while isinstance(value, list | dict):  # freed from outside in: the interpreter frees by recursion
+        value = next(iter(value.values() if isinstance(value, dict) else value))
+
+
+def nest(levels, schema):
+    for _ in range(levels):
+        schema = {"not": schema}
+    return schema
+
+
+@pytest.mark.parametrize(("levels", "usable"), [(32, True), (33, False), (3_000, False)])
+def test_depth_of_the_schema(levels, usable):
+    assert isinstance(compiles(nest(levels - 1, {})), Validator) == usable
+
+
+@pytest.mark.parametrize(("length", "usable"), [(63_000, True), (64_000, False), (1_000_000, False)])
+def test_size_of_the_schema(length, usable):
+    assert isinstance(compiles({"description": "d" * length}), Validator) == usable
+
+
+@pytest.mark.parametrize("schema", [{"const": float("nan")}, {"a": object()}, {"a": "\ud800"}, {"const": 1e999}])
+def test_what_is_not_json_is_no_schema(schema):
+    with pytest.raises(SchemaProblem, match="not made of JSON"):
+        validator(schema)
+
+
+def test_any_mapping_will_do():
+    frozen = MappingProxyType({"required": ["a"]})
+    assert brief(validator(frozen).violations(MappingProxyType({"b": 1}))) == [["required", "/a"]]
+
+
+def test_the_callers_schema_is_left_alone():
+    schema = {"type": "dict", "properties": {"a": {"type": "STRING", "nullable": True}}}
+    before = json.dumps(schema)
+    validator(schema)
+    assert json.dumps(schema) == before
+
+
+def test_equal_schemas_share_a_validator_and_types_are_told_apart():
+    assert validator({"const": 1}) is validator({"const": 1})
+    assert not validator({"const": 1}).violations(1)
+    assert validator({"const": True}).violations(1)
+    assert validator({"format": "date"}) is not validator({"format": "date"}, formats=False)
+
+
+def test_a_failure_is_remembered_and_raised_anew():
+    first, second = compiles({"type": "nope"}), compiles({"type": "nope"})
+    assert (first.message, first.path) == (second.message, second.path)
+    assert first is not second
+
+
+SURROGATES = [
+    ({"minLength": 2}, "\ud800", ""),
+    ({"properties": {"a": {"items": {"pattern": "^.$"}}}}, {"a": ["x", "\udfff"]}, "/a/1"),
+    ({"required": ["z"], "properties": {"a": {"pattern": "x"}}}, {"a": "\udfff"}, "/a"),
+    ({"properties": {"a": {}}, "additionalProperties": False}, {"\ud800": 1}, ""),
+]
+
+
+@pytest.mark.parametrize(("schema", "instance", "path"), SURROGATES)
+def test_lone_surrogates(schema, instance, path):
+    check = validator(schema)
+    assert brief(check.violations(instance)) == [["encoding", path]]
+    check.undeclared(instance)
+
+
+def test_undeclared_names_with_lone_surrogates():
+    check = validator({"properties": {"a": {}}, "patternProperties": {"^x": {}}})
+    assert check.undeclared({"a": 1, "x1": 1, "\ud800": 1}) == ("\ud800",)
+
+
+# --- the packaged test suite -------------------------------------------------------------------------------------------
+
+# Groups that need a document which is not inside the schema. We refuse those on purpose.
+REMOTE = {
+    "remote ref",
+    "fragment within remote ref",
+    "anchor within remote ref",
+    "ref within remote ref",
+    "base URI change",
+    "base URI change - change folder",
+    "base URI change - change folder in subschema",
+    "root ref in remote ref",
+    "remote ref with ref to defs",
+    "Location-independent identifier in remote ref",
+    "retrieved nested refs resolve relative to their URI not $id",
+    "remote HTTP ref with different $id",
+    "remote HTTP ref with different URN $id",
+    "remote HTTP ref with nested absolute ref",
+    "$ref to $ref finds detached $anchor",
+}
+
+
+@pytest.mark.shared_data
+def test_json_schema_test_suite(shared_data):
+    suite = json.loads((shared_data / "hostile" / "json_schema_2020_12.json").read_text("utf-8"))
+    groups = [group for groups in suite["files"].values() for group in groups]
+    refused = {g["description"] for g in groups if isinstance(compiles(g["schema"]), SchemaProblem)}
+    assert refused == REMOTE
+    checked = [(g, test) for g in groups if g["description"] not in REMOTE for test in g["tests"]]
+    assert len(checked) > 80
+    wrong = [
+        (group["description"], test["description"])
+        for group, test in checked
+        if (validator(group["schema"]).violations(test["data"]) == ()) != test["valid"]
+    ]
+    assert wrong == []
+
+
+@pytest.mark.shared_data
+def test_every_bfcl_function_compiles(shared_data):
+    lines = gzip.decompress((shared_data / "bfcl" / "questions.jsonl.gz").read_bytes()).splitlines()
+    schemas = [f["parameters"] for line in lines for f in json.loads(line)["functions"]]
+    assert len(schemas) > 1_000
+    assert [problem for problem in map(compiles, schemas) if isinstance(problem, SchemaProblem)] == []
+
+
+# --- hostile schemas ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def listener():
+    """A port that notes whether anyone connects."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.05)
+        yield server
+
+
+def connected(server):
+    try:
+        server.accept()[0].close()
+    except TimeoutError:
+        return False
+    return True
+
+
+REACHES = [
+    '{{"$ref": "{uri}"}}',
+    '{{"properties": {{"a": {{"$ref": "{uri}#/x"}}}}}}',
+    '{{"$id": "{uri}", "$ref": "other"}}',
+    '{{"$id": "{uri}/a/", "items": {{"$id": "b/", "$ref": "c.json"}}}}',
+    '{{"$dynamicRef": "{uri}#a"}}',
+    '{{"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveRef": "{uri}"}}',
+    '{{"$schema": "{uri}"}}',
+    '{{"items": {{"$id": "x", "$schema": "{uri}"}}}}',
+    '{{"$schema": "http://json-schema.org/draft-04/schema#", "id": "{uri}", "$ref": "x"}}',
+]
+
+
+@pytest.mark.parametrize("template", REACHES)
+@pytest.mark.parametrize("dialect", ["auto", "draft4", "draft7", "draft2020-12", "openapi3.0"])
+def test_nothing_is_ever_fetched(template, dialect, listener, tmp_path):
+    # The engine does its input and output outside Python, where no audit hook sees it: watch the far end instead.
+    other = tmp_path / "other"
+    other.write_text('{"type": "string"}')
+    here = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    for uri in (here, f"{here}/x.json", other.as_uri()):
+        found = compiles(json.loads(template.format(uri=uri)), dialect=dialect)
+        if isinstance(found, Validator):
+            assert found.violations(1) == ()  # as a string it would have been fetched and refused this
+    assert not connected(listener)
+
+
+def fan(levels, last, keyword="allOf"):
+    steps = {f"a{i}": {keyword: [{"$ref": f"#/$defs/a{i + 1}"}] * 2} for i in range(levels)}
+    return {"$defs": {**steps, f"a{levels}": last}, "$ref": "#/$defs/a0"}
+
+
+def chain(length, last):
+    steps = {f"a{i}": {"$ref": f"#/$defs/a{i + 1}"} for i in range(length)}
+    return {"$defs": {**steps, f"a{length}": last}, "$ref": "#/$defs/a0"}
+
+
+def deep(levels, leaf):
+    for _ in range(levels):
+        leaf = {"a": leaf}
+    return leaf
+
+
+AGAIN = {"type": "object", "properties": {"a": {"$ref": "#"}}}
+# Each of these ran for minutes, took all memory or overflowed the stack when it went to the engine unguarded.
+EXPENSIVE = [
+    (fan(30, {"type": "string"}), "x"),
+    (fan(30, {"type": "string"}), 3),
+    (fan(300, {"type": "string"}, "anyOf"), 3),
+    (fan(16, AGAIN), deep(3, {})),
+    (fan(4, AGAIN), deep(30, {})),
+    (chain(500, AGAIN), deep(60, 3)),
+    ({"items": {"allOf": [{"minimum": i} for i in range(3000)]}}, [5000] * 20_000),
+    ({"items": {"enum": [{"a": i} for i in range(3000)]}}, [{"a": 2999}] * 10_000),
+    ({"pattern": "(?:a{1,60}){1,60}b"}, "a" * 100_000),
+    ({"patternProperties": {"(?:a{1,60}){1,60}b": {}}}, {"a" * 100_000: 1}),
+]
+
+
+@pytest.mark.parametrize(("schema", "instance"), EXPENSIVE)
+def test_too_much_work_is_refused_not_begun(schema, instance):
+    with pytest.raises(SchemaProblem, match="too much work"):
+        validator(schema).violations(instance)
+
+
+# The verdict is within reach, a list of all errors is not.
+UNLISTED = [
+    (fan(20, {"type": "string"}), 3),
+    (fan(20, {"type": "string"}, "anyOf"), 3),
+    ({**AGAIN, "allOf": [{"properties": {"a": {"$ref": "#"}}}]}, deep(18, 3)),
+    ({"items": {"allOf": [{"minimum": i} for i in range(1000)]}}, [-1] * 100),
+]
+
+
+@pytest.mark.parametrize(("schema", "instance"), UNLISTED)
+def test_a_verdict_without_a_list(schema, instance):
+    assert brief(validator(schema).violations(instance)) == [["schema", ""]]
+
+
+def test_recursion_as_tools_use_it_is_listed():
+    node = {
+        "type": "object",
+        "required": ["v"],
+        "additionalProperties": False,
+        "properties": {
+            "v": {"type": "integer"},
+            "left": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]},
+            "kids": {"type": "array", "items": {"$ref": "#/$defs/node"}},
+        },
+    }
+    tree = {"v": "x"}
+    for _ in range(4):
+        tree = {"v": 1, "kids": [tree, tree], "left": None}
+    found = validator({"$defs": {"node": node}, "$ref": "#/$defs/node"}).violations(tree)
+    assert len(found) == 2**4
+    assert brief(found)[0] == ["type", "/kids/0/kids/0/kids/0/kids/0/v"]
+
+
+REDOS = [
+    r"^(a+)+$", r"^(a|a)*$", r"^(a|aa)+$", r"(a*)*$", r"^(.*)*$", r"^(\w+\s?)*$", r"(.*a){20}$", r"^(([a-z])+.)+[A-Z]$",
+    r"^([a-zA-Z0-9])(([\-.]|[_]+)?([a-zA-Z0-9]+))*(@){1}[a-z0-9]+[.]{1}$", r"(a?){50}a{50}$", r"^(a*)*b$", r"(x+x+)+y",
+    r"^\s+|\s+$", r"(\d+)*-", r"^(?:a|b|ab)*c$", r"^(a{1,20}){1,20}$", r"(?:.{1,10}){1,3}b", r"(.*.*)*b", r"^[^\s]+\s+$",
+    r"^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)$",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", REDOS)
+@pytest.mark.parametrize("text", ["a" * 20_000 + "!", "ab" * 10_000, " " * 20_000 + "x", "1" * 20_000])
+def test_patterns_that_take_exponential_time_elsewhere(pattern, text):
+    assert brief(validator({"pattern": pattern}).violations(text)) in ([], [["pattern", ""]])
+
+
+def test_patterns_share_a_limit():
+    with pytest.raises(SchemaProblem, match="at most 64"):
+        validator({"properties": {f"p{i}": {"pattern": "a"} for i in range(65)}})
+    with pytest.raises(SchemaProblem, match="too large"):
+        validator({"properties": {f"p{i}": {"pattern": f"^.{{1,{200 + i}}}$"} for i in range(20)}})
+    assert validator({"pattern": "^.{1,255}$"}).violations("x" * 200) == ()
+
+
+# --- laws --------------------------------------------------------------------------------------------------------------
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=8,
+)
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=5)
+ANYTHING = st.recursive(
+    SCALARS | ANY_TEXT | st.floats(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT, inner, max_size=3),
+    max_leaves=12,
+)
+LEAVES = st.one_of(
+    st.booleans(),
+    st.builds(
+        dict, type=st.sampled_from(["string", "integer", "number", "object", "array", "null", "boolean", "dict"])
+    ),
+    st.builds(
+        dict, enum=st.lists(VALUES, min_size=1, max_size=3, unique_by=lambda value: json.dumps(value, sort_keys=True))
+    ),
+    st.builds(dict, minimum=st.integers(-5, 5)),
+    st.builds(dict, minLength=st.integers(0, 3), pattern=st.sampled_from(["^a", "b$"])),
+    st.builds(dict, required=st.lists(st.sampled_from("abc"), unique=True)),
+)
+SCHEMAS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.builds(dict, properties=st.dictionaries(st.sampled_from("abc"), inner), additionalProperties=st.booleans()),
+        st.builds(dict, items=inner, maxItems=st.integers(0, 2)),
+        st.builds(dict, anyOf=st.lists(inner, min_size=1, max_size=3)),
+        st.builds(dict, oneOf=st.lists(inner, min_size=1, max_size=3)),
+        st.builds(dict, allOf=st.lists(inner, min_size=1, max_size=3)),
+    ),
+    max_leaves=6,
+)
+
+
+@given(SCHEMAS, ANYTHING)
+def test_never_raises_and_every_violation_has_a_place(schema, instance):
+    check = validator(schema)
+    check.undeclared(instance)
+    for violation in check.violations(instance):
+        assert re.fullmatch(r"(/([^~/]|~[01])*)*", violation.path, re.DOTALL)
+        assert len(violation.message) <= 300
+
+
+def reversed_keys(value):
+    if isinstance(value, dict):
+        return {key: reversed_keys(inner) for key, inner in reversed(value.items())}
+    return [reversed_keys(inner) for inner in value] if isinstance(value, list) else value
+
+
+@given(SCHEMAS, VALUES)
+def test_the_order_of_keys_changes_nothing(schema, instance):
+    found = validator(schema).violations(instance)
+    assert validator(schema).violations(reversed_keys(instance)) == found
+    assert brief(validator(reversed_keys(schema)).violations(instance)) == brief(found)
+
+
+@given(SCHEMAS, SCHEMAS, VALUES)
+def test_all_of_is_and_any_of_is_or_not_is_not(one, other, instance):
+    def fits(schema):
+        return validator(schema).violations(instance) == ()
+
+    assert fits({"allOf": [one, other]}) == (fits(one) and fits(other))
+    assert fits({"anyOf": [one, other]}) == (fits(one) or fits(other))
+    assert fits({"not": one}) != fits(one)
+    assert fits({"$defs": {"one": one}, "$ref": "#/$defs/one"}) == fits(one)
+
+
+@given(VALUES)
+def test_a_value_fits_itself(value):
+    assert validator({"const": value}).violations(value) == ()
+    assert validator({"enum": [value]}).violations(value) == ()
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), SCALARS), st.sets(st.sampled_from("abcd")))
+def test_exactly_the_missing_are_missing(instance, required):
+    found = validator({"required": sorted(required)}).violations(instance)
+    assert {v.path for v in found} == {f"/{name}" for name in required - instance.keys()}
+    without = {name: value for name, value in instance.items() if name not in required}
+    assert len(validator({"required": sorted(required)}).violations(without)) == len(required)
+
+
+@given(
+    st.dictionaries(st.text(string.printable, max_size=4), SCALARS, max_size=5),
+    st.sets(st.text(string.printable, max_size=4)),
+)
+@settings(max_examples=50)
+def test_what_is_undeclared_would_break_the_closed_schema(instance, declared):
+    properties = {name: {} for name in sorted(declared)}
+    undeclared = validator({"properties": properties}).undeclared(instance)
+    closed = validator({"properties": properties, "additionalProperties": False}).violations(instance)
+    assert {v.path for v in closed} == {"/" + name.replace("~", "~0").replace("/", "~1") for name in undeclared}

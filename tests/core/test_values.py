@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import copy
+import math
+from enum import StrEnum
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.values import equal, shown
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-2, 2)
+    | st.floats()
+    | st.sampled_from([0.0, 1.0, -0.0, 10**400, -(10**400), float(2**53), 2**53 + 1])
+    | st.text(st.characters(), max_size=20)
+)
+JSON = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+)
+
+
+def deep(levels: int, end: object) -> object:
+    value = end
+    for level in range(levels):
+        value = [value] if level % 2 else {"a": value}
+    return value
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+SAME = [
+    (1, 1.0),
+    (0.0, -0.0),
+    (2**53, float(2**53)),
+    (10**400, 10**400),
+    ("é", "é"),
+    ({"a": 1, "b": 2}, {"b": 2.0, "a": 1}),
+    ([[], {}], [[], {}]),
+    (Colour.RED, "red"),
+    ("\ud800", "\ud800"),
+]
+DIFFERENT = [
+    (True, 1),
+    (False, 0),
+    (False, None),
+    ("1", 1),
+    ("", None),
+    ([], {}),
+    ([], None),
+    ([1, 2], [2, 1]),
+    ([1], [1, 1]),
+    ({"a": None}, {}),
+    ({"a": 1}, {"b": 1}),
+    ({"a": [True]}, {"a": [1]}),
+    (2**53 + 1, float(2**53)),
+    (10**400, float("inf")),
+    (float("nan"), float("nan")),
+    ([1], 1),
+    (Colour.RED, {"red": 1}),
+]
+
+
+@pytest.mark.parametrize(("a", "b"), SAME, ids=range(len(SAME)))
+def test_equal_values(a, b):
+    assert equal(a, b)
+    assert equal(b, a)
+
+
+@pytest.mark.parametrize(("a", "b"), DIFFERENT, ids=range(len(DIFFERENT)))
+def test_different_values(a, b):
+    assert not equal(a, b)
+    assert not equal(b, a)
+
+
+def test_nan_is_not_equal_even_to_itself_inside_an_array():
+    values = [float("nan")]
+    assert not equal(values, values)
+
+
+def test_no_depth_is_too_deep():
+    assert equal(deep(100_000, 1), deep(100_000, 1.0))
+    assert not equal(deep(100_000, 1), deep(100_000, True))
+    assert not equal(deep(100_000, 1), deep(99_999, 1))
+
+
+def canonical(value: object) -> object:
+    """What two values must share to be equal, by another road: tagged types, exact numbers, unordered members."""
+    if isinstance(value, bool | str | None):
+        return type(value), value
+    if isinstance(value, float) and not math.isfinite(value):
+        return "number", value if value == value else object()  # noqa: PLR0124 (NaN)
+    if isinstance(value, int | float):
+        return "number", Fraction(value)
+    if isinstance(value, list):
+        return "array", tuple(map(canonical, value))
+    return "object", frozenset((key, canonical(item)) for key, item in value.items())
+
+
+@given(st.tuples(JSON, JSON) | st.tuples(SCALARS, SCALARS) | JSON.map(lambda value: (value, copy.deepcopy(value))))
+def test_equality_is_that_of_the_canonical_forms(pair):
+    a, b = pair
+    assert equal(a, b) is equal(b, a) is (canonical(a) == canonical(b))
+
+
+SHOWN = [
+    (None, "null"),
+    (True, "true"),
+    (1.0, "1.0"),
+    (float("inf"), "Infinity"),
+    ("a\nb", '"a\\nb"'),
+    ("a\u2028b\u202ec\x7f", '"a\\u2028b\\u202ec\\u007f"'),
+    ("\ud800", '"\\ud800"'),
+    ("é漢", '"é漢"'),
+    ({}, "{}"),
+    ([], "[]"),
+    ({"a": [1, {"b": None}], "c": ()}, '{"a": [1, {"b": null}], "c": []}'),
+    (-(10**5000), "an integer of about 5001 digits"),
+    ({1}, "no JSON value but set"),
+    ("x" * 100, '"' + "x" * 78 + "…"),
+    ([1] * 1000, ("[" + "1, " * 27)[:79] + "…"),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), SHOWN, ids=range(len(SHOWN)))
+def test_values_are_shown_on_one_line(value, text):
+    assert shown(value) == text
+
+
+@given(JSON, st.integers(-5, 300))
+def test_what_is_shown_is_short_printable_and_encodes(value, limit):
+    text = shown(value, limit)
+    assert 1 <= len(text) <= max(1, min(limit, 200))
+    assert text.isprintable()
+    text.encode()
+
+
+LARGE = {
+    "deep": deep(100_000, 1),
+    "wide": ["x" * 10] * 1_000_000,
+    "long text": "x" * 10_000_000,
+    "long key": {"k" * 10_000_000: 1},
+    "huge integer": 2**200_000,
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_values_are_shown_in_part(name):
+    assert len(shown(LARGE[name])) <= 80
