@@ -4,6 +4,7 @@ UV_SPEC ?= uv==0.13.8
 PYTEST_FLAGS ?= -n auto --dist loadgroup
 
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet
 
 # The environment is .venv with its own Python, whatever the caller has set or activated.
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
@@ -36,6 +37,7 @@ clean: ## remove caches and built files; the environment stays
 	rm -rf dist build .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find . -path ./.venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# Each stamp stands for a finished set-up, redone when the lock changes.
 # --inexact leaves what is there: the demo never takes the tools of `make test` away.
 .venv/run.stamp: pyproject.toml uv.lock | .venv/bin/uv
 	$(call install,--no-dev --inexact,--no-dev)
@@ -51,15 +53,13 @@ define install
 	@$(BIN)/uv sync --quiet --frozen $(1) || { \
 		echo 'uv could not fetch the locked files; trying pip and the index it is set up with' && \
 		$(BIN)/uv export --quiet --frozen --no-emit-project $(2) --output-file .venv/locked.txt && \
-		$(PIP) --quiet --require-hashes --requirement .venv/locked.txt && \
-		$(PIP) --quiet --no-deps --editable . ; }
+		$(PIP) --require-hashes --requirement .venv/locked.txt && \
+		$(PIP) --no-deps --editable . ; }
 endef
-
-PIP = $$($(BIN)/python -c pass; \
-	$(BIN)/python -c 'import pip' 2>/dev/null && echo '$(BIN)/python -m pip' || echo '$(PYTHON) -m pip --python $(BIN)/python') install
 
 .venv/bin/uv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 		echo "callgrade needs Python 3.11 or newer, which '$(PYTHON)' is not; name one: make PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv >/dev/null 2>&1 || $(PYTHON) -m venv --clear --without-pip .venv
-	@$(PIP) --quiet '$(UV_SPEC)'
+	@$(BIN)/python -c 'import pip' 2>/dev/null || $(PYTHON) -m pip --python $(BIN)/python install --quiet pip
+	@$(PIP) '$(UV_SPEC)'

@@ -2,76 +2,65 @@
 
 from __future__ import annotations
 
-import logging
+from functools import cache, partial
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.openapi.utils import get_openapi
-from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 
 from service import __version__
 from service.api.metrics import Metrics
 from service.api.middleware import Front
-from service.api.problems import ProblemDetails, details, details_of, problem
-from service.api.routes import PROBLEM, Routes
-from service.errors import CallgradeError, UnknownRubricError
+from service.api.openapi import described
+from service.api.problems import details, details_of, problem
+from service.api.routes import TYPES, Routes
+from service.errors import CallgradeError
 from service.io.engine import Engine
 from service.io.jsonbody import Limits
 from service.io.settings import Settings
 from service.io.shelf import Shelf
-from service.request import ScoreRequest
 
-LOG = logging.getLogger("callgrade.api")
+DESCRIPTION = """Send a conversation with its tool calls, and what should have happened; get a verdict for every step.
+
+Every answer carries `X-Request-Id`: the caller's own where it is 1 to 128 of `A-Z a-z 0-9 . _ -`, else a new one. Every error
+is a problem document (RFC 9457) whose `errors` name the places in the body by JSON pointer."""
 
 
-def create_app(settings: Settings | None = None) -> FastAPI:
-    """The HTTP application; `settings` default to those without environment variables."""
+def create_app(settings: Settings | None = None, *, engine: Engine | None = None) -> FastAPI:
+    """The HTTP application; `settings` default to those without environment variables, `engine` to what they give."""
     settings = settings or Settings()
-    metrics = Metrics()
-    engine = Engine(Shelf(settings.rubric_dirs))
-    limits = Limits(
+    engine = engine or Engine(Shelf(settings.rubric_dirs))
+    metrics = Metrics({rubric.digest: rubric.id for rubric in engine.shelf})
+    app = FastAPI(
+        title="callgrade",
+        version=__version__,
+        summary="Scores what language models do with tools.",
+        description=DESCRIPTION,
+        redirect_slashes=False,
+        redoc_url=None,
+        # Given whole instead of included: a router between costs as much again for every request.
+        routes=Routes(engine, _limits(settings), max_many=settings.max_many, metrics=metrics).all(),
+    )
+    app.add_middleware(Front, metrics=metrics, max_concurrency=settings.max_concurrency)
+    app.add_exception_handler(CallgradeError, _failed)
+    app.add_exception_handler(HTTPException, _refused)
+    app.openapi = cache(partial(described, app, TYPES))
+    return app
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
         max_bytes=settings.max_body_bytes,
         max_depth=settings.max_depth,
         max_digits=settings.max_digits,
         max_string=settings.max_string,
         max_items=settings.max_items,
     )
-    app = FastAPI(
-        title="callgrade",
-        version=__version__,
-        summary="Scores what language models do with tools.",
-        redirect_slashes=False,
-    )
-    app.include_router(Routes(engine, limits, max_many=settings.max_many, metrics=metrics).router())
-    app.add_middleware(Front, metrics=metrics, max_concurrency=settings.max_concurrency)
-    for kind in (CallgradeError, HTTPException, Exception):
-        app.add_exception_handler(kind, _failed)
-    app.openapi = lambda: _openapi(app)
-    return app
 
 
-async def _failed(request: Request, error: Exception) -> Response:
-    """The problem document of whatever went wrong; what nobody foresaw is ours, and goes to the log alone."""
-    if isinstance(error, UnknownRubricError) and request.method == "GET":
-        return problem(details_of(error, status=404))
-    if isinstance(error, CallgradeError):
-        return problem(details_of(error), {"retry-after": "1"} if error.retryable else None)
-    if isinstance(error, HTTPException):
-        return problem(details(error.status_code, str(error.detail)), error.headers)
-    LOG.error("unhandled error", exc_info=error)
-    return problem(details(500, "an error of ours; it is in the log"))
+async def _failed(_: Request, error: Any) -> Response:
+    return problem(details_of(error), {"retry-after": "1"} if error.retryable else None)
 
 
-def _openapi(app: FastAPI) -> dict[str, Any]:
-    """FastAPI's description with the request model, which no handler declares since one parser reads every body."""
-    if app.openapi_schema is None:
-        described = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
-        template = "#/components/schemas/{model}"
-        _, request = models_json_schema([(ScoreRequest, "validation")], ref_template=template)
-        schemas = described.setdefault("components", {}).setdefault("schemas", {})
-        schemas |= {name: schema for name, schema in request["$defs"].items() if name not in schemas}
-        schemas[ProblemDetails.__name__] = PROBLEM.json_schema(ref_template=template)
-        schemas |= schemas[ProblemDetails.__name__].pop("$defs", {})
-        app.openapi_schema = described
-    return app.openapi_schema
+async def _refused(_: Request, error: Any) -> Response:
+    return problem(details(error.status_code, error.detail), error.headers)

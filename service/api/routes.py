@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
 from pydantic import JsonValue, TypeAdapter
+from pydantic.json_schema import JsonSchemaMode
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from service.api.body import handled
 from service.api.metrics import Metrics
-from service.api.problems import MEDIA_TYPE, Place, ProblemDetails, details_of
+from service.api.openapi import JSON, READING, Responses, gives, takes
+from service.api.problems import PROBLEM, Place, ProblemDetails, details_of, places_of
 from service.core.report import ENGINE, Report, RubricRef
 from service.core.rubric import Rubric
-from service.errors import InputError, RubricError, TooLargeError
-from service.io.engine import Engine, report_json
+from service.errors import InputError, RubricError, TooLargeError, UnknownRubricError
+from service.io.engine import REPORT, Engine, report_json
 from service.io.jsonbody import Limits
 from service.io.shelf import read_rubric
+from service.request import REQUEST
 
 
 @dataclass(frozen=True, slots=True)
 class RubricInfo:
-    """A rubric in the list."""
+    """A rubric in the list. `hash` is the sha256 of its canonical JSON, as in a report."""
 
     id: str
     version: int
@@ -65,26 +74,57 @@ class Health:
     engine: str
 
 
-RUBRICS: TypeAdapter[list[RubricInfo]] = TypeAdapter(list[RubricInfo])
+RUBRICS: TypeAdapter[tuple[RubricInfo, ...]] = TypeAdapter(tuple[RubricInfo, ...])
 CHECK: TypeAdapter[RubricCheck] = TypeAdapter(RubricCheck)
-PROBLEM: TypeAdapter[ProblemDetails] = TypeAdapter(ProblemDetails)
+HEALTH: TypeAdapter[Health] = TypeAdapter(Health)
 
-JSON = "application/json"
-UNREADABLE: dict[int | str, dict[str, Any]] = {
-    status: {"description": text, "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}}
-    for status, text in {
-        400: "The body is not the JSON we accept",
-        413: "A limit on size was passed",
-        415: "The body is not JSON",
-        422: "The request cannot be scored; every place is named",
-        503: "Too much under way; see Retry-After",
-    }.items()
+TYPES: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]] = {
+    "ScoreRequest": ("validation", REQUEST),
+    "Report": ("serialization", REPORT),
+    "ManyReports": ("serialization", TypeAdapter(ManyReports)),
+    "Rubric-Output": ("serialization", TypeAdapter(Rubric)),
+    "RubricList": ("serialization", RUBRICS),
+    "RubricCheck": ("serialization", CHECK),
+    "Health": ("serialization", HEALTH),
+    "ProblemDetails": ("serialization", PROBLEM),
 }
+"""What the operations take and give, by the names they use for it."""
 
+EXAMPLE = {
+    "trace": {
+        "format": "openai",
+        "tools": [{"type": "function", "function": {"name": "refund_order", "parameters": {"type": "object"}}}],
+        "messages": [
+            {"role": "user", "content": "Refund order 8821, please."},
+            {
+                "role": "assistant",
+                "tool_calls": [
+                    {
+                        "id": "call_1",
+                        "type": "function",
+                        "function": {"name": "refund_order", "arguments": '{"order_id": "8821"}'},
+                    }
+                ],
+            },
+        ],
+    },
+    "expected": {"calls": [{"tool": "refund_order", "args": {"order_id": "8821"}}]},
+}
+NAMED = {
+    "parameters": [
+        {
+            "name": "rubric_id",
+            "in": "path",
+            "required": True,
+            "description": "`id` or `id@version`",
+            "schema": {"type": "string"},
+            "example": "four_step",
+        }
+    ]
+}
+RUBRIC_EXAMPLE = {"extends": "four_step", "id": "stricter", "thresholds": {"fail": 0.9, "warn": 0.95}}
 
-def _body(schema: str | dict[str, Any]) -> dict[str, Any]:
-    found = {"$ref": f"#/components/schemas/{schema}"} if isinstance(schema, str) else schema
-    return {"requestBody": {"required": True, "content": {JSON: {"schema": found}}}}
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Routes:
@@ -96,52 +136,52 @@ class Routes:
         self.max_many = max_many
         self.metrics = metrics
 
-    def router(self) -> APIRouter:
+    def all(self) -> list[BaseRoute]:
         """The routes, each with what it takes and gives."""
-        router = APIRouter()
         many = {"type": "array", "items": {"$ref": "#/components/schemas/ScoreRequest"}, "maxItems": self.max_many}
-        given: dict[str, Any] = {"response_model": None, "tags": ["scoring"]}
-        router.post("/v1/score", openapi_extra=_body("ScoreRequest"), responses=_gives(Report), **given)(self.score)
-        router.post("/v1/score/many", openapi_extra=_body(many), responses=_gives(ManyReports), **given)(self.score_many)
-        given["tags"] = ["rubrics"]
-        router.get("/v1/rubrics", responses={200: {"model": list[RubricInfo]}}, **given)(self.rubrics)
-        found = {200: {"model": Rubric}, 404: UNREADABLE[422] | {"description": "No such rubric"}}
-        router.get("/v1/rubrics/{rubric_id}", responses=found, **given)(self.rubric)
-        check = {200: {"model": RubricCheck}, **{s: UNREADABLE[s] for s in (400, 413, 415, 503)}}
-        router.post("/v1/rubrics/validate", openapi_extra=_body({"type": "object"}), responses=check, **given)(self.check)
-        given["tags"] = ["service"]
-        router.get("/livez", responses={200: {"model": Health}}, **given)(self.health)
-        router.get("/readyz", responses={200: {"model": Health}}, **given)(self.health)
-        router.get("/metrics", responses={200: {"content": {"text/plain": {}}}}, **given)(self.exposition)
-        return router
+        whole = (*READING, 422, 503)
+        return [
+            _post("/v1/score", self.score, takes("ScoreRequest", EXAMPLE), gives("Report", *whole)),
+            _post("/v1/score/many", self.score_many, takes(many, [EXAMPLE]), gives("ManyReports", *whole)),
+            _get("/v1/rubrics", self.rubrics, gives("RubricList", 503)),
+            _get("/v1/rubrics/{rubric_id}", self.rubric, gives("Rubric-Output", 404, 503), NAMED),
+            _post("/v1/rubrics/validate", self.check, takes({}, RUBRIC_EXAMPLE), gives("RubricCheck", *READING, 503)),
+            _get("/livez", self.health, gives("Health")),
+            _get("/readyz", self.health, gives("Health")),
+            _get("/metrics", self.exposition, gives({"type": "string"}, media="text/plain")),
+        ]
 
     async def score(self, request: Request) -> Response:
         """Score one trace: a verdict for each step, with findings and their places."""
         return Response(await handled(request, self.limits, self._scored), media_type=JSON)
 
     async def score_many(self, request: Request) -> Response:
-        """Score a list of traces: results in its order; an item that cannot be scored does not spoil the others."""
+        """Score a list of traces. Results are in its order; an item that cannot be scored does not spoil the others."""
         return Response(await handled(request, self.limits, self._scored_many), media_type=JSON)
 
-    async def rubrics(self) -> Response:
-        """The rubrics at hand."""
-        infos = [RubricInfo(r.id, r.version, r.digest, r.title, r.description) for r in self.engine.shelf]
+    async def rubrics(self, _: Request) -> Response:
+        """List the rubrics at hand."""
+        infos = tuple(RubricInfo(r.id, r.version, r.digest, r.title, r.description) for r in self.engine.shelf)
         return Response(RUBRICS.dump_json(infos), media_type=JSON)
 
-    async def rubric(self, rubric_id: str) -> Response:
-        """One rubric, whole, as it scores. `id` or `id@version`."""
-        return Response(self.engine.shelf.find(rubric_id).model_dump_json(), media_type=JSON)
+    async def rubric(self, request: Request) -> Response:
+        """Show one rubric whole, as it scores."""
+        try:
+            found = self.engine.shelf.find(request.path_params["rubric_id"])
+        except UnknownRubricError as error:
+            raise HTTPException(404, error.problems[0].message) from None
+        return Response(found.model_dump_json(), media_type=JSON)
 
     async def check(self, request: Request) -> Response:
-        """Whether a rubric can be used, and what is wrong where it cannot."""
+        """Check a rubric: whether it can be used, and what is wrong where it cannot."""
         return Response(await handled(request, self.limits, self._checked), media_type=JSON)
 
-    async def health(self) -> Response:
-        """Whether the process answers. No dependency is asked: judges being down does not make the service unready."""
-        return Response(b'{"status":"ok","engine":"%b"}' % ENGINE.encode(), media_type=JSON)
+    async def health(self, _: Request) -> Response:
+        """Tell that the process answers. No dependency is asked: judges that are down do not make the service unready."""
+        return Response(HEALTH.dump_json(Health("ok", ENGINE)), media_type=JSON)
 
-    async def exposition(self) -> Response:
-        """Metrics for Prometheus."""
+    async def exposition(self, _: Request) -> Response:
+        """Give metrics to Prometheus."""
         return self.metrics.exposition()
 
     def _scored(self, body: JsonValue) -> bytes:
@@ -154,12 +194,13 @@ class Routes:
             raise InputError.at("", "expected a list of score requests")
         if len(body) > self.max_many:
             raise TooLargeError.at("", f"{len(body)} items in one list; at most {self.max_many}")
-        results = [self._item(index, item) for index, item in enumerate(body)]
-        failed = sum(ok is False for ok, _ in results)
-        head = b'{"succeeded":%d,"failed":%d,"results":[' % (len(results) - failed, failed)
-        return head + b",".join(line for _, line in results) + b"]}"
+        lines = [self._item(index, item) for index, item in enumerate(body)]
+        good = sum(scored for scored, _ in lines)
+        head = b'{"succeeded":%d,"failed":%d,"results":[' % (good, len(lines) - good)
+        return head + b",".join(line for _, line in lines) + b"]}"
 
     def _item(self, index: int, item: JsonValue) -> tuple[bool, bytes]:
+        """Whether an item was scored, and its ManyItem as JSON: the report in the very bytes it has on its own."""
         try:
             report = self._scored(item)
         except InputError as error:
@@ -170,10 +211,25 @@ class Routes:
         try:
             rubric = self.engine.shelf.find(read_rubric(body))
         except RubricError as error:
-            return CHECK.dump_json(RubricCheck(False, None, details_of(error).errors))
+            return CHECK.dump_json(RubricCheck(False, None, places_of(error)))
         return CHECK.dump_json(RubricCheck(True, RubricRef(rubric.id, rubric.version, rubric.digest), ()))
 
 
-def _gives(model: Any) -> dict[int | str, dict[str, Any]]:
-    return {200: {"model": model}, **UNREADABLE}
+class Direct(APIRoute):
+    """A route whose handler takes the request and gives the response. FastAPI describes it and has nothing to solve."""
 
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler itself."""
+        return self.endpoint
+
+
+def _post(path: str, handler: Handler, body: dict[str, Any], responses: Responses) -> Direct:
+    return Direct(path, handler, methods=["POST"], tags=_tags(path), openapi_extra=body, responses=responses)
+
+
+def _get(path: str, handler: Handler, responses: Responses, extra: dict[str, Any] | None = None) -> Direct:
+    return Direct(path, handler, methods=["GET"], tags=_tags(path), openapi_extra=extra, responses=responses)
+
+
+def _tags(path: str) -> list[str | Enum]:
+    return [path.split("/")[2] if path.startswith("/v1/") else "service"]

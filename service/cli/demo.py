@@ -82,7 +82,7 @@ def _show(console: Console, engine: Engine, number: int, case: DemoCase) -> tupl
     console.rule(Text(f"{number}. {case.title}", style="bold"), align="left", style="dim", characters="-")
     console.print(_conversation(plan))
     console.print()
-    show_steps(console, report, plan)
+    show_steps(console, report)
     return plan, report
 
 
@@ -103,18 +103,22 @@ def _said(plan: Plan) -> Iterator[tuple[str, str]]:
         for step in (step for step in trace.steps if step.turn == turn):
             yield "call", _written(step)
             if step.result is not None:
-                yield "result", _json(step.result.content)
-        yield from (("model", m.text) for m in trace.messages if m.turn == turn and m.role == "assistant")
+                yield "result", _text(step.result.content)
+        yield from (("model", m.text) for m in trace.messages if m.turn == turn and m.role == "assistant" and m.text)
 
 
 def _written(step: Step) -> str:
     if step.call.arguments is None:
-        return f"{step.call.name}({step.call.raw})"
+        return f"{step.call.name}({_text(step.call.raw)})"
     return f"{step.call.name}({', '.join(f'{name}={_json(value)}' for name, value in step.call.arguments.items())})"
 
 
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else _json(value)
+
+
 def _json(value: JsonValue) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _short(text: str) -> str:

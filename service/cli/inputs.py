@@ -23,7 +23,7 @@ from service.io.files import read_yaml
 from service.io.jsonbody import Limits, parse
 from service.io.shelf import Shelf, read_rubric
 from service.io.traces import BadRecord, Place, Record, records
-from service.request import Expected, ScoreRequest, read_request
+from service.request import NOT_YET, Expected, ScoreRequest, read_request
 
 BESIDE = ("expected", "judges", "rubric", "tags")
 """Fields of a request that a bare trace may have beside its own."""
@@ -157,14 +157,18 @@ def read_text(path: Path, option: str) -> str:
 
 def _read_expected(path: Path, limits: Limits) -> object:
     text = read_text(path, "--expected")
+    is_yaml = path.suffix in {".yaml", ".yml"}
     try:
-        is_yaml = path.suffix in {".yaml", ".yml"}
-        document = read_yaml(text, source="") if is_yaml else parse(text.encode(), limits)
-        return EXPECTED.validate_python(document)
-    except ValidationError as error:
-        raise _in_file(InputError(problems_of(error, None)), str(path)) from None
+        return _expectation(read_yaml(text, source="") if is_yaml else parse(text.encode(), limits))
     except InputError as error:
         raise _in_file(InputError(error.problems), str(path)) from None
+
+
+def _expectation(document: JsonValue) -> object:
+    try:
+        return EXPECTED.validate_python(document)
+    except ValidationError as error:
+        raise InputError(problems_of(error, document, not_yet=NOT_YET)) from None
 
 
 def _wrapped(record: dict[str, JsonValue]) -> dict[str, JsonValue]:

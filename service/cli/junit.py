@@ -11,8 +11,8 @@ from typing import BinaryIO
 from service.cli.console import number, share
 from service.cli.exits import told
 from service.cli.inputs import Refused
-from service.cli.results import Graded, Result, Tally
-from service.core.outcome import Outcome, Scored, Skipped
+from service.cli.results import Graded, Result, Tally, seen
+from service.core.outcome import Scored, Skipped
 from service.core.report import Report
 
 IN_MEMORY = 2**20
@@ -101,16 +101,14 @@ def _failure(kind: str, message: str, text: str) -> str:
 
 def _told_of(criterion: str, report: Report) -> Iterator[str]:
     """What did not pass of a criterion, a line each: its findings, or what blocked it."""
-    for where, outcome in _outcomes(criterion, report):
+    for one in seen(report):
+        outcome = one.outcome
+        if one.criterion != criterion:
+            continue
         if isinstance(outcome, Scored) and not outcome.passed:
             yield from (f"{f.message} ({f.path})" for f in outcome.findings)
         elif isinstance(outcome, Skipped) and outcome.cause == "blocked":
-            yield f"{where}{outcome.reason}"
-
-
-def _outcomes(criterion: str, report: Report) -> Iterator[tuple[str, Outcome]]:
-    yield from (("", e.outcome) for c in report.criteria if c.id == criterion for e in c.outcomes)
-    yield from ((f"step {s.index}: ", s.outcomes[criterion]) for s in report.steps if criterion in s.outcomes)
+            yield outcome.reason if one.step is None else f"step {one.step}: {outcome.reason}"
 
 
 def _abstained(report: Report) -> str:

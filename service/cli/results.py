@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import fsum
+from typing import NamedTuple
 
 from service.cli.console import number, plural
 from service.cli.inputs import Asked, Inputs, Refused
-from service.core.outcome import Errored, Outcome, Scored
+from service.core.outcome import Errored, Finding, Outcome, Scored
 from service.core.report import Report, Verdict
+from service.core.rubric import Stage
 from service.errors import InputError
 from service.io.traces import Place
 
@@ -70,7 +72,7 @@ class Tally:
         report = result.report
         self.verdicts[report.verdict] += 1
         self.rubrics.add(f"{report.rubric.id}@{report.rubric.version}")
-        self.skipped.update(cause for outcome in outcomes_of(report) if (cause := _cause(outcome)))
+        self.skipped.update(cause for one in seen(report) if (cause := _cause(one.outcome)))
         if report.score is not None:
             self.total = fsum((self.total, report.score))
             self.measured += 1
@@ -93,12 +95,28 @@ class Tally:
             yield f"not scored: {plural(self.refused, 'record')}"
 
 
-def outcomes_of(report: Report) -> Iterable[Outcome]:
-    """Every outcome of a report: what belongs to no step first."""
-    for criterion in report.criteria:
-        yield from (elsewhere.outcome for elsewhere in criterion.outcomes)
-    for step in report.steps:
-        yield from step.outcomes.values()
+class Seen(NamedTuple):
+    """One outcome of a report, with its criterion and stage; `step` is None for what belongs to no step."""
+
+    criterion: str
+    stage: Stage
+    step: int | None
+    outcome: Outcome
+
+
+def seen(report: Report) -> Iterator[Seen]:
+    """Every outcome by criterion, in the order of the contract."""
+    for scored in report.criteria:
+        yield from (Seen(scored.id, scored.stage, None, elsewhere.outcome) for elsewhere in scored.outcomes)
+        for step in report.steps:
+            if scored.id in step.outcomes:
+                yield Seen(scored.id, scored.stage, step.index, step.outcomes[scored.id])
+
+
+def found(report: Report) -> list[Finding]:
+    """Every finding once, the first broken step of the contract first."""
+    outcomes = (one.outcome for one in seen(report))
+    return list(dict.fromkeys(f for o in outcomes if not isinstance(o, Errored) for f in o.findings))
 
 
 def _cause(outcome: Outcome) -> str | None:

@@ -16,7 +16,7 @@ from service.cli.exits import ExitCode, told
 from service.cli.inputs import Inputs, Refused
 from service.cli.junit import JUnit
 from service.cli.progress import watched
-from service.cli.results import Result, Tally, graded
+from service.cli.results import Tally, graded
 from service.cli.streams import JsonLines, JsonReports, Sink
 from service.cli.table import Table
 
@@ -55,7 +55,7 @@ def run_score(
     tally = Tally()
     refusals: list[Refused] = []
     with _opened(output, inputs) as stream:
-        sink = _sink(output_format, stream, judgement, inputs)
+        sink = _sink(output_format, stream, judgement)
         for result in watched(graded(inputs), silent=_shows_itself(output_format, output)):
             tally.add(result)
             sink.add(result)
@@ -83,14 +83,14 @@ def _opened(output: Path | None, inputs: Inputs) -> Iterator[BinaryIO]:
         yield stream
 
 
-def _sink(output_format: OutputFormat, stream: BinaryIO, judgement: Judgement, inputs: Inputs) -> Sink:
+def _sink(output_format: OutputFormat, stream: BinaryIO, judgement: Judgement) -> Sink:
     if output_format == "json":
         return JsonReports(stream)
     if output_format == "ndjson":
         return JsonLines(stream)
     if output_format == "junit":
         return JUnit(stream, strict=judgement.strict)
-    return Table(stream, inputs.engine)
+    return Table(stream)
 
 
 def _shows_itself(output_format: OutputFormat, output: Path | None) -> bool:

@@ -6,72 +6,67 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from service.cli.console import number, printable, share, verdict_text
-from service.core.outcome import Errored, Outcome, Scored, Skipped
-from service.core.plan import NotAsked, Plan
-from service.core.report import Report, StageScore
+from service.cli.results import Seen, seen
+from service.core.outcome import Errored, Scored, Skipped
+from service.core.plan import NotAsked
+from service.core.report import Report
 
 MOST_NOTES = 6
 """How many findings of one step are shown."""
 
-
-def show_steps(console: Console, report: Report, plan: Plan, *, indent: int = 0) -> None:
-    """Print the table of a report and what there is to say below it. `plan` is the one the report concludes."""
-    for part in (_table(report, plan), _ending(report), *_left_to_judge(report)):
-        console.print(Padding(part, (0, 0, 0, indent)))
+ONLY_WHERE_THEY_APPLY = ("sequence", "effect")
 
 
-def _table(report: Report, plan: Plan) -> Table:
+def show_steps(console: Console, report: Report) -> None:
+    """Print the table of a report and what there is to say below it."""
+    console.print(_table(report))
+    console.print(_ending(report))
+    for line in _left_to_judge(report):
+        console.print(line)
+
+
+def _table(report: Report) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("step")
-    table.add_column("verdict")
-    table.add_column("score", justify="right")
+    table.add_column("step", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("score", justify="right", no_wrap=True)
     table.add_column("what was found", overflow="fold")
     for stage in report.stages:
-        if stage.stage in ("sequence", "effect") and stage.verdict == "not_applicable":
-            continue
-        notes = Text("\n").join(_notes(stage, report, plan))
-        table.add_row(stage.stage, verdict_text(stage.verdict), number(stage.score), notes)
+        if stage.verdict != "not_applicable" or stage.stage not in ONLY_WHERE_THEY_APPLY:
+            notes = Text("\n").join(_notes([one for one in seen(report) if one.stage == stage.stage]))
+            table.add_row(stage.stage, verdict_text(stage.verdict), number(stage.score), notes)
     return table
 
 
-def _notes(stage: StageScore, report: Report, plan: Plan) -> list[Text]:
-    criteria = [criterion.id for criterion in plan.rubric.by_stage if criterion.stage == stage.stage]
-    outcomes = [(name, outcome) for name in criteria for outcome in outcomes_of(name, report)]
-    found = list(dict.fromkeys(_troubles(outcome for _, outcome in outcomes)))
-    if found:
-        more = [Text(f"and {len(found) - MOST_NOTES} more", style="dim")] if len(found) > MOST_NOTES else []
-        return [*(Text(printable(note)) for note in found[:MOST_NOTES]), *more]
-    passed = list(dict.fromkeys(name for name, outcome in outcomes if isinstance(outcome, Scored)))
-    if passed:
-        return [Text(f"{', '.join(passed)}: nothing to object", style="dim")]
-    reasons = dict.fromkeys(outcome.reason for _, outcome in outcomes if not isinstance(outcome, Scored))
+def _notes(outcomes: list[Seen]) -> list[Text]:
+    """What is wrong; where nothing is, what was looked at; where nothing was, why."""
+    wrong = list(dict.fromkeys(_wrong(outcomes)))
+    if wrong:
+        more = [Text(f"and {len(wrong) - MOST_NOTES} more", style="dim")] if len(wrong) > MOST_NOTES else []
+        return [*(Text(printable(note)) for note in wrong[:MOST_NOTES]), *more]
+    fine = dict.fromkeys(one.criterion for one in outcomes if isinstance(one.outcome, Scored))
+    if fine:
+        return [Text(f"{', '.join(fine)}: nothing to object", style="dim")]
+    reasons = dict.fromkeys(one.outcome.reason for one in outcomes if not isinstance(one.outcome, Scored))
     return [Text(printable("; ".join(reasons)), style="dim")]
 
 
-def _troubles(outcomes: Iterable[Outcome]) -> Iterator[str]:
-    """What is wrong, in words: findings, what broke, and what a failed check left unscored."""
-    for outcome in outcomes:
+def _wrong(outcomes: Iterable[Seen]) -> Iterator[str]:
+    """Findings, what broke, and what a failed check left unscored."""
+    for one in outcomes:
+        outcome = one.outcome
         if isinstance(outcome, Errored):
-            yield f"could not be checked: {outcome.reason}"
+            yield f"{one.criterion} could not be checked: {outcome.reason}"
             continue
         yield from (finding.message for finding in outcome.findings)
         if isinstance(outcome, Skipped) and outcome.cause == "blocked":
-            yield f"not scored, {outcome.reason}: counts as 0"
+            yield f"{one.criterion} counts as 0, {outcome.reason}"
         elif isinstance(outcome, Skipped) and outcome.cause != "not_applicable":
-            yield f"not measured: {outcome.reason}"
-
-
-def outcomes_of(criterion: str, report: Report) -> Iterator[Outcome]:
-    """Every outcome of one criterion: what belongs to no step first."""
-    for scored in report.criteria:
-        if scored.id == criterion:
-            yield from (elsewhere.outcome for elsewhere in scored.outcomes)
-    yield from (step.outcomes[criterion] for step in report.steps if criterion in step.outcomes)
+            yield f"{one.criterion} was not measured: {outcome.reason}"
 
 
 def _ending(report: Report) -> Text:
@@ -85,7 +80,7 @@ def _ending(report: Report) -> Text:
 def _left_to_judge(report: Report) -> Iterator[Text]:
     """One line for each reason why a judge was not asked."""
     for why, group in groupby(sorted(report.not_asked, key=_why), key=_why):
-        yield Text(printable(f"   no judge was asked ({why}): {', '.join(map(_about, group))}"), style="dim")
+        yield Text(printable(f"no judge was asked ({why}): {', '.join(map(_about, group))}"), style="dim")
 
 
 def _why(left: NotAsked) -> str:

@@ -10,9 +10,8 @@ from rich.text import Text
 
 from service.cli.console import WIDEST, console, number, printable, share, verdict_text
 from service.cli.inputs import Refused
-from service.cli.results import Graded, Result, Tally
+from service.cli.results import Graded, Result, Tally, found
 from service.cli.steps import show_steps
-from service.io.engine import Engine
 
 LOOKAHEAD = 100
 """How many results are seen before the width of the first column is fixed."""
@@ -25,9 +24,8 @@ WIDTHS = (7, 5, 5, 9)
 class Table:
     """One line for each trace. On a terminal a line is cut to its width; elsewhere it is whole."""
 
-    def __init__(self, stream: BinaryIO, engine: Engine) -> None:
+    def __init__(self, stream: BinaryIO) -> None:
         self._console = _console(stream)
-        self._engine = engine
         self._held: list[Result] = []
         self._width = 0
 
@@ -47,7 +45,7 @@ class Table:
             self._begin()
         if isinstance(single, Graded):
             self._console.print()
-            show_steps(self._console, single.report, self._engine.plan(single.request.request))
+            show_steps(self._console, single.report)
         if tally.verdicts:
             self._console.print()
         for line in tally.lines():
@@ -67,7 +65,7 @@ class Table:
             self._line([name, Text("error", style="bold red"), *[Text("-")] * 3, Text(_refusal(result))])
             return
         report = result.report
-        findings = report.findings()
+        findings = found(report)
         more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
         cells = [number(report.score), share(report.coverage), report.first_failing_stage or "-"]
         finding = printable(findings[0].message) + more if findings else ""

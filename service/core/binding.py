@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -13,8 +13,7 @@ from service.core.shapes import Given, Shape, Template, has_matcher
 from service.core.values import equal, shown
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(NamedTuple):
     """One expected argument: `critic` None compares `expected` exactly, by typed equality."""
 
     name: str
@@ -43,6 +42,8 @@ UNEQUAL = Match(0.0, False)
 
 def bind(name: str, value: Template, *, critics: Mapping[str, Critic], weight: float = 1.0) -> Bound:
     """The expected `value` of the argument `name` with its critic: its own, else the rubric's for that path, else none."""
+    if isinstance(value, str | int | float) and not critics:
+        return Bound(name, value, None, weight)
     template = _with_critics(value, f"/{escaped(name)}", critics) if critics else value
     if isinstance(template, Given):
         return Bound(name, template.expected, template.critic, weight)

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from pydantic import JsonValue, ValidationError
+from pydantic_core import ErrorDetails
 
 from service.core.pointers import pointer_of_loc
 from service.errors import Problem
 
 
-def problems_of(error: ValidationError, document: JsonValue, *, below: str = "") -> list[Problem]:
-    """Each complaint with its place in `document`; `below` is the pointer of the document itself."""
+def problems_of(
+    error: ValidationError, document: JsonValue, *, below: str = "", not_yet: frozenset[str] = frozenset()
+) -> list[Problem]:
+    """Each complaint with its place in `document`.
+
+    `below` is the pointer of the document itself; unknown keys of the names in `not_yet` are said to be known but not done.
+    """
     found = error.errors(include_url=False, include_context=False, include_input=False)
     return [
-        Problem(below + pointer_of_loc(one["loc"], document, missing=one["type"] == "missing"), _said(one["msg"]))
+        Problem(below + pointer_of_loc(one["loc"], document, missing=one["type"] == "missing"), _said(one, not_yet))
         for one in found
     ]
 
 
-def _said(message: str) -> str:
-    return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+def _said(error: ErrorDetails, not_yet: frozenset[str]) -> str:
+    if error["type"] == "extra_forbidden":
+        return "not yet supported" if error["loc"][-1] in not_yet else "no field of that name is known here"
+    return error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")

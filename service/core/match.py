@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import cast
 
 Matrix = Sequence[Sequence[float]]
+Solver = Callable[[object, bool], tuple[Iterable[int], Iterable[int]]]
 
 
 def assign(gain: Matrix) -> list[tuple[int, int]]:
@@ -42,13 +44,14 @@ def _unique_best(row: Sequence[float]) -> int | None:
 
 def _solved(gain: Matrix) -> list[tuple[int, int]]:
     import numpy as np  # noqa: PLC0415 (0.2 s and 100 MB that most traces never need)
-    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 # pyright: ignore[reportUnknownVariableType]
+    from scipy import optimize  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs]
 
     values = np.asarray(gain, dtype=float)
     rows, columns = np.indices(values.shape)
     crossing = ((rows - columns) / max(values.shape)) ** 2
-    chosen = linear_sum_assignment(values - 1e-9 * crossing, maximize=True)
-    return [(int(i), int(j)) for i, j in zip(*chosen, strict=True)]
+    solve = cast("Solver", optimize.linear_sum_assignment)  # pyright: ignore[reportUnknownMemberType]
+    chosen_rows, chosen_columns = solve(values - 1e-9 * crossing, True)
+    return list(zip(map(int, chosen_rows), map(int, chosen_columns), strict=True))
 
 
 def longest_run(values: Sequence[int]) -> list[int]:

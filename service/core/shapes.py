@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import Discriminator, JsonValue, Tag
 from typing_extensions import TypeAliasType
 
 from service.core.critics import Critic, Match, Uncompared
-from service.core.kinds import Tagged
+from service.core.kinds import Tagged, kind_of
 from service.core.values import equal, shown
 
 Matcher = Annotated[Critic, Tagged()]
@@ -85,7 +85,7 @@ class Shape(Critic):
 def require_values(value: Template, place: str) -> None:
     """Raises ValueError for a matcher of an expectation that has nothing to compare with."""
     if isinstance(value, Critic) and value.wants_expected:
-        raise ValueError(f"{place}: a {value.kind} matcher needs a value here")  # pyright: ignore[reportAttributeAccessIssue]
+        raise ValueError(f"{place}: a {kind_of(type(value))} matcher needs a value here")
     if isinstance(value, Mapping):
         for key, item in value.items():
             require_values(item, f"{place}/{key}")
@@ -123,7 +123,7 @@ def _places(template: Template, actual: JsonValue, path: str) -> Iterator[Place]
     elif isinstance(template, Mapping) and isinstance(actual, dict) and has_matcher(template):
         yield from _object_places(template, actual, path)
     elif isinstance(template, list) and isinstance(actual, list) and has_matcher(template):
-        yield from _array_places(template, actual, path)
+        yield from _array_places(cast("list[Template]", template), actual, path)
     else:
         yield path, _literal(template, actual)
 

@@ -59,7 +59,7 @@ def _matches(path: str, pattern: str) -> bool:
 
 def _by_key(items: list[JsonValue], field: str) -> dict[str, JsonValue] | None:
     """The items by their identifying field; None where one lacks it or two share it."""
-    keyed = {_token(item[field]): item for item in items if isinstance(item, Mapping) and field in item}
+    keyed: dict[str, JsonValue] = {_token(item[field]): item for item in items if isinstance(item, Mapping) and field in item}
     return keyed if len(keyed) == len(items) else None
 
 

@@ -27,6 +27,7 @@ _SPACE = b" \t\r\n"
 _AS_ZERO = bytes.maketrans(b"123456789E", b"000000000e")
 _LONG = 65
 """Below this many digits in a row and three in the exponent a number is far from the ends of a float's range."""
+_POWER = re.compile(rb"0e[+-]?000")
 _EXPONENT = re.compile(rb"(?:^|[\s\[:,])-?[0-9][0-9.]*[eE][+-]?[0-9]{3}")
 _FAILURE = re.compile(r"(.*) at line (\d+) column (\d+)", re.DOTALL)
 _DUPLICATE = re.compile(r'Detected duplicate key "(.*)"', re.DOTALL)
@@ -73,7 +74,7 @@ def parse(data: bytes, limits: Limits) -> JsonValue:
     _check_encoding(data)
     value: JsonValue = _read(data, limits)
     # These tests miss nothing and nearly all bodies pass them, so the walk, which knows the places, is rare.
-    if _suspect(data, limits) or deeper_than(value, limits.max_depth):
+    if _suspect(data, limits) or (_may_be_deep(data, limits) and deeper_than(value, limits.max_depth)):
         _Walk(limits).check(_read(data, limits, float_mode="lossless-float"))
     return value
 
@@ -117,15 +118,22 @@ def _refusal(said: str, limits: Limits) -> InputError:
 
 def _suspect(data: bytes, limits: Limits) -> bool:
     """Whether anything but depth may be wrong with a body that has been read."""
-    if len(data) > limits.max_string or b"\\u0000" in data:
-        return True
-    if data.count(b",") + data.count(b"[") + data.count(b"{") > limits.max_items:
+    if len(data) > limits.max_string or b"\\u0000" in data or _may_be_many(data, limits):
         return True
     digits = data.translate(_AS_ZERO)
     if b"0" * min(_LONG, limits.max_digits + 1) in digits:
         return True
-    powers = b"0e000" in digits or b"0e-000" in digits or b"0e+000" in digits
-    return powers and _EXPONENT.search(data) is not None
+    return _POWER.search(digits) is not None and _EXPONENT.search(data) is not None
+
+
+def _may_be_many(data: bytes, limits: Limits) -> bool:
+    # Every entry but the first of each container follows a comma, and takes a byte at least.
+    most = limits.max_items
+    return len(data) > most and data.count(b",") + data.count(b"[") + data.count(b"{") > most
+
+
+def _may_be_deep(data: bytes, limits: Limits) -> bool:
+    return data.count(b"[") + data.count(b"{") > limits.max_depth
 
 
 class _Walk:

@@ -144,7 +144,7 @@ class Numeric(Valued):
     def _graded(self, got: Number, want: Number) -> tuple[float, bool]:
         """In floats where these decide clearly, else in exact decimals."""
         scale = max(abs(x) for x in (got, want, self.tolerance, self.cutoff or 0, *(self.value_range or ())))
-        if scale < _LARGEST and self.rel_tolerance < 1:
+        if scale < _LARGEST:
             distance, allowed = abs(float(got) - float(want)), self._allowed(want, float)
             if abs(distance - allowed) > scale * _ROUNDING:
                 return _clamped(self._value(distance, allowed, float)), distance < allowed

@@ -114,7 +114,7 @@ def _alike(a: Number, b: Number) -> float:
         share = abs(a - b) / largest
     except OverflowError:  # a huge integer and a float
         share = _exact_share(a, b)
-    return float(max(0, 1 - share)) if share <= 1 else 0.0
+    return float(1 - share) if share < 1 else 0.0
 
 
 def _exact_share(a: Number, b: Number) -> float | Fraction:

@@ -18,7 +18,7 @@ from service.core.gates.arguments import schema_of
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.quantity import QuantityGate
 from service.core.gates.tool_name import named, unmatched
-from service.core.kinds import Tagged
+from service.core.kinds import Tagged, kind_of
 from service.core.outcome import PERFECT, Carried, Errored, Finding, Outcome, Scored, Skipped, failed
 from service.core.trace import Step
 from service.core.weights import Weight, shares, weight_of
@@ -99,7 +99,7 @@ class ArcadeGate(Check):
         return [bind(name, args[name], critics=self.critics, weight=weights[name]) for name in criticised]
 
     def _shares(self, pattern: CallPattern, names: Iterable[str]) -> dict[str, float]:
-        given = {**self.weights, **pattern.weights}
+        given: dict[str, Weight] = {**self.weights, **pattern.weights}
         return shares({name: given.get(name, 1.0) for name in names})
 
     def _weighed(self, selection: Scored, results: list[tuple[Bound, Match | Uncompared]], step: Step) -> Outcome:
@@ -181,10 +181,11 @@ _KINDS: Mapping[str, CriticKind] = {
 
 
 def _spec(name: str, critic: Critic, weight: Weight) -> CriticSpec:
-    kind = _KINDS.get(critic.kind)
+    name_of_kind = kind_of(type(critic)) or ""
+    kind = _KINDS.get(name_of_kind)
     if kind is None:
         raise InputError.at(
-            f"/rubric/critics/{name}", f"Arcade has no critic like {critic.kind}; it has {', '.join(_KINDS)}"
+            f"/rubric/critics/{name}", f"Arcade has no critic like {name_of_kind}; it has {', '.join(_KINDS)}"
         )
     spans = getattr(critic, "value_range", None)
     if kind == "numeric" and spans is None:

@@ -140,12 +140,13 @@ class ArgumentsGate(Check):
         return Agreement(fsum(matched), others)
 
     def _bound(self, pattern: CallPattern) -> dict[str, Bound]:
-        weights = {**self.weights, **pattern.weights}
+        args = pattern.args or {}
+        weights: dict[str, Weight] = {**self.weights, **pattern.weights}
+        if not weights:
+            return {name: bind(name, value, critics=self.critics) for name, value in args.items()}
         usual = _usual(weights)
-        return {
-            name: bind(name, value, critics=self.critics, weight=weight_of(weights.get(name, usual)))
-            for name, value in (pattern.args or {}).items()
-        }
+        numbers = {name: weight_of(weights.get(name, usual)) for name in args}
+        return {name: bind(name, value, critics=self.critics, weight=numbers[name]) for name, value in args.items()}
 
     def _extras(
         self,

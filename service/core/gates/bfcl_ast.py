@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from service.core.carried.bfcl import Answer, Call, Doc, check
 from service.core.checks import WHOLE, Case, Check, Seen
-from service.core.critics import Critic
+from service.core.critics import AnyOf, Critic, Exact
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.outcome import PERFECT, Finding, Outcome, failed
 from service.core.trace import Step
@@ -62,10 +62,11 @@ def _accepted_values(path: str, value: object) -> list[JsonValue]:
     """The values that pass, with "" last where the argument is optional, as BFCL writes it."""
     if not isinstance(value, Critic):
         return [cast("JsonValue", value)]
-    options = getattr(value, "of", None) or (value,)
-    if any(option.kind != "exact" for option in options):
+    options = value.of if isinstance(value, AnyOf) else (value,)
+    exact = [option for option in options if isinstance(option, Exact)]
+    if len(exact) < len(options):
         raise InputError.at(path, "BFCL's method compares with accepted values: a value, exact, or any_of exact")
-    return [*(option.value for option in options), *([""] if value.optional else [])]
+    return [*(option.value for option in exact), *([""] if value.optional else [])]
 
 
 def _calls(steps: Iterable[Step]) -> list[Call] | None:

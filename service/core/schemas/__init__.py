@@ -15,7 +15,7 @@ from functools import lru_cache
 import jsonschema_rs as rs
 from pydantic import JsonValue
 
-from service.core.schemas.cost import Cost
+from service.core.schemas.cost import Cost, patterns_in
 from service.core.schemas.dialects import DRAFTS, Dialect, dialect_of
 from service.core.schemas.references import References
 from service.core.schemas.surface import OPAQUE, Surface, surface_of
@@ -81,7 +81,8 @@ class Validator:
 
         At most 100, and then one more that counts the rest. Where finding them all would cost too much there is one for
         the whole. A value nested in more than 64 levels violates "depth", a lone surrogate that the schema has to read
-        "encoding". Raises SchemaProblem where schema and value together need too much work to tell, which takes a hostile schema.
+        "encoding". Raises SchemaProblem where schema and value together ask for too much work to tell: that takes a
+        schema made for it, or a very large value.
         """
         value = dict(instance) if not isinstance(instance, dict) and isinstance(instance, Mapping) else instance
         if deeper_than(value, MAX_DEPTH):
@@ -182,7 +183,7 @@ def _compile(document: JsonValue, *, dialect: Dialect, formats: bool) -> Validat
         return Validator(rs.Draft202012Validator(document is True), cost=None, surface=OPAQUE)
     chosen = dialect_of(document, dialect)
     references = References(document, dialect=chosen)
-    patterns = sum(_patterns(node) for node in references)
+    patterns = sum(patterns_in(node) for node in references)
     if patterns > MAX_PATTERNS:
         raise SchemaProblem(f"{patterns} patterns; at most {MAX_PATTERNS} are taken")
     compiled, per_character = _fitted(document, chosen, patterns=patterns, formats=formats)
@@ -214,11 +215,6 @@ def _pattern_options(size: int, *, patterns: int) -> rs.RegexOptions:
 
 def _refuse(uri: str) -> Node:
     raise ValueError(f"{uri} is not fetched")
-
-
-def _patterns(node: Node) -> int:
-    named = node.get("patternProperties")
-    return ("pattern" in node) + (len(named) if isinstance(named, dict) else 0)
 
 
 def _matcher(patterns: tuple[str, ...]) -> rs.Validator | None:

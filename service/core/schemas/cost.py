@@ -83,7 +83,8 @@ def _own(node: Node) -> float:
     return 1 + sum(8 if isinstance(each, dict | list) else 1 for each in listed)
 
 
-def _patterns(node: Node) -> int:
+def patterns_in(node: Node) -> int:
+    """How many patterns `node` itself has."""
     named = node.get("patternProperties")
     return ("pattern" in node) + (len(named) if isinstance(named, dict) else 0)
 
@@ -104,7 +105,7 @@ def _written_out(references: References) -> tuple[float, float]:
         id(node): [id(each) for each in (*(child for _, child in subschemas(node)), *references.targets(node))]
         for node in references
     }
-    own = {id(node): (_own(node), _patterns(node)) for node in references}
+    own = {id(node): (_own(node), patterns_in(node)) for node in references}
     units: dict[int, float] = {}
     patterns: dict[int, float] = {}
     try:

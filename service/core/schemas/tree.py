@@ -23,6 +23,7 @@ _ITEMS = ("items", "additionalItems", "unevaluatedItems", "contains")
 _OTHERS = ("additionalProperties", "unevaluatedProperties")
 _ONE = _IN_PLACE_ONE | {*_ITEMS, *_OTHERS, "propertyNames", "contentSchema"}
 _MANY = _IN_PLACE_MANY | {"prefixItems", "items"}
+_CONTAINERS = (dict, list)
 _NAMED = _IN_PLACE_NAMED | {"properties", "patternProperties", "$defs", "definitions"}
 
 
@@ -71,7 +72,7 @@ def deeper_than(value: JsonValue, limit: int) -> bool:
     >>> deeper_than([[1]], 2), deeper_than([[1]], 1), deeper_than(5, 0)
     (False, True, False)
     """
-    level = [value] if isinstance(value, dict | list) else []
+    level = [value] if isinstance(value, _CONTAINERS) else []
     for _ in range(limit):
         if not level:
             return False
@@ -79,7 +80,7 @@ def deeper_than(value: JsonValue, limit: int) -> bool:
             inner
             for outer in level
             for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
+            if isinstance(inner, _CONTAINERS)
         ]
     return bool(level)
 

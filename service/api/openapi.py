@@ -1,0 +1,89 @@
+"""The OpenAPI document. Handlers read bodies with the one parser and so declare no models; what they take and give is told here.
+
+Every schema comes from the type that reads or writes it: requests as they are validated, responses as they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
+
+from service.api.problems import MEDIA_TYPE
+
+JSON = "application/json"
+
+Responses = dict[int | str, dict[str, Any]]
+
+TOLD: Mapping[int, str] = {
+    400: "The body is not the JSON we accept: syntax, a key given twice, NaN, a number out of range, NUL, a lone surrogate",
+    404: "No such thing",
+    408: "The body did not arrive in time",
+    413: "A limit was passed: bytes, depth, digits, string length, number of values or items",
+    415: "The body is not of type application/json, or is compressed",
+    422: "The body cannot be used; `errors` names every place",
+    500: "An error of ours",
+    503: "Too many requests under way",
+}
+
+READING = (400, 408, 413, 415)
+"""What can be wrong with a body before it is looked into."""
+
+_RETRY = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "string"}}}
+
+
+def gives(schema: str | dict[str, Any], *statuses: int, media: str = JSON) -> Responses:
+    """The responses of an operation: its result, the problems named by status, and those that any operation may have."""
+    found: Responses = {200: {"description": "The result", "content": {media: {"schema": _refer(schema)}}}}
+    return found | {status: _problem(status) for status in sorted({*statuses, 500})}
+
+
+def takes(schema: str | dict[str, Any], example: object) -> dict[str, Any]:
+    """The request body of an operation."""
+    return {"requestBody": {"required": True, "content": {JSON: {"schema": _refer(schema), "example": example}}}}
+
+
+def described(app: FastAPI, types: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]]) -> dict[str, Any]:
+    """The document of an application whose operations refer to `types` by name."""
+    document = get_openapi(
+        title=app.title,
+        version=app.version,
+        summary=app.summary,
+        description=app.description,
+        routes=app.routes,
+    )
+    document["components"] = {"schemas": _schemas(types)}
+    return document
+
+
+def _schemas(types: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]]) -> dict[str, Any]:
+    inputs = [(name, mode, adapter) for name, (mode, adapter) in types.items()]
+    named, shared = TypeAdapter.json_schemas(
+        inputs, ref_template="#/components/schemas/{model}", schema_generator=_Exact
+    )
+    # A type whose own name is the one it is asked for stands among the shared ones already.
+    own = {name: schema for (name, _), schema in named.items() if name not in shared["$defs"]}
+    return dict(sorted((shared["$defs"] | own).items()))
+
+
+class _Exact(GenerateJsonSchema):
+    """Schemas that say that every field of what we send is there, and that repeat no name as a title."""
+
+    def field_is_required(self, *args: Any, **kwargs: Any) -> bool:
+        return self.mode == "serialization" or super().field_is_required(*args, **kwargs)
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def _refer(schema: str | dict[str, Any]) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{schema}"} if isinstance(schema, str) else schema
+
+
+def _problem(status: int) -> dict[str, Any]:
+    headers = {"headers": _RETRY} if status == 503 else {}
+    return {"description": TOLD[status], "content": {MEDIA_TYPE: {"schema": _refer("ProblemDetails")}}, **headers}

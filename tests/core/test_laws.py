@@ -1,0 +1,230 @@
+"""The laws that every score keeps, over generated requests."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from service import Report, conclude, plan, report_json, score
+from service.core.outcome import Errored, Scored, Skipped
+from service.core.rubric import Rubric
+from service.io.files import read_yaml, resource
+from tests.core.strategies import GHOST, SPARE, Json, call_of, requests
+
+LAW = settings(
+    max_examples=200,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+SLACK = 1e-9
+GUARDED = ("select", "arguments", "sequence", "effect")
+
+
+def scores(report: Report) -> dict[str, float | None]:
+    """Every score by a name of its own."""
+    found = {"trace": report.score} | {f"stage {stage.stage}": stage.score for stage in report.stages}
+    found |= {f"criterion {each.id}": each.value for each in report.criteria}
+    return found | {f"step {step.index}": step.score for step in report.steps}
+
+
+def raised(before: Report, after: Report, *, stages: tuple[str, ...]) -> dict[str, tuple[float, float]]:
+    """What went up: the trace's score and those of the stages named."""
+    old, new = scores(before), scores(after)
+    names = ["trace", *(f"stage {name}" for name in stages)]
+    pairs = {name: (old.get(name), new.get(name)) for name in names}
+    return {n: (a, b) for n, (a, b) in pairs.items() if a is not None and b is not None and b > a + SLACK}
+
+
+def verdicts(report: Report) -> list[object]:
+    return [report.verdict, *((stage.stage, stage.verdict) for stage in report.stages), report.all_passed]
+
+
+@LAW
+@given(requests())
+def test_every_score_lies_between_0_and_1(request):
+    report = score(request)
+    for name, value in scores(report).items():
+        assert value is None or 0 <= value <= 1, name
+    for stage in report.stages:
+        assert stage.coverage is None or 0 <= stage.coverage <= 1
+    assert report.coverage is None or 0 <= report.coverage <= 1
+
+
+def _places(trace: Json) -> list[int]:
+    """Where a call can be put in without opening a turn of calls or taking the answer away."""
+    events = trace["events"]
+    turn = starts = 0
+    places: list[tuple[int, int]] = []
+    calling: set[int] = set()
+    for n, event in enumerate(events):
+        turn += "user" in event
+        calling |= {turn} if "call" in event else set()
+        places += [(n, turn)] if n and "user" not in event else [(n, turn - 1)]
+    places.append((len(events), turn))
+    ends = len(events) - ("assistant" in events[-1])
+    del starts
+    return [n for n, turn in places if turn in calling and n <= ends]
+
+
+@LAW
+@given(st.data(), requests(least=1))
+def test_a_call_nobody_named_raises_nothing(data, request):
+    trace = request["trace"]
+    spare = data.draw(st.sampled_from([trace["tools"][-1], {"name": GHOST}]), label="tool")
+    named = {p["tool"] for g in ("calls", "ordered", "unordered") for p in _listed(request, g)}
+    assume(spare["name"] not in named)
+    event = data.draw(call_of(spare), label="event")
+    at = data.draw(st.sampled_from(_places(trace)), label="place")
+    more = copy.deepcopy(request)
+    more["trace"]["events"].insert(at, event)
+    assert raised(score(request), score(more), stages=GUARDED) == {}
+
+
+def _listed(request: Json, group: str) -> list[Json]:
+    found = request.get("expected", {}).get(group, [])
+    return found if isinstance(found, list) else []
+
+
+def _required(request: Json, event: Json) -> list[str]:
+    """The arguments of a call that its tool's schema requires, or that every expected call of that tool must have.
+
+    What has a default in the schema may be left out, the schema requiring it or not: then the default is what is meant. So
+    only the schema can require it.
+    """
+    call = event["call"]
+    schema = next((t.get("parameters", {}) for t in request["trace"]["tools"] if t["name"] == call["name"]), {})
+    defaults = {name for name, inner in schema.get("properties", {}).items() if "default" in inner}
+    wanted = [p for g in ("calls", "ordered", "unordered") for p in _listed(request, g) if _folded(p["tool"]) == _folded(call["name"])]
+    listed = [{n for n, v in p.get("args", {}).items() if not (isinstance(v, dict) and v.get("optional"))} for p in wanted]
+    expected = set.intersection(*listed) - defaults if listed else set()
+    return sorted((expected | set(schema.get("required", []))) & call["arguments"].keys())
+
+
+def _folded(name: str) -> str:
+    return name.replace("-", "_")
+
+
+@LAW
+@given(st.data(), requests(least=1))
+def test_taking_away_a_required_argument_raises_nothing(data, request):
+    events = request["trace"]["events"]
+    able = [
+        (n, name)
+        for n, event in enumerate(events)
+        if "call" in event and isinstance(event["call"]["arguments"], dict)
+        for name in _required(request, event)
+    ]
+    assume(able)
+    n, name = data.draw(st.sampled_from(able), label="removed")
+    less = copy.deepcopy(request)
+    del less["trace"]["events"][n]["call"]["arguments"][name]
+    stages = ("decide", "select", "arguments", "integrate", "sequence", "effect")
+    assert raised(score(request), score(less), stages=stages) == {}
+
+
+FOUR_STEP = read_yaml(resource("rubrics", "four_step.yaml").read_text("utf-8"), source="four_step.yaml")
+
+
+@LAW
+@given(requests(rubric="four_step"), st.permutations(FOUR_STEP["criteria"]))
+def test_the_order_of_criteria_changes_no_byte(request, criteria):
+    plain = report_json(score(request))
+    moved = {**FOUR_STEP, "criteria": criteria}
+    assert report_json(score({**request, "rubric": moved})) == plain
+
+
+def _reversed_keys(value: Any, data: st.DataObject) -> Any:
+    if isinstance(value, dict):
+        keys = data.draw(st.permutations(sorted(value))) if len(value) > 1 else list(value)
+        return {key: _reversed_keys(value[key], data) for key in keys}
+    return [_reversed_keys(item, data) for item in value] if isinstance(value, list) else value
+
+
+@LAW
+@given(st.data(), requests())
+def test_the_order_of_keys_changes_no_byte(data, request):
+    assert report_json(score(_reversed_keys(request, data))) == report_json(score(request))
+
+
+@LAW
+@given(st.data(), requests())
+def test_the_order_of_an_unordered_set_changes_no_score(data, request):
+    group = "calls" if _listed(request, "calls") else "unordered"
+    listed = _listed(request, group)
+    assume(len(listed) > 1)
+    moved = {**request, "expected": {**request["expected"], group: data.draw(st.permutations(listed))}}
+    before, after = score(request), score(moved)
+    old, new = scores(before), scores(after)
+    loose = {n: (old[n], new[n]) for n in old if not n.startswith("step") and not _close(old[n], new[n])}
+    assert loose == {}
+    assert verdicts(before) == verdicts(after)
+
+
+def _close(a: float | None, b: float | None) -> bool:
+    return a is b or (a is not None and b is not None and abs(a - b) <= SLACK)
+
+
+OUTCOMES = st.one_of(
+    st.floats(0, 1).map(lambda value: Scored(value, value >= 0.8)),
+    st.just(Errored("provider", "no answer")),
+    st.just(Skipped("not_captured", "nothing to see")),
+)
+
+
+def _replies(data: st.DataObject, made: Any) -> dict[str, Any]:
+    return {ask.key: data.draw(OUTCOMES) for ask in made.asks if data.draw(st.integers(0, 4))}
+
+
+@LAW
+@given(st.data(), requests())
+def test_replies_keep_every_score_in_range(data, request):
+    made = plan(request)
+    report = conclude(made, _replies(data, made))
+    assert all(value is None or 0 <= value <= 1 for value in scores(report).values())
+    assert report.coverage is None or 0 <= report.coverage <= 1
+
+
+@LAW
+@given(st.data(), requests(rubric="four_step"))
+def test_an_unanswered_question_costs_coverage_alone(data, request):
+    made = plan(request)
+    silent = conclude(made, {})
+    errored = conclude(made, {ask.key: Errored("provider", "down") for ask in made.asks})
+    off = conclude(made)
+    assert scores(silent) == scores(errored)
+    assert {n: v for n, v in scores(silent).items()} == scores(off)
+    assert [s.coverage for s in silent.stages] == [s.coverage for s in errored.stages]
+    assert (silent.coverage or 0) <= (off.coverage or 0)
+    assert not made.asks or (silent.coverage or 0) < 1
+
+
+@LAW
+@given(st.data(), requests())
+def test_the_same_plan_and_replies_give_the_same_bytes(data, request):
+    made = plan(request)
+    replies = _replies(data, made)
+    first = report_json(conclude(made, replies))
+    assert report_json(conclude(made, dict(reversed(replies.items())))) == first
+    assert report_json(conclude(plan(json.loads(json.dumps(request))), replies)) == first
+
+
+@LAW
+@given(requests(rubric="four_step"))
+def test_what_is_blocked_counts_as_0(request):
+    report = score(request)
+    for step in report.steps:
+        blocked = [o for o in step.outcomes.values() if isinstance(o, Skipped) and o.cause == "blocked"]
+        if blocked:
+            assert step.score is not None
+            assert step.score < 1
+            assert step.verdict == "fail"
+    assert SPARE not in {step.tool for step in report.steps}
+
+
+def test_the_strategies_reach_every_kind_of_outcome():
+    assert Rubric.model_validate(FOUR_STEP).criteria
