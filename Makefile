@@ -60,6 +60,7 @@ endef
 .venv/bin/uv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 		echo "callgrade needs Python 3.11 or newer, which '$(PYTHON)' is not; name one: make PYTHON=python3.12" >&2; exit 1; }
+	@echo 'setting up .venv (once)' >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv >/dev/null 2>&1 || $(PYTHON) -m venv --clear --without-pip .venv
 	@$(BIN)/python -c 'import pip' 2>/dev/null || $(PYTHON) -m pip --python $(BIN)/python install --quiet pip
 	@$(PIP) '$(UV_SPEC)'

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-from service.errors import TooLargeError
+from service.errors import InputError, TooLargeError
 from service.io.jsonbody import Limits, parse
 
 T = TypeVar("T")
@@ -70,5 +70,5 @@ async def _received(request: Request, limits: Limits) -> bytes:
     return bytes(body)
 
 
-def _too_large(limits: Limits) -> TooLargeError:
+def _too_large(limits: Limits) -> InputError:
     return TooLargeError.at("", f"the body passes {limits.max_bytes} bytes")

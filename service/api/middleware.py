@@ -58,8 +58,8 @@ class Front:
             await self.app(exchange.scope, receive, exchange.send)
         except ClientDisconnect:
             exchange.status = GONE
-        except Exception as error:  # what nobody foresaw is ours: the caller learns no more than that
-            LOG.error("unhandled error", exc_info=error, extra={"fields": {"request_id": exchange.request_id}})
+        except Exception:  # what nobody foresaw is ours: the caller learns no more than that
+            LOG.exception("unhandled error", extra={"fields": {"request_id": exchange.request_id}})
             if exchange.begun:
                 raise
             await exchange.fail(500, "an error of ours; the log holds it under the id in x-request-id")

@@ -61,9 +61,10 @@ def described(app: FastAPI, types: Mapping[str, tuple[JsonSchemaMode, TypeAdapte
 
 
 def _schemas(types: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]]) -> dict[str, Any]:
-    inputs = [(name, mode, adapter) for name, (mode, adapter) in types.items()]
-    named, shared = TypeAdapter.json_schemas(
-        inputs, ref_template="#/components/schemas/{model}", schema_generator=_Exact
+    named, shared = TypeAdapter[Any].json_schemas(
+        [(name, mode, adapter) for name, (mode, adapter) in types.items()],
+        ref_template="#/components/schemas/{model}",
+        schema_generator=_Exact,
     )
     # A type whose own name is the one it is asked for stands among the shared ones already.
     own = {name: schema for (name, _), schema in named.items() if name not in shared["$defs"]}
@@ -71,12 +72,13 @@ def _schemas(types: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]]) -> di
 
 
 class _Exact(GenerateJsonSchema):
-    """Schemas that say that every field of what we send is there, and that repeat no name as a title."""
+    """Schemas that say that every field of what we send is there, and that repeat no field's name as its title."""
 
-    def field_is_required(self, *args: Any, **kwargs: Any) -> bool:
-        return self.mode == "serialization" or super().field_is_required(*args, **kwargs)
+    def field_is_required(self, field: Any, *args: Any, **kwargs: Any) -> bool:
+        sent = self.mode == "serialization" and field["type"] == "dataclass-field"
+        return sent or super().field_is_required(field, *args, **kwargs)
 
-    def field_title_should_be_set(self, schema: Any) -> bool:
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         return False
 
 

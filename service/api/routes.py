@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Literal
 
 from fastapi.routing import APIRoute
@@ -82,13 +81,13 @@ TYPES: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]] = {
     "ScoreRequest": ("validation", REQUEST),
     "Report": ("serialization", REPORT),
     "ManyReports": ("serialization", TypeAdapter(ManyReports)),
-    "Rubric-Output": ("serialization", TypeAdapter(Rubric)),
+    "Rubric": ("validation", TypeAdapter(Rubric)),
     "RubricList": ("serialization", RUBRICS),
     "RubricCheck": ("serialization", CHECK),
     "Health": ("serialization", HEALTH),
     "ProblemDetails": ("serialization", PROBLEM),
 }
-"""What the operations take and give, by the names they use for it."""
+"""What the operations take and give, by the names they use for it. A rubric is given as it could be sent."""
 
 EXAMPLE = {
     "trace": {
@@ -143,12 +142,17 @@ class Routes:
         return [
             _post("/v1/score", self.score, takes("ScoreRequest", EXAMPLE), gives("Report", *whole)),
             _post("/v1/score/many", self.score_many, takes(many, [EXAMPLE]), gives("ManyReports", *whole)),
-            _get("/v1/rubrics", self.rubrics, gives("RubricList", 503)),
-            _get("/v1/rubrics/{rubric_id}", self.rubric, gives("Rubric-Output", 404, 503), NAMED),
-            _post("/v1/rubrics/validate", self.check, takes({}, RUBRIC_EXAMPLE), gives("RubricCheck", *READING, 503)),
-            _get("/livez", self.health, gives("Health")),
-            _get("/readyz", self.health, gives("Health")),
-            _get("/metrics", self.exposition, gives({"type": "string"}, media="text/plain")),
+            _get("/v1/rubrics", self.list_rubrics, gives("RubricList", 503)),
+            _get("/v1/rubrics/{rubric_id}", self.show_rubric, gives("Rubric", 404, 503), NAMED),
+            _post(
+                "/v1/rubrics/validate",
+                self.validate_rubric,
+                takes({}, RUBRIC_EXAMPLE),
+                gives("RubricCheck", *READING, 503),
+            ),
+            _get("/livez", self.livez, gives("Health")),
+            _get("/readyz", self.readyz, gives("Health")),
+            _get("/metrics", self.show_metrics, gives({"type": "string"}, media="text/plain")),
         ]
 
     async def score(self, request: Request) -> Response:
@@ -159,12 +163,12 @@ class Routes:
         """Score a list of traces. Results are in its order; an item that cannot be scored does not spoil the others."""
         return Response(await handled(request, self.limits, self._scored_many), media_type=JSON)
 
-    async def rubrics(self, _: Request) -> Response:
+    async def list_rubrics(self, _: Request) -> Response:
         """List the rubrics at hand."""
         infos = tuple(RubricInfo(r.id, r.version, r.digest, r.title, r.description) for r in self.engine.shelf)
         return Response(RUBRICS.dump_json(infos), media_type=JSON)
 
-    async def rubric(self, request: Request) -> Response:
+    async def show_rubric(self, request: Request) -> Response:
         """Show one rubric whole, as it scores."""
         try:
             found = self.engine.shelf.find(request.path_params["rubric_id"])
@@ -172,15 +176,19 @@ class Routes:
             raise HTTPException(404, error.problems[0].message) from None
         return Response(found.model_dump_json(), media_type=JSON)
 
-    async def check(self, request: Request) -> Response:
+    async def validate_rubric(self, request: Request) -> Response:
         """Check a rubric: whether it can be used, and what is wrong where it cannot."""
         return Response(await handled(request, self.limits, self._checked), media_type=JSON)
 
-    async def health(self, _: Request) -> Response:
-        """Tell that the process answers. No dependency is asked: judges that are down do not make the service unready."""
+    async def livez(self, _: Request) -> Response:
+        """Tell that the process answers."""
         return Response(HEALTH.dump_json(Health("ok", ENGINE)), media_type=JSON)
 
-    async def exposition(self, _: Request) -> Response:
+    async def readyz(self, _: Request) -> Response:
+        """Tell that requests can be sent here. No dependency is asked: a judge that is down does not stop the scoring."""
+        return Response(HEALTH.dump_json(Health("ok", ENGINE)), media_type=JSON)
+
+    async def show_metrics(self, _: Request) -> Response:
         """Give metrics to Prometheus."""
         return self.metrics.exposition()
 
@@ -224,12 +232,21 @@ class Direct(APIRoute):
 
 
 def _post(path: str, handler: Handler, body: dict[str, Any], responses: Responses) -> Direct:
-    return Direct(path, handler, methods=["POST"], tags=_tags(path), openapi_extra=body, responses=responses)
+    return _route("POST", path, handler, responses, body)
 
 
 def _get(path: str, handler: Handler, responses: Responses, extra: dict[str, Any] | None = None) -> Direct:
-    return Direct(path, handler, methods=["GET"], tags=_tags(path), openapi_extra=extra, responses=responses)
+    return _route("GET", path, handler, responses, extra)
 
 
-def _tags(path: str) -> list[str | Enum]:
-    return [path.split("/")[2] if path.startswith("/v1/") else "service"]
+def _route(method: str, path: str, handler: Handler, responses: Responses, extra: dict[str, Any] | None) -> Direct:
+    return Direct(
+        path,
+        handler,
+        methods=[method],
+        operation_id=handler.__name__,
+        response_class=Response,
+        tags=[path.split("/")[2] if path.startswith("/v1/") else "service"],
+        openapi_extra=extra,
+        responses=responses,
+    )

@@ -23,17 +23,27 @@ app.add_typer(rubrics, name="rubrics")
 InputFormat = Literal["auto", "openai", "openai_responses", "anthropic", "bfcl", "tau", "callgrade"]
 """`auto`, or a format of a trace; a test holds it to those that intake knows."""
 
-Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="JSON or JSON Lines, also gzipped; - is standard input.")]
+Files = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="JSON or JSON Lines, also gzipped; - is standard input.")
+]
 RubricOption = Annotated[
     str | None,
-    typer.Option("--rubric", "-r", metavar="ID|FILE", help="Rubric to score with, whatever a record names. [default: four_step]"),
+    typer.Option(
+        "--rubric", "-r", metavar="ID|FILE", help="Rubric to score with, whatever a record names. [default: four_step]"
+    ),
 ]
 ExpectedOption = Annotated[
     Path | None,
-    typer.Option("--expected", "-e", metavar="FILE", help="What is expected of every trace, whatever a record says; JSON or YAML."),
+    typer.Option(
+        "--expected",
+        "-e",
+        metavar="FILE",
+        help="What is expected of every trace, whatever a record says; JSON or YAML.",
+    ),
 ]
 FormatOption = Annotated[
-    InputFormat, typer.Option("--input-format", "-i", help="Format of traces that do not name theirs; auto guesses, and says so.")
+    InputFormat,
+    typer.Option("--input-format", "-i", help="Format of traces that do not name theirs; auto guesses, and says so."),
 ]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write. [default: standard output]")
@@ -49,7 +59,7 @@ def _version(value: bool) -> None:  # noqa: FBT001 (typer calls it so)
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    version: Annotated[  # noqa: ARG001
+    version: Annotated[  # noqa: ARG001, FBT002 (its callback uses it)
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
@@ -70,7 +80,7 @@ def demo(
 
 
 @app.command()
-def score(
+def score(  # noqa: PLR0913, PLR0917 (one for each option)
     files: Files,
     rubric: RubricOption = None,
     expected: ExpectedOption = None,
@@ -81,7 +91,9 @@ def score(
     fail_under: Annotated[
         float | None, typer.Option(metavar="X", min=0, max=1, help="Exit 2 if the mean score is below X, from 0 to 1.")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Count the verdict abstain as a failure.")] = False,
+    strict: Annotated[  # noqa: FBT002 (typer passes it by name)
+        bool, typer.Option("--strict", help="Count the verdict abstain as a failure.")
+    ] = False,
     output: OutputOption = None,
 ) -> int:
     """Score traces: one report each.
@@ -117,9 +129,12 @@ def plan(
 
 @app.command()
 def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on. [default: CALLGRADE_HOST or 127.0.0.1]")] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on. [default: CALLGRADE_HOST or 127.0.0.1]")
+    ] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65_535, help="Port; 0 takes any free one. [default: CALLGRADE_PORT or 8000]")
+        int | None,
+        typer.Option(min=0, max=65_535, help="Port; 0 takes any free one. [default: CALLGRADE_PORT or 8000]"),
     ] = None,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error", "critical"] | None,
@@ -150,7 +165,9 @@ def rubrics_list() -> int:
 @rubrics.command("show")
 def rubrics_show(
     rubric: Annotated[str, typer.Argument(metavar="ID", help="A rubric's id, id@version or file.")],
-    output_format: Annotated[Literal["yaml", "json"], typer.Option("--format", "-f", help="How it is written.")] = "yaml",
+    output_format: Annotated[
+        Literal["yaml", "json"], typer.Option("--format", "-f", help="How it is written.")
+    ] = "yaml",
 ) -> int:
     """Print a rubric whole, as it scores, defaults and judges included."""
     from service.cli.rubrics import show_rubric  # noqa: PLC0415
@@ -159,7 +176,9 @@ def rubrics_show(
 
 
 @rubrics.command("check")
-def rubrics_check(files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Rubrics, in YAML or JSON.")]) -> int:
+def rubrics_check(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Rubrics, in YAML or JSON.")],
+) -> int:
     """Check rubric files: every problem with its place, or ok with the rubric's hash."""
     from service.cli.rubrics import check_rubrics  # noqa: PLC0415
 

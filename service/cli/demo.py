@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -30,10 +30,14 @@ from service.request import read_request
 LONGEST = 400
 """Characters of one text of a conversation that are shown."""
 
-INTRO = """\
-A model that uses tools can go wrong in four steps, and each is scored on its own:
-decide (was a call due at all?), select (the right tool?), arguments (as the tool's schema and the task want them?), \
-integrate (is the result retold truly?). A fifth, sequence, applies where an order of calls is expected."""
+INTRO = "A model that uses tools can go wrong at every step of the contract. Each is scored on its own:"
+STEPS = (
+    ("decide", "was a call due at all?"),
+    ("select", "was it the right tool?"),
+    ("arguments", "are they what the tool's schema and the task ask for?"),
+    ("integrate", "does the answer retell the result truly?"),
+    ("sequence", "did the calls come in the order expected, where one is?"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ def run_demo() -> ExitCode:
     engine = engine_of(read_settings())
     console = reading_console()
     console.print(Text(INTRO))
+    console.print(_pairs(STEPS))
     shown = [_show(console, engine, number, case) for number, case in enumerate(demo_cases(), start=1)]
     console.print()
     _show_questions(console, [plan for plan, _ in shown])
@@ -128,12 +133,15 @@ def _short(text: str) -> str:
 
 def _show_questions(console: Console, plans: list[Plan]) -> None:
     """What a judge would have been asked, each question once."""
-    counted = Counter((ask.criterion, ask.question, ask.choices) for plan in plans for ask in plan.asks)
+    asks = [ask for plan in plans for ask in plan.asks]
+    counted = Counter((ask.criterion, ask.judge.question, " | ".join(ask.judge.scale)) for ask in asks)
     if not counted:
         return
-    console.print(Text("What code cannot decide is left to a judge, a model that is asked. None is set, so these were not asked:"))
+    console.print(
+        Text("What code cannot decide is left to a judge, a model that is asked. None is set, so these were not asked:")
+    )
     for (criterion, question, choices), count in counted.items():
-        text = f"{criterion} ({plural(count, 'time')}): {question} [{' | '.join(choices)}]"
+        text = f"{criterion} ({plural(count, 'time')}): {question} [{choices}]"
         console.print(Padding(Text(printable(text)), (0, 0, 0, 2)))
 
 
@@ -147,17 +155,21 @@ def _show_ending(console: Console, reports: list[Report]) -> None:
         )
     )
     console.print(Text("\nNext", style="bold"))
+    console.print(_pairs(NEXT))
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold", style="dim")
-    for command, meaning in NEXT:
-        grid.add_row(Text(f"  {command}"), Text(meaning))
-    console.print(grid)
+    for name, meaning in pairs:
+        grid.add_row(Text(f"  {name}"), Text(meaning))
+    return grid
 
 
 NEXT = (
     ("callgrade demo --save cases.jsonl", "these cases as a file, to look at and to change"),
-    ("callgrade score cases.jsonl", "score a file: these, or your own traces as OpenAI, Anthropic ... log them"),
+    ("callgrade score cases.jsonl", "score a file: these, or your own traces in OpenAI's or Anthropic's form"),
     ("callgrade plan cases.jsonl", "what a judge would be asked"),
     ("callgrade serve", "the same over HTTP: POST /v1/score"),
 )

@@ -68,8 +68,10 @@ class Inputs:
         """A request for every record, in order, or why there is none."""
         for file in self.files:
             for record in self._records(file):
-                yield Refused(record.place, _located(record.error, record.place)) if isinstance(record, BadRecord) else (
-                    self._asked(record)
+                yield (
+                    Refused(record.place, _located(record.error, record.place))
+                    if isinstance(record, BadRecord)
+                    else (self._asked(record))
                 )
 
     def tell_guesses(self) -> None:
@@ -101,7 +103,8 @@ class Inputs:
             raise InputError.at("/trace", _no_format(trace))
         if self.format is None:
             self.guessed[found] += 1
-        return body | {"trace": {"format": found, **trace}}
+        named: dict[str, JsonValue] = {"format": found, **trace}
+        return {**body, "trace": named}
 
     def _overridden(self, body: dict[str, JsonValue]) -> ScoreRequest:
         said = {"rubric": self.rubric, "expected": self.expected}
@@ -190,13 +193,9 @@ def _no_format(trace: dict[str, JsonValue]) -> str:
 
 def _located(error: InputError, place: Place, *, bare: bool = False) -> InputError:
     """The error with pointers into the file's record: a bare trace has no `/trace` in it."""
-    problems = [
-        Problem(place.pointer + (_unwrapped(p.path) if bare else p.path), p.message) for p in error.problems
-    ]
+    problems = [Problem(place.pointer + (_unwrapped(p.path) if bare else p.path), p.message) for p in error.problems]
     return type(error)(problems)
 
 
 def _unwrapped(path: str) -> str:
     return path.removeprefix("/trace") if path == "/trace" or path.startswith("/trace/") else path
-
-

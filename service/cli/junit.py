@@ -11,7 +11,7 @@ from typing import BinaryIO
 from service.cli.console import number, share
 from service.cli.exits import told
 from service.cli.inputs import Refused
-from service.cli.results import Graded, Result, Tally, seen
+from service.cli.results import Graded, Result, said, seen
 from service.core.outcome import Scored, Skipped
 from service.core.report import Report
 
@@ -47,7 +47,7 @@ class JUnit:
             self._counts[kind] += 1
         self._cases.write("".join(f"  {line}\n" for line in lines).encode())
 
-    def close(self, tally: Tally) -> None:
+    def close(self) -> None:
         """Write the document."""
         counts = " ".join(f'{name}="{count}"' for name, count in self._counts.items())
         head = f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n <testsuite name="callgrade" {counts}>\n'
@@ -106,7 +106,7 @@ def _told_of(criterion: str, report: Report) -> Iterator[str]:
         if one.criterion != criterion:
             continue
         if isinstance(outcome, Scored) and not outcome.passed:
-            yield from (f"{f.message} ({f.path})" for f in outcome.findings)
+            yield from (f"{said(f)} ({f.path})" for f in outcome.findings)
         elif isinstance(outcome, Skipped) and outcome.cause == "blocked":
             yield outcome.reason if one.step is None else f"step {one.step}: {outcome.reason}"
 

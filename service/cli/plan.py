@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import JsonValue
-from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +17,7 @@ from service.cli.console import console, plural, printable
 from service.cli.exits import ExitCode
 from service.cli.inputs import Asked, Inputs, Refused
 from service.cli.score import say_refused
+from service.core.judges import Judge
 from service.core.plan import Plan
 from service.errors import InputError
 from service.io.traces import Place
@@ -62,9 +62,8 @@ class Totals:
 def run_plan(inputs: Inputs, *, output_format: Literal["table", "json"] = "table") -> ExitCode:
     """Print the plan of every record; those that have none are told on standard error and make the exit code 5."""
     totals = Totals()
-    out = console()
     show = _show_json if output_format == "json" else _show_table
-    show(out, _counted(inputs, totals), totals)
+    show(_counted(inputs, totals), totals)
     inputs.tell_guesses()
     return ExitCode.DATA if totals.refused else ExitCode.PASSED
 
@@ -87,10 +86,16 @@ def _planned(asked: Asked, number: int, inputs: Inputs) -> Planned | Refused:
         return asked.refused(error)
 
 
-def _show_table(out: Console, plans: Iterator[Planned], totals: Totals) -> None:
+def _show_table(plans: Iterator[Planned], totals: Totals) -> None:
+    out = console()
+    judges: dict[str, Judge] = {}
     for planned in plans:
         out.print(Text(printable(f"{planned.name} ({planned.plan.rubric.id})"), style="bold"))
-        out.print(Padding(_table(planned.plan), (0, 0, 1, 2)))
+        out.print(Padding(_table(planned.plan), (0, 0, 1, 2), expand=False))
+        judges |= {ask.judge.id: ask.judge for ask in planned.plan.asks}
+    for judge in judges.values():
+        question = f"{judge.question} [{' | '.join(judge.scale)}]"
+        out.print(Text(f"{judge.id}: ", style="bold").append(printable(question), style="not bold"))
     out.print(Text(totals.line()))
 
 
@@ -102,10 +107,11 @@ def _table(plan: Plan) -> Table | Text:
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for ask in plan.asks:
-        question = f"{ask.question} [{' | '.join(ask.choices)}]"
-        grid.add_row(Text(ask.criterion), Text(_about(ask.step, plan)), Text(printable(question)))
+        grid.add_row(Text(ask.criterion), Text(_about(ask.step, plan)), Text(f"asks {ask.judge.id}"))
     for left in plan.blocked:
-        grid.add_row(Text(left.criterion), Text(_about(left.step, plan)), Text(f"not asked: {left.why}", style="yellow"))
+        grid.add_row(
+            Text(left.criterion), Text(_about(left.step, plan)), Text(f"not asked: {left.why}", style="yellow")
+        )
     return grid
 
 
@@ -113,7 +119,7 @@ def _about(step: int | None, plan: Plan) -> str:
     return "the trace" if step is None else printable(f"step {step}, {plan.trace.steps[step].call.name}"[:40])
 
 
-def _show_json(out: Console, plans: Iterator[Planned], totals: Totals) -> None:
+def _show_json(plans: Iterator[Planned], totals: Totals) -> None:
     """{"traces": [{"trace_id", "source", "line", "rubric", "asks", "blocked"}], "totals"}, written as it goes."""
     write = sys.stdout.write
     head = '{"traces":['
@@ -135,16 +141,17 @@ def _plain(planned: Planned) -> dict[str, JsonValue]:
         "asks": [
             {
                 "criterion": ask.criterion,
-                "judge": ask.judge,
+                "judge": ask.judge.id,
                 "step": ask.step,
                 "tool": ask.tool,
-                "question": ask.question,
-                "choices": list(ask.choices),
+                "question": ask.judge.question,
+                "choices": list(ask.judge.scale),
             }
             for ask in plan.asks
         ],
         "blocked": [
-            {"criterion": left.criterion, "judge": left.judge, "step": left.step, "why": left.why} for left in plan.blocked
+            {"criterion": left.criterion, "judge": left.judge, "step": left.step, "why": left.why}
+            for left in plan.blocked
         ],
     }
 

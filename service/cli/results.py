@@ -63,6 +63,7 @@ class Tally:
     total: float = 0.0
     measured: int = 0
     refused: int = 0
+    not_asked: int = 0
 
     def add(self, result: Result) -> None:
         """Count one more."""
@@ -73,6 +74,7 @@ class Tally:
         self.verdicts[report.verdict] += 1
         self.rubrics.add(f"{report.rubric.id}@{report.rubric.version}")
         self.skipped.update(cause for one in seen(report) if (cause := _cause(one.outcome)))
+        self.not_asked += len(report.not_asked)
         if report.score is not None:
             self.total = fsum((self.total, report.score))
             self.measured += 1
@@ -90,7 +92,9 @@ class Tally:
             yield f"{plural(scored, 'trace')} scored with {', '.join(sorted(self.rubrics))}: {counts}"
             yield f"mean score {number(self.mean)}"
         if self.skipped:
-            yield "not measured: " + ", ".join(f"{count} {cause}" for cause, count in sorted(self.skipped.items()))
+            yield "skipped: " + ", ".join(f"{count} {cause}" for cause, count in sorted(self.skipped.items()))
+        if self.not_asked:
+            yield f"no judge was asked: {plural(self.not_asked, 'question')} (callgrade plan shows them)"
         if self.refused:
             yield f"not scored: {plural(self.refused, 'record')}"
 
@@ -117,6 +121,16 @@ def found(report: Report) -> list[Finding]:
     """Every finding once, the first broken step of the contract first."""
     outcomes = (one.outcome for one in seen(report))
     return list(dict.fromkeys(f for o in outcomes if not isinstance(o, Errored) for f in o.findings))
+
+
+def said(finding: Finding) -> str:
+    """The message of a finding, with the argument it is about where the message does not begin with it.
+
+    >>> said(Finding("schema_required", "required, and missing", "/steps/0/call/arguments/order_id"))
+    'order_id: required, and missing'
+    """
+    _, _, argument = finding.path.partition("/call/arguments/")
+    return finding.message if finding.message.startswith(argument) else f"{argument}: {finding.message}"
 
 
 def _cause(outcome: Outcome) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import yaml
 from rich.table import Table
@@ -94,7 +94,7 @@ def line_of(text: str, path: str) -> int | None:
     3
     """
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = cast("yaml.Node | None", yaml.compose(text, Loader=yaml.SafeLoader))  # pyright: ignore[reportUnknownMemberType]
         parts = parts_of(path)
     except (yaml.YAMLError, ValueError):
         return None
@@ -114,5 +114,3 @@ def _below(node: yaml.Node | None, part: str, line: int | None) -> tuple[yaml.No
         found: yaml.Node = node.value[int(part)]
         return found, found.start_mark.line + 1
     return None, line
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,19 +55,19 @@ def run_score(
     tally = Tally()
     refusals: list[Refused] = []
     with _opened(output, inputs) as stream:
-        sink = _sink(output_format, stream, judgement)
+        sink = _sink(output_format, stream, tally, judgement)
         for result in watched(graded(inputs), silent=_shows_itself(output_format, output)):
             tally.add(result)
             sink.add(result)
             if isinstance(result, Refused) and len(refusals) < REFUSALS_TOLD:
                 refusals.append(result)
-        sink.close(tally)
+        sink.close()
     _tell(inputs, tally, refusals, judgement, quiet=output_format == "table" and output is None)
     return judgement.code(tally)
 
 
 @contextmanager
-def _opened(output: Path | None, inputs: Inputs) -> Iterator[BinaryIO]:
+def _opened(output: Path | None, inputs: Inputs) -> Generator[BinaryIO]:
     if output is None:
         sys.stdout.flush()
         yield sys.stdout.buffer
@@ -83,14 +83,14 @@ def _opened(output: Path | None, inputs: Inputs) -> Iterator[BinaryIO]:
         yield stream
 
 
-def _sink(output_format: OutputFormat, stream: BinaryIO, judgement: Judgement) -> Sink:
+def _sink(output_format: OutputFormat, stream: BinaryIO, tally: Tally, judgement: Judgement) -> Sink:
     if output_format == "json":
         return JsonReports(stream)
     if output_format == "ndjson":
         return JsonLines(stream)
     if output_format == "junit":
         return JUnit(stream, strict=judgement.strict)
-    return Table(stream)
+    return Table(stream, tally)
 
 
 def _shows_itself(output_format: OutputFormat, output: Path | None) -> bool:
@@ -113,5 +113,3 @@ def _tell(inputs: Inputs, tally: Tally, refusals: list[Refused], judgement: Judg
 def say_refused(refusal: Refused) -> None:
     """The record and what is wrong with it, on standard error."""
     console(sys.stderr).print(f"error: {told(refusal.error, where=str(refusal.place))}", soft_wrap=True)
-
-

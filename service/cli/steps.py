@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
@@ -9,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.console import number, printable, share, verdict_text
-from service.cli.results import Seen, seen
+from service.cli.console import number, plural, printable, share, verdict_text
+from service.cli.results import Seen, said, seen
 from service.core.outcome import Errored, Scored, Skipped
 from service.core.plan import NotAsked
 from service.core.report import Report
@@ -62,7 +63,7 @@ def _wrong(outcomes: Iterable[Seen]) -> Iterator[str]:
         if isinstance(outcome, Errored):
             yield f"{one.criterion} could not be checked: {outcome.reason}"
             continue
-        yield from (finding.message for finding in outcome.findings)
+        yield from map(said, outcome.findings)
         if isinstance(outcome, Skipped) and outcome.cause == "blocked":
             yield f"{one.criterion} counts as 0, {outcome.reason}"
         elif isinstance(outcome, Skipped) and outcome.cause != "not_applicable":
@@ -80,12 +81,10 @@ def _ending(report: Report) -> Text:
 def _left_to_judge(report: Report) -> Iterator[Text]:
     """One line for each reason why a judge was not asked."""
     for why, group in groupby(sorted(report.not_asked, key=_why), key=_why):
-        yield Text(printable(f"no judge was asked ({why}): {', '.join(map(_about, group))}"), style="dim")
+        counted = Counter((left.criterion, left.step is None) for left in group)
+        what = ", ".join(name if whole else f"{name} ({plural(n, 'step')})" for (name, whole), n in counted.items())
+        yield Text(printable(f"no judge was asked ({why}): {what}"), style="dim")
 
 
 def _why(left: NotAsked) -> str:
     return left.why
-
-
-def _about(left: NotAsked) -> str:
-    return left.criterion if left.step is None else f"{left.criterion} of step {left.step}"

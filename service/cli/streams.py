@@ -7,7 +7,7 @@ from typing import BinaryIO, Protocol
 
 from service.cli.exits import told
 from service.cli.inputs import Refused
-from service.cli.results import Result, Tally
+from service.cli.results import Result
 from service.io.engine import report_json
 
 PLACES = 100
@@ -21,7 +21,7 @@ class Sink(Protocol):
         """Write one more."""
         ...
 
-    def close(self, tally: Tally) -> None:
+    def close(self) -> None:
         """Write what comes last."""
         ...
 
@@ -37,7 +37,7 @@ class JsonLines:
         self._stream.write(_bytes(result) + b"\n")
         self._stream.flush()
 
-    def close(self, tally: Tally) -> None:
+    def close(self) -> None:
         """Nothing comes last."""
 
 
@@ -56,7 +56,7 @@ class JsonReports:
         self._held = _bytes(result)
         self._count += 1
 
-    def close(self, tally: Tally) -> None:
+    def close(self) -> None:
         """Write the last one and close the list, if it is one."""
         if self._held is None:
             self._stream.write(b"[]\n")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from service.cli.console import WIDEST, console, number, printable, share, verdict_text
 from service.cli.inputs import Refused
-from service.cli.results import Graded, Result, Tally, found
+from service.cli.results import Graded, Result, Tally, found, said
 from service.cli.steps import show_steps
 
 LOOKAHEAD = 100
@@ -24,8 +24,9 @@ WIDTHS = (7, 5, 5, 9)
 class Table:
     """One line for each trace. On a terminal a line is cut to its width; elsewhere it is whole."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, tally: Tally) -> None:
         self._console = _console(stream)
+        self._tally = tally
         self._held: list[Result] = []
         self._width = 0
 
@@ -38,7 +39,7 @@ class Table:
         if len(self._held) == LOOKAHEAD:
             self._begin()
 
-    def close(self, tally: Tally) -> None:
+    def close(self) -> None:
         """Write what is still held, the steps of a single trace, and the summary."""
         single = self._held[0] if len(self._held) == 1 else None
         if not self._width and any(isinstance(result, Graded) for result in self._held):
@@ -46,9 +47,9 @@ class Table:
         if isinstance(single, Graded):
             self._console.print()
             show_steps(self._console, single.report)
-        if tally.verdicts:
+        if self._tally.verdicts:
             self._console.print()
-        for line in tally.lines():
+        for line in self._tally.lines():
             self._console.print(Text(line), soft_wrap=not self._console.is_terminal)
 
     def _begin(self) -> None:
@@ -68,7 +69,7 @@ class Table:
         findings = found(report)
         more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
         cells = [number(report.score), share(report.coverage), report.first_failing_stage or "-"]
-        finding = printable(findings[0].message) + more if findings else ""
+        finding = printable(said(findings[0])) + more if findings else ""
         self._line([name, verdict_text(report.verdict), *map(Text, cells), Text(finding)])
 
     def _line(self, cells: list[Text]) -> None:

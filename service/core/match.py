@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from itertools import permutations
 from typing import cast
 
 Matrix = Sequence[Sequence[float]]
 Solver = Callable[[object, bool], tuple[Iterable[int], Iterable[int]]]
+
+
+SMALL = 9
+"""Problems of up to this many pairs are solved by trying all; larger ones are worth loading a solver for."""
 
 
 def assign(gain: Matrix) -> list[tuple[int, int]]:
@@ -19,6 +24,8 @@ def assign(gain: Matrix) -> list[tuple[int, int]]:
     """
     if not gain or not gain[0]:
         return []
+    if len(gain) * len(gain[0]) <= SMALL:
+        return _obvious(gain) or _tried(gain)
     return _obvious(gain) or _solved(gain)
 
 
@@ -31,6 +38,20 @@ def _obvious(gain: Matrix) -> list[tuple[int, int]]:
     best = [_unique_best(row) for row in gain]
     taken = {column for column in best if column is not None}
     return [(i, j) for i, j in enumerate(best) if j is not None] if len(taken) == len(gain) else []
+
+
+def _tried(gain: Matrix) -> list[tuple[int, int]]:
+    """Tries every assignment of a small problem."""
+    n, m = len(gain), len(gain[0])
+    if n <= m:
+        tries = (list(enumerate(columns)) for columns in permutations(range(m), n))
+    else:
+        tries = (sorted((i, j) for j, i in enumerate(rows)) for rows in permutations(range(n), m))
+    return max(tries, key=lambda pairs: _worth(gain, pairs))
+
+
+def _worth(gain: Matrix, pairs: list[tuple[int, int]]) -> tuple[float, float]:
+    return sum([gain[i][j] for i, j in pairs]), -sum([(i - j) ** 2 for i, j in pairs])
 
 
 def _first_best(values: Sequence[float]) -> int:

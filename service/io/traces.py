@@ -13,10 +13,10 @@ import io
 import re
 import zlib
 from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from pydantic import JsonValue
 
@@ -62,13 +62,12 @@ class BadRecord:
     error: InputError
 
 
-def records(
-    source: Path | BinaryIO, *, limits: Limits, name: str | None = None
-) -> Generator[Record | BadRecord, None, None]:
+def records(source: Path | BinaryIO, *, limits: Limits, name: str | None = None) -> Iterator[Record | BadRecord]:
     """Every record of a file or stream, in order; one that cannot be read is a BadRecord and the rest is read on.
 
     Nothing is raised for content, whatever it is. A file without any record, one that cannot be opened, truncated gzip and a
-    byte order mark are each one BadRecord. `limits` holds for each record; `name` stands for the file in places.
+    byte order mark are each one BadRecord. `limits` holds for each record; `name` stands for the file in places. A stream
+    that was given stays open.
     """
     called = name or (str(source) if isinstance(source, Path) else "stdin")
     try:
@@ -78,18 +77,29 @@ def records(
         yield BadRecord(Place(called), InputError.at("", _reason(error)))
 
 
-def _opened(source: Path | BinaryIO) -> AbstractContextManager[BinaryIO]:
-    """The stream, unpacked where it begins like gzip. A stream that was given stays open."""
+@contextmanager
+def _opened(source: Path | BinaryIO) -> Generator[BinaryIO]:
+    """The stream, unpacked where it begins like gzip."""
     if isinstance(source, Path):
-        file = source.open("rb")
-        return cast("AbstractContextManager[BinaryIO]", _unpacked(file) or file)
-    # Any stream becomes one that can be peeked into.
-    stream = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", source))
-    return nullcontext(cast("BinaryIO", _unpacked(stream) or stream))
+        with source.open("rb") as file, _unpacked(file) as stream:
+            yield stream
+    elif isinstance(source, io.BufferedReader):
+        with _unpacked(cast("io.BufferedReader[Any]", source)) as stream:
+            yield stream
+    else:
+        # Any stream can be peeked into through a buffer, which would close it when it goes.
+        buffer = io.BufferedReader(cast("io.RawIOBase", source))
+        try:
+            with _unpacked(buffer) as stream:
+                yield stream
+        finally:
+            buffer.detach()
 
 
-def _unpacked(stream: io.BufferedReader) -> gzip.GzipFile | None:
-    return gzip.GzipFile(fileobj=stream, mode="rb") if stream.peek(2).startswith(_GZIP) else None
+def _unpacked(stream: io.BufferedReader[Any]) -> AbstractContextManager[BinaryIO]:
+    if stream.peek(2).startswith(_GZIP):
+        return cast("AbstractContextManager[BinaryIO]", gzip.GzipFile(fileobj=stream, mode="rb"))
+    return nullcontext(cast("BinaryIO", stream))
 
 
 def _reason(error: OSError | EOFError | zlib.error) -> str:
@@ -180,7 +190,7 @@ class _Reader:
         try:
             value = parse(data.strip(), self._limits)
         except InputError as error:
-            return BadRecord(place, error)
+            return _placed(error, place)
         if not isinstance(value, dict):
             return BadRecord(place, InputError.at("", f"expected an object, not {_kind(value)}"))
         return Record(place, value)
@@ -257,8 +267,20 @@ class _Elements:
             yield start, len(self._data)
 
 
+_KINDS: dict[type, str] = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
+
+
 def _kind(value: JsonValue) -> str:
-    if value is None:
-        return "null"
-    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
-    return names.get(type(value), "something else")
+    return _KINDS.get(type(value), "null")
+
+
+_WITHIN = re.compile(r"line (\d+), (column \d+: .*)", re.DOTALL)
+
+
+def _placed(error: InputError, place: Place) -> BadRecord:
+    """The error where the file has it: a line that it counts from the start of its record becomes one of the file."""
+    found = _WITHIN.fullmatch(error.problems[0].message)
+    if found is None or place.line is None:
+        return BadRecord(place, error)
+    line = place.line + int(found[1]) - 1
+    return BadRecord(replace(place, line=line), type(error).at(error.problems[0].path, found[2]))

@@ -66,7 +66,7 @@ class Validator:
         return self._surface.defaults
 
     def undeclared(self, instance: JsonValue | Mapping[str, JsonValue]) -> tuple[str, ...]:
-        """The names at the top of `instance` that the schema does not know, in their order.
+        """The names at the top of `instance` that the schema does not know, sorted.
 
         Only for a schema that is silent about further properties: one that sets `additionalProperties` or
         `unevaluatedProperties` has spoken, and a breach of it is a violation.
@@ -74,7 +74,8 @@ class Validator:
         declared = self._surface.properties
         if declared is None or not self._surface.silent or not isinstance(instance, Mapping):
             return ()
-        return tuple(name for name in instance if name not in declared and not self._is_patterned(name))
+        unknown = [name for name in instance if name not in declared and not self._is_patterned(name)]
+        return tuple(sorted(unknown))
 
     def violations(self, instance: JsonValue | Mapping[str, JsonValue]) -> tuple[Violation, ...]:
         """Every way in which `instance` does not fit, sorted by place; () if it fits.
