@@ -17,7 +17,7 @@ from service.cli.context import engine_of, limits_of, read_settings
 from service.core.invalid import problems_of
 from service.core.rubric import Rubric
 from service.errors import InputError, Problem
-from service.intake import FORMATS, guess_format
+from service.intake import guess_format
 from service.io.engine import Engine
 from service.io.files import read_yaml
 from service.io.jsonbody import Limits, parse
@@ -134,14 +134,18 @@ def find_rubric(shelf: Shelf, choice: str) -> Rubric:
     """The rubric of an id, or of a file: what ends in .yaml, .yml or .json, or has a folder before its name."""
     path = Path(choice)
     if path.suffix not in {".yaml", ".yml", ".json"} and path.name == choice:
-        try:
-            return shelf.find(choice)
-        except InputError as error:
-            raise _in_file(error, "--rubric") from None
+        return _known(shelf, choice)
     try:
         return shelf.find(read_rubric(read_yaml(read_text(path, "--rubric"), source="")))
     except InputError as error:
         raise _in_file(error, str(path)) from None
+
+
+def _known(shelf: Shelf, choice: str) -> Rubric:
+    try:
+        return shelf.find(choice)
+    except InputError as error:
+        raise type(error)(Problem("", problem.message) for problem in error.problems) from None
 
 
 def _in_file(error: InputError, name: str) -> InputError:
@@ -184,11 +188,10 @@ def _wrapped(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _no_format(trace: dict[str, JsonValue]) -> str:
-    known = f"name it with --input-format or a `format` key; known: {', '.join(FORMATS)}"
     if "role" in trace:
         return 'this is one message, not a trace; put the list of messages into {"messages": [...]}'
     keys = ", ".join(list(trace)[:8]) or "none"
-    return f"cannot tell the format of this trace (its keys: {keys}); {known}"
+    return f'cannot tell the format of this trace (its keys: {keys}); name it with --input-format or a "format" key'
 
 
 def _located(error: InputError, place: Place, *, bare: bool = False) -> InputError:

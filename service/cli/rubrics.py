@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -81,10 +82,19 @@ def _check(file: Path, shelf: Shelf) -> bool:
 def _tell(file: Path, problems: Sequence[Problem], text: str) -> None:
     err = console(sys.stderr)
     for problem in problems:
-        path = problem.path.removeprefix("/rubric")
-        line = line_of(text, path) if path else None
-        where = str(file) if line is None else f"{file}:{line}"
-        err.print(printable(f"error: {where}: {path}: {problem.message}".replace(": : ", ": ")), soft_wrap=True)
+        err.print(printable(f"error: {file}{_told(problem, text)}"), soft_wrap=True)
+
+
+def _told(problem: Problem, text: str) -> str:
+    """The problem with its line before it, where that is known."""
+    if found := _SYNTAX.fullmatch(problem.message):
+        return f":{found[1]}: {found[2]}"
+    path = problem.path.removeprefix("/rubric")
+    line = line_of(text, path) if path else None
+    return "".join([f":{line}" if line else "", f": {path}" if path else "", f": {problem.message}"])
+
+
+_SYNTAX = re.compile(r"line (\d+), (column \d+: .*)", re.DOTALL)
 
 
 def line_of(text: str, path: str) -> int | None:

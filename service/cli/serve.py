@@ -81,7 +81,9 @@ def _listener(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise typer.BadParameter(f"cannot listen on {host}, port {port}: {error.strerror}") from None
+        # create_server appends the address once more, in brackets.
+        reason = (error.strerror or str(error)).partition(" (while")[0]
+        raise typer.BadParameter(f"cannot listen on {host}, port {port}: {reason}") from None
 
 
 def _told(listener: socket.socket, workers: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import BinaryIO
 
 from rich.console import Console
@@ -61,7 +62,7 @@ class Table:
         self._held = []
 
     def _write(self, result: Result) -> None:
-        name = Text(_name(result))
+        name = Text(_name(result)[-self._width :] if isinstance(result, Refused) else _name(result))
         if isinstance(result, Refused):
             self._line([name, Text("error", style="bold red"), *[Text("-")] * 3, Text(_refusal(result))])
             return
@@ -87,7 +88,10 @@ class Table:
 
 
 def _name(result: Result) -> str:
-    return printable(str(result.place) if isinstance(result, Refused) else result.name)
+    """What a line is about; a refused record has no name, and its line in the file tells it from others."""
+    if isinstance(result, Refused):
+        return printable(f"{Path(result.place.source).name}:{result.place.line or 0}{result.place.pointer}")
+    return printable(result.name)
 
 
 def _refusal(result: Refused) -> str:

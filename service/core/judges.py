@@ -7,7 +7,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from service.core.checks import WHOLE, Case, Check, Subject, at_step
+from service.core.case import Case, at_step
+from service.core.checks import WHOLE, Check, Subject
 from service.core.kinds import Frozen, Several
 from service.core.outcome import Outcome, Skipped
 

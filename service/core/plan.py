@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from service.core.checks import WHOLE, Alignment, Case, Subject
+from service.core.case import Alignment, Case
+from service.core.checks import WHOLE, Subject
 from service.core.expect import Expectation
 from service.core.judges import Ask, JudgeCheck
 from service.core.outcome import Outcome, Scored, Skipped
@@ -42,7 +43,7 @@ class Plan:
     rubric: Rubric
     expectation: Expectation | None
     alignment: Alignment
-    patterns: tuple[str, ...]
+    wanted: tuple[str, ...]
     """The pointers of the expected calls."""
     filled: tuple[Filled, ...]
     blocked: tuple[NotAsked, ...]
@@ -67,8 +68,8 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         trace=trace,
         rubric=rubric,
         expectation=expectation,
-        alignment=case.alignment if case.patterns else NO_ALIGNMENT,
-        patterns=tuple([path for path, _ in case.patterns]),
+        alignment=case.alignment if case.wanted else NO_ALIGNMENT,
+        wanted=tuple([wanted.path for wanted in case.wanted]),
         filled=filled,
         blocked=tuple(_not_asked(seen, filled)) if blockers else (),
     )

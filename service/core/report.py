@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Literal, NamedTuple
 
+from service.core.case import Pair
 from service.core.checks import Subject
 from service.core.judges import Ask
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped
@@ -286,7 +287,7 @@ def _criterion_score(mark: Mark, cells: Iterable[Answered], plan: Plan) -> Crite
     column = mark.column
     elsewhere = tuple(
         [
-            Elsewhere(subject.turn, None if subject.expected is None else plan.patterns[subject.expected], outcome)
+            Elsewhere(subject.turn, None if subject.expected is None else plan.wanted[subject.expected], outcome)
             for subject, outcome in cells
             if subject.step is None
         ]
@@ -300,11 +301,11 @@ def _steps(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, ...]:
         for subject, outcome in cells:
             if subject.step is not None:
                 by_step[subject.step].append((column, outcome))
-    matched = {step: expected for expected, step in plan.alignment.pairs}
+    matched = {pair.step: pair for pair in plan.alignment.pairs}
     return tuple([_step_verdict(plan, n, cells, matched.get(n)) for n, cells in enumerate(by_step)])
 
 
-def _step_verdict(plan: Plan, index: int, cells: list[tuple[Column, Outcome]], matched: int | None) -> StepVerdict:
+def _step_verdict(plan: Plan, index: int, cells: list[tuple[Column, Outcome]], pair: Pair | None) -> StepVerdict:
     verdict, total = _step_standing(plan.rubric, cells)
     step = plan.trace.steps[index]
     return StepVerdict(
@@ -313,8 +314,8 @@ def _step_verdict(plan: Plan, index: int, cells: list[tuple[Column, Outcome]], m
         tool=step.call.name,
         verdict=verdict,
         score=total.score,
-        matched=matched,
-        expected=None if matched is None else plan.patterns[matched],
+        matched=None if pair is None else pair.expected,
+        expected=None if pair is None else pair.path,
         outcomes={column.id: outcome for column, outcome in cells},
     )
 

@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from service.core.checks import Aggregate, Check, Matching
+from service.core.case import Matching
+from service.core.checks import Aggregate, Check
 from service.core.gates import GATES
 from service.core.judges import Judge, JudgeCheck
 from service.core.kinds import Frozen, Several, Tagged

@@ -59,7 +59,9 @@ def _matches(path: str, pattern: str) -> bool:
 
 def _by_key(items: list[JsonValue], field: str) -> dict[str, JsonValue] | None:
     """The items by their identifying field; None where one lacks it or two share it."""
-    keyed: dict[str, JsonValue] = {_token(item[field]): item for item in items if isinstance(item, Mapping) and field in item}
+    keyed: dict[str, JsonValue] = {
+        _token(item[field]): item for item in items if isinstance(item, Mapping) and field in item
+    }
     return keyed if len(keyed) == len(items) else None
 
 
@@ -121,7 +123,7 @@ def covers(path: str, other: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Progress:
     """What became of the changes that were wanted."""
 
     wanted: tuple[Change, ...]
@@ -142,7 +144,7 @@ class Outcome:
         return not (self.missing or self.wrong or self.unexpected)
 
 
-def compare(initial: JsonValue, wanted: JsonValue, observed: JsonValue, view: View | None = None) -> Outcome:
+def compare(initial: JsonValue, wanted: JsonValue, observed: JsonValue, view: View | None = None) -> Progress:
     """What of the way from `initial` to `wanted` was gone, and where `observed` lies off it.
 
     A wanted change is made if nothing at or below its path differs from what was wanted; wrong if the path was changed to
@@ -152,7 +154,7 @@ def compare(initial: JsonValue, wanted: JsonValue, observed: JsonValue, view: Vi
     gaps = diff(wanted, observed, view)
     made = tuple(change for change in due if not _touched(change, gaps))
     open_changes = [change for change in due if _touched(change, gaps)]
-    return Outcome(
+    return Progress(
         wanted=due,
         made=made,
         missing=tuple(change for change in open_changes if not _touched(change, done)),

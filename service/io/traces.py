@@ -3,7 +3,7 @@
 A file is JSON Lines when its first line is a whole object, else one document: an object, or a list of them. The layout is
 told by the content, never by the name. What cannot be read comes out as an item too, in its place, so nothing is lost.
 
-Memory is bounded by one record for JSON Lines, gzipped or not, and by `MAX_DOCUMENT` for a document.
+Memory is bounded by one record for JSON Lines, gzipped or not, and by a limit (`MAX_DOCUMENT`) for a document.
 """
 
 from __future__ import annotations
@@ -62,17 +62,20 @@ class BadRecord:
     error: InputError
 
 
-def records(source: Path | BinaryIO, *, limits: Limits, name: str | None = None) -> Iterator[Record | BadRecord]:
+def records(
+    source: Path | BinaryIO, *, limits: Limits, name: str | None = None, max_document: int = MAX_DOCUMENT
+) -> Iterator[Record | BadRecord]:
     """Every record of a file or stream, in order; one that cannot be read is a BadRecord and the rest is read on.
 
     Nothing is raised for content, whatever it is. A file without any record, one that cannot be opened, truncated gzip and a
-    byte order mark are each one BadRecord. `limits` holds for each record; `name` stands for the file in places. A stream
+    byte order mark are each one BadRecord. `limits` holds for each record, `max_document` (bytes) for a document as a whole and
+    for the search for the end of a line that is too long; `name` stands for the file in places. A stream
     that was given stays open.
     """
     called = name or (str(source) if isinstance(source, Path) else "stdin")
     try:
         with _opened(source) as stream:
-            yield from _Reader(stream, called, limits).read()
+            yield from _Reader(stream, called, limits, max_document).read()
     except OSError as error:
         yield BadRecord(Place(called), InputError.at("", _reason(error)))
 
@@ -113,10 +116,11 @@ def _reason(error: OSError | EOFError | zlib.error) -> str:
 class _Reader:
     """One pass over a stream."""
 
-    def __init__(self, stream: BinaryIO, source: str, limits: Limits) -> None:
+    def __init__(self, stream: BinaryIO, source: str, limits: Limits, max_document: int) -> None:
         self._stream = stream
         self._source = source
         self._limits = limits
+        self._max_document = max_document
         self._line = 0
         self._at_start = True
 
@@ -179,12 +183,12 @@ class _Reader:
         return BadRecord(place, TooLargeError.at("", f"a record of more than {self._limits.max_bytes} bytes"))
 
     def _skip_line(self) -> None:
-        for _ in range(MAX_DOCUMENT // CHUNK):
+        for _ in range(self._max_document // CHUNK):
             if self._at_start:
                 return
             part = self._stream.readline(CHUNK)
             self._at_start = not part or part.endswith(b"\n")
-        raise TooLargeError.at("", f"a line of more than {MAX_DOCUMENT >> 20} MiB; what comes after was not read")
+        raise TooLargeError.at("", f"a line of more than {self._max_document} bytes; what comes after was not read")
 
     def _parsed(self, data: bytes, place: Place) -> Record | BadRecord:
         try:
@@ -196,9 +200,9 @@ class _Reader:
         return Record(place, value)
 
     def _document(self, start: bytes) -> bytes:
-        data = start + self._stream.read(MAX_DOCUMENT + 1 - len(start))
-        if len(data) > MAX_DOCUMENT:
-            size = f"a JSON document of more than {MAX_DOCUMENT >> 20} MiB"
+        data = start + self._stream.read(max(0, self._max_document + 1 - len(start)))
+        if len(data) > self._max_document:
+            size = f"a JSON document of more than {self._max_document} bytes"
             raise TooLargeError.at("", f"{size}; write one record a line instead (JSON Lines)")
         return data
 

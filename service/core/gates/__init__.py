@@ -1,25 +1,38 @@
-"""The deterministic checks. A new gate is one class in one file of this package, imported here."""
+"""The deterministic checks. A new gate is one class in one file of this package, listed here."""
 
-from service.core.gates.answer import AnswerGate
+from service.core.gates.answer import AnswerGate, SaidGate
 from service.core.gates.arcade import ArcadeGate
 from service.core.gates.arguments import ArgumentsGate
 from service.core.gates.bfcl_ast import BfclAstGate
+from service.core.gates.count import CountGate
 from service.core.gates.decide import DecideGate
+from service.core.gates.disallowed import DisallowedGate
 from service.core.gates.equivalent import EquivalentGate
 from service.core.gates.order import OrderGate
 from service.core.gates.quantity import QuantityGate
+from service.core.gates.recovery import RecoveryGate
+from service.core.gates.results import ResultsGate
 from service.core.gates.schema import SchemaGate
+from service.core.gates.state import StateGate
 from service.core.gates.tool_name import ToolNameGate
+from service.core.gates.trajectory import TrajectoryGate
 
 GATES = (
     AnswerGate,
     ArcadeGate,
     ArgumentsGate,
     BfclAstGate,
+    CountGate,
     DecideGate,
+    DisallowedGate,
     EquivalentGate,
     OrderGate,
     QuantityGate,
+    RecoveryGate,
+    ResultsGate,
+    SaidGate,
     SchemaGate,
+    StateGate,
     ToolNameGate,
+    TrajectoryGate,
 )

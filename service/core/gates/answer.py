@@ -1,34 +1,72 @@
-"""Step 4 of the contract, where the expectation names the answer: does the final text say it?"""
+"""Step 4 of the contract, where the expectation names the text: does the model say it?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from service.core.checks import WHOLE, Case, Check, Seen
-from service.core.critics import Critic, Uncompared
+from service.core.case import Case
+from service.core.checks import WHOLE, Check, Seen, Subject
+from service.core.critics import Critic, Match, Uncompared
 from service.core.outcome import Finding, Outcome, Scored, Skipped
-from service.core.shapes import Shape
+from service.core.shapes import Shape, Template
 
 
 class AnswerGate(Check):
-    """The final text against `expected.answer`, a text or a matcher; the matcher's score. Finding: `wrong_answer`."""
+    """The final text (of the trace, or of a turn) against `answer`, a text or a matcher. Finding: `wrong_answer`."""
 
     kind: Literal["answer"] = "answer"
 
     def look(self, case: Case) -> Iterable[Seen]:
-        """One outcome for the trace."""
-        yield WHOLE, self._compared(case)
+        """One outcome for each answer that is expected."""
+        asked = [(turn, scope.answer) for _, scope, turn in case.scopes if scope.answer is not None]
+        nothing = (WHOLE, Skipped("not_applicable", "no answer was expected"))
+        return [
+            (Subject(turn=turn), _best(wanted, _answers(case, turn), "wrong_answer")) for turn, wanted in asked
+        ] or [nothing]
 
-    def _compared(self, case: Case) -> Outcome:
-        wanted = case.expectation.answer if case.expectation else None
-        if wanted is None:
-            return Skipped("not_applicable", "no answer was expected")
-        if case.trace.answer is None:
-            return Skipped("not_captured", "the trace does not end in an answer")
-        matcher = wanted if isinstance(wanted, Critic) else Shape(value=wanted)
-        match = matcher.match(case.trace.answer)
-        if isinstance(match, Uncompared):
-            return Skipped("too_long", match.reason)
-        findings = () if match.passed else (Finding("wrong_answer", match.note, "/answer"),)
-        return Scored(match.value, match.passed, findings)
+
+class SaidGate(Check):
+    """The assistant's texts against `said`: the one that matches best counts. Finding: `not_said`."""
+
+    kind: Literal["said"] = "said"
+
+    def look(self, case: Case) -> Iterable[Seen]:
+        """One outcome for each text that is expected."""
+        asked = [(turn, scope.said) for _, scope, turn in case.scopes if scope.said is not None]
+        nothing = (WHOLE, Skipped("not_applicable", "no text was expected"))
+        return [(Subject(turn=turn), _best(wanted, _texts(case, turn), "not_said")) for turn, wanted in asked] or [
+            nothing
+        ]
+
+
+Spoken = tuple[str, str]
+"""The pointer of a text and the text."""
+
+
+def _texts(case: Case, turn: int | None) -> list[Spoken]:
+    return [
+        (f"/messages/{n}/text", message.text)
+        for n, message in enumerate(case.trace.messages)
+        if message.role == "assistant" and message.text and turn in (None, message.turn)
+    ]
+
+
+def _answers(case: Case, turn: int | None) -> list[Spoken]:
+    if turn is None:
+        return [] if case.trace.answer is None else [("/answer", case.trace.answer)]
+    return _texts(case, turn)[-1:]
+
+
+def _best(wanted: Template, texts: Sequence[Spoken], code: str) -> Outcome:
+    """The outcome of the text that fits best."""
+    if not texts:
+        return Skipped("not_captured", "the trace has no text of the assistant here")
+    matcher = wanted if isinstance(wanted, Critic) else Shape(value=wanted)
+    compared = [(path, matcher.match(text)) for path, text in texts]
+    matches = [(path, match) for path, match in compared if isinstance(match, Match)]
+    too_long = [match for _, match in compared if isinstance(match, Uncompared)]
+    if not matches:
+        return Skipped("too_long", too_long[0].reason)
+    path, best = max(matches, key=lambda found: (found[1].passed, found[1].value))
+    return Scored(best.value, best.passed, () if best.passed else (Finding(code, best.note, path),))

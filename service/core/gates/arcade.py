@@ -11,7 +11,8 @@ from pydantic import Field, JsonValue
 from service.core.binding import Bound, bind
 from service.core.carried.arcade import CaseResult, RubricSpec, score_case, with_placeholders
 from service.core.carried.arcade_critics import CriticKind, CriticSpec
-from service.core.checks import WHOLE, Case, Check, Seen, at_step, call_path
+from service.core.case import Case, Pair, at_step, call_path
+from service.core.checks import WHOLE, Check, Seen
 from service.core.critics import Critic, Match, Uncompared
 from service.core.expect import CallPattern
 from service.core.gates.arguments import schema_of
@@ -46,8 +47,7 @@ class ArcadeGate(Check):
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each pair, each missing call and each extra one; one for the trace where a gate closes."""
-        expected = case.expectation
-        if expected is None or not expected.says_calls or expected.calls == "some":
+        if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         if case.matching.compat:
             return [(WHOLE, self._upstream(case))]
@@ -58,7 +58,7 @@ class ArcadeGate(Check):
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """The score this pair would get."""
-        outcome = self._paired(case, pattern, step)
+        outcome = self._scored(case, pattern, step, PERFECT)
         return outcome.value if isinstance(outcome, Scored) else 0.0
 
     def _closed(self, case: Case) -> Outcome | None:
@@ -69,18 +69,18 @@ class ArcadeGate(Check):
                     return outcome
         if not self.fail_on_tool_selection:
             return None
-        steps = case.trace.steps
-        chosen = [named(case, case.patterns[i][1], steps[j]) for i, j in case.alignment.pairs]
+        chosen = [named(case, pair) for pair in case.alignment.pairs]
         wrong = [finding for outcome in chosen for finding in outcome.findings]
         return failed(0.0, *wrong) if wrong else None
 
     def _pairs(self, case: Case) -> Iterable[Seen]:
-        for i, j in case.alignment.pairs:
-            step = case.trace.steps[j]
-            yield at_step(step), self._paired(case, case.patterns[i][1], step)
+        for pair in case.alignment.pairs:
+            yield at_step(case.trace.steps[pair.step]), self._paired(case, pair)
 
-    def _paired(self, case: Case, pattern: CallPattern, step: Step) -> Outcome:
-        selection = named(case, pattern, step)
+    def _paired(self, case: Case, pair: Pair) -> Outcome:
+        return self._scored(case, pair.pattern, case.trace.steps[pair.step], named(case, pair))
+
+    def _scored(self, case: Case, pattern: CallPattern, step: Step, selection: Scored) -> Outcome:
         bound = case.once((id(self), id(pattern), selection.passed), lambda: self._bound(pattern, selection.passed))
         schema = schema_of(case, step)
         actual = {**(schema.defaults if schema else {}), **(step.call.arguments or {})}
@@ -120,7 +120,7 @@ class ArcadeGate(Check):
 
     def _upstream(self, case: Case) -> Outcome:
         """Arcade's own number, clamped, with the raw one beside it."""
-        expected = [(pattern.tool, _plain_args(pattern)) for _, pattern in case.patterns]
+        expected = [(pattern.tool, _plain_args(pattern)) for pattern in _patterns(case)]
         actual = [(step.call.name, step.call.arguments or {}) for step in case.trace.steps]
         critics = with_placeholders(expected, self._specs(case))
         rubric = RubricSpec(
@@ -142,7 +142,7 @@ class ArcadeGate(Check):
         """Arcade's critics for ours: rubric and expectation together, one for a field."""
         critics: dict[str, Critic] = dict(self.critics)
         weights = dict(self.weights)
-        for _, pattern in case.patterns:
+        for pattern in _patterns(case):
             critics |= {name: value for name, value in (pattern.args or {}).items() if isinstance(value, Critic)}
             weights |= pattern.weights
         return [_spec(name, critic, weights.get(name, 1.0)) for name, critic in critics.items()]
@@ -151,13 +151,17 @@ class ArcadeGate(Check):
         ours = self._ours(case)
         if ours is None or abs(ours - result.score) <= 1e-9:
             return ()
-        message = f"Arcade gives {result.score:.6g}, callgrade {ours:.6g}: {_reason(result, len(case.patterns))}"
+        message = f"Arcade gives {result.score:.6g}, callgrade {ours:.6g}: {_reason(result, len(case.wanted))}"
         return (Finding("compat_differs", message, "/steps"),)
 
     def _ours(self, case: Case) -> float | None:
         strict = Case(case.trace, case.expectation, case.matching.strict())
         values = [outcome.value for _, outcome in self.look(strict) if isinstance(outcome, Scored)]
         return fsum(values) / len(values) if values else None
+
+
+def _patterns(case: Case) -> list[CallPattern]:
+    return [wanted.options[0][1] for wanted in case.wanted]
 
 
 def _absent(bound: Bound) -> Match:

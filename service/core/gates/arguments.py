@@ -9,12 +9,13 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field, JsonValue
 
 from service.core.binding import Bound, bind
-from service.core.checks import WHOLE, Case, Check, Seen, at_step, call_path
+from service.core.case import Case, Pair, at_step, call_path
+from service.core.checks import WHOLE, Check, Seen
 from service.core.critics import MATCHED, Critic, Match, Uncompared
 from service.core.expect import CallPattern, ExtraArguments
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.schema import unparsable
-from service.core.gates.tool_name import named, unmatched
+from service.core.gates.tool_name import NO_CALLS, named, unmatched
 from service.core.kinds import Tagged
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, failed
 from service.core.pointers import escaped
@@ -67,16 +68,11 @@ class ArgumentsGate(Check):
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each pair, each missing call, and each extra one that is not free."""
-        expected = case.expectation
-        if expected is None or not (case.patterns or expected.no_calls):
-            yield WHOLE, NOTHING_EXPECTED
-            return
-        if not case.patterns and not case.trace.steps:
-            yield WHOLE, Skipped("not_applicable", "no call was due and none was made")
-        for i, j in case.alignment.pairs:
-            step = case.trace.steps[j]
-            yield at_step(step), self._paired(case, case.patterns[i][1], step)
-        yield from unmatched(case)
+        if not case.lists_calls:
+            return [(WHOLE, NOTHING_EXPECTED)]
+        steps = case.trace.steps
+        paired = [(at_step(steps[pair.step]), self._paired(case, pair)) for pair in case.alignment.pairs]
+        return [*paired, *unmatched(case)] or [(WHOLE, NO_CALLS)]
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """The score this pair would get."""
@@ -84,33 +80,34 @@ class ArgumentsGate(Check):
             return 1.0
         if step.call.arguments is None:
             return 0.0
-        return self._value(self._compared(case, pattern, step, step.call.arguments, explain=False))
+        return self._value(pattern, self._compared(case, pattern, step, step.call.arguments, explain=False))
 
-    def _paired(self, case: Case, pattern: CallPattern, step: Step) -> Outcome:
-        right_tool = named(case, pattern, step)
+    def _paired(self, case: Case, pair: Pair) -> Outcome:
+        right_tool = named(case, pair)
+        pattern, step = pair.pattern, case.trace.steps[pair.step]
         if not right_tool.passed:
             return right_tool
         if pattern.args is None:
             return ANY_ARGUMENTS
         if step.call.arguments is None:
             return failed(0.0, unparsable(step))
-        return self._outcome(self._compared(case, pattern, step, step.call.arguments), step)
+        return self._outcome(pattern, self._compared(case, pattern, step, step.call.arguments), step)
 
-    def _outcome(self, agreement: Agreement, step: Step) -> Outcome:
+    def _outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome:
         for one in agreement.others:
             if isinstance(one.match, Uncompared):
                 return Skipped("too_long", f"{one.name}: {one.match.reason}")
         wrong = [one for one in agreement.others if isinstance(one.match, Match) and not one.match.passed]
         if not agreement.others:
             return PERFECT
-        return Scored(self._value(agreement), not wrong, tuple([one.finding(step) for one in wrong]))
+        return Scored(self._value(pattern, agreement), not wrong, tuple([one.finding(step) for one in wrong]))
 
-    def _value(self, agreement: Agreement) -> float:
+    def _value(self, pattern: CallPattern, agreement: Agreement) -> float:
         """The weighted mean over all arguments; 1.0 where none weighs anything, 0.0 where one is forbidden."""
         others = agreement.others
         if not others:
             return 1.0
-        if self.extra == "forbid" and any(one.code == "extra_argument" for one in others):
+        if (pattern.extra_args or self.extra) == "forbid" and any(one.code == "extra_argument" for one in others):
             return 0.0
         total = fsum([agreement.matched, *[one.weight for one in others]])
         gained = [one.weight * one.match.value for one in others if isinstance(one.match, Match)]
@@ -135,7 +132,7 @@ class ArgumentsGate(Check):
                 matched.append(expected.weight)
             else:
                 others.append(Compared(expected.weight, match, "wrong_argument", name))
-        if self.extra != "allow" and not actual.keys() <= bound.keys():
+        if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
             others += self._extras(bound, actual, schema, pattern)
         return Agreement(fsum(matched), others)
 

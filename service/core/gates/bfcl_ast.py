@@ -8,7 +8,8 @@ from typing import Literal, cast
 from pydantic import JsonValue
 
 from service.core.carried.bfcl import Answer, Call, Doc, check
-from service.core.checks import WHOLE, Case, Check, Seen
+from service.core.case import Case
+from service.core.checks import WHOLE, Check, Seen
 from service.core.critics import AnyOf, Critic, Exact
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.outcome import PERFECT, Finding, Outcome, failed
@@ -35,7 +36,7 @@ class BfclAstGate(Check):
 
     def _checked(self, case: Case) -> Outcome:
         expected = case.expectation
-        if expected is None or not expected.says_calls or expected.calls == "some":
+        if expected is None or not case.lists_calls:
             return NOTHING_EXPECTED
         gold = expected.gold or {}
         answers = _gold_answers(gold) if gold.get("format") == "bfcl" else _plain_answers(case)
@@ -51,7 +52,8 @@ def _gold_answers(gold: Mapping[str, JsonValue]) -> list[Answer] | None:
 
 
 def _plain_answers(case: Case) -> list[Answer] | None:
-    return [{pattern.tool: _accepted(path, pattern.args or {})} for path, pattern in case.patterns] or None
+    options = [wanted.options[0] for wanted in case.wanted]
+    return [{pattern.tool: _accepted(path, pattern.args or {})} for path, pattern in options] or None
 
 
 def _accepted(path: str, args: Mapping[str, object]) -> dict[str, JsonValue]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from service.core.checks import WHOLE, Case, Check, Seen, call_path
+from service.core.case import Case, call_path
+from service.core.checks import WHOLE, Check, Seen, Subject
+from service.core.expect import Scope
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, failed
 
 NOTHING_EXPECTED = Skipped("not_applicable", "no expectation about calls")
@@ -14,25 +16,31 @@ NOTHING_EXPECTED = Skipped("not_applicable", "no expectation about calls")
 class DecideGate(Check):
     """Call or no call, against the expectation: 1.0 where both agree (no call expected and none made included), else 0.0.
 
-    Findings: `over_call` for each call made where none was due, `under_call` where one was due and none was made.
+    One outcome for the trace, where the expectation speaks of it as a whole, and one for each turn it speaks of. Findings:
+    `over_call` for each call made where none was due, `under_call` where one was due and none was made.
     """
 
     kind: Literal["decide"] = "decide"
 
     def look(self, case: Case) -> Iterable[Seen]:
-        """One outcome for the trace."""
-        yield WHOLE, self._decided(case)
+        """One outcome for the trace and one for each turn spoken of."""
+        seen = [
+            (Subject(turn=turn), _decided(case, path, scope, turn))
+            for path, scope, turn in case.scopes
+            if scope.says_calls
+        ]
+        return seen or [(WHOLE, NOTHING_EXPECTED)]
 
-    def _decided(self, case: Case) -> Outcome:
-        expected, steps = case.expectation, case.trace.steps
-        if expected is None or not expected.says_calls:
-            return NOTHING_EXPECTED
-        if expected.no_calls:
-            over = [
-                Finding("over_call", f"{s.call.name} was called where no call was due", call_path(s)) for s in steps
-            ]
-            return failed(0.0, *over) if over else PERFECT
-        if steps:
-            return PERFECT
-        due = ", ".join(pattern.tool for _, pattern in case.patterns) or "a call"
-        return failed(0.0, Finding("under_call", f"{due} was due and nothing was called", "/expected"))
+
+def _decided(case: Case, path: str, scope: Scope, turn: int | None) -> Outcome:
+    steps = case.steps_of(turn)
+    if scope.no_calls:
+        over = [Finding("over_call", f"{s.call.name} was called where no call was due", call_path(s)) for s in steps]
+        return failed(0.0, *over) if over else PERFECT
+    if steps:
+        return PERFECT
+    required = [wanted for wanted in scope.wanted(path, turn) if wanted.required]
+    if not required and scope.calls != "some":
+        return PERFECT  # all that is listed may be left out
+    due = ", ".join(wanted.tools for wanted in required) or "a call"
+    return failed(0.0, Finding("under_call", f"{due} was due and nothing was called", path))

@@ -8,14 +8,15 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from service.core.checks import WHOLE, Case, Check, Seen, at_step, call_path
+from service.core.case import Case, Pair, at_step, call_path
+from service.core.checks import WHOLE, Check, Seen
 from service.core.critics import Critic, Match
 from service.core.expect import CallPattern
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.schema import unparsable
-from service.core.gates.tool_name import named, unmatched
+from service.core.gates.tool_name import NO_CALLS, named, unmatched
 from service.core.kinds import Several
-from service.core.outcome import PERFECT, Finding, Outcome, Skipped, failed
+from service.core.outcome import PERFECT, Finding, Outcome, failed
 from service.core.shapes import Shape, has_matcher
 from service.core.trace import Step
 from service.core.values import equal, shown
@@ -38,19 +39,15 @@ class EquivalentGate(Check):
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each pair, each missing call, and each extra one that is not free."""
-        expected = case.expectation
-        if expected is None or not (case.patterns or expected.no_calls):
-            yield WHOLE, NOTHING_EXPECTED
-            return
-        if not case.patterns and not case.trace.steps:
-            yield WHOLE, Skipped("not_applicable", "no call was due and none was made")
-        for i, j in case.alignment.pairs:
-            step = case.trace.steps[j]
-            yield at_step(step), self._paired(case, case.patterns[i][1], step)
-        yield from unmatched(case)
+        if not case.lists_calls:
+            return [(WHOLE, NOTHING_EXPECTED)]
+        steps = case.trace.steps
+        paired = [(at_step(steps[pair.step]), self._paired(case, pair)) for pair in case.alignment.pairs]
+        return [*paired, *unmatched(case)] or [(WHOLE, NO_CALLS)]
 
-    def _paired(self, case: Case, pattern: CallPattern, step: Step) -> Outcome:
-        right_tool = named(case, pattern, step)
+    def _paired(self, case: Case, pair: Pair) -> Outcome:
+        right_tool = named(case, pair)
+        pattern, step = pair.pattern, case.trace.steps[pair.step]
         if not right_tool.passed or pattern.args is None:
             return right_tool
         if step.call.arguments is None:

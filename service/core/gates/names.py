@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rapidfuzz.distance import JaroWinkler
 
-from service.core.checks import folded
+from service.core.case import folded
 
 
 def near(name: str, others: Iterable[str], *, least: float = 0.8) -> list[str]:

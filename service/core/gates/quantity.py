@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from service.core.checks import WHOLE, Case, Check, Seen
+from service.core.case import Case
+from service.core.checks import WHOLE, Check, Seen
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.outcome import PERFECT, Finding, failed
 
@@ -17,10 +18,10 @@ class QuantityGate(Check):
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for the trace."""
-        expected, made = case.expectation, len(case.trace.steps)
-        if expected is None or not expected.says_calls or expected.calls == "some":
-            yield WHOLE, NOTHING_EXPECTED
-            return
-        due = len(case.patterns)
-        finding = Finding("wrong_quantity", f"{due} calls were expected, {made} made", "/steps")
-        yield WHOLE, PERFECT if due == made else failed(0.0, finding)
+        if not case.lists_calls:
+            return [(WHOLE, NOTHING_EXPECTED)]
+        made = len(case.trace.steps)
+        due = sum(wanted.required for wanted in case.wanted)
+        if due <= made <= len(case.wanted):
+            return [(WHOLE, PERFECT)]
+        return [(WHOLE, failed(0.0, Finding("wrong_quantity", f"{due} calls were expected, {made} made", "/steps")))]

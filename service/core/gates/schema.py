@@ -7,7 +7,8 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from service.core.checks import WHOLE, Aggregate, Case, Check, Seen, at_step, call_path
+from service.core.case import Case, at_step, call_path
+from service.core.checks import WHOLE, Aggregate, Check, Seen
 from service.core.gates.names import near
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, failed
 from service.core.pointers import escaped
@@ -55,10 +56,10 @@ class SchemaGate(Check):
             return Skipped("not_applicable", f"{tool.name} declares no parameters schema")
         try:
             schema = case.schema(tool, self.dialect, formats=self.formats)
+            findings = _violations(schema, step, arguments)
+            undeclared = _undeclared(schema, step, arguments)
         except SchemaProblem as problem:
             return Errored("invalid_schema", f"the schema of {tool.name} cannot be used: {problem}")
-        findings = _violations(schema, step, arguments)
-        undeclared = _undeclared(schema, step, arguments)
         if findings or (undeclared and self.undeclared == "fail"):
             return failed(0.0, *findings, *undeclared)
         return PERFECT if not undeclared else PERFECT.noting(*undeclared)

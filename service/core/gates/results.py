@@ -1,0 +1,54 @@
+"""What the calls returned, against what they should have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from service.core.case import Case, Pair, at_step
+from service.core.checks import WHOLE, Check, Seen
+from service.core.critics import Critic, Uncompared
+from service.core.gates.tool_name import missing, named
+from service.core.outcome import Finding, Outcome, Scored, Skipped, failed
+from service.core.shapes import Shape, Template
+
+
+class ResultsGate(Check):
+    """The result of each aligned call against the `result` of its pattern; the matcher's score.
+
+    A call that was not made, or of another tool, is 0. Finding: `wrong_result`, or `failed_call` where the tool reported an
+    error and that was not what was expected.
+    """
+
+    kind: Literal["results"] = "results"
+
+    def look(self, case: Case) -> Iterable[Seen]:
+        """One outcome for each expected result."""
+        pairs = [pair for pair in case.alignment.pairs if pair.pattern.result is not None]
+        seen: list[Seen] = [(at_step(case.trace.steps[pair.step]), _returned(case, pair)) for pair in pairs]
+        gone = [i for i in case.alignment.missing if any(p.result is not None for _, p in case.wanted[i].options)]
+        seen += [missing(case, i) for i in gone]
+        return seen or [(WHOLE, Skipped("not_applicable", "no result was expected"))]
+
+
+def _returned(case: Case, pair: Pair) -> Outcome:
+    right_tool = named(case, pair)
+    if not right_tool.passed:
+        return right_tool
+    step = case.trace.steps[pair.step]
+    if step.result is None:
+        return Skipped("not_captured", "the trace does not say what the call returned")
+    match = matcher_of(pair.pattern.result).match(step.result.content)
+    if isinstance(match, Uncompared):
+        return Skipped("too_long", match.reason)
+    path = f"/steps/{step.index}/result"
+    if match.passed:
+        return Scored(match.value, True)
+    if step.result.is_error:
+        return failed(match.value, Finding("failed_call", f"the call failed: {match.note}", path))
+    return failed(match.value, Finding("wrong_result", match.note, f"{path}/content"))
+
+
+def matcher_of(wanted: Template) -> Critic:
+    """The matcher of a template: itself, or a shape of it."""
+    return wanted if isinstance(wanted, Critic) else Shape.model_construct(kind="shape", value=wanted)

@@ -1,0 +1,89 @@
+"""The state of the world afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from pydantic import JsonValue
+
+from service.core.case import Case
+from service.core.checks import WHOLE, Check, Seen
+from service.core.expect import StateExpectation
+from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
+from service.core.patches import patched
+from service.core.state import Change, Progress, View, compare
+from service.core.trace import State
+from service.core.values import shown
+
+UNTOUCHED = StateExpectation(changes=())
+
+
+class StateGate(Check):
+    """The observed final state against the wanted one, by JSON pointer: changes made, missing, wrong and unexpected.
+
+    Value: wanted changes made, over those wanted and those nobody wanted (`mode: exact`: 1.0 only if all is as wanted). The
+    findings say which path: `state_missing`, `state_wrong`, `state_unexpected`; `null_agent` gives the score of doing
+    nothing at all, so that a pass that anyone would get is seen. Without an initial state only equality can be said.
+    `unchanged: true` wants nothing to change, whatever the expectation.
+    """
+
+    kind: Literal["state"] = "state"
+    mode: Literal["proportional", "exact"] = "proportional"
+    unchanged: bool = False
+
+    def look(self, case: Case) -> Iterable[Seen]:
+        """One outcome for the trace."""
+        return [(WHOLE, self._compared(case))]
+
+    def _compared(self, case: Case) -> Outcome:
+        wanted = UNTOUCHED if self.unchanged else (case.expectation.state if case.expectation else None)
+        if wanted is None:
+            return Skipped("not_applicable", "no state was expected")
+        state = case.trace.state or State()
+        needs_initial = wanted.changes is not None
+        gone = [
+            name for name in ("initial", "final") if name not in state.captured and (name == "final" or needs_initial)
+        ]
+        if gone:
+            return Skipped("not_captured", f"the trace has no {' and no '.join(gone)} state")
+        return self._scored(state, wanted)
+
+    def _scored(self, state: State, wanted: StateExpectation) -> Outcome:
+        view = View(ignore=wanted.ignore, keys=wanted.keys)
+        known = "initial" in state.captured
+        initial = state.initial if known else state.final
+        due = wanted.final if wanted.changes is None else patched(initial, wanted.changes)
+        progress = compare(initial, due, state.final, view)
+        notes = [self._null_agent(initial, due, view)] if known else []
+        if progress.passed:
+            return PERFECT.noting(*notes)
+        return Scored(self._value(progress), False, (*_findings(progress), *notes))
+
+    def _null_agent(self, initial: JsonValue, due: JsonValue, view: View) -> Finding:
+        idle = self._value(compare(initial, due, initial, view))
+        return Finding("null_agent", f"doing nothing scores {idle:.4g}", "/state/initial")
+
+    def _value(self, progress: Progress) -> float:
+        return progress.value if self.mode == "proportional" else float(progress.passed)
+
+
+def _findings(progress: Progress) -> Iterable[Finding]:
+    for change in progress.missing:
+        yield _finding("state_missing", f"should have been {_verb(change)} and was not", change)
+    for change in progress.wrong:
+        yield _finding("state_wrong", f"should have been {_verb(change)}", change)
+    for change in progress.unexpected:
+        yield _finding("state_unexpected", f"was {_verb(change)}, which nobody asked for", change)
+
+
+def _finding(code: str, message: str, change: Change) -> Finding:
+    return Finding(code, f"{change.path or 'the state'} {message}", f"/state/final{change.path}")
+
+
+def _verb(change: Change) -> str:
+    if change.op == "remove":
+        return "removed"
+    if change.op == "add":
+        return f"added as {shown(change.after)}"
+    return f"changed from {shown(change.before)} to {shown(change.after)}"

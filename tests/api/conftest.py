@@ -1,0 +1,41 @@
+"""The application under test, and a way to ask it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+
+import pytest
+from asgi_caller import JSON, Answer, Ask, exchange
+from fastapi import FastAPI
+
+from service.api.app import create_app
+
+
+@pytest.fixture(scope="session")
+def app() -> FastAPI:
+    """The application with its defaults, shared by tests that only ask."""
+    return create_app()
+
+
+@pytest.fixture(scope="session")
+def ask(app: FastAPI) -> Iterator[Ask]:
+    """Sends one request to `app`, or to another application."""
+    with asyncio.Runner() as runner:
+        default = app
+
+        def one(
+            method: str,
+            path: str,
+            body: bytes = b"",
+            *,
+            app: FastAPI | None = None,
+            headers: Mapping[str, str] = JSON,
+            query: bytes = b"",
+        ) -> Answer:
+            async def chunks() -> tuple[bytes, bool]:
+                return body, False
+
+            return runner.run(exchange(app or default, method, path, chunks, headers, query))
+
+        yield one

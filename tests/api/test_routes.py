@@ -1,0 +1,436 @@
+"""Every route: what it answers to requests that are right, wrong, too many or none of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asgi_caller import JSON, Ask, exchange
+from fastapi import FastAPI
+from pydantic import JsonValue
+
+from service import __version__
+from service.api.app import create_app
+from service.core.report import Report
+from service.core.rubric import Rubric
+from service.errors import BusyError
+from service.io.engine import Engine, default_engine, report_json
+from service.io.settings import Settings
+from service.io.shelf import Shelf
+
+DATA = Path(__file__).parents[1] / "data" / "api"
+CASES = json.loads((DATA / "requests.json").read_text("utf-8"))
+GOOD: dict[str, Any] = CASES[1]["request"]
+BAD: dict[str, Any] = {"trace": {"format": "openai", "messages": [{"role": "robot"}]}}
+
+
+def encoded(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_score_gives_the_bytes_that_the_library_gives(ask: Ask, case: dict[str, Any]) -> None:
+    answer = ask("POST", "/v1/score", encoded(case["request"]))
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+    assert answer.body == report_json(default_engine().score(case["request"]))
+
+
+def test_many_keeps_order_and_isolates_what_is_wrong(ask: Ask) -> None:
+    items: list[Any] = [GOOD, BAD, 7, CASES[0]["request"], {"trace": GOOD["trace"], "rubric": "nobody"}]
+    answer = ask("POST", "/v1/score/many", encoded(items))
+    assert answer.status == 200
+    found = answer.json
+    assert (found["succeeded"], found["failed"]) == (2, 3)
+    assert [item["index"] for item in found["results"]] == [0, 1, 2, 3, 4]
+    assert [item["error"] is None for item in found["results"]] == [True, False, False, True, False]
+    assert all((item["report"] is None) is (item["error"] is not None) for item in found["results"])
+
+
+def test_an_item_is_told_what_it_would_be_told_alone(ask: Ask) -> None:
+    items: list[Any] = [BAD, {"trace": GOOD["trace"], "rubric": "nobody"}, []]
+    listed = [item["error"] for item in ask("POST", "/v1/score/many", encoded(items)).json["results"]]
+    assert listed == [ask("POST", "/v1/score", encoded(item)).problem for item in items]
+
+
+def test_a_report_in_a_list_has_the_bytes_it_has_alone(ask: Ask) -> None:
+    requests = [case["request"] for case in CASES]
+    together = ask("POST", "/v1/score/many", encoded(requests)).body
+    alone = [
+        b'{"index":%d,"report":%b,"error":null}' % (n, ask("POST", "/v1/score", encoded(r)).body)
+        for n, r in enumerate(requests)
+    ]
+    assert together == b'{"succeeded":%d,"failed":0,"results":[%b]}' % (len(alone), b",".join(alone))
+
+
+def test_an_empty_list_is_answered_by_one(ask: Ask) -> None:
+    assert ask("POST", "/v1/score/many", b"[]").json == {"succeeded": 0, "failed": 0, "results": []}
+
+
+@pytest.mark.parametrize(("count", "status"), [(3, 200), (4, 413)])
+def test_a_list_is_bounded(ask: Ask, count: int, status: int) -> None:
+    app = create_app(Settings(max_many=3))
+    answer = ask("POST", "/v1/score/many", encoded([GOOD] * count), app=app)
+    assert answer.status == status
+    assert status == 200 or "at most 3" in answer.problem["detail"]
+
+
+def test_rubrics_are_listed(ask: Ask) -> None:
+    listed = ask("GET", "/v1/rubrics").json
+    assert listed == [
+        {"id": r.id, "version": r.version, "hash": r.digest, "title": r.title, "description": r.description}
+        for r in Shelf()
+    ]
+    assert "four_step" in [rubric["id"] for rubric in listed]
+
+
+@pytest.mark.parametrize("rubric", list(Shelf()), ids=lambda rubric: rubric.id)
+def test_a_rubric_as_it_is_shown_is_the_rubric(ask: Ask, rubric: Rubric) -> None:
+    shown = ask("GET", f"/v1/rubrics/{rubric.id}")
+    assert shown.body == ask("GET", f"/v1/rubrics/{rubric.id}@{rubric.version}").body
+    assert Rubric.model_validate_json(shown.body).digest == rubric.digest
+    checked = ask("POST", "/v1/rubrics/validate", shown.body).json
+    assert checked["rubric"] == {"id": rubric.id, "version": rubric.version, "hash": rubric.digest}
+
+
+@pytest.mark.parametrize("name", ["nobody", "four_step@99", "four_step@", "FOUR_STEP", "..", "%00", "a" * 2_000])
+def test_an_unknown_rubric_is_not_found(ask: Ask, name: str) -> None:
+    answer = ask("GET", f"/v1/rubrics/{name}")
+    assert answer.status == 404
+    assert "four_step@1" in answer.problem["detail"]
+
+
+DECIDE = {"id": "decide", "stage": "decide", "check": {"kind": "decide"}}
+UNUSABLE = [
+    ({}, {"/id", "/criteria"}),
+    ({"id": "own", "criteria": []}, {"/criteria"}),
+    ({"id": "Own", "criteria": [DECIDE]}, {"/id"}),
+    ({"id": "own", "criteria": [DECIDE | {"stage": "later"}]}, {"/criteria/0/stage"}),
+    ({"id": "own", "criteria": [DECIDE | {"wieght": 2}]}, {"/criteria/0/wieght"}),
+    ({"id": "own", "criteria": [DECIDE], "thresholds": {"fail": 0.9, "warn": 0.8}}, {"/thresholds"}),
+    ({"id": "own", "criteria": [DECIDE | {"weight": -1}]}, {"/criteria/0/weight"}),
+    ({"extends": "nobody"}, {"/rubric"}),
+    ([], {""}),
+    ("four_step", {""}),
+    (None, {""}),
+]
+
+
+@pytest.mark.parametrize(("document", "places"), UNUSABLE)
+def test_a_rubric_that_cannot_be_used_is_told_why(ask: Ask, document: Any, places: set[str]) -> None:
+    answer = ask("POST", "/v1/rubrics/validate", encoded(document))
+    assert answer.status == 200
+    assert (answer.json["valid"], answer.json["rubric"]) == (False, None)
+    assert places <= {error["pointer"] for error in answer.json["errors"]}
+    assert all(error["detail"] for error in answer.json["errors"])
+
+
+MISFITS = [
+    (b"{}", 422, "/trace"),
+    (encoded(BAD), 422, "/trace/messages/0/role"),
+    (encoded(GOOD | {"extra": 1}), 422, "/extra"),
+    (encoded(GOOD | {"rubric": "nobody"}), 422, "/rubric"),
+    (encoded(GOOD | {"rubric": {"id": "own", "criteria": []}}), 422, "/rubric/criteria"),
+    (encoded(GOOD | {"expected": {}}), 422, "/expected"),
+    (
+        encoded(GOOD | {"expected": {"calls": [{"tool": "f", "args": {"a": {"kind": "nope"}}}]}}),
+        422,
+        "/expected/calls/0/args/a",
+    ),
+    (encoded(GOOD | {"judges": "live"}), 422, "/judges"),
+    (encoded(GOOD | {"tags": {"a": 1}}), 422, "/tags/a"),
+    (encoded({"trace": {"format": "openai", "messages": [], "tools": [1]}}), 422, "/trace/tools/0"),
+    (b'{"trace": ', 400, ""),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "pointer"), MISFITS)
+def test_a_misfit_is_named_by_its_place(ask: Ask, body: bytes, status: int, pointer: str) -> None:
+    answer = ask("POST", "/v1/score", body)
+    assert answer.status == status
+    assert pointer in [error["pointer"] for error in answer.problem["errors"]]
+
+
+def test_a_hundred_places_are_named_and_the_others_counted(ask: Ask) -> None:
+    body = encoded({"trace": {"format": "openai", "messages": [{"role": "robot"}] * 250}})
+    found = ask("POST", "/v1/score", body).problem
+    assert len(found["errors"]) == 100
+    assert "and 249 more" in found["detail"]
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+def test_health(ask: Ask, path: str) -> None:
+    assert ask("GET", path).json["status"] == "ok"
+
+
+ASTRAY = [
+    ("GET", "/", 404, None),
+    ("GET", "/v1", 404, None),
+    ("POST", "/v1/score/", 404, None),
+    ("POST", "/v1/scores", 404, None),
+    ("GET", "/v1/rubrics/a/b", 404, None),
+    ("GET", "//livez", 404, None),
+    ("GET", "/redoc", 404, None),
+    ("GET", "/v1/score", 405, "POST"),
+    ("HEAD", "/v1/score", 405, "POST"),
+    ("DELETE", "/v1/score/many", 405, "POST"),
+    ("OPTIONS", "/v1/score", 405, "POST"),
+    ("POST", "/v1/rubrics", 405, "GET"),
+    ("POST", "/livez", 405, "GET"),
+    ("BREW", "/v1/rubrics/four_step", 405, "GET"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "status", "allow"), ASTRAY)
+def test_what_is_no_route_is_a_problem(ask: Ask, method: str, path: str, status: int, allow: str | None) -> None:
+    answer = ask(method, path, b"{}")
+    assert (answer.status, answer.headers.get("allow")) == (status, allow)
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert method == "HEAD" or answer.problem["status"] == status
+
+
+@pytest.mark.parametrize(
+    "path", ["/livez", "/readyz", "/metrics", "/v1/rubrics", "/v1/rubrics/four_step", "/openapi.json", "/docs"]
+)
+def test_head_gives_the_headers_of_get_alone(ask: Ask, path: str) -> None:
+    got, head = ask("GET", path), ask("HEAD", path)
+    assert (head.status, head.body) == (got.status, b"") == (200, b"")
+    assert head.headers["content-type"] == got.headers["content-type"]
+
+
+MEDIA = [
+    ({"content-type": "application/json"}, 200),
+    ({"content-type": "Application/JSON; charset=utf-8"}, 200),
+    ({"content-type": "application/vnd.api+json"}, 200),
+    ({}, 200),
+    ({"content-type": "application/json", "content-encoding": "identity"}, 200),
+    ({"content-type": "text/plain"}, 415),
+    ({"content-type": "application/x-www-form-urlencoded"}, 415),
+    ({"content-type": "multipart/form-data; boundary=x"}, 415),
+    ({"content-type": "application/xml"}, 415),
+    ({"content-type": ""}, 415),
+    ({"content-type": "\xff"}, 415),
+    ({"content-type": "application/json", "content-encoding": "gzip"}, 415),
+    ({"content-type": "application/json", "content-encoding": "identity, br"}, 415),
+]
+
+
+@pytest.mark.parametrize(("headers", "status"), MEDIA)
+def test_only_plain_json_is_read(ask: Ask, headers: dict[str, str], status: int) -> None:
+    answer = ask("POST", "/v1/score", encoded(GOOD), headers=headers)
+    assert answer.status == status
+    assert status == 200 or answer.problem["status"] == 415
+
+
+LENGTHS = [
+    ("0", 200),  # a lie: what arrives is what counts
+    ("1024", 200),
+    ("99999", 413),
+    ("9" * 5_000, 413),
+    ("-1", 200),
+    ("many", 200),
+]
+
+
+@pytest.mark.parametrize(("declared", "status"), LENGTHS)
+def test_a_length_that_is_too_much_is_refused_before_the_body_comes(ask: Ask, declared: str, status: int) -> None:
+    app = create_app(Settings(max_body_bytes=2_000))
+    headers = JSON | {"content-length": declared}
+    assert ask("POST", "/v1/score", encoded(GOOD), headers=headers, app=app).status == status
+
+
+@pytest.mark.parametrize(("spare", "status"), [(0, 200), (-1, 413)])
+def test_a_body_is_bounded_to_the_byte_however_it_comes(spare: int, status: int) -> None:
+    body = encoded(GOOD) + b" " * 2_000
+    app = create_app(Settings(max_body_bytes=len(body) + spare))
+    parts = iter([(body[n : n + 100], n + 100 < len(body)) for n in range(0, len(body), 100)])
+
+    async def chunks() -> tuple[bytes, bool]:
+        return next(parts)
+
+    assert asyncio.run(exchange(app, "POST", "/v1/score", chunks, JSON, b"")).status == status
+
+
+def test_a_large_body_is_scored_as_a_small_one(ask: Ask) -> None:
+    padded = encoded(GOOD)[:-1] + b" " * 100_000 + b"}"
+    assert ask("POST", "/v1/score", padded).body == ask("POST", "/v1/score", encoded(GOOD)).body
+
+
+IDS = [
+    ("abc-DEF_1.2", True),
+    ("a" * 128, True),
+    ("a" * 129, False),
+    ("", False),
+    ("two words", False),
+    ("a\tb", False),
+    ("\xe9", False),
+    ('{"a": 1}', False),
+]
+
+
+@pytest.mark.parametrize(("given", "kept"), IDS)
+def test_the_request_id_is_the_callers_where_it_is_fit(ask: Ask, given: str, kept: bool) -> None:
+    found = ask("GET", "/livez", headers={"x-request-id": given}).headers["x-request-id"]
+    assert (found == given) is kept
+    assert kept or re.fullmatch(r"[0-9a-f]{32}", found)
+
+
+def test_every_request_has_an_id_of_its_own(ask: Ask) -> None:
+    paths = ["/livez", "/livez", "/nope", "/v1/score"]
+    assert len({ask("GET", path).headers["x-request-id"] for path in paths}) == len(paths)
+
+
+class Breaking(Engine):
+    """An engine that fails as nobody foresaw, or for want of room."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(Shelf())
+        self.error = error
+
+    def score(self, body: JsonValue) -> Report:  # noqa: ARG002
+        raise self.error
+
+
+@pytest.mark.parametrize("path", ["/v1/score", "/v1/score/many"])
+def test_what_nobody_foresaw_is_a_500_that_tells_nothing(ask: Ask, path: str) -> None:
+    app = create_app(engine=Breaking(RuntimeError("the secret sauce")))
+    answer = ask("POST", path, encoded([GOOD]), app=app, headers=JSON | {"x-request-id": "mine"})
+    assert answer.status == 500
+    assert answer.problem["title"] == "Internal Server Error"
+    assert b"secret" not in answer.body
+    assert b"RuntimeError" not in answer.body
+    assert answer.headers["x-request-id"] == "mine"
+
+
+def test_no_room_below_is_a_503_to_try_again(ask: Ask) -> None:
+    answer = ask("POST", "/v1/score", encoded(GOOD), app=create_app(engine=Breaking(BusyError("the queue is full"))))
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    assert answer.problem["detail"] == "the queue is full"
+
+
+def test_one_request_too_many_is_told_to_try_again() -> None:
+    app = create_app(Settings(max_concurrency=1))
+
+    async def scenario() -> None:
+        started, go = asyncio.Event(), asyncio.Event()
+
+        async def slow() -> tuple[bytes, bool]:
+            started.set()
+            await go.wait()
+            return encoded(GOOD), False
+
+        async def quick() -> tuple[bytes, bool]:
+            return encoded(GOOD), False
+
+        first = asyncio.create_task(exchange(app, "POST", "/v1/score", slow, JSON, b""))
+        await started.wait()
+        refused = await exchange(app, "POST", "/v1/score", quick, JSON, b"")
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        assert refused.problem["title"] == "Service Unavailable"
+        for path in ("/livez", "/readyz", "/metrics"):
+            assert (await exchange(app, "GET", path, quick, {}, b"")).status == 200
+        go.set()
+        assert (await first).status == 200
+        assert (await exchange(app, "POST", "/v1/score", quick, JSON, b"")).status == 200
+
+    asyncio.run(scenario())
+
+
+def test_a_caller_who_leaves_gives_its_place_back(ask: Ask) -> None:
+    app = create_app(Settings(max_concurrency=1))
+
+    async def leave() -> list[Any]:
+        sent: list[Any] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/v1/score",
+            "headers": [],
+            "query_string": b"",
+            "root_path": "",
+        }
+        await app(scope, receive, send)
+        return sent
+
+    assert asyncio.run(leave()) == []
+    assert ask("POST", "/v1/score", encoded(GOOD), app=app).status == 200
+    assert series(ask, app)['callgrade_http_requests_total{method="POST",route="/v1/score",status="499"}'] == 1
+
+
+def series(ask: Ask, app: FastAPI) -> dict[str, float]:
+    """The samples of /metrics by name and labels."""
+
+    def samples() -> Iterator[tuple[str, float]]:
+        for line in ask("GET", "/metrics", app=app).body.decode().splitlines():
+            if not line.startswith("#"):
+                name, _, value = line.rpartition(" ")
+                yield name, float(value)
+
+    return dict(samples())
+
+
+def test_what_is_done_is_counted(ask: Ask) -> None:
+    app = create_app()
+    ask("POST", "/v1/score", encoded(GOOD), app=app)
+    ask("POST", "/v1/score/many", encoded([GOOD, BAD, CASES[4]["request"]]), app=app)
+    ask("POST", "/v1/score", b"{", app=app)
+    ask("GET", "/nope", app=app)
+    ask("BREW", "/livez", app=app)
+    found = series(ask, app)
+    requests = "callgrade_http_requests_total"
+    assert {name: value for name, value in found.items() if name.startswith(requests)} == {
+        requests + '{method="POST",route="/v1/score",status="200"}': 1,
+        requests + '{method="POST",route="/v1/score/many",status="200"}': 1,
+        requests + '{method="POST",route="/v1/score",status="400"}': 1,
+        requests + '{method="GET",route="other",status="404"}': 1,
+        requests + '{method="other",route="/livez",status="405"}': 1,
+    }
+    assert found['callgrade_http_request_seconds_count{route="/v1/score"}'] == 2
+    assert found["callgrade_http_in_flight"] == 1  # the request that reads it
+    assert found['callgrade_reports_total{rubric="four_step",verdict="pass"}'] == 2
+    assert found['callgrade_reports_total{rubric="other",verdict="fail"}'] == 1
+
+
+def test_what_could_not_be_scored_is_counted_by_cause(ask: Ask) -> None:
+    app = create_app()
+    ask("POST", "/v1/score", encoded(CASES[2]["request"]), app=app)
+    report = default_engine().score(CASES[2]["request"])
+    outcomes = [o for step in report.steps for o in step.outcomes.values()]
+    blocked = sum(getattr(outcome, "cause", None) == "blocked" for outcome in outcomes)
+    found = series(ask, app)
+    assert blocked
+    assert found['callgrade_unscored_total{cause="blocked",kind="skipped"}'] == blocked
+    assert not [name for name in found if "not_applicable" in name and "unscored" in name]
+
+
+def test_two_applications_do_not_share_their_counts(ask: Ask) -> None:
+    one, two = create_app(), create_app()
+    ask("GET", "/livez", app=one)
+    assert not [name for name in series(ask, two) if "livez" in name]
+
+
+def test_the_document_names_the_version_and_every_operation(ask: Ask) -> None:
+    found = ask("GET", "/openapi.json").json
+    assert found["info"]["version"] == __version__
+    operations = {(method.upper(), path) for path, item in found["paths"].items() for method in item}
+    assert operations == {
+        ("POST", "/v1/score"),
+        ("POST", "/v1/score/many"),
+        ("GET", "/v1/rubrics"),
+        ("GET", "/v1/rubrics/{rubric_id}"),
+        ("POST", "/v1/rubrics/validate"),
+        ("GET", "/livez"),
+        ("GET", "/readyz"),
+        ("GET", "/metrics"),
+    }

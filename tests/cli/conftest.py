@@ -1,0 +1,36 @@
+"""Runs the command in this process, as the shell would: arguments and bytes in; exit code, bytes and text out."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from cli_run import Ran, Run
+
+from service.cli import main
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    for name in os.environ:
+        if name.startswith("CALLGRADE_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("CALLGRADE_HOME", str(tmp_path_factory.mktemp("home")))
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture
+def run(capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """Runs in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args: object, stdin: bytes = b"") -> Ran:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = main([str(arg) for arg in args])
+        captured = capsysbinary.readouterr()
+        return Ran(code, captured.out, captured.err.decode())
+
+    return run
