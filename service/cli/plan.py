@@ -54,7 +54,7 @@ class Totals:
 
     def line(self) -> str:
         """The totals in words."""
-        refused = f"; {plural(self.refused, 'record')} could not be planned" if self.refused else ""
+        refused = f"\nnot planned: {plural(self.refused, 'record')}" if self.refused else ""
         questions = plural(self.questions, "question")
         return f"{plural(self.traces, 'trace')}: {questions} for a judge, {self.blocked} blocked by a failed check{refused}"
 

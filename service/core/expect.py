@@ -176,7 +176,7 @@ class Scope(Frozen):
     answer: Template | None = None
     """What the final text (of the turn) must be: a text, or a matcher."""
     said: Template | None = None
-    """What some text of the assistant must be: a text, or a matcher."""
+    """What some text of the assistant must be: a text, a matcher, or a list of these, each of which must be said."""
 
     @field_validator("answer", "said")
     @classmethod

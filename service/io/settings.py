@@ -11,6 +11,7 @@ from typing import Generic, TypeVar, cast
 from service.errors import Problem, SettingsError
 
 PREFIX = "CALLGRADE_"
+READ_ELSEWHERE = frozenset({"CALLGRADE_DEBUG"})  # the command line's, wanted even where the settings are bad
 
 T = TypeVar("T")
 
@@ -143,7 +144,7 @@ def _rows() -> list[_Row]:
 
 
 def _unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
-    known = {row.variable for row in _rows()}
+    known = READ_ELSEWHERE | {row.variable for row in _rows()}
     return tuple(sorted(name for name in environ if name.startswith(PREFIX) and name not in known))
 
 

@@ -97,7 +97,7 @@ def test_a_rubric_as_it_is_shown_is_the_rubric(ask: Ask, rubric: Rubric) -> None
     assert checked["rubric"] == {"id": rubric.id, "version": rubric.version, "hash": rubric.digest}
 
 
-@pytest.mark.parametrize("name", ["nobody", "four_step@99", "four_step@", "FOUR_STEP", "..", "%00", "a" * 2_000])
+@pytest.mark.parametrize("name", ["nobody", "four_step@99", "FOUR_STEP", "..", "%00", "a" * 300])
 def test_an_unknown_rubric_is_not_found(ask: Ask, name: str) -> None:
     answer = ask("GET", f"/v1/rubrics/{name}")
     assert answer.status == 404

@@ -65,7 +65,7 @@ def test_every_bad_value_is_reported_at_once() -> None:
 
 
 def test_misspelt_variables_are_listed_in_order() -> None:
-    environ = {"CALLGRADE_PROT": "1", "CALLGRADE_HOTS": "x", "CALLGRADE_PORT": "1", "PROT": "1"}
+    environ = {"CALLGRADE_PROT": "1", "CALLGRADE_HOTS": "x", "CALLGRADE_PORT": "1", "CALLGRADE_DEBUG": "1", "PROT": "1"}
     assert Settings.from_env(environ).unknown == ("CALLGRADE_HOTS", "CALLGRADE_PROT")
 
 

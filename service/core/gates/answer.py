@@ -33,11 +33,17 @@ class SaidGate(Check):
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each text that is expected."""
-        asked = [(turn, scope.said) for _, scope, turn in case.scopes if scope.said is not None]
+        asked = [(turn, text) for _, scope, turn in case.scopes for text in _each(scope.said)]
         nothing = (WHOLE, Skipped("not_applicable", "no text was expected"))
         return [(Subject(turn=turn), _best(wanted, _texts(case, turn), "not_said")) for turn, wanted in asked] or [
             nothing
         ]
+
+
+def _each(said: Template | None) -> Sequence[Template]:
+    if said is None:
+        return ()
+    return said if isinstance(said, list) else [said]  # pyright: ignore[reportReturnType]
 
 
 Spoken = tuple[str, str]

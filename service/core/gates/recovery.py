@@ -15,7 +15,7 @@ from service.core.values import equal
 TRANSIENT = frozenset({408, 409, 425, 429})
 STATUS = ("status", "status_code", "statusCode", "code")
 ADMITS = re.compile(
-    r"\b(fail\w*|error\w*|unable|could ?n[o']t|can ?n[o']t|cannot|did ?n[o']t|not able|unsuccessful\w*|went wrong|problem|sorry)\b",
+    r"\b(fail\w*|error\w*|unable|could ?n[o']t|can ?n[o']t|cannot|did ?n[o']t|unsuccessful\w*|went wrong|problem|sorry)\b",
     re.IGNORECASE,
 )
 CLAIMS = re.compile(

@@ -1,0 +1,245 @@
+"""`callgrade score`: the forms of its output, what it guesses, what the command line overrides."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+from xml.etree import ElementTree as ET
+
+import httpx
+import pytest
+from cli_run import Run
+from hypothesis import given
+from hypothesis import strategies as st
+
+import service
+from service.api.app import create_app
+from service.cli.app import InputFormat
+from service.cli.demo import DemoCase, demo_cases
+from service.cli.junit import xml
+from service.intake import FORMATS
+
+CASES = demo_cases()
+cases = pytest.mark.parametrize("case", [pytest.param(case, id=case.title) for case in CASES])
+
+PASS: dict[str, Any] = {
+    "id": "p",
+    "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}],
+    "expected": {"calls": "none"},
+}
+FAIL = PASS | {"id": "f", "expected": {"calls": "some"}}
+ABSTAIN: dict[str, Any] = {"id": "a", "events": [{"user": "Hi"}, {"call": {"name": "greet"}}]}
+NOTHING: dict[str, Any] = {"id": "n", "messages": []}
+
+
+def lines(*records: Any) -> bytes:
+    return b"".join((r if isinstance(r, bytes) else json.dumps(r).encode()) + b"\n" for r in records)
+
+
+@pytest.fixture(scope="module")
+def post() -> Callable[[bytes], bytes]:
+    """What HTTP answers to a body."""
+    app = create_app()
+
+    async def post(body: bytes) -> bytes:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+            answer = await client.post("/v1/score", content=body, headers={"content-type": "application/json"})
+        return answer.content
+
+    return lambda body: asyncio.run(post(body))
+
+
+@cases
+def test_library_http_and_command_line_give_the_same_bytes(
+    case: DemoCase, run: Run, post: Callable[[bytes], bytes]
+) -> None:
+    body = json.dumps(case.request).encode()
+    library = service.report_json(service.score(case.request))
+    assert post(body) == library
+    for form in ("json", "ndjson"):
+        assert run("score", "-", "--format", form, stdin=body).raw == library + b"\n"
+
+
+def test_every_format_of_a_trace_can_be_named() -> None:
+    assert get_args(InputFormat) == ("auto", *FORMATS)
+
+
+def test_several_reports_are_a_list_in_the_order_of_the_files(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(lines(PASS, b"{", FAIL))
+    (tmp_path / "b.json.gz").write_bytes(gzip.compress(json.dumps([FAIL, PASS], indent=1).encode()))
+    by_line = run("score", "a.jsonl", "b.json.gz", "--format", "ndjson")
+    items = [json.loads(line) for line in by_line.lines]
+    assert [item.get("trace_id") for item in items] == ["p", None, "f", "f", "p"]
+    error = items[1]["error"]
+    assert (error["source"], error["line"], [e["pointer"] for e in error["errors"]]) == ("a.jsonl", 2, [""])
+    as_list = run("score", "a.jsonl", "b.json.gz", "--format", "json")
+    assert json.loads(as_list.out) == items
+    assert by_line.code == as_list.code == 5
+
+
+def test_a_single_bad_record_is_an_error_and_no_list(run: Run) -> None:
+    ran = run("score", "-", "--format", "json", stdin=b'{"messages": 1}')
+    assert ran.code == 5
+    assert json.loads(ran.out)["error"]["errors"][0]["pointer"] == "/messages"
+
+
+def test_a_file_of_many_bad_records_loses_none(run: Run) -> None:
+    ran = run("score", "-", "--format", "ndjson", stdin=b"x\n" * 50)
+    assert [json.loads(line)["error"]["line"] for line in ran.lines] == list(range(1, 51))
+    assert ran.err.count("error: stdin:") == 20
+    assert "... and 30 more records" in ran.err
+
+
+def test_guessed_formats_are_counted_and_named_ones_are_not(run: Run) -> None:
+    named = {"trace": {"format": "openai", "messages": []}}
+    ran = run("score", "-", stdin=lines(PASS, FAIL, ABSTAIN, named))
+    assert "guessed format: callgrade (1 trace), openai (2 traces)" in ran.err
+    assert "guessed" not in run("score", "-", stdin=lines(named)).err
+    assert "guessed" not in run("score", "-", "--input-format", "openai", stdin=lines(PASS)).err
+
+
+def test_the_named_format_is_for_traces_that_do_not_name_theirs(run: Run) -> None:
+    events = {"events": ABSTAIN["events"]}
+    assert run("score", "-", "-i", "callgrade", stdin=lines(events)).code == 0
+    assert run("score", "-", "-i", "tau", stdin=lines(events)).code == 5
+    assert run("score", "-", "-i", "tau", stdin=lines(events | {"format": "callgrade"})).code == 0
+
+
+def test_what_stands_beside_a_bare_trace_is_the_requests(run: Run) -> None:
+    beside = PASS | {"tags": {"run": "7"}, "rubric": "four_step@1"}
+    report = json.loads(run("score", "-", "--format", "json", stdin=lines(beside)).out)
+    assert report["tags"] == {"run": "7"}
+    assert report["verdict"] == "pass"
+    # Tags of another shape are the trace's own and nobody's business here.
+    assert run("score", "-", stdin=lines(PASS | {"tags": ["x"]})).code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("e.json", '{"calls": "some"}'), ("e.yaml", "calls: some\n"), ("e.txt", '{"calls": "some"}')]
+)
+def test_an_expectation_from_the_command_line_goes_before_the_records(
+    run: Run, tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert run("score", "-", stdin=lines(PASS)).code == 0
+    assert run("score", "-", "--expected", name, stdin=lines(PASS)).code == 2
+
+
+def test_a_rubric_file_goes_before_the_records(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "extends: four_step\nid: mine\nthresholds: {fail: 0, warn: 0}\nwithout: [decide]\n"
+    )
+    ran = run("score", "-", "--rubric", "mine.yaml", "--format", "json", stdin=lines(FAIL | {"rubric": "four_step"}))
+    report = json.loads(ran.out)
+    assert report["rubric"]["id"] == "mine"
+    assert "decide" not in [criterion["id"] for criterion in report["criteria"]]
+
+
+def test_rubrics_of_the_users_folders_are_known_by_id(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = run("rubrics", "show", "four_step").out.replace("id: four_step", "id: mine", 1)
+    (tmp_path / "home" / "rubrics").mkdir(parents=True)
+    (tmp_path / "home" / "rubrics" / "mine.yaml").write_text(text)
+    assert run("score", "-", "-r", "mine", stdin=lines(PASS)).code == 4
+    monkeypatch.setenv("CALLGRADE_HOME", str(tmp_path / "home"))
+    assert "mine@1" in run("score", "-", "-r", "mine", stdin=lines(PASS)).out
+    assert "mine@1" in run("rubrics", "list").out
+
+
+@pytest.mark.parametrize("form", ["table", "json", "ndjson", "junit"])
+def test_output_goes_to_the_file_and_is_the_same(run: Run, tmp_path: Path, form: str) -> None:
+    shown = run("score", "-", "--format", form, stdin=lines(PASS, FAIL))
+    written = run("score", "-", "--format", form, "--output", "out", stdin=lines(PASS, FAIL))
+    assert written.raw == b""
+    assert (tmp_path / "out").read_bytes() == shown.raw
+    assert "2 traces scored" in written.err
+    assert shown.code == written.code == 2
+
+
+def test_the_table_has_a_line_for_each_trace_and_a_summary(run: Run) -> None:
+    ran = run("score", "-", stdin=lines(PASS, FAIL, ABSTAIN, {"id": "n", "messages": []}, b"[]"))
+    rows = {line.split()[0]: line.split()[1:] for line in ran.lines[1:6]}
+    assert rows["p"][:4] == ["pass", "1.00", "100%", "-"]
+    assert rows["f"][:4] == ["fail", "0.00", "100%", "decide"]
+    assert "was due and nothing was called" in ran.lines[2]
+    assert rows["a"][:4] == ["abstain", "-", "0%", "-"]
+    assert rows["n"][:4] == ["n/a", "-", "-", "-"]
+    assert rows["stdin:5"][0] == "error"
+    assert "4 traces scored with four_step@1: 1 pass, 1 fail, 1 abstain, 1 not_applicable" in ran.out
+    assert "mean score 0.50" in ran.out
+    assert "not scored: 1 record" in ran.out
+
+
+def test_a_long_table_keeps_its_columns(run: Run) -> None:
+    records = [PASS | {"id": f"trace-{n}"} for n in range(150)]
+    ran = run("score", "-", stdin=lines(*records, FAIL | {"id": "x" * 200}))
+    starts = {line.index("pass") for line in ran.lines[1:151]}
+    assert len(starts) == 1
+    assert ran.lines[151].startswith("xxxx")
+    assert "…" in ran.lines[151]
+
+
+def test_nothing_in_a_trace_reaches_the_terminal_raw(run: Run) -> None:
+    evil = "\x1b]0;x\x07\x1b[2J\u202e[bold red]\nfake"
+    record = FAIL | {"id": evil, "expected": {"calls": [{"tool": evil}]}}
+    ran = run("score", "-", stdin=lines(record, record, {evil: 1}))
+    assert not any((ord(c) < 32 and c != "\n") or c == "\u202e" for c in ran.out + ran.err)
+    assert "[bold red]" in ran.out
+
+
+def suite(raw: bytes) -> ET.Element:
+    found = ET.fromstring(raw).find("testsuite")  # noqa: S314 (our own document)
+    assert found is not None
+    return found
+
+
+def test_junit_has_a_case_for_each_trace_and_a_failure_for_each_failing_criterion(run: Run) -> None:
+    many = {case.request["trace"]["id"]: case.request for case in CASES}  # type: ignore[call-overload,index]
+    ran = run("score", "-", "--format", "junit", stdin=lines(*many.values(), b"{", ABSTAIN, NOTHING))
+    found = suite(ran.raw)
+    reports = {name: service.score(request) for name, request in many.items()}  # type: ignore[arg-type]
+    for name, report in reports.items():
+        (case,) = [case for case in found if case.get("name") == name]
+        wanted = report.failing if report.verdict == "fail" else ()
+        assert tuple(f.get("type") for f in case.findall("failure")) == wanted
+        assert all(f.get("message") for f in case.findall("failure"))
+    fails = sum(report.verdict == "fail" for report in reports.values())
+    assert {key: found.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
+        "tests": str(len(many) + 3),
+        "failures": str(fails),
+        "errors": "1",
+        "skipped": "2",
+    }
+    assert [case.get("name") for case in found if case.find("error") is not None] == [f"stdin:{len(many) + 1}"]
+    assert len(found) == len(many) + 3
+
+
+def test_junit_counts_an_abstention_as_a_failure_only_under_strict(run: Run) -> None:
+    for strict, counts in (([], ("0", "1")), (["--strict"], ("1", "0"))):
+        found = suite(run("score", "-", "--format", "junit", *strict, stdin=lines(ABSTAIN)).raw)
+        assert (found.get("failures"), found.get("skipped")) == counts
+
+
+def test_a_score_too_low_without_a_failing_criterion_is_told_as_such(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text(
+        "id: r\nthresholds: {fail: 0.99, warn: 1}\ncriteria: [{id: answer, stage: integrate, check: {kind: answer}}]\n"
+    )
+    near = {"kind": "similar", "value": "Hello you", "threshold": 0.5}
+    record = PASS | {"expected": {"answer": near}}
+    ran = run("score", "-", "-r", "r.yaml", "--format", "junit", stdin=lines(record))
+    assert [f.get("type") for f in suite(ran.raw).iter("failure")] == ["score"], ran
+
+
+@given(st.text())
+def test_any_text_can_stand_in_xml(text: str) -> None:
+    read = ET.fromstring(f'<a b="{xml(text)}">{xml(text)}</a>')  # noqa: S314 (our own document)
+    assert (read.text or "").isprintable() or set(read.text or "") & set("\t\n") or text
+    plain = text.isprintable() and "\ufffe" not in text
+    if plain:
+        assert read.text == (text or None)
+        assert read.get("b") == text
