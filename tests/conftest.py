@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -16,3 +17,13 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"no packaged data at {SHARED}; CALLGRADE_SHARED_DATA names another place")
     return SHARED
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a test that skips although what it needs is at hand has failed."""
+    report = yield
+    if report.skipped and os.environ.get("CI") and item.get_closest_marker("shared_data") and SHARED.is_dir():
+        report.outcome = "failed"
+        report.longrepr = f"skipped in CI although {SHARED} is at hand: {report.longrepr}"
+    return report

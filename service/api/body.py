@@ -15,7 +15,7 @@ from service.io.jsonbody import Limits, parse
 
 T = TypeVar("T")
 
-OFF_LOOP = 64 * 1024
+OFF_LOOP = 16 * 1024
 """Bodies over this many bytes are worked on in a thread, so that one large trace does not stall the small ones."""
 
 PATIENCE = 60.0

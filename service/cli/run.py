@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import typer
 from typer.main import get_command
@@ -29,6 +30,11 @@ def run(argv: Sequence[str]) -> int:
         return _failed(error)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
+    except SystemExit as stop:
+        # typer ends the process itself when the reader of the output has gone.
+        if isinstance(stop.__context__, BrokenPipeError):
+            return _closed()
+        raise
 
 
 def _finished(code: int | None) -> int:
@@ -39,8 +45,7 @@ def _finished(code: int | None) -> int:
 
 def _failed(error: Exception) -> int:
     if isinstance(error, BrokenPipeError):
-        _stop_writing()
-        return ExitCode.CLOSED
+        return _closed()
     if isinstance(error, CallgradeError):
         _say(told(error))
         return code_of(error)
@@ -66,9 +71,8 @@ def _speak_everything() -> None:
             reconfigure(errors="replace")
 
 
-def _stop_writing() -> None:
+def _closed() -> int:
     """Python flushes at exit; with nobody reading, that must go nowhere."""
-    try:
+    with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        return
+    return ExitCode.CLOSED

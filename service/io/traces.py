@@ -151,13 +151,14 @@ class _Reader:
 
     def _lines_or_document(self, first: bytes) -> Iterator[Record | BadRecord]:
         """A line that is whole, or followed by a whole one, is a line of JSON Lines even where it cannot be parsed."""
-        place = self._place()
+        place, begins = self._place(), self._line
         if self._too_long(first) or _is_whole(first):
             yield self._record(first, place)
         else:
             second = self._next_line()
             if not _is_whole(second):
-                yield self._parsed(self._document(first + second), place)
+                blank = b"\n" * (self._line - begins - 1)
+                yield self._parsed(self._document(first + blank + second), place)
                 return
             yield self._record(first, place)
             yield self._record(second, self._place())
@@ -183,12 +184,14 @@ class _Reader:
         return BadRecord(place, TooLargeError.at("", f"a record of more than {self._limits.max_bytes} bytes"))
 
     def _skip_line(self) -> None:
-        for _ in range(self._max_document // CHUNK):
-            if self._at_start:
-                return
+        skipped = 0
+        while not self._at_start:
             part = self._stream.readline(CHUNK)
             self._at_start = not part or part.endswith(b"\n")
-        raise TooLargeError.at("", f"a line of more than {self._max_document} bytes; what comes after was not read")
+            skipped += len(part)
+            if skipped > self._max_document:
+                most = f"a line of more than {self._max_document} bytes"
+                raise TooLargeError.at("", f"{most}; what comes after was not read")
 
     def _parsed(self, data: bytes, place: Place) -> Record | BadRecord:
         try:
@@ -217,11 +220,12 @@ class _Reader:
             self._line += data.count(b"\n", counted, begin)
             counted = begin
             yield self._parsed(piece, Place(self._source, self._line, f"/{index}"))
+        end = len(data.rstrip()) if elements.end is None else elements.end
+        self._line += data.count(b"\n", counted, end)
         if elements.end is None:
             yield self._bad(MalformedError.at("", "the list has no end"))
-        elif data[elements.end :].strip():
-            self._line += data.count(b"\n", counted, elements.end)
-            yield self._bad(MalformedError.at("", "something follows the list"))
+        elif data[end:].strip():
+            yield self._bad(MalformedError.at("", "something follows the list, and was not read"))
 
     def _place(self) -> Place:
         return Place(self._source, self._line)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 
 import pytest
-from asgi_caller import JSON, Answer, Ask, exchange
+from tests.api.asgi_caller import JSON, Answer, Ask, exchange
 from fastapi import FastAPI
 
 from service.api.app import create_app

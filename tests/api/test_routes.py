@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asgi_caller import JSON, Ask, exchange
+from tests.api.asgi_caller import JSON, Ask, exchange
 from fastapi import FastAPI
 from pydantic import JsonValue
 

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_run import Ran, Run
 
 from service.cli import main
+from tests.cli.cli_run import Ran, Run
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import yaml
-from cli_run import Run
+
+from tests.cli.cli_run import Run
 
 TABLE = yaml.safe_load((Path(__file__).parents[1] / "data" / "cli" / "exit_codes.yaml").read_text("utf-8"))
 cases = pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in TABLE["cases"]])

@@ -12,7 +12,6 @@ from xml.etree import ElementTree as ET
 
 import httpx
 import pytest
-from cli_run import Run
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from service.cli.app import InputFormat
 from service.cli.demo import DemoCase, demo_cases
 from service.cli.junit import xml
 from service.intake import FORMATS
+from tests.cli.cli_run import Run
 
 CASES = demo_cases()
 cases = pytest.mark.parametrize("case", [pytest.param(case, id=case.title) for case in CASES])
@@ -82,13 +82,13 @@ def test_several_reports_are_a_list_in_the_order_of_the_files(run: Run, tmp_path
 
 
 def test_a_single_bad_record_is_an_error_and_no_list(run: Run) -> None:
-    ran = run("score", "-", "--format", "json", stdin=b'{"messages": 1}')
+    ran = run("score", "-", "--format", "json", stdin=b'{"messages": [{"role": "x"}]}')
     assert ran.code == 5
-    assert json.loads(ran.out)["error"]["errors"][0]["pointer"] == "/messages"
+    assert json.loads(ran.out)["error"]["errors"][0]["pointer"] == "/messages/0/role"
 
 
 def test_a_file_of_many_bad_records_loses_none(run: Run) -> None:
-    ran = run("score", "-", "--format", "ndjson", stdin=b"x\n" * 50)
+    ran = run("score", "-", "--format", "ndjson", stdin=b"{x}\n" * 50)
     assert [json.loads(line)["error"]["line"] for line in ran.lines] == list(range(1, 51))
     assert ran.err.count("error: stdin:") == 20
     assert "... and 30 more records" in ran.err
@@ -238,8 +238,6 @@ def test_a_score_too_low_without_a_failing_criterion_is_told_as_such(run: Run, t
 @given(st.text())
 def test_any_text_can_stand_in_xml(text: str) -> None:
     read = ET.fromstring(f'<a b="{xml(text)}">{xml(text)}</a>')  # noqa: S314 (our own document)
-    assert (read.text or "").isprintable() or set(read.text or "") & set("\t\n") or text
-    plain = text.isprintable() and "\ufffe" not in text
-    if plain:
+    if text.isprintable():
         assert read.text == (text or None)
         assert read.get("b") == text

@@ -71,6 +71,7 @@ BROKEN = [
     ("a key given twice", b'{"a": 1, "a": 2}\n', ["f:1 !"]),
     ("no objects", b'{"a": 1}\n7\n"x"\nnull\ntrue\n[1]\n', ["f:1 {", *NO_OBJECTS]),
     ("a broken document", b'{\n"a": 1,\n"b" 2\n}\n', ["f:3 ! column 5"]),
+    ("a broken document with blank lines", b'{\n\n\n"a": 1,\n"b" 2\n}\n', ["f:5 ! column 5"]),
     ("a broken element", b'[{"a": 1},\n{"a" 1},\n{"a": 1}]', ["f:1/0 {", "f:2/1 !", "f:3/2 {"]),
     ("a comma too many in a list", b'[{"a": 1},]', ["f:1/0 {", "f:1/1 ! empty"]),
     ("a list without an end", b'[{"a": 1},\n{"a": 1}\n', ["f:1/0 {", "f:2/1 {", "f:2 ! the list has no end"]),

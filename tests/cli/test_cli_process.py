@@ -1,0 +1,93 @@
+"""The command as a process: pipes, signals, and what it imports."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from service.cli.demo import demo_cases
+
+COMMAND = [sys.executable, "-m", "service.cli"]
+CASES = b"".join(json.dumps(case.request).encode() + b"\n" for case in demo_cases())
+
+
+def test_a_pipe_in_and_a_pipe_out() -> None:
+    ran = subprocess.run([*COMMAND, "score", "-", "--format", "ndjson"], input=CASES, capture_output=True, check=False)
+    assert ran.returncode == 2, ran.stderr
+    assert len(ran.stdout.splitlines()) == len(demo_cases())
+    assert b"\x1b" not in ran.stdout + ran.stderr
+
+
+def test_an_encoding_that_lacks_the_characters_ends_nothing() -> None:
+    record = json.dumps(
+        {"id": "\u00e9\u4e2d", "messages": [{"role": "user", "content": "Hi"}], "expected": {"calls": "some"}}
+    )
+    environ = os.environ | {"PYTHONIOENCODING": "ascii"}
+    ran = subprocess.run([*COMMAND, "score", "-"], input=record.encode(), capture_output=True, check=False, env=environ)
+    assert ran.returncode == 2, ran.stderr
+    assert b"decide" in ran.stdout
+
+
+def test_a_reader_who_leaves_is_no_error() -> None:
+    with subprocess.Popen(
+        [*COMMAND, "score", "-", "--format", "ndjson"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as ran:
+        assert ran.stdin
+        assert ran.stdout
+        assert ran.stderr
+        ran.stdout.close()
+        ran.stdin.write(CASES)
+        ran.stdin.close()
+        assert ran.stderr.read() == b""
+        assert ran.wait() == 141
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys; from service.cli import main; code = main(['--help'])\n"
+        "heavy = {'fastapi', 'uvicorn', 'scipy', 'numpy', 'starlette', 'httpx', 'litellm'} & set(sys.modules)\n"
+        "sys.exit(code if not heavy else f'imported: {heavy}')"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+@contextmanager
+def serving(*args: str) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any]]]:
+    """A server on a free port, with its first line of log."""
+    with subprocess.Popen([*COMMAND, "serve", "--port", "0", *args], stderr=subprocess.PIPE) as server:
+        assert server.stderr
+        try:
+            yield server, json.loads(server.stderr.readline())
+        finally:
+            server.terminate()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_it_serves_and_stops_when_told(workers: int) -> None:
+    with serving("--workers", str(workers)) as (server, first):
+        assert (first["message"], first["host"], first["workers"]) == ("listening", "127.0.0.1", workers)
+        connection = http.client.HTTPConnection(first["host"], first["port"], timeout=60)
+        connection.request("POST", "/v1/score", CASES.splitlines()[0], {"content-type": "application/json"})
+        answer = connection.getresponse()
+        assert answer.status == 200
+        assert json.loads(answer.read())["verdict"] == "pass"
+        assert "server" not in {name.lower() for name, _ in answer.getheaders()}
+        connection.close()
+        taken = subprocess.run([*COMMAND, "serve", "--port", str(first["port"])], capture_output=True, check=False)
+        assert taken.returncode == 4
+        assert b"cannot listen" in taken.stderr
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(timeout=60) == 0
