@@ -1,19 +1,42 @@
 """callgrade: scores what language models do with tools.
 
+>>> from service import score
 >>> report = score({"trace": {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]},
 ...                 "expected": {"calls": "none"}})
 >>> report.verdict, report.score
 ('pass', 1.0)
+
+The names below are loaded when they are first used, so that `import service` and `callgrade --help` stay light.
 """
 
-from service.core.plan import Plan
-from service.core.report import Report, conclude
-from service.errors import CallgradeError, InputError
-from service.io.engine import Engine, default_engine, report_json
-from service.io.shelf import Shelf
-from service.request import ScoreRequest
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from service.core.plan import Plan
+    from service.core.report import Report, conclude
+    from service.errors import CallgradeError, InputError
+    from service.io.engine import Engine, plan, report_json, score
+    from service.io.shelf import Shelf
+    from service.request import ScoreRequest
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "CallgradeError": "service.errors",
+    "Engine": "service.io.engine",
+    "InputError": "service.errors",
+    "Plan": "service.core.plan",
+    "Report": "service.core.report",
+    "ScoreRequest": "service.request",
+    "Shelf": "service.io.shelf",
+    "conclude": "service.core.report",
+    "plan": "service.io.engine",
+    "report_json": "service.io.engine",
+    "score": "service.io.engine",
+}
 
 __all__ = [
     "CallgradeError",
@@ -30,13 +53,11 @@ __all__ = [
 ]
 
 
-def score(request: dict[str, object]) -> Report:
-    """The report for a request in the form of POST /v1/score. Raises InputError naming every place that is wrong."""
-    return default_engine().score(request)  # pyright: ignore[reportArgumentType] (checked on reading)
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"service has no {name}")
+    return getattr(import_module(_HOMES[name]), name)
 
 
-def plan(request: dict[str, object]) -> Plan:
-    """What code decides of a request, and what a judge would be asked."""
-    from service.request import read_request  # noqa: PLC0415
-
-    return default_engine().plan(read_request(request))  # pyright: ignore[reportArgumentType] (checked on reading)
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -15,10 +15,9 @@ from service.api.openapi import described
 from service.api.problems import details, details_of, problem
 from service.api.routes import TYPES, Routes
 from service.errors import CallgradeError
+from service.io.bootstrap import engine_of, limits_of
 from service.io.engine import Engine
-from service.io.jsonbody import Limits
 from service.io.settings import Settings
-from service.io.shelf import Shelf
 
 DESCRIPTION = """Send a conversation with its tool calls, and what should have happened; get a verdict for every step.
 
@@ -29,7 +28,7 @@ is a problem document (RFC 9457) whose `errors` name the places in the body by J
 def create_app(settings: Settings | None = None, *, engine: Engine | None = None) -> FastAPI:
     """The HTTP application; `settings` default to those without environment variables, `engine` to what they give."""
     settings = settings or Settings()
-    engine = engine or Engine(Shelf(settings.rubric_dirs))
+    engine = engine or engine_of(settings)
     metrics = Metrics({rubric.digest: rubric.id for rubric in engine.shelf})
     app = FastAPI(
         title="callgrade",
@@ -39,23 +38,13 @@ def create_app(settings: Settings | None = None, *, engine: Engine | None = None
         redirect_slashes=False,
         redoc_url=None,
         # Given whole instead of included: a router between costs as much again for every request.
-        routes=Routes(engine, _limits(settings), max_many=settings.max_many, metrics=metrics).all(),
+        routes=Routes(engine, limits_of(settings), max_many=settings.max_many, metrics=metrics).all(),
     )
     app.add_middleware(Front, metrics=metrics, max_concurrency=settings.max_concurrency)
     app.add_exception_handler(CallgradeError, _failed)
     app.add_exception_handler(HTTPException, _refused)
     app.openapi = cache(partial(described, app, TYPES))
     return app
-
-
-def _limits(settings: Settings) -> Limits:
-    return Limits(
-        max_bytes=settings.max_body_bytes,
-        max_depth=settings.max_depth,
-        max_digits=settings.max_digits,
-        max_string=settings.max_string,
-        max_items=settings.max_items,
-    )
 
 
 async def _failed(_: Request, error: Any) -> Response:

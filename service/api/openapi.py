@@ -72,11 +72,21 @@ def _schemas(types: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]]) -> di
 
 
 class _Exact(GenerateJsonSchema):
-    """Schemas that say that every field of what we send is there, and that repeat no field's name as its title."""
+    """Schemas that are true to the letter, and repeat no field's name as its title.
+
+    Every field of what we send is there. The forms that a callable tells apart may overlap where the callable is not
+    asked: an object with `kind` looks like any object. So they are alternatives (`anyOf`), not exclusive ones (`oneOf`).
+    """
 
     def field_is_required(self, field: Any, *args: Any, **kwargs: Any) -> bool:
         sent = self.mode == "serialization" and field["type"] == "dataclass-field"
         return sent or super().field_is_required(field, *args, **kwargs)
+
+    def tagged_union_schema(self, schema: Any) -> dict[str, Any]:
+        found = super().tagged_union_schema(schema)
+        if "oneOf" in found and "discriminator" not in found:
+            found["anyOf"] = found.pop("oneOf")
+        return found
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         return False

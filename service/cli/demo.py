@@ -18,12 +18,13 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli.console import plural, printable, reading_console, say
-from service.cli.context import engine_of, read_settings
+from service.cli.context import read_settings
 from service.cli.exits import ExitCode
 from service.cli.steps import show_steps
 from service.core.plan import Plan
 from service.core.report import Report
 from service.core.trace import Step
+from service.io.bootstrap import engine_of
 from service.io.engine import Engine
 from service.request import read_request
 

@@ -13,11 +13,12 @@ import typer
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from service.cli.console import plural, say
-from service.cli.context import engine_of, limits_of, read_settings
+from service.cli.context import read_settings
 from service.core.invalid import problems_of
 from service.core.rubric import Rubric
 from service.errors import InputError, Problem
 from service.intake import guess_format
+from service.io.bootstrap import engine_of, limits_of
 from service.io.engine import Engine
 from service.io.files import read_yaml
 from service.io.jsonbody import Limits, parse

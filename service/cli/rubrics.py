@@ -13,12 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli.console import console, printable, reading_console
-from service.cli.context import engine_of, read_settings
+from service.cli.context import read_settings
 from service.cli.exits import ExitCode
 from service.cli.inputs import find_rubric
 from service.core.pointers import parts_of
 from service.core.rubric import Rubric
 from service.errors import InputError, Problem
+from service.io.bootstrap import engine_of
 from service.io.files import read_yaml
 from service.io.shelf import Shelf, read_rubric
 

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
 from service.api.app import create_app
-from service.cli.context import read_settings, rubric_folders
+from service.cli.context import read_settings
 from service.cli.exits import ExitCode
 from service.io.logs import configure
 from service.io.settings import Settings
@@ -32,7 +32,7 @@ def run_serve(
     """Serve until told to stop. What is not given comes from the settings; SettingsError where one cannot be used."""
     read = read_settings()
     level = (log_level or read.log_level).upper()
-    settings = replace(read, log_level=level, rubric_dirs=rubric_folders(read))
+    settings = replace(read, log_level=level)
     configure(level)
     app = create_app(settings)  # here, also for workers: what cannot be used is told before anything listens
     with _listener(host or read.host, read.port if port is None else port) as listener:

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeVar, cast
 from service.core.checks import Check, Subject
 from service.core.expect import CallPattern, Expectation, Scope, Wanted
 from service.core.match import assign
-from service.core.outcome import Finding, Outcome, Skipped, failed
+from service.core.outcome import Finding, Outcome, Scored, Skipped, failed
 from service.core.schemas import Dialect, Validator, validator
 from service.core.trace import Step, ToolDef, Trace
 
@@ -126,13 +126,24 @@ class Case:
             return 0.0
         names = [pattern for _, pattern in wanted.options if self.same_name(pattern.tool, step.call.name)]
         if not names:
-            return IN_ITS_PLACE if wanted.required else 0.0
+            return self._in_its_place(step) if wanted.required else 0.0
         size = len(self.wanted) + 1.0
         named = size * size if wanted.required else size
+        named += (
+            IN_ITS_PLACE if wanted.position is not None else 0.0
+        )  # of equal patterns the one with a place goes first
         scorer = self.matching.arguments
         if scorer is None or not (len(names) > 1 or self._contested(names[0].tool, step)):
             return named
         return named + max([scorer.pair_value(self, pattern, step) for pattern in names])
+
+    def _in_its_place(self, step: Step) -> float:
+        """A call that would count as one too many rather than one that is free: no order of writing may decide which."""
+        return IN_ITS_PLACE if step.index in self._one_too_many else IN_ITS_PLACE / 2
+
+    @cached_property
+    def _one_too_many(self) -> frozenset[int]:
+        return frozenset([step.index for step in self.trace.steps if isinstance(self.unexpected(step), Scored)])
 
     def _contested(self, tool: str, step: Step) -> bool:
         """Whether more than one pair has these names, so that the arguments must decide."""
@@ -146,7 +157,9 @@ class Case:
 
     def _pair(self, i: int, j: int) -> Pair:
         options, step = self.wanted[i].options, self.trace.steps[j]
-        path, pattern = max(options, key=lambda option: self._option_gain(option[1], step)) if options[1:] else options[0]
+        path, pattern = (
+            max(options, key=lambda option: self._option_gain(option[1], step)) if options[1:] else options[0]
+        )
         return Pair(i, j, path, pattern)
 
     def _option_gain(self, pattern: CallPattern, step: Step) -> float:

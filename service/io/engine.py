@@ -45,3 +45,16 @@ def report_json(report: Report) -> bytes:
 def default_engine() -> Engine:
     """An engine with the packaged rubrics alone."""
     return Engine(Shelf())
+
+
+def score(request: dict[str, object]) -> Report:
+    """The report for a request in the form of POST /v1/score, with the packaged rubrics.
+
+    Raises InputError naming every place that is wrong.
+    """
+    return default_engine().score(request)  # pyright: ignore[reportArgumentType] (checked on reading)
+
+
+def plan(request: dict[str, object]) -> Plan:
+    """What code decides of a request, and what a judge would be asked."""
+    return default_engine().plan(read_request(request))  # pyright: ignore[reportArgumentType] (checked on reading)

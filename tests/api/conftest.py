@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Iterator, Mapping
 
 import pytest
-from tests.api.asgi_caller import JSON, Answer, Ask, exchange
 from fastapi import FastAPI
 
 from service.api.app import create_app
+from tests.api.asgi_caller import JSON, Answer, Ask, exchange
 
 
 @pytest.fixture(scope="session")

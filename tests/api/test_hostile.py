@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.api.asgi_caller import JSON, Answer, Ask
 
 from service.api.app import create_app
+from tests.api.asgi_caller import JSON, Answer, Ask
 
 BODY_ROUTES = sorted(route.path for route in create_app().routes if "POST" in (getattr(route, "methods", None) or ()))
 

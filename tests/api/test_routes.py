@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.api.asgi_caller import JSON, Ask, exchange
 from fastapi import FastAPI
 from pydantic import JsonValue
 
@@ -22,6 +21,7 @@ from service.errors import BusyError
 from service.io.engine import Engine, default_engine, report_json
 from service.io.settings import Settings
 from service.io.shelf import Shelf
+from tests.api.asgi_caller import JSON, Ask, exchange
 
 DATA = Path(__file__).parents[1] / "data" / "api"
 CASES = json.loads((DATA / "requests.json").read_text("utf-8"))

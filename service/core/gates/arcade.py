@@ -15,7 +15,7 @@ from service.core.case import Case, Pair, at_step, call_path
 from service.core.checks import WHOLE, Check, Seen
 from service.core.critics import Critic, Match, Uncompared
 from service.core.expect import CallPattern
-from service.core.gates.arguments import schema_of
+from service.core.gates.arguments import schema_of, standing_in
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.quantity import QuantityGate
 from service.core.gates.tool_name import named, unmatched
@@ -83,12 +83,13 @@ class ArcadeGate(Check):
     def _scored(self, case: Case, pattern: CallPattern, step: Step, selection: Scored) -> Outcome:
         bound = case.once((id(self), id(pattern), selection.passed), lambda: self._bound(pattern, selection.passed))
         schema = schema_of(case, step)
-        actual = {**(schema.defaults if schema else {}), **(step.call.arguments or {})}
+        defaults = standing_in(schema, bound) if schema else {}
+        actual = {**defaults, **(step.call.arguments or {})}
         results = [(b, b.match(actual[b.name]) if b.name in actual else _absent(b)) for b in bound]
         return self._weighed(selection, results, step)
 
     def _bound(self, pattern: CallPattern, right_tool: bool) -> list[Bound]:  # noqa: FBT001
-        args = pattern.args or {}
+        args = dict(sorted((pattern.args or {}).items()))
         named_critics = {name for name, value in args.items() if isinstance(value, Critic)} | self.critics.keys()
         criticised = [name for name in args if name in named_critics]
         if not criticised:

@@ -77,7 +77,7 @@ class ArgumentsGate(Check):
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """The score this pair would get."""
         if pattern.args is None:
-            return 1.0
+            return _ANY
         if step.call.arguments is None:
             return 0.0
         return self._value(pattern, self._compared(case, pattern, step, step.call.arguments, explain=False))
@@ -119,7 +119,7 @@ class ArgumentsGate(Check):
         bound = case.once((id(self), id(pattern)), lambda: self._bound(pattern))
         schema = schema_of(case, step)
         if schema is not None and self.fill_defaults and schema.defaults:
-            actual = {**schema.defaults, **actual}
+            actual = {**standing_in(schema, bound.values()), **actual}
         matched: list[float] = []
         others: list[Compared] = []
         for name, expected in bound.items():
@@ -137,7 +137,7 @@ class ArgumentsGate(Check):
         return Agreement(fsum(matched), others)
 
     def _bound(self, pattern: CallPattern) -> dict[str, Bound]:
-        args = pattern.args or {}
+        args = dict(sorted((pattern.args or {}).items()))
         weights: dict[str, Weight] = {**self.weights, **pattern.weights}
         if not weights:
             return {name: bind(name, value, critics=self.critics) for name, value in args.items()}
@@ -157,11 +157,13 @@ class ArgumentsGate(Check):
         usual = weight_of(_usual({**self.weights, **pattern.weights}))
         return [
             Compared(usual, _EXTRA, "extra_argument", name)
-            for name in actual
+            for name in sorted(actual)
             if name not in bound and name not in needed and not _is_default(schema, name, actual[name])
         ]
 
 
+_ANY = 1.0 - 1e-5
+"""What a pattern with free arguments gains by a call: a pattern that the call fits exactly goes before it."""
 _EXTRA = Match(0.0, False, "not expected")
 _MISSING = Match(0.0, False, "missing")
 
@@ -172,6 +174,12 @@ def _usual(weights: Mapping[str, Weight]) -> Weight:
 
 def _is_default(schema: Validator | None, name: str, value: JsonValue) -> bool:
     return schema is not None and name in schema.defaults and equal(schema.defaults[name], value)
+
+
+def standing_in(schema: Validator, bound: Iterable[Bound]) -> dict[str, JsonValue]:
+    """The defaults for absent arguments. One the schema requires has none, and one that may be absent needs none."""
+    needless = schema.required | {expected.name for expected in bound if expected.optional}
+    return {name: value for name, value in schema.defaults.items() if name not in needless}
 
 
 def schema_of(case: Case, step: Step) -> Validator | None:

@@ -57,7 +57,9 @@ class EquivalentGate(Check):
     def _same_bag(self, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue]) -> Outcome:
         expected = pattern.args or {}
         optional = {name for name, value in expected.items() if isinstance(value, Critic) and value.optional}
-        differing = [name for name in expected if name in actual and not self._same(expected[name], actual[name])]
+        differing = [
+            name for name in sorted(expected) if name in actual and not self._same(expected[name], actual[name])
+        ]
         odd = (expected.keys() ^ actual.keys()) - (optional - actual.keys())
         path = f"{call_path(step)}/arguments"
         findings = [Finding("not_equivalent", f"{name}: {self._note(pattern, step, name)}", path) for name in differing]

@@ -52,8 +52,6 @@ class SchemaGate(Check):
         return self._validated(case, tool, step, step.call.arguments)
 
     def _validated(self, case: Case, tool: ToolDef, step: Step, arguments: Mapping[str, JsonValue]) -> Outcome:
-        if tool.parameters is None:
-            return Skipped("not_applicable", f"{tool.name} declares no parameters schema")
         try:
             schema = case.schema(tool, self.dialect, formats=self.formats)
             findings = _violations(schema, step, arguments)
@@ -74,7 +72,7 @@ def _undeclared(schema: Validator, step: Step, arguments: Mapping[str, JsonValue
     base = f"{call_path(step)}/arguments"
     return [
         Finding("undeclared_argument", f"{name} is no parameter of {step.call.name}", f"{base}/{escaped(name)}")
-        for name in schema.undeclared(arguments)
+        for name in sorted(schema.undeclared(arguments))
     ]
 
 

@@ -1,0 +1,233 @@
+"""The service as a process: it starts, takes bodies as slowly as they come, survives what kills parsers, and stops in order."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+GOOD = json.dumps(
+    {"trace": {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}, "expected": {"calls": "none"}}
+).encode()
+
+SOON = 60
+"""Seconds after which a test gives up; nothing here takes more than a few."""
+
+
+@dataclass
+class Server:
+    """A running service."""
+
+    process: subprocess.Popen[str]
+    port: int
+    log: list[str]
+
+    def connect(self) -> Connection:
+        return Connection(socket.create_connection(("127.0.0.1", self.port), timeout=SOON))
+
+    def ask(self, method: str, path: str, body: bytes = b"", *headers: str) -> tuple[int, bytes]:
+        connection = self.connect()
+        connection.send(head(method, path, len(body), *headers) + body)
+        return connection.answer()
+
+    def stop(self) -> int:
+        """Tells it to stop; gives the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(SOON)
+
+
+class Connection:
+    """A connection that sends bytes as they are."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.stream: IO[bytes] = sock.makefile("rb")
+
+    def send(self, data: bytes) -> None:
+        self.sock.sendall(data)
+
+    def answer(self) -> tuple[int, bytes]:
+        """The status and body of the next response; (0, b"") where the connection was closed."""
+        status = self.stream.readline()
+        if not status:
+            return 0, b""
+        length = 0
+        while (line := self.stream.readline().strip()) not in (b"", b"\r\n"):
+            name, _, value = line.partition(b":")
+            length = int(value) if name.lower() == b"content-length" else length
+        return int(status.split()[1]), self.stream.read(length)
+
+
+def head(method: str, path: str, length: int | None, *headers: str) -> bytes:
+    size = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
+    lines = [f"{method} {path} HTTP/1.1", "host: localhost", "content-type: application/json", size, *headers, "", ""]
+    return "\r\n".join(lines).encode()
+
+
+@contextmanager
+def serving(home: Path, **settings: str) -> Iterator[Server]:
+    """A service on a port of its own. What it logged is read when it has ended."""
+    environment = {
+        **os.environ,
+        "CALLGRADE_HOME": str(home),
+        **{f"CALLGRADE_{k.upper()}": v for k, v in settings.items()},
+    }
+    command = [sys.executable, "-m", "service.cli", "serve", "--port", "0"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        log: list[str] = []
+        try:
+            for line in process.stderr:
+                log.append(line)
+                if '"listening"' in line:
+                    break
+            yield Server(process, json.loads(log[-1])["port"], log)
+        finally:
+            process.terminate()
+            log += process.stderr.readlines()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("home")) as running:
+        yield running
+
+
+def test_a_connection_is_kept_for_the_next_request(server: Server) -> None:
+    connection = server.connect()
+    for _ in range(3):
+        connection.send(head("POST", "/v1/score", len(GOOD)) + GOOD)
+        status, body = connection.answer()
+        assert (status, json.loads(body)["verdict"]) == (200, "pass")
+
+
+def test_a_body_may_come_byte_by_byte(server: Server) -> None:
+    connection = server.connect()
+    connection.send(head("POST", "/v1/score", len(GOOD)))
+    for n in range(len(GOOD)):
+        connection.send(GOOD[n : n + 1])
+    assert connection.answer()[0] == 200
+
+
+def test_a_body_may_come_in_chunks_without_a_length(server: Server) -> None:
+    connection = server.connect()
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (GOOD[:10], GOOD[10:40], GOOD[40:]))
+    connection.send(head("POST", "/v1/score", None) + chunks + b"0\r\n\r\n")
+    assert connection.answer()[0] == 200
+
+
+def test_head_is_answered_without_a_body(server: Server) -> None:
+    connection = server.connect()
+    connection.send(head("HEAD", "/livez", 0))
+    assert connection.stream.readline() == b"HTTP/1.1 200 OK\r\n"
+    while connection.stream.readline() != b"\r\n":
+        pass
+    connection.send(head("GET", "/livez", 0))
+    assert connection.answer()[0] == 200
+
+
+DEADLY = [
+    ("arrays 100,000 deep", b"[" * 100_000 + b"]" * 100_000, 413),
+    ("objects 100,000 deep", b'{"a":' * 100_000 + b"1" + b"}" * 100_000, 413),
+    ("never closed", b"[" * 4_000_000, 413),
+    ("300,000 objects", b"[" + b",".join([b"{}"] * 300_000) + b"]", 413),
+    ("an integer of a million digits", b"9" * 1_000_000, 413),
+    ("10 MB", b'"' + b"a" * 10_000_000 + b'"', 413),
+    ("NaN", b"NaN", 400),
+    ("a lone surrogate", rb'"\ud800"', 400),
+    ("nothing", b"", 400),
+]
+
+
+@pytest.mark.parametrize(("body", "status"), [pytest.param(body, status, id=name) for name, body, status in DEADLY])
+@pytest.mark.parametrize("path", ["/v1/score", "/v1/score/many", "/v1/rubrics/validate"])
+def test_what_kills_parsers_does_not_kill_the_process(server: Server, path: str, body: bytes, status: int) -> None:
+    assert server.ask("POST", path, body, "connection: close")[0] == status
+    assert server.ask("GET", "/livez")[0] == 200
+    assert server.process.poll() is None
+
+
+def test_the_rest_of_a_refused_body_is_not_taken_for_a_request(server: Server) -> None:
+    connection = server.connect()
+    connection.send(head("POST", "/v1/score", 50_000_000) + head("GET", "/livez", 0))
+    assert connection.answer()[0] == 413
+    assert connection.answer() == (0, b"")
+
+
+def test_a_caller_who_leaves_early_costs_nothing(server: Server) -> None:
+    for _ in range(3):
+        connection = server.connect()
+        connection.send(head("POST", "/v1/score", 1_000) + b'{"trace": ')
+        connection.stream.close()
+        connection.sock.close()
+    assert server.ask("POST", "/v1/score", GOOD)[0] == 200
+
+
+def started(server: Server) -> Connection:
+    """A connection whose request is under way: the service has asked for its body."""
+    connection = server.connect()
+    connection.send(head("POST", "/v1/score", len(GOOD), "expect: 100-continue"))
+    assert connection.answer() == (100, b"")
+    connection.send(GOOD[:20])
+    return connection
+
+
+def test_a_request_under_way_is_answered_before_the_process_ends(tmp_path: Path) -> None:
+    with serving(tmp_path) as running:
+        connection = started(running)
+        running.process.send_signal(signal.SIGTERM)
+        connection.send(GOOD[20:])
+        status, body = connection.answer()
+        assert (status, json.loads(body)["verdict"]) == (200, "pass")
+        assert connection.answer() == (0, b"")
+        assert running.process.wait(SOON) == 0
+
+
+def test_a_request_that_never_ends_does_not_hold_the_process(tmp_path: Path) -> None:
+    with serving(tmp_path, graceful_seconds="1") as running:
+        connection = started(running)
+        assert running.stop() == 0
+        assert connection.answer()[0] != 200
+
+
+def test_an_idle_connection_does_not_hold_the_process(tmp_path: Path) -> None:
+    with serving(tmp_path) as running:
+        connection = running.connect()
+        connection.send(head("GET", "/livez", 0))
+        assert connection.answer()[0] == 200
+        assert running.stop() == 0
+
+
+def test_what_the_process_logs_is_json_without_secrets(tmp_path: Path) -> None:
+    with serving(tmp_path) as running:
+        running.ask("GET", "/livez?key=canary", b"", "authorization: Bearer canary", "cookie: canary")
+        running.ask("POST", "/v1/score?key=canary", GOOD.replace(b"Hi", b"canary"))
+        running.ask("POST", "/v1/score", b'{"canary": ')
+        running.ask("GET", "/canary")
+        broken = running.connect()
+        broken.send(b"canary\r\n\r\n")
+        broken.answer()
+        assert running.stop() == 0
+    lines = [json.loads(line) for line in running.log]
+    assert [line["status"] for line in lines if line["message"] == "request"] == [200, 200, 400, 404]
+    assert "canary" not in "".join(running.log)
+
+
+def test_settings_bound_the_process(tmp_path: Path) -> None:
+    with serving(tmp_path, max_body_bytes="1024", max_concurrency="1") as running:
+        assert running.ask("POST", "/v1/score", GOOD + b" " * 1_024)[0] == 413
+        busy = started(running)
+        assert running.ask("POST", "/v1/score", GOOD)[0] == 503
+        assert running.ask("GET", "/readyz")[0] == 200
+        busy.send(GOOD[20:])
+        assert busy.answer()[0] == 200
