@@ -44,18 +44,18 @@ class Quoting(Engine):
 
     def score(self, body: JsonValue) -> Report:
         try:
-            raise KeyError(json.dumps(body))
+            return {}[json.dumps(body)]
         except KeyError as error:
             raise RuntimeError(f"cannot score {body!r}") from error
 
 
 @pytest.fixture
-def app() -> FastAPI:
+def fresh() -> FastAPI:
     return create_app()
 
 
-def test_a_request_is_one_line_with_what_operators_need(ask: Ask, app: FastAPI, lines: Any) -> None:
-    ask("POST", "/v1/score", json.dumps(with_text("x")).encode(), app=app, headers=JSON | {"x-request-id": "r-1"})
+def test_a_request_is_one_line_with_what_operators_need(ask: Ask, fresh: FastAPI, lines: Any) -> None:
+    ask("POST", "/v1/score", json.dumps(with_text("x")).encode(), app=fresh, headers=JSON | {"x-request-id": "r-1"})
     (line,) = [json.loads(line) for line in lines()]
     assert line.pop("ms") > 0
     assert line.pop("time")
@@ -79,7 +79,7 @@ HEADERS = {
 }
 
 
-def test_payloads_and_secrets_are_in_no_log_and_no_metric(ask: Ask, app: FastAPI, lines: Any) -> None:
+def test_payloads_and_secrets_are_in_no_log_and_no_metric(ask: Ask, fresh: FastAPI, lines: Any) -> None:
     good, raw = with_text(CANARY), with_raw_text(CANARY)
     bodies: list[tuple[str, bytes]] = [
         *[("/v1/score", json.dumps(body).encode()) for body in (good, raw, [CANARY], {CANARY: CANARY})],
@@ -94,11 +94,11 @@ def test_payloads_and_secrets_are_in_no_log_and_no_metric(ask: Ask, app: FastAPI
     ]
     for path, body in bodies:
         for method in ("POST", "GET", "HEAD", CANARY):
-            ask(method, path, body, app=app, headers=JSON | HEADERS, query=f"key={CANARY}".encode())
-    ask("POST", "/v1/score", b"{}", app=app, headers={"content-type": CANARY, "content-encoding": CANARY})
+            ask(method, path, body, app=fresh, headers=JSON | HEADERS, query=f"key={CANARY}".encode())
+    ask("POST", "/v1/score", b"{}", app=fresh, headers={"content-type": CANARY, "content-encoding": CANARY})
     assert len(lines()) == 4 * len(bodies) + 1
     assert CANARY not in "\n".join(lines())
-    assert CANARY not in ask("GET", "/metrics", app=app).body.decode()
+    assert CANARY not in ask("GET", "/metrics", app=fresh).body.decode()
 
 
 def own_rubric() -> dict[str, Any]:
@@ -107,10 +107,10 @@ def own_rubric() -> dict[str, Any]:
     return {"id": name, "title": CANARY, "criteria": [{"id": name, "stage": "decide", "check": {"kind": "decide"}}]}
 
 
-def test_the_id_of_a_callers_own_rubric_is_no_label(ask: Ask, app: FastAPI) -> None:
+def test_the_id_of_a_callers_own_rubric_is_no_label(ask: Ask, fresh: FastAPI) -> None:
     body = json.dumps(with_text("x") | {"rubric": own_rubric()}).encode()
-    assert ask("POST", "/v1/score", body, app=app).json["rubric"]["id"] == own_rubric()["id"]
-    assert own_rubric()["id"] not in ask("GET", "/metrics", app=app).body.decode()
+    assert ask("POST", "/v1/score", body, app=fresh).json["rubric"]["id"] == own_rubric()["id"]
+    assert own_rubric()["id"] not in ask("GET", "/metrics", app=fresh).body.decode()
 
 
 def test_an_error_of_ours_is_logged_with_its_place_and_without_its_words(ask: Ask, lines: Any) -> None:

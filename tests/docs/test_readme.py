@@ -1,0 +1,131 @@
+"""The README is run: its files are written, its commands executed, its output compared, its tables checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from service.core.critics import Critic
+from service.core.kinds import kinds
+from service.intake import FORMATS
+from service.io.settings import settings_table
+from service.io.shelf import Shelf
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+BIN = Path(sys.executable).parent
+BLOCKS = re.findall(r"(?:<!-- (\w+): (.+?) -->\n)?```(\w+)(?: (\w+))?\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files the README shows."""
+    folder = tmp_path_factory.mktemp("readme")
+    for note, name, _, _, body in BLOCKS:
+        if note == "file":
+            (folder / name).write_text(body, "utf-8")
+    return folder
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100", "HOME": str(folder)}
+    return subprocess.run(
+        ["/bin/sh", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def commands() -> list[str]:
+    lines = [line for _, _, language, kind, body in BLOCKS if language == "sh" and not kind for line in body.splitlines()]
+    return [line for line in lines if line.strip() and not line.startswith("make ")]
+
+
+def test_the_readme_begins_with_the_two_commands():
+    first = next(body for _, _, language, _, body in BLOCKS if language == "sh")
+    assert [line.split("#")[0].strip() for line in first.splitlines()] == ["make demo", "make test"]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_run(command: str, folder: Path):
+    done = shell(command, folder)
+    assert done.returncode in ((0, 2) if command == "callgrade score refund.json" else (0,)), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("command", "shown"), [(name, body) for note, name, _, _, body in BLOCKS if note == "output"])
+def test_output_is_what_the_readme_shows(command: str, shown: str, folder: Path):
+    printed = shell(command, folder).stdout
+    assert [line.rstrip() for line in printed.splitlines()] == [line.rstrip() for line in shown.splitlines()]
+
+
+@pytest.mark.parametrize("code", [body for _, _, language, _, body in BLOCKS if language == "python"])
+def test_snippets_run(code: str, folder: Path):
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def served(command: str, folder: Path, port: int) -> Iterator[str]:
+    """The README's server on a free port; yields its address and then stops it."""
+    words = shlex.split(command.replace("8000", str(port)))
+    with subprocess.Popen([str(BIN / words[0]), *words[1:]], cwd=folder, stderr=subprocess.DEVNULL) as server:
+        try:
+            wait_for(port)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+
+
+def wait_for(port: int) -> None:
+    for _ in range(200):
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise TimeoutError(port)
+
+
+def test_the_request_over_http_gives_the_bytes_of_the_command_line(folder: Path):
+    serve = next(body for _, _, _, kind, body in BLOCKS if kind == "serve").strip()
+    curl = shlex.split(next(body for _, _, _, kind, body in BLOCKS if kind == "http"))
+    path = next(word for word in curl if "/v1/" in word).removeprefix("localhost:8000")
+    header = curl[curl.index("-H") + 1].split(": ")
+    body = (folder / curl[curl.index("-d") + 1].removeprefix("@")).read_bytes()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    for address in served(serve, folder, port):
+        request = urllib.request.Request(address + path, body, dict([header]), method="POST")
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            answer = reply.read()
+    printed = shell("callgrade score refund.json --format json", folder).stdout
+    assert json.loads(answer)["verdict"] == "fail"
+    assert printed == answer.decode() + "\n"
+
+
+def table_names(heading: str) -> set[str]:
+    """The names in code style in the first column of the table below a heading."""
+    section = README.split(heading)[1].split("\n#")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    return {name for row in rows for name in re.findall(r"`([\w/{}]+)`", row.split("|")[1])}
+
+
+def test_the_tables_name_all_there_is():
+    assert table_names("### Formats") == set(FORMATS)
+    assert table_names("### What can be expected") == set(kinds(Critic))
+    assert table_names("### Rubrics") == {rubric.id for rubric in Shelf()}
+
+
+def test_the_settings_are_those_of_the_service():
+    for name, default, meaning in settings_table():
+        assert f"| `{name}` | {f'`{default}`' if default else 'none'} | {meaning} |" in README
