@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Literal, NamedTuple, TypeVar, cast
 
+from service.core.binding import Bound
 from service.core.checks import Check, Subject
 from service.core.expect import CallPattern, Expectation, Scope, Wanted
+from service.core.lazy import lazy
 from service.core.match import assign
 from service.core.outcome import Finding, Outcome, Scored, Skipped, failed
-from service.core.schemas import Dialect, Validator, validator
+from service.core.schemas import Dialect, SchemaProblem, Validator, validator
 from service.core.trace import Step, ToolDef, Trace
 
 T = TypeVar("T")
@@ -64,6 +65,11 @@ class Case:
     expectation: Expectation | None
     matching: Matching
     _memo: dict[object, object] = field(default_factory=dict[object, object])
+    matching_pairs: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    """Pattern (its id) and step of pairs already found to match in every argument."""
+    bound: dict[int, dict[str, Bound]] = field(default_factory=dict[int, dict[str, Bound]])
+    """The arguments of each pattern (by its id) with their critics."""
+    _schemas: dict[str, Validator | None] = field(default_factory=dict[str, "Validator | None"])
 
     def once(self, key: object, make: Callable[[], T]) -> T:
         """What `make` gave the first time it was asked for under this key."""
@@ -71,25 +77,41 @@ class Case:
             self._memo[key] = make()
         return cast("T", self._memo[key])
 
-    @cached_property
+    @lazy
     def scopes(self) -> tuple[tuple[str, Scope, int | None], ...]:
         """What is said of the trace as a whole and of single turns: pointer, scope, turn."""
         return tuple(self.expectation.scopes()) if self.expectation else ()
 
-    @cached_property
+    @lazy
     def wanted(self) -> tuple[Wanted, ...]:
         """The calls that should or may have been made."""
         return tuple([wanted for path, scope, turn in self.scopes for wanted in scope.wanted(path, turn)])
 
-    @cached_property
+    @lazy
     def lists_calls(self) -> bool:
         """Whether anything says which calls are right, so that there is something to hold calls against."""
         return bool(self.wanted) or any(scope.lists_calls for _, scope, _ in self.scopes)
 
-    @cached_property
+    @lazy
     def catalogue(self) -> dict[str, ToolDef]:
         """The tools on offer by name; empty also where the trace does not tell."""
         return {tool.name: tool for tool in self.trace.tools or ()}
+
+    @lazy
+    def subjects(self) -> tuple[Subject, ...]:
+        """The subject of each step."""
+        return tuple([Subject(step.index, None, step.turn) for step in self.trace.steps])
+
+    def schema_of(self, step: Step) -> Validator | None:
+        """The compiled schema of the tool a step calls, where there is one that can be used."""
+        name = step.call.name
+        if name not in self._schemas:
+            tool = self.catalogue.get(name)
+            try:
+                self._schemas[name] = self.schema(tool) if tool and tool.parameters is not None else None
+            except SchemaProblem:
+                self._schemas[name] = None
+        return self._schemas[name]
 
     def schema(self, tool: ToolDef, dialect: Dialect = "auto", *, formats: bool = True) -> Validator:
         """The compiled parameters schema of a tool. Raises SchemaProblem where it cannot be used."""
@@ -104,13 +126,15 @@ class Case:
         """The steps of a turn; None: all."""
         return self.trace.steps if turn is None else tuple([s for s in self.trace.steps if s.turn == turn])
 
-    @cached_property
+    @lazy
     def alignment(self) -> Alignment:
         """The optimal one-to-one alignment: names first, required calls before optional ones, then arguments, then order.
 
         A required call that is left over is paired with a call that is left over too, as the wrong tool in its place.
         """
         steps = self.trace.steps
+        if self._perfect_in_order():
+            return Alignment(tuple([Pair(i, i, *wanted.options[0]) for i, wanted in enumerate(self.wanted)]), (), ())
         gains = [[self._gain(wanted, step) for step in steps] for wanted in self.wanted]
         pairs = [self._pair(i, j) for i, j in assign(gains) if gains[i][j]]
         paired, taken = {pair.expected for pair in pairs}, {pair.step for pair in pairs}
@@ -119,6 +143,19 @@ class Case:
             missing=tuple([i for i, wanted in enumerate(self.wanted) if wanted.required and i not in paired]),
             extra=tuple([j for j in range(len(steps)) if j not in taken]),
         )
+
+    def _perfect_in_order(self) -> bool:
+        """Whether each call is the one expected in its place, to the last argument: then nothing can beat that alignment."""
+        steps, wanted, scorer = self.trace.steps, self.wanted, self.matching.arguments
+        if len(steps) != len(wanted):
+            return False
+        for step, one in zip(steps, wanted, strict=True):
+            pattern = one.options[0][1]
+            if pattern.tool != step.call.name or (one.turn is not None and one.turn != step.turn):
+                return False
+            if len(steps) > 1 and scorer is not None and scorer.pair_value(self, pattern, step) < 1.0:
+                return False
+        return True
 
     def _gain(self, wanted: Wanted, step: Step) -> float:
         """What this pair adds: 0 unless the turn fits; a required name outweighs all optional ones, a name all else."""
@@ -141,7 +178,7 @@ class Case:
         """A call that would count as one too many rather than one that is free: no order of writing may decide which."""
         return IN_ITS_PLACE if step.index in self._one_too_many else IN_ITS_PLACE / 2
 
-    @cached_property
+    @lazy
     def _one_too_many(self) -> frozenset[int]:
         return frozenset([step.index for step in self.trace.steps if isinstance(self.unexpected(step), Scored)])
 
@@ -150,7 +187,7 @@ class Case:
         wanted, made = self._name_counts
         return wanted[tool] > 1 or made[step.call.name] > 1 or self.matching.fold_names
 
-    @cached_property
+    @lazy
     def _name_counts(self) -> tuple[Counter[str], Counter[str]]:
         due = Counter([pattern.tool for wanted in self.wanted for _, pattern in wanted.options])
         return due, Counter([step.call.name for step in self.trace.steps])
@@ -197,8 +234,3 @@ def folded(name: str) -> str:
 def call_path(step: Step) -> str:
     """The pointer of a step's call."""
     return f"/steps/{step.index}/call"
-
-
-def at_step(step: Step) -> Subject:
-    """The subject that is this step."""
-    return Subject(step=step.index, turn=step.turn)

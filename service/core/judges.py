@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from service.core.case import Case, at_step
+from service.core.case import Case
 from service.core.checks import WHOLE, Check, Subject
 from service.core.kinds import Frozen, Several
 from service.core.outcome import Outcome, Skipped
@@ -63,7 +63,7 @@ class JudgeCheck(Check):
             yield WHOLE, Skipped("not_applicable", "no call was made")
         for step in case.trace.steps:
             lacking = _lacking(judge, case, step.index)
-            yield at_step(step), lacking or Ask(criterion, judge, step.index, step.call.name)
+            yield case.subjects[step.index], lacking or Ask(criterion, judge, step.index, step.call.name)
 
 
 def _lacking(judge: Judge, case: Case, index: int | None) -> Skipped | None:

@@ -12,6 +12,8 @@ from typing import Annotated, Any, TypeVar, Union, get_args
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, Strict
 from pydantic_core import CoreSchema
 
+from service.core.lazy import lazy
+
 K = TypeVar("K", bound=BaseModel)
 T = TypeVar("T")
 
@@ -30,6 +32,7 @@ class Frozen(BaseModel):
         defer_build=True,
         ser_json_inf_nan="strings",
         use_attribute_docstrings=True,
+        ignored_types=(lazy,),
     )
 
 

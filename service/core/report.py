@@ -185,6 +185,11 @@ class Mark(NamedTuple):
     clean: bool
     """Whether everything that applies was measured and passed."""
 
+    @property
+    def full(self) -> bool:
+        """Whether it was measured, in full, as 1.0, and counts."""
+        return self.value == 1.0 and self.clean and self.column.weight > 0.0
+
 
 def _mark(column: Column, outcomes: Sequence[Outcome]) -> Mark:
     values: list[float] = []
@@ -214,6 +219,8 @@ class Total(NamedTuple):
     score: float | None
     coverage: float | None
 
+
+FULL = Total(1.0, 1.0)
 
 Part = tuple[float, float | None, float | None]
 """Weight, score (None: not measured), coverage (None: does not apply)."""
@@ -249,6 +256,8 @@ def _stages(marks: Sequence[Mark], rubric: Rubric) -> list[Standing]:
 
 
 def _standing(marks: list[Mark], thresholds: Thresholds) -> tuple[Verdict, Total]:
+    if all(mark.full for mark in marks):
+        return "pass", FULL  # what the rest would come to
     total = _weighed(marks)
     return _verdict(marks, total, thresholds), total
 
@@ -327,6 +336,3 @@ def _step_standing(rubric: Rubric, cells: list[tuple[Column, Outcome]]) -> tuple
     stages = _stages(marks, rubric)
     total = _total(marks, stages, rubric)
     return _overall(marks, stages, total, rubric), total
-
-
-FULL = Total(1.0, 1.0)

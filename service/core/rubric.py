@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Literal
 
@@ -16,6 +15,7 @@ from service.core.checks import Aggregate, Check
 from service.core.gates import GATES
 from service.core.judges import Judge, JudgeCheck
 from service.core.kinds import Frozen, Several, Tagged
+from service.core.lazy import lazy
 from service.core.weights import Weight, weight_of
 
 Stage = Literal["decide", "select", "arguments", "integrate", "sequence", "effect"]
@@ -124,17 +124,17 @@ class Rubric(Frozen):
             raise ValueError("at least one criterion needs a weight above 0")
         return self
 
-    @cached_property
+    @lazy
     def columns(self) -> tuple[Column, ...]:
         """The criteria in the order of their stages, then ids: their order of writing means nothing."""
         return tuple(sorted(map(Column.of, self.criteria), key=lambda column: (column.rank, column.id)))
 
-    @cached_property
+    @lazy
     def stage_weights(self) -> dict[Stage, float]:
         """The weight of every stage."""
         return {stage: weight_of((self.stages or {}).get(stage, 1.0)) for stage in STAGES}
 
-    @cached_property
+    @lazy
     def digest(self) -> str:
         """sha256 of the canonical JSON of everything in the rubric: 64 hex digits."""
         written = self.model_dump(mode="json")
@@ -142,7 +142,7 @@ class Rubric(Frozen):
         text = json.dumps(written, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
 
-    @cached_property
+    @lazy
     def matching(self) -> Matching:
         """How calls are paired: the first check that compares arguments decides between calls of one tool."""
         scorers = [c.check for c in self.columns if type(c.check).pair_value is not Check.pair_value]
@@ -153,12 +153,12 @@ class Rubric(Frozen):
             compat=self.compat,
         )
 
-    @cached_property
+    @lazy
     def known_judges(self) -> dict[str, Judge]:
         """The judges it brings, by id."""
         return {judge.id: judge for judge in self.judges}
 
-    @cached_property
+    @lazy
     def judge_ids(self) -> frozenset[str]:
         """The judges its criteria ask."""
         return frozenset(c.check.judge for c in self.criteria if isinstance(c.check, JudgeCheck))

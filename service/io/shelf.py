@@ -46,6 +46,10 @@ class Shelf:
             raise UnknownRubricError.at("/rubric", f"no rubric {choice!r}; known: {known}")
         return rubric
 
+    def add(self, rubric: Rubric) -> None:
+        """Puts a rubric on the shelf, in place of one of the same id; RubricError where it cannot be used."""
+        self._rubrics[rubric.id] = self.complete(rubric)
+
     def complete(self, rubric: Rubric) -> Rubric:
         """The rubric with the judges it asks."""
         try:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
 from pydantic import JsonValue
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from service import __version__
 from service.api.app import create_app
+from service.api.body import read
 from service.core.report import Report
 from service.core.rubric import Rubric
 from service.errors import BusyError
 from service.io.engine import Engine, default_engine, report_json
+from service.io.jsonbody import Limits
 from service.io.settings import Settings
 from service.io.shelf import Shelf
 from tests.api.asgi_caller import JSON, Ask, exchange
@@ -243,16 +247,55 @@ def test_a_length_that_is_too_much_is_refused_before_the_body_comes(ask: Ask, de
     assert ask("POST", "/v1/score", encoded(GOOD), headers=headers, app=app).status == status
 
 
-@pytest.mark.parametrize(("spare", "status"), [(0, 200), (-1, 413)])
-def test_a_body_is_bounded_to_the_byte_however_it_comes(spare: int, status: int) -> None:
-    body = encoded(GOOD) + b" " * 2_000
-    app = create_app(Settings(max_body_bytes=len(body) + spare))
-    parts = iter([(body[n : n + 100], n + 100 < len(body)) for n in range(0, len(body), 100)])
+def in_parts(body: bytes, size: int) -> Callable[[], Awaitable[tuple[bytes, bool]]]:
+    """A body as it comes in parts; it fails if more is asked for than there is."""
+    parts = iter([(body[n : n + size], n + size < len(body)) for n in range(0, len(body), size)])
 
     async def chunks() -> tuple[bytes, bool]:
         return next(parts)
 
-    assert asyncio.run(exchange(app, "POST", "/v1/score", chunks, JSON, b"")).status == status
+    return chunks
+
+
+@pytest.mark.parametrize(("spare", "status"), [(0, 200), (-1, 413)])
+@pytest.mark.parametrize("size", [1, 100, 10_000])
+def test_a_body_is_bounded_to_the_byte_however_it_comes(size: int, spare: int, status: int) -> None:
+    body = encoded(GOOD) + b" " * 2_000
+    app = create_app(Settings(max_body_bytes=len(body) + spare))
+    assert asyncio.run(exchange(app, "POST", "/v1/score", in_parts(body, size), JSON, b"")).status == status
+
+
+READ_ON = [
+    (50_000, {}, 50),  # to its end, or the answer would not be read
+    (5_000_000, {}, 81),  # but not for ever
+    (5_000_000, {"content-length": "5000000"}, 81),
+    (5_000_000, {"content-length": "5000000", "expect": "100-continue"}, 0),
+]
+
+
+@pytest.mark.parametrize(("length", "headers", "parts"), READ_ON)
+def test_a_body_that_is_too_large_is_read_on_for_a_while(length: int, headers: dict[str, str], parts: int) -> None:
+    app = create_app(Settings(max_body_bytes=20_000))
+    asked = 0
+    give = in_parts(b" " * length, 1_000)
+
+    async def chunks() -> tuple[bytes, bool]:
+        nonlocal asked
+        asked += 1
+        return await give()
+
+    assert asyncio.run(exchange(app, "POST", "/v1/score", chunks, JSON | headers, b"")).status == 413
+    assert asked == parts
+
+
+def test_a_body_that_does_not_come_is_not_waited_for_for_ever() -> None:
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    request = Request({"type": "http", "method": "POST", "path": "/", "headers": []}, receive)
+    with pytest.raises(HTTPException) as caught:
+        asyncio.run(read(request, Limits(), patience=0.01))
+    assert caught.value.status_code == 408
 
 
 def test_a_large_body_is_scored_as_a_small_one(ask: Ask) -> None:

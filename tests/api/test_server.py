@@ -83,11 +83,8 @@ def head(method: str, path: str, length: int | None, *headers: str) -> bytes:
 @contextmanager
 def serving(home: Path, **settings: str) -> Iterator[Server]:
     """A service on a port of its own. What it logged is read when it has ended."""
-    environment = {
-        **os.environ,
-        "CALLGRADE_HOME": str(home),
-        **{f"CALLGRADE_{k.upper()}": v for k, v in settings.items()},
-    }
+    ours = {"CALLGRADE_HOME": str(home)} | {f"CALLGRADE_{name.upper()}": value for name, value in settings.items()}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CALLGRADE_")} | ours
     command = [sys.executable, "-m", "service.cli", "serve", "--port", "0"]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
@@ -168,7 +165,7 @@ def test_what_kills_parsers_does_not_kill_the_process(server: Server, path: str,
 
 def test_the_rest_of_a_refused_body_is_not_taken_for_a_request(server: Server) -> None:
     connection = server.connect()
-    connection.send(head("POST", "/v1/score", 50_000_000) + head("DELETE", "/readyz", 0))
+    connection.send(head("POST", "/v1/score", 50_000_000, "expect: 100-continue") + head("DELETE", "/readyz", 0))
     assert connection.answer()[0] == 413
     assert b'method="DELETE"' not in server.ask("GET", "/metrics")[1]
 

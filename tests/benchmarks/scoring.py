@@ -9,10 +9,19 @@ from typing import Any
 
 import jsonschema_rs
 
+from service.core.rubric import Extension
 from service.io.engine import Engine, report_json
 from service.io.jsonbody import Limits, parse
 from service.io.shelf import Shelf
 from tests.benchmarks.workload import cases, request
+
+
+GATES_ALONE = "gates_alone"
+BESIDE_THE_GATES = tuple(
+    criterion.id
+    for criterion in Shelf().find("four_step").criteria
+    if criterion.id not in ("decide", "tool_name", "schema", "arguments")
+)
 
 
 def best(work: Callable[[], object], *, rounds: int = 15) -> float:
@@ -32,14 +41,18 @@ def measure() -> None:
     engine = Engine(Shelf())
     per = 1e6 / len(workload)
     floor = best(_floor(workload)) * per
+    gates = [one | {"rubric": GATES_ALONE} for one in requests]
+    engine.shelf.add(engine.shelf.find(Extension(extends="four_step", id=GATES_ALONE, without=BESIDE_THE_GATES)))
+    alone = best(lambda: [report_json(engine.score(one)) for one in gates]) * per
     whole = best(lambda: [report_json(engine.score(one)) for one in requests]) * per
     bodies = [json.dumps(one).encode() for one in requests]
     limits = Limits()
     parsing = best(lambda: [parse(body, limits) for body in bodies]) * per
     print(f"(a) scoring, {len(workload)} cases of {source}, one core")
     print(f"    floor (jsonschema-rs with a cached validator and dict equality)   {floor:8.1f} us a case")
-    print(f"    parsed request -> report as JSON bytes                            {whole:8.1f} us a case")
-    print(f"    ratio to the floor                                                {whole / floor:8.1f}")
+    print(f"    decide, tool_name, schema, arguments: parsed request -> report    {alone:8.1f} us a case")
+    print(f"    ratio to the floor                                                {alone / floor:8.1f}")
+    print(f"    four_step whole                                                   {whole:8.1f} us a case")
     print(f"    beside it: body bytes -> parsed request                           {parsing:8.1f} us a case")
     for name, seconds in _peers(workload):
         print(f"    {name:<65} {seconds * per:8.1f} us a case")

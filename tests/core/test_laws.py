@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from service import Report, conclude, plan, report_json, score
-from service.core.outcome import Errored, Scored, Skipped
+from service.core.outcome import PERFECT, Errored, Scored, Skipped
+from service.core.report import StepVerdict
 from service.core.rubric import Rubric
 from service.io.files import read_yaml, resource
 from tests.core.strategies import GHOST, SPARE, Json, call_of, requests
@@ -76,8 +77,6 @@ def _places(trace: Json) -> list[int]:
 def test_a_call_nobody_named_raises_nothing(data, request):
     trace = request["trace"]
     spare = data.draw(st.sampled_from([trace["tools"][-1], {"name": GHOST}]), label="tool")
-    named = {p["tool"] for g in ("calls", "ordered", "unordered") for p in _listed(request, g)}
-    assume(spare["name"] not in named)
     event = data.draw(call_of(spare), label="event")
     at = data.draw(st.sampled_from(_places(trace)), label="place")
     more = copy.deepcopy(request)
@@ -90,19 +89,27 @@ def _listed(request: Json, group: str) -> list[Json]:
     return found if isinstance(found, list) else []
 
 
-def _required(request: Json, event: Json) -> list[str]:
-    """The arguments of a call that its tool's schema requires, or that every expected call of that tool must have.
+def _required(request: Json, event: Json, step: StepVerdict) -> list[str]:
+    """The arguments of a call that may not be left out: those that the schema requires or that every expected call lists.
 
-    What has a default in the schema may be left out, the schema requiring it or not: then the default is what is meant. So
-    only the schema can require it.
+    What some expected call lets be absent is not required at all. What only the expected calls require has no default (left
+    out, it would be that) and fits the schema (left out, it would break it no more).
     """
     call = event["call"]
+    if not isinstance(call["arguments"], dict):
+        return []
     schema = next((t.get("parameters", {}) for t in request["trace"]["tools"] if t["name"] == call["name"]), {})
-    defaults = {name for name, inner in schema.get("properties", {}).items() if "default" in inner}
-    wanted = [p for g in ("calls", "ordered", "unordered") for p in _listed(request, g) if _folded(p["tool"]) == _folded(call["name"])]
-    listed = [{n for n, v in p.get("args", {}).items() if not (isinstance(v, dict) and v.get("optional"))} for p in wanted]
-    expected = set.intersection(*listed) - defaults if listed else set()
-    return sorted((expected | set(schema.get("required", []))) & call["arguments"].keys())
+    wanted = [p.get("args", {}) for p in _patterns(request) if _folded(p["tool"]) == _folded(call["name"])]
+    optional = {n for args in wanted for n, value in args.items() if isinstance(value, dict) and value.get("optional")}
+    due = set(schema.get("required", []))
+    if wanted and step.outcomes.get("schema", PERFECT) == PERFECT:
+        defaults = {n for n, inner in schema.get("properties", {}).items() if "default" in inner}
+        due |= set.intersection(*map(set, wanted)) - defaults
+    return sorted((due - optional) & call["arguments"].keys())
+
+
+def _patterns(request: Json) -> list[Json]:
+    return [pattern for group in ("calls", "ordered", "unordered") for pattern in _listed(request, group)]
 
 
 def _folded(name: str) -> str:
@@ -113,17 +120,14 @@ def _folded(name: str) -> str:
 @given(st.data(), requests(least=1))
 def test_taking_away_a_required_argument_raises_nothing(data, request):
     events = request["trace"]["events"]
-    able = [
-        (n, name)
-        for n, event in enumerate(events)
-        if "call" in event and isinstance(event["call"]["arguments"], dict)
-        for name in _required(request, event)
-    ]
+    before = score(request)
+    made = [n for n, event in enumerate(events) if "call" in event]
+    able = [(n, name) for n, step in zip(made, before.steps, strict=True) for name in _required(request, events[n], step)]
     assume(able)
     n, name = data.draw(st.sampled_from(able), label="removed")
     less = copy.deepcopy(request)
     del less["trace"]["events"][n]["call"]["arguments"][name]
-    before, after = score(request), score(less)
+    after = score(less)
     assert raised(before, after, stages=("decide", "select", "arguments", "integrate", "effect")) == {}
     if not _repeats(_listed(request, "ordered")):
         assert raised(before, after, stages=("trace", "sequence")) == {}

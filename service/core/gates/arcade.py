@@ -11,11 +11,11 @@ from pydantic import Field, JsonValue
 from service.core.binding import Bound, bind
 from service.core.carried.arcade import CaseResult, RubricSpec, score_case, with_placeholders
 from service.core.carried.arcade_critics import CriticKind, CriticSpec
-from service.core.case import Case, Pair, at_step, call_path
+from service.core.case import Case, Pair, call_path
 from service.core.checks import WHOLE, Check, Seen
 from service.core.critics import Critic, Match, Uncompared
 from service.core.expect import CallPattern
-from service.core.gates.arguments import schema_of, standing_in
+from service.core.gates.arguments import standing_in
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.quantity import QuantityGate
 from service.core.gates.tool_name import named, unmatched
@@ -75,14 +75,14 @@ class ArcadeGate(Check):
 
     def _pairs(self, case: Case) -> Iterable[Seen]:
         for pair in case.alignment.pairs:
-            yield at_step(case.trace.steps[pair.step]), self._paired(case, pair)
+            yield case.subjects[pair.step], self._paired(case, pair)
 
     def _paired(self, case: Case, pair: Pair) -> Outcome:
         return self._scored(case, pair.pattern, case.trace.steps[pair.step], named(case, pair))
 
     def _scored(self, case: Case, pattern: CallPattern, step: Step, selection: Scored) -> Outcome:
         bound = case.once((id(self), id(pattern), selection.passed), lambda: self._bound(pattern, selection.passed))
-        schema = schema_of(case, step)
+        schema = case.schema_of(step)
         defaults = standing_in(schema, bound) if schema else {}
         actual = {**defaults, **(step.call.arguments or {})}
         results = [(b, b.match(actual[b.name]) if b.name in actual else _absent(b)) for b in bound]

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field, JsonValue
 
 from service.core.binding import Bound, bind
-from service.core.case import Case, Pair, at_step, call_path
+from service.core.case import Case, Pair, call_path
 from service.core.checks import WHOLE, Check, Seen
 from service.core.critics import MATCHED, Critic, Match, Uncompared
 from service.core.expect import CallPattern, ExtraArguments
@@ -19,7 +19,7 @@ from service.core.gates.tool_name import NO_CALLS, named, unmatched
 from service.core.kinds import Tagged
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, failed
 from service.core.pointers import escaped
-from service.core.schemas import SchemaProblem, Validator
+from service.core.schemas import Validator
 from service.core.trace import Step
 from service.core.values import equal
 from service.core.weights import Weight, weight_of
@@ -70,8 +70,7 @@ class ArgumentsGate(Check):
         """One outcome for each pair, each missing call, and each extra one that is not free."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
-        steps = case.trace.steps
-        paired = [(at_step(steps[pair.step]), self._paired(case, pair)) for pair in case.alignment.pairs]
+        paired = [(case.subjects[pair.step], self._paired(case, pair)) for pair in case.alignment.pairs]
         return [*paired, *unmatched(case)] or [(WHOLE, NO_CALLS)]
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
@@ -91,6 +90,8 @@ class ArgumentsGate(Check):
             return ANY_ARGUMENTS
         if step.call.arguments is None:
             return failed(0.0, unparsable(step))
+        if (id(pattern), step.index) in case.matching_pairs:
+            return PERFECT
         return self._outcome(pattern, self._compared(case, pattern, step, step.call.arguments), step)
 
     def _outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome:
@@ -116,8 +117,8 @@ class ArgumentsGate(Check):
     def _compared(
         self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, explain: bool = True
     ) -> Agreement:
-        bound = case.once((id(self), id(pattern)), lambda: self._bound(pattern))
-        schema = schema_of(case, step)
+        bound = case.bound.get(id(pattern)) or case.bound.setdefault(id(pattern), self._bound(pattern))
+        schema = case.schema_of(step)
         if schema is not None and self.fill_defaults and schema.defaults:
             actual = {**standing_in(schema, bound.values()), **actual}
         matched: list[float] = []
@@ -180,14 +181,3 @@ def standing_in(schema: Validator, bound: Iterable[Bound]) -> dict[str, JsonValu
     """The defaults for absent arguments. One the schema requires has none, and one that may be absent needs none."""
     needless = schema.required | {expected.name for expected in bound if expected.optional}
     return {name: value for name, value in schema.defaults.items() if name not in needless}
-
-
-def schema_of(case: Case, step: Step) -> Validator | None:
-    """The compiled schema of the step's tool, where there is one that compiles."""
-    tool = case.catalogue.get(step.call.name)
-    if tool is None or tool.parameters is None:
-        return None
-    try:
-        return case.schema(tool)
-    except SchemaProblem:
-        return None

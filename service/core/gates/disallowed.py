@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from service.core.binding import bind
-from service.core.case import Case, at_step, call_path
+from service.core.case import Case, call_path
 from service.core.checks import WHOLE, Check, Seen, Subject
 from service.core.critics import Match
 from service.core.expect import Ban
@@ -35,7 +35,7 @@ def _kept(case: Case, ban: Ban, turn: int | None) -> Iterable[Seen]:
     if not broken:
         yield Subject(turn=turn), PERFECT
     for step in broken:
-        yield at_step(step), failed(0.0, Finding("disallowed_call", _why(ban), call_path(step)))
+        yield case.subjects[step.index], failed(0.0, Finding("disallowed_call", _why(ban), call_path(step)))
 
 
 def breaks(case: Case, ban: Ban, step: Step) -> bool:

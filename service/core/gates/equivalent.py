@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from service.core.case import Case, Pair, at_step, call_path
+from service.core.case import Case, Pair, call_path
 from service.core.checks import WHOLE, Check, Seen
 from service.core.critics import Critic, Match
 from service.core.expect import CallPattern
@@ -41,8 +41,7 @@ class EquivalentGate(Check):
         """One outcome for each pair, each missing call, and each extra one that is not free."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
-        steps = case.trace.steps
-        paired = [(at_step(steps[pair.step]), self._paired(case, pair)) for pair in case.alignment.pairs]
+        paired = [(case.subjects[pair.step], self._paired(case, pair)) for pair in case.alignment.pairs]
         return [*paired, *unmatched(case)] or [(WHOLE, NO_CALLS)]
 
     def _paired(self, case: Case, pair: Pair) -> Outcome:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from service.core.case import Case, at_step, call_path
+from service.core.case import Case, call_path
 from service.core.checks import WHOLE, Check, Seen
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, failed
 from service.core.trace import Step
@@ -39,8 +39,8 @@ class RecoveryGate(Check):
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each failed call and for each repeated write."""
         steps = case.trace.steps
-        seen: list[Seen] = [(at_step(step), _dealt_with(case, step)) for step in steps if _failed(step)]
-        seen += [(at_step(step), _repeated(step)) for step in steps if _is_repeated_write(case, step)]
+        seen: list[Seen] = [(case.subjects[step.index], _dealt_with(case, step)) for step in steps if _failed(step)]
+        seen += [(case.subjects[step.index], _repeated(step)) for step in steps if _is_repeated_write(case, step)]
         return seen or [(WHOLE, Skipped("not_applicable", "no call failed and no write was repeated"))]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from service.core.case import Case, Pair, at_step
+from service.core.case import Case, Pair
 from service.core.checks import WHOLE, Check, Seen
 from service.core.critics import Critic, Uncompared
 from service.core.gates.tool_name import missing, named
@@ -25,7 +25,7 @@ class ResultsGate(Check):
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each expected result."""
         pairs = [pair for pair in case.alignment.pairs if pair.pattern.result is not None]
-        seen: list[Seen] = [(at_step(case.trace.steps[pair.step]), _returned(case, pair)) for pair in pairs]
+        seen: list[Seen] = [(case.subjects[pair.step], _returned(case, pair)) for pair in pairs]
         gone = [i for i in case.alignment.missing if any(p.result is not None for _, p in case.wanted[i].options)]
         seen += [missing(case, i) for i in gone]
         return seen or [(WHOLE, Skipped("not_applicable", "no result was expected"))]

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from service.core.case import Case, at_step, call_path
+from service.core.case import Case, call_path
 from service.core.checks import WHOLE, Aggregate, Check, Seen
 from service.core.gates.names import near
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, failed
@@ -39,7 +39,7 @@ class SchemaGate(Check):
         if not case.trace.steps:
             yield WHOLE, Skipped("not_applicable", "no call was made")
         for step in case.trace.steps:
-            yield at_step(step), self._checked(case, step)
+            yield case.subjects[step.index], self._checked(case, step)
 
     def _checked(self, case: Case, step: Step) -> Outcome:
         if case.trace.tools is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from service.core.case import Case, Pair, at_step, call_path
+from service.core.case import Case, Pair, call_path
 from service.core.checks import WHOLE, Check, Seen, Subject
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.names import near
@@ -27,8 +27,7 @@ class ToolNameGate(Check):
         """One outcome for each pair, each missing call, and each extra one that is not free."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
-        steps = case.trace.steps
-        paired = [(at_step(steps[pair.step]), named(case, pair)) for pair in case.alignment.pairs]
+        paired = [(case.subjects[pair.step], named(case, pair)) for pair in case.alignment.pairs]
         return [*paired, *unmatched(case)] or [(WHOLE, NO_CALLS)]
 
 
@@ -51,7 +50,7 @@ def unmatched(case: Case) -> Iterable[Seen]:
         step = case.trace.steps[j]
         outcome = case.unexpected(step)
         if outcome is not None:
-            yield at_step(step), outcome
+            yield case.subjects[step.index], outcome
 
 
 def missing(case: Case, expected: int) -> Seen:
