@@ -19,7 +19,7 @@ class BfclGold(Frozen):
 
     format: Literal["bfcl"]
     category: str | None = None
-    possible_answer: Several[dict[str, dict[str, list[Any]]]] | None
+    possible_answer: Several[dict[str, Any]] | None
 
 
 class TauAction(Frozen):

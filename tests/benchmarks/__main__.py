@@ -1,12 +1,12 @@
-"""Runs every benchmark: `python -m tests.benchmarks [scoring|http|importing]...`."""
+"""Runs every benchmark: `python -m tests.benchmarks [scoring|http|importing|matching]...`."""
 
 from __future__ import annotations
 
 import sys
 
-from tests.benchmarks import http, importing, scoring
+from tests.benchmarks import http, importing, matching, scoring
 
-BENCHMARKS = {"scoring": scoring.measure, "http": http.measure, "importing": importing.measure}
+BENCHMARKS = {"scoring": scoring.measure, "http": http.measure, "importing": importing.measure, "matching": matching.measure}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or BENCHMARKS:
