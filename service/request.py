@@ -11,6 +11,7 @@ from service.core.invalid import problems_of
 from service.core.kinds import Frozen
 from service.core.plan import Plan, plan
 from service.core.rubric import Extension, Rubric
+from service.core.trace import Trace
 from service.errors import InputError
 from service.intake import TraceInput, read_gold, read_trace
 from service.intake.gold import Gold, expectation_of
@@ -73,13 +74,13 @@ def planned(request: ScoreRequest, rubric: Rubric) -> Plan:
         trace = read_trace(request.trace)
     except InputError as error:
         raise error.below("/trace") from None
-    return plan(trace, rubric, _expectation(request))
+    return plan(trace, rubric, _expectation(request, trace))
 
 
-def _expectation(request: ScoreRequest) -> Expectation | None:
+def _expectation(request: ScoreRequest, trace: Trace) -> Expectation | None:
     """What is expected: as the request says, else the gold that the trace's own format carries."""
     said = request.expected
     if isinstance(said, Expectation):
         return said
     gold = said if said is not None else read_gold(request.trace)
-    return None if gold is None else expectation_of(gold, request.trace)
+    return None if gold is None else expectation_of(gold, trace.tools or ())

@@ -37,6 +37,8 @@ def create_app(settings: Settings | None = None, *, engine: Engine | None = None
         description=DESCRIPTION,
         redirect_slashes=False,
         redoc_url=None,
+        # Its spans and records would hold what an exception says, and that may be a payload.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
         # Given whole instead of included: a router between costs as much again for every request.
         routes=Routes(engine, limits_of(settings), max_many=settings.max_many, metrics=metrics).all(),
     )

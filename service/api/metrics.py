@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter as Tally
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 
 import prometheus_client as prometheus
@@ -55,8 +54,8 @@ class Metrics:
     def count(self, report: Report) -> None:
         """Counts one report and what of it could not be scored."""
         self._reports(self._rubrics.get(report.rubric.hash, OTHER), report.verdict).inc()
-        for labels, number in Tally(_unscored(report)).items():
-            self._unscored(*labels).inc(number)
+        for kind, cause in _unscored(report):
+            self._unscored(kind, cause).inc()
 
     def exposition(self) -> Response:
         """The metrics as Prometheus reads them."""
@@ -64,15 +63,8 @@ class Metrics:
 
 
 def _unscored(report: Report) -> list[tuple[str, str]]:
-    return [
-        (outcome.kind, outcome.cause)
-        for outcome in _outcomes(report)
-        if not isinstance(outcome, Scored) and outcome.cause != "not_applicable"
-    ]
-
-
-def _outcomes(report: Report) -> Iterable[Outcome]:
-    for criterion in report.criteria:
-        yield from (elsewhere.outcome for elsewhere in criterion.outcomes)
+    """Kind and cause of every outcome that applies and has no score."""
+    outcomes: list[Outcome] = [elsewhere.outcome for criterion in report.criteria for elsewhere in criterion.outcomes]
     for step in report.steps:
-        yield from step.outcomes.values()
+        outcomes += step.outcomes.values()
+    return [(o.kind, o.cause) for o in outcomes if not isinstance(o, Scored) and o.cause != "not_applicable"]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from service.core.case import Alignment, Case
 from service.core.checks import WHOLE, Subject
+from service.core.decisions import Decision, decisions, unexpected
 from service.core.expect import Expectation
 from service.core.judges import Ask, JudgeCheck
 from service.core.outcome import Outcome, Scored, Skipped
@@ -45,8 +46,13 @@ class Plan:
     alignment: Alignment
     wanted: tuple[str, ...]
     """The pointers of the expected calls."""
+    due: tuple[str, ...]
+    """The tools of the expected calls; of alternatives the first."""
     filled: tuple[Filled, ...]
     blocked: tuple[NotAsked, ...]
+    decisions: tuple[Decision, ...]
+    unexpected: frozenset[int]
+    """The steps that are a call too many."""
 
     @property
     def asks(self) -> tuple[Ask, ...]:
@@ -70,8 +76,11 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         expectation=expectation,
         alignment=case.alignment if case.wanted else NO_ALIGNMENT,
         wanted=tuple([wanted.path for wanted in case.wanted]),
+        due=tuple([wanted.options[0][1].tool for wanted in case.wanted]),
         filled=filled,
         blocked=tuple(_not_asked(seen, filled)) if blockers else (),
+        decisions=decisions(case),
+        unexpected=unexpected(case),
     )
 
 

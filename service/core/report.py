@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Literal, NamedTuple
 
-from service.core.case import Pair
+from service.core.case import Pair, folded
 from service.core.checks import Subject
+from service.core.decisions import Decision
 from service.core.judges import Ask
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped
 from service.core.plan import Filled, NotAsked, Plan
@@ -74,7 +75,19 @@ class StepVerdict:
     score: float | None
     matched: int | None
     expected: str | None
+    expected_tool: str | None
+    """The tool of that expected call, spelt as called where the rubric takes both names for one."""
+    unexpected: bool
+    """Whether it is a call too many."""
     outcomes: dict[str, Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class MissingCall:
+    """A required call that was not made: its pointer in the expectation, and its tool (of alternatives the first)."""
+
+    expected: str
+    tool: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +118,11 @@ class Report:
     stages: tuple[StageScore, ...]
     criteria: tuple[CriterionScore, ...]
     steps: tuple[StepVerdict, ...]
+    missing: tuple[MissingCall, ...]
+    decisions: tuple[Decision, ...]
+    """Whether a call was due and made: in the trace and in each turn of which the expectation tells."""
+    offered: tuple[str, ...] | None
+    """The names of the tools on offer; None where the trace does not tell."""
     not_asked: tuple[NotAsked, ...]
     tags: dict[str, str]
     provenance: Provenance
@@ -142,6 +160,9 @@ def conclude(plan: Plan, replies: Replies | None = None, *, tags: Mapping[str, s
         stages=tuple([StageScore(stage, verdict, part.score, part.coverage) for stage, verdict, part in stages]),
         criteria=tuple([_criterion_score(mark, cells, plan) for mark, (_, cells) in zip(marks, rows, strict=True)]),
         steps=_steps(plan, rows),
+        missing=tuple([MissingCall(plan.wanted[i], plan.due[i]) for i in plan.alignment.missing]),
+        decisions=plan.decisions,
+        offered=None if plan.trace.tools is None else tuple([tool.name for tool in plan.trace.tools]),
         not_asked=(*plan.blocked, *_left_open(plan, replies)),
         tags=dict(sorted(tags.items())) if tags else {},
         provenance=UNJUDGED if replies is None else Provenance(ENGINE, "cached", None, 0, None, "uncalibrated"),
@@ -325,8 +346,14 @@ def _step_verdict(plan: Plan, index: int, cells: list[tuple[Column, Outcome]], p
         score=total.score,
         matched=None if pair is None else pair.expected,
         expected=None if pair is None else pair.path,
+        expected_tool=None if pair is None else _spelt(pair.pattern.tool, step.call.name, plan.rubric),
+        unexpected=index in plan.unexpected,
         outcomes={column.id: outcome for column, outcome in cells},
     )
+
+
+def _spelt(expected: str, called: str, rubric: Rubric) -> str:
+    return called if rubric.fold_names and folded(expected) == folded(called) else expected
 
 
 def _step_standing(rubric: Rubric, cells: list[tuple[Column, Outcome]]) -> tuple[Verdict, Total]:

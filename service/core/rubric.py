@@ -113,6 +113,8 @@ class Rubric(Frozen):
     """Whether checks that carry a published system's method give that system's own number, bugs included."""
     judges: Several[Judge] = ()
     """Judges that this rubric brings with it."""
+    families: dict[str, Several[str]] = Field(default_factory=dict[str, tuple[str, ...]])
+    """Tools that are easily taken for one another, by a name for each such family: a summary counts these near misses."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Rubric:
@@ -136,8 +138,9 @@ class Rubric(Frozen):
 
     @lazy
     def digest(self) -> str:
-        """sha256 of the canonical JSON of everything in the rubric: 64 hex digits."""
+        """sha256 of the canonical JSON of everything in the rubric that scores: 64 hex digits."""
         written = self.model_dump(mode="json")
+        del written["families"]  # they say how reports are summed up, never what is in one
         written["criteria"] = sorted(written["criteria"], key=lambda criterion: criterion["id"])
         text = json.dumps(written, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
@@ -182,6 +185,7 @@ class Extension(Frozen):
     without: Several[str] = ()
     """Ids of criteria to leave out."""
     judges: Several[Judge] = ()
+    families: dict[str, Several[str]] | None = None
 
 
 def extended(base: Rubric, extension: Extension) -> Rubric:
@@ -191,7 +195,7 @@ def extended(base: Rubric, extension: Extension) -> Rubric:
         raise ValueError(f"{base.id} has no criterion {', '.join(unknown)}")
     criteria = {c.id: c for c in (*base.criteria, *extension.criteria) if c.id not in extension.without}
     judges = {judge.id: judge for judge in (*base.judges, *extension.judges)}
-    plain = ("thresholds", "stages", "verdict", "fold_names", "extra_calls", "compat")
+    plain = ("thresholds", "stages", "verdict", "fold_names", "extra_calls", "compat", "families")
     changed = {name: value for name in plain if (value := getattr(extension, name)) is not None}
     return _changed(
         base,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
@@ -11,6 +11,7 @@ from service.core.carried.bfcl import Answer, Doc, convert
 from service.core.expect import Expectation
 from service.core.invalid import problems_of
 from service.core.kinds import Frozen, Several
+from service.core.trace import ToolDef
 from service.errors import InputError
 
 
@@ -42,21 +43,25 @@ Gold = Annotated[BfclGold | TauGold, Field(discriminator="format")]
 GOLD: TypeAdapter[BfclGold | TauGold] = TypeAdapter(Gold)
 
 
-def expectation_of(gold: BfclGold | TauGold | Mapping[str, JsonValue], record: Mapping[str, Any]) -> Expectation:
-    """The expectation that a benchmark's gold amounts to. Raises InputError below `/expected` for gold out of shape."""
+def expectation_of(gold: BfclGold | TauGold | Mapping[str, JsonValue], tools: Iterable[ToolDef]) -> Expectation:
+    """The expectation that a benchmark's gold amounts to; `tools` are those of the trace, named as the model saw them.
+
+    Raises InputError below `/expected` for gold out of shape.
+    """
     try:
         known = GOLD.validate_python(dict(gold)) if isinstance(gold, Mapping) else gold
     except ValidationError as error:
         raise InputError(problems_of(error, cast("JsonValue", gold), below="/expected")) from None
-    return _of_bfcl(known, record) if isinstance(known, BfclGold) else _of_tau(known)
+    return _of_bfcl(known, tools) if isinstance(known, BfclGold) else _of_tau(known)
 
 
-def _of_bfcl(gold: BfclGold, record: Mapping[str, Any]) -> Expectation:
+def _of_bfcl(gold: BfclGold, tools: Iterable[ToolDef]) -> Expectation:
     plain = {"format": "bfcl", "category": gold.category, "possible_answer": gold.possible_answer}
     if gold.possible_answer is None:
         return Expectation.model_validate({"calls": "none", "gold": plain})
     answers = cast("list[Answer]", list(gold.possible_answer))
-    patterns = convert(answers, cast("list[Doc]", record.get("functions") or record.get("function") or []))
+    docs = [cast("Doc", {"name": tool.name, "parameters": tool.parameters}) for tool in tools]
+    patterns = convert(answers, docs)
     return Expectation.model_validate({"calls": patterns, "gold": plain})
 
 

@@ -53,7 +53,7 @@ def tool(draw: st.DrawFn, name: str) -> Json:
     if draw(st.integers(0, 5)):
         made["parameters"] = draw(parameters())
     if draw(st.booleans()):
-        made["annotations"] = {"readOnlyHint": draw(st.booleans())}
+        made["annotations"] = {"readOnlyHint": True}
     return made
 
 

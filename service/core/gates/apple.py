@@ -1,0 +1,230 @@
+"""Apple's trajectory expectations: every expectation met, and the share of them that was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Literal, NamedTuple
+
+from service.core.carried import apple
+from service.core.case import Case, call_path
+from service.core.chain import Pairs, fullest, longest_chain
+from service.core.checks import WHOLE, Check, Seen
+from service.core.expect import Ban, Wanted
+from service.core.gates.carrying import FITS, Fit, carried, fit
+from service.core.gates.disallowed import breaks
+from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, failed
+from service.core.trace import Step
+
+MOST_CONTESTED = 6
+"""Up to so many calls that could meet an ordered as well as an unordered expectation, every way to share them is tried."""
+
+Table = list[list[Fit | None]]
+"""By expected call and call made: None where the tool or the turn is another."""
+
+
+class Met(NamedTuple):
+    """What became of a trajectory expectation."""
+
+    taken: Pairs
+    """Expected call -> call made."""
+    required: tuple[int, ...]
+    bans: int
+    broken: tuple[Finding, ...]
+    """What broke a ban, by ban and call."""
+    bans_broken: int
+    extra: tuple[Step, ...]
+    """Calls that meet no expectation where such calls are not allowed."""
+    table: Table
+
+    @property
+    def unmet(self) -> tuple[int, ...]:
+        """Required calls that no call meets."""
+        return tuple(n for n in self.required if n not in self.taken)
+
+    @property
+    def all_pass(self) -> bool:
+        """Whether nothing is wrong."""
+        return not (self.unmet or self.broken or self.extra)
+
+
+class AppleTrajectoryGate(Check):
+    """`ordered`, `unordered` and `disallowed` as Apple's TrajectoryExpectation; `metric` names which of its two metrics.
+
+    `all_pass`: every expectation met, no disallowed call, no unexpected one where `allow_extra` is false; 1.0 or 0.0.
+    `percentage`: what was met over what there was to meet: the expected calls (those of a group one by one), the disallowed
+    entries (met if kept; none with `percentage_mode: apple`), and the unexpected calls where these are not allowed. Each call
+    meets at most one expectation, and the most are met that can be. Arguments that an expectation does not name are free.
+    Nothing out of nothing is 1.0, with the finding `vacuous`; a trace without messages and calls is not captured, not a pass.
+    Findings: `unmet`, `disallowed_call`, `extra_call`. With `compat` in the rubric: found by Apple's forward scan. Source:
+    Apple's Evaluations framework, ToolsAllPass and ToolsPercentagePass.
+    """
+
+    kind: Literal["apple_trajectory"] = "apple_trajectory"
+    metric: Literal["all_pass", "percentage"] = "percentage"
+    percentage_mode: Literal["callgrade", "apple"] = "callgrade"
+    """Whether disallowed entries are part of the percentage."""
+
+    def look(self, case: Case) -> Iterable[Seen]:
+        """One outcome for the trace."""
+        return [(WHOLE, self._judged(case))]
+
+    def _judged(self, case: Case) -> Outcome:
+        if case.expectation is None:
+            return Skipped("not_applicable", "no trajectory was expected")
+        if not case.trace.messages and not case.trace.steps:
+            return Skipped("not_captured", "the trace is empty: there is nothing to hold the expectation against")
+        met = case.once("apple_trajectory", lambda: _met(case))
+        uncompared = next((f.uncompared for n in met.unmet for f in met.table[n] if f and f.uncompared), "")
+        if uncompared:
+            return Skipped("too_long", uncompared)
+        return self._upstream(case, met) if case.matching.compat else self._scored(case, met)
+
+    def _scored(self, case: Case, met: Met) -> Outcome:
+        bans = met.bans if self.percentage_mode == "callgrade" else 0
+        total = len(met.required) + bans + len(met.extra)
+        findings = tuple(_findings(case, met))
+        if not total:
+            findings += (Finding("vacuous", "nothing was expected that this could count: 0 of 0", "/expected"),)
+        if met.all_pass:
+            return PERFECT.noting(*findings)
+        good = len(met.required) - len(met.unmet) + (met.bans - met.bans_broken if bans else 0)
+        share = good / total if total else 1.0
+        return failed(0.0 if self.metric == "all_pass" else share, *findings)
+
+    def _upstream(self, case: Case, met: Met) -> Outcome:
+        ordered, unordered = _split(case, met.required)
+        found = apple.metrics(
+            ordered,
+            unordered,
+            range(len(case.trace.steps)),
+            lambda expected, call: _fits(met.table, expected, call),
+            broken=bool(met.broken),
+            unlisted=[step.index for step in case.trace.steps if not _is_allowed(case, step)],
+        )
+        raw = float(found.all_pass) if self.metric == "all_pass" else found.percentage
+        why = "it scans forward greedily, and what is disallowed is no part of its percentage"
+        return carried(self, case, raw, system="Apple", why=why)
+
+
+def _met(case: Case) -> Met:
+    steps, wanted = case.trace.steps, case.wanted
+    table: Table = [[_fit(case, one, step) for step in steps] for one in wanted]
+    required = tuple([n for n, one in enumerate(wanted) if one.required])
+    taken = _fullest(case, required, table)
+    left = [n for n in range(len(steps)) if n not in set(taken.values())]
+    optional = [n for n, one in enumerate(wanted) if not one.required]
+    taken = taken | fullest(optional, left, lambda expected, call: _fits(table, expected, call))
+    used = set(taken.values())
+    bans = [(ban, turn) for _, scope, turn in case.scopes for ban in scope.disallowed]
+    broken = [[step for step in case.steps_of(turn) if breaks(case, ban, step)] for ban, turn in bans]
+    return Met(
+        taken=taken,
+        required=required,
+        bans=len(bans),
+        broken=tuple([_banned(ban, s) for (ban, _), found in zip(bans, broken, strict=True) for s in found]),
+        bans_broken=sum(map(bool, broken)),
+        extra=tuple([step for step in steps if step.index not in used and not _is_allowed(case, step)]),
+        table=table,
+    )
+
+
+def _fit(case: Case, wanted: Wanted, step: Step) -> Fit | None:
+    """How well a call meets an expectation; None where it is of another tool or turn."""
+    if wanted.turn not in (None, step.turn) or (wanted.turn is None and _is_idle(case, step.turn)):
+        return None
+    same = [pattern for _, pattern in wanted.options if case.same_name(pattern.tool, step.call.name)]
+    fits = [fit(case, p, step, extra=p.extra_args in (None, "allow")) for p in same]
+    return FITS if any(one.ok for one in fits) else next(iter(fits), None)
+
+
+def _is_idle(case: Case, turn: int) -> bool:
+    """Whether nothing is to be called in this turn."""
+    return any(scope.no_calls for _, scope, of in case.scopes if of == turn)
+
+
+def _fits(table: Table, expected: int, call: int) -> bool:
+    found = table[expected][call]
+    return found is not None and found.ok
+
+
+def _fullest(case: Case, required: Sequence[int], table: Table) -> Pairs:
+    """The most required calls that can be met at once, the ordered ones in order, each by a call of its own.
+
+    Ordered and unordered calls compete only for calls that could meet either. Where these are few, every way to share them
+    is tried, which is exact; where they are many, all for the one side or all for the other.
+    """
+    ordered, unordered = _split(case, required)
+    calls = range(len(case.trace.steps))
+    places = [n for place in ordered for n in place]
+    contested = [c for c in calls if _any_fits(table, places, c) and _any_fits(table, unordered, c)]
+    best: Pairs = {}
+    for ours in _shares(contested):
+        chain = longest_chain(
+            ordered, [c for c in calls if c not in contested or c in ours], lambda e, c: _fits(table, e, c)
+        )
+        used = set(chain.values())
+        others = fullest(unordered, [c for c in calls if c not in used], lambda e, c: _fits(table, e, c))
+        if len(chain) + len(others) > len(best):
+            best = chain | others
+        if len(best) == len(required):
+            break
+    return best
+
+
+def _any_fits(table: Table, expected: Iterable[int], call: int) -> bool:
+    return any(_fits(table, n, call) for n in expected)
+
+
+def _shares(contested: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Which of the contested calls the ordered side may have."""
+    if len(contested) > MOST_CONTESTED:
+        yield from (tuple(contested), ())
+        return
+    for size in range(len(contested), -1, -1):
+        yield from combinations(contested, size)
+
+
+def _split(case: Case, required: Iterable[int]) -> tuple[list[list[int]], list[int]]:
+    """The ordered calls by place (later turns after all of an earlier one), and the unordered ones."""
+    places: dict[tuple[int, int], list[int]] = {}
+    unordered: list[int] = []
+    for n in required:
+        one = case.wanted[n]
+        if one.position is None:
+            unordered.append(n)
+        else:
+            places.setdefault((one.turn or 0, one.position), []).append(n)
+    return [places[key] for key in sorted(places)], unordered
+
+
+def _is_allowed(case: Case, step: Step) -> bool:
+    """Whether a call that meets no expectation is fine: the turn's word goes before the trace's, the rubric's comes last."""
+    scopes = [scope for _, scope, turn in case.scopes if turn in (None, step.turn)]
+    said = [False if scope.no_calls and not scope.allow_extra else scope.allow_extra for scope in scopes]
+    told = [word for word in said if word is not None]
+    return told[-1] if told else case.matching.extra_calls == "allow"
+
+
+def _findings(case: Case, met: Met) -> Iterator[Finding]:
+    taken = set(met.taken.values())
+    for n in met.unmet:
+        yield _unmet(case.wanted[n], {c: f for c, f in enumerate(met.table[n]) if c not in taken})
+    yield from met.broken
+    for step in met.extra:
+        yield Finding("extra_call", f"{step.call.name} was not expected", call_path(step))
+
+
+def _unmet(wanted: Wanted, others: Mapping[int, Fit | None]) -> Finding:
+    """What is wrong with an expected call: not made, made wrongly, or made out of order."""
+    tried = [one for one in others.values() if one is not None]
+    if not tried:
+        return Finding("unmet", f"{wanted.tools} was expected and not called", wanted.path)
+    if any(one.ok for one in tried):
+        return Finding("unmet", f"{wanted.tools} was called, but out of order", wanted.path)
+    return Finding("unmet", f"{wanted.tools} was called, but {tried[0].findings[0].message}", wanted.path)
+
+
+def _banned(ban: Ban, step: Step) -> Finding:
+    reason = f": {ban.reason}" if ban.reason else ""
+    return Finding("disallowed_call", f"{ban.tool} is disallowed{reason}", call_path(step))

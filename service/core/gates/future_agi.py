@@ -1,0 +1,218 @@
+"""Future AGI's function-calling metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import fsum
+from typing import Literal
+
+from pydantic import JsonValue
+
+from service.core.binding import Bound, bind
+from service.core.carried import future_agi
+from service.core.case import Alignment, Case, Pair, at_step, call_path
+from service.core.checks import WHOLE, Check, Seen
+from service.core.critics import Match, Uncompared
+from service.core.expect import CallPattern
+from service.core.gates.carrying import all_or_nothing, carried, plain_args, with_idle
+from service.core.gates.decide import NOTHING_EXPECTED
+from service.core.gates.schema import unknown_tool, unparsable
+from service.core.gates.tool_name import missing, named
+from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped, failed
+from service.core.pointers import escaped, parts_of
+from service.core.schemas import SchemaProblem, Validator
+from service.core.trace import Step, ToolDef
+
+Metric = Literal[
+    "function_name_match", "parameter_validation", "function_call_accuracy", "function_call_exact_match"
+]
+
+
+class FutureAgiGate(Check):
+    """One of Future AGI's function-calling metrics, over calls paired one to one.
+
+    `function_name_match`: the tool is the expected one. `parameter_validation`: the share of a call's parameters, declared or
+    given, that the tool's JSON Schema has nothing against; needs no expectation. `function_call_accuracy`: 0.4 for the name,
+    0.3 for the share of arguments, expected or given, that both have, 0.3 for the share that is right.
+    `function_call_exact_match`: 1.0 if all calls are the expected ones, else 0.0. No call expected and none made is 1.0; a
+    missing call and an unexpected one are 0. With `compat` in the rubric Future AGI's own number. Findings: `wrong_tool`,
+    `missing_call`, `extra_call`, `missing_argument`, `wrong_argument`, `extra_argument`, `unparsable_arguments`,
+    `unknown_tool`, `schema_<keyword>`. Source: future-agi/ai-evaluation, `metrics/function_calling`.
+    """
+
+    kind: Literal["future_agi"] = "future_agi"
+    metric: Metric
+    strict_type_check: bool = False
+    """Whether 1 and 1.0 differ."""
+    ignore_extra_params: bool = False
+    """Whether arguments beyond the expected or declared ones are fine."""
+    order_matters: bool = False
+    """Whether the first call is held against the first expected one, and so on."""
+
+    def look(self, case: Case) -> Iterable[Seen]:
+        """One outcome for each pair, each missing and each extra call; for exact match, and with `compat`, one for the trace."""
+        validating = self.metric == "parameter_validation"
+        if validating and not case.trace.steps:
+            return [(WHOLE, Skipped("not_applicable", "no call was made"))]
+        if not validating and not case.lists_calls:
+            return [(WHOLE, NOTHING_EXPECTED)]
+        if case.matching.compat:
+            return [(WHOLE, self._upstream(case))]
+        if validating:
+            return [(at_step(step), self._validated(case, step)) for step in case.trace.steps]
+        seen = with_idle(self._compared(case), case)
+        return all_or_nothing(seen) if self.metric == "function_call_exact_match" else seen
+
+    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
+        """The accuracy of this pair."""
+        outcome = self._accuracy(case, pattern, step, PERFECT)
+        return outcome.value if isinstance(outcome, Scored) else 0.0
+
+    def _compared(self, case: Case) -> Iterable[Seen]:
+        steps = case.trace.steps
+        alignment = _in_sequence(case) if self.order_matters else case.alignment
+        for pair in alignment.pairs:
+            yield at_step(steps[pair.step]), self._paired(case, pair)
+        for i in alignment.missing:
+            yield missing(case, i)
+        for j in alignment.extra:
+            outcome = case.unexpected(steps[j])
+            if outcome is not None:
+                yield at_step(steps[j]), outcome
+
+    def _paired(self, case: Case, pair: Pair) -> Outcome:
+        name = named(case, pair)
+        if self.metric == "function_name_match":
+            return name
+        return self._accuracy(case, pair.pattern, case.trace.steps[pair.step], name)
+
+    def _accuracy(self, case: Case, pattern: CallPattern, step: Step, name: Scored) -> Outcome:
+        """0.4 for the name, 0.3 for the arguments both sides have, 0.3 for those that are right."""
+        if pattern.args is None:
+            return self._weighed(name, 1.0, 1.0, [])
+        given = step.call.arguments
+        if given is None:
+            return self._weighed(name, 0.0, 0.0, [unparsable(step)])
+        bound = case.once(("bound", id(pattern)), lambda: _bound(pattern))
+        due = [one for one in bound if not one.optional or one.name in given]
+        there = {one.name: self._match(one, given[one.name]) for one in due if one.name in given}
+        for found in there.values():
+            if isinstance(found, Uncompared):
+                return Skipped("too_long", found.reason)
+        matches = {key: found for key, found in there.items() if isinstance(found, Match)}
+        extra = [] if self._ignores_extra(pattern) else [key for key in given if key not in pattern.args]
+        total = len(due) + len(extra)
+        presence = len(matches) / total if total else 1.0
+        right = fsum(found.value for found in matches.values()) / total if total else 1.0
+        absent = [one.name for one in due if one.name not in given]
+        return self._weighed(name, presence, right, list(_argument_findings(step, matches, absent, extra)))
+
+    def _ignores_extra(self, pattern: CallPattern) -> bool:
+        return self.ignore_extra_params if pattern.extra_args is None else pattern.extra_args == "allow"
+
+    def _match(self, bound: Bound, value: JsonValue) -> Match | Uncompared:
+        found = bound.match(value)
+        typed = bound.critic is not None or future_agi.same_value(value, bound.expected, strict=self.strict_type_check)
+        if isinstance(found, Match) and found.passed and not typed:
+            return Match(0.0, False, "the type is another")
+        return found
+
+    def _weighed(self, name: Scored, presence: float, right: float, findings: list[Finding]) -> Outcome:
+        if name.passed and not findings:
+            return PERFECT
+        parts = (future_agi.NAME * name.value, future_agi.PRESENCE * presence, future_agi.VALUE * right)
+        return failed(min(1.0, fsum(parts)), *name.findings, *findings)
+
+    def _validated(self, case: Case, step: Step) -> Outcome:
+        """The share of parameters that the schema of the tool has nothing against."""
+        if case.trace.tools is None:
+            return Skipped("not_captured", "the trace does not say which tools were on offer")
+        tool, given = case.catalogue.get(step.call.name), step.call.arguments
+        if tool is None:
+            return failed(0.0, unknown_tool(step, case.catalogue))
+        if given is None:
+            return failed(0.0, unparsable(step))
+        if tool.parameters is None:
+            return Skipped("not_applicable", f"{tool.name} declares no parameters schema")
+        try:
+            return self._parameters(case.schema(tool), tool, step, given)
+        except SchemaProblem as problem:
+            return Errored("invalid_schema", f"the schema of {tool.name} cannot be used: {problem}")
+
+    def _parameters(
+        self, schema: Validator, tool: ToolDef, step: Step, given: Mapping[str, JsonValue]
+    ) -> Outcome:
+        path = f"{call_path(step)}/arguments"
+        wrong: dict[str, Finding] = {}
+        for violation in schema.violations(given):
+            finding = Finding(f"schema_{violation.keyword}", violation.message, path + violation.path)
+            wrong.setdefault(next(iter(parts_of(violation.path)), violation.message), finding)
+        extra = set(() if self.ignore_extra_params else schema.undeclared(given)) - wrong.keys()
+        for name in sorted(extra):
+            message = f"{name} is no parameter of {tool.name}"
+            wrong[name] = Finding("extra_argument", message, f"{path}/{escaped(name)}")
+        if not wrong:
+            return PERFECT
+        total = len(_declared(tool) | given.keys() | wrong.keys())
+        return failed((total - len(wrong)) / total, *wrong.values())
+
+    def _upstream(self, case: Case) -> Outcome:
+        options = future_agi.Options(self.strict_type_check, self.ignore_extra_params, self.order_matters)
+        made = [(step.call.name, step.call.arguments or {}) for step in case.trace.steps]
+        if self.metric == "parameter_validation":
+            declared = {t.name: future_agi.parameters_of(_schema(t)) for t in case.trace.tools or ()}
+            raw = future_agi.parameter_validation(made, declared, options)
+            return carried(self, case, raw, system="Future AGI", why=SIMPLE_TYPES)
+        options_of = [wanted.options[0] for wanted in case.wanted]
+        expected = [(pattern.tool, plain_args(path, pattern, "Future AGI")) for path, pattern in options_of]
+        if self.metric == "function_name_match":
+            raw = future_agi.name_match(made, expected)
+        elif self.metric == "function_call_accuracy":
+            raw = future_agi.accuracy(made, expected, options)
+        else:
+            raw = future_agi.exact_match(made, expected, options)
+        return carried(self, case, raw, system="Future AGI", why=ONE_CALL)
+
+
+SIMPLE_TYPES = "it validates one call, knows only plain types and enums, and reads broken arguments as {}"
+ONE_CALL = (
+    "no call is 0 there, several calls are 0 or may share one call, extra arguments and calls are mostly free, "
+    "broken arguments are {}"
+)
+
+
+def _bound(pattern: CallPattern) -> list[Bound]:
+    return [bind(name, value, critics={}) for name, value in (pattern.args or {}).items()]
+
+
+def _argument_findings(
+    step: Step, matches: Mapping[str, Match], absent: Iterable[str], extra: Iterable[str]
+) -> Iterable[Finding]:
+    path = f"{call_path(step)}/arguments"
+    for name in absent:
+        yield Finding("missing_argument", f"{name}: missing", f"{path}/{escaped(name)}")
+    for name, found in matches.items():
+        if not found.passed:
+            yield Finding("wrong_argument", f"{name}: {found.note}", f"{path}/{escaped(name)}")
+    for name in extra:
+        yield Finding("extra_argument", f"{name}: not expected", f"{path}/{escaped(name)}")
+
+
+def _in_sequence(case: Case) -> Alignment:
+    """The first expected call with the first call made, and so on."""
+    wanted, steps = case.wanted, case.trace.steps
+    both = range(min(len(wanted), len(steps)))
+    return Alignment(
+        pairs=tuple([Pair(n, n, *wanted[n].options[0]) for n in both]),
+        missing=tuple([n for n in range(len(steps), len(wanted)) if wanted[n].required]),
+        extra=tuple(range(len(wanted), len(steps))),
+    )
+
+
+def _schema(tool: ToolDef) -> Mapping[str, JsonValue]:
+    return tool.parameters if isinstance(tool.parameters, Mapping) else {}
+
+
+def _declared(tool: ToolDef) -> set[str]:
+    properties = _schema(tool).get("properties")
+    return set(properties) if isinstance(properties, Mapping) else set()

@@ -1,0 +1,260 @@
+"""UiPath's four tool-call evaluators: how often, in what order, with which arguments, with which results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from pydantic import JsonValue
+
+from service.core.carried import uipath
+from service.core.case import Case, Pair, at_step, call_path
+from service.core.chain import Fits, longest_chain
+from service.core.checks import WHOLE, Check, Seen
+from service.core.critics import Uncompared
+from service.core.expect import CallPattern, Wanted, limit_of
+from service.core.gates.carrying import all_or_nothing, carried, fit, plain, plain_args, with_idle
+from service.core.gates.count import CountGate
+from service.core.gates.decide import NOTHING_EXPECTED
+from service.core.gates.results import matcher_of
+from service.core.gates.tool_name import missing, named, unmatched
+from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, failed
+from service.core.trace import Step
+
+ONE_SIDE_EMPTY = "if only one side names any call, UiPath gives 0; "
+
+
+class UipathCountGate(Check):
+    """The limits of `counts`: the share that holds, or with `strict` 1.0 only if all do. Findings as of the count gate.
+
+    With `compat` in the rubric UiPath's own number, which knows no turns. Source: UiPath's tool call count evaluator.
+    """
+
+    kind: Literal["uipath_tool_call_count"] = "uipath_tool_call_count"
+    strict: bool = False
+
+    def look(self, case: Case) -> Iterable[Seen]:
+        """One outcome for each scope that names limits; with `compat` one for the trace."""
+        counts = case.expectation.counts if case.expectation else {}
+        if not case.matching.compat or not counts:
+            return CountGate(mode="strict" if self.strict else "proportional").look(case)
+        limits = {tool: limit_of(count) for tool, count in counts.items()}
+        raw = uipath.count_score(_names(case), limits, strict=self.strict)
+        why = ONE_SIDE_EMPTY + "here a limit of 0 is kept by not calling"
+        return [(WHOLE, carried(self, case, raw, system="UiPath", why=why))]
+
+
+class UipathOrderGate(Check):
+    """The longest common subsequence of tool names over the names in `ordered`; `strict`: 1.0 only if both are the same.
+
+    Calls beyond it cost nothing unless `strict`. The calls of an `any_order` group may come in any order among themselves.
+    Findings: `out_of_order` for a call that was made, but not in its place, `missing_call` for one that was not.
+    Source: UiPath's tool call order evaluator.
+    """
+
+    kind: Literal["uipath_tool_call_order"] = "uipath_tool_call_order"
+    strict: bool = False
+
+    def look(self, case: Case) -> Iterable[Seen]:
+        """One outcome for the trace."""
+        placed = [n for n, wanted in enumerate(case.wanted) if wanted.position is not None]
+        idle = with_idle([], case)
+        if not placed and not isinstance(idle[0][1], Scored):
+            return [(WHOLE, Skipped("not_applicable", "no order was expected"))]
+        if case.matching.compat:
+            expected = [case.wanted[n].options[0][1].tool for n in placed]
+            raw = uipath.order_score(_names(case), expected, strict=self.strict)
+            return [(WHOLE, carried(self, case, raw, system="UiPath", why=OTHERWISE_NAMED))]
+        return with_idle([(WHOLE, self._ordered(case, placed))] if placed else [], case)
+
+    def _ordered(self, case: Case, placed: list[int]) -> Outcome:
+        required = [n for n in placed if case.wanted[n].required]
+        chain = longest_chain(_places(case, required), range(len(case.trace.steps)), _fits_name(case))
+        kept = len(chain) / len(required) if required else 1.0
+        whole = longest_chain(_places(case, placed), range(len(case.trace.steps)), _fits_name(case))
+        exact = kept == 1.0 and len(whole) == len(case.trace.steps)
+        if exact or (kept == 1.0 and not self.strict):
+            return PERFECT
+        findings = [_out_of_place(case, n, chain) for n in required if n not in chain]
+        findings += [] if findings else _beyond(case, whole)
+        return failed(0.0 if self.strict else kept, *findings)
+
+
+OTHERWISE_NAMED = (
+    ONE_SIDE_EMPTY + "it strips names of odd characters; here groups, alternatives and turns of the expectation count"
+)
+
+
+class UipathArgsGate(Check):
+    """The share of expected calls that were made with their arguments; `strict`: 1.0 only if all were.
+
+    Calls are paired optimally, values compared by typed equality or matchers. An argument that is not expected spoils the
+    call unless `subset` (or the pattern's `extra_args: allow`) makes it free. With `compat` in the rubric UiPath's own number.
+    Findings: `wrong_argument`, `missing_argument`, `extra_argument`, `unparsable_arguments`, `missing_call`.
+    Source: UiPath's tool call args evaluator.
+    """
+
+    kind: Literal["uipath_tool_call_args"] = "uipath_tool_call_args"
+    strict: bool = False
+    subset: bool = False
+    """Whether arguments beyond the expected ones are fine."""
+
+    def look(self, case: Case) -> Iterable[Seen]:
+        """One outcome for each pair and each missing call, or one for the trace."""
+        if not case.lists_calls:
+            return [(WHOLE, NOTHING_EXPECTED)]
+        if case.matching.compat:
+            return [(WHOLE, self._upstream(case))]
+        steps = case.trace.steps
+        paired = [(at_step(steps[pair.step]), self._paired(case, pair)) for pair in case.alignment.pairs]
+        seen = with_idle([*paired, *unmatched(case)], case)
+        return all_or_nothing(seen) if self.strict else seen
+
+    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
+        """1.0 if the call has the pattern's arguments, else 0.0."""
+        return float(fit(case, pattern, step, extra=self._allows_extra(pattern)).ok)
+
+    def _allows_extra(self, pattern: CallPattern) -> bool:
+        return self.subset if pattern.extra_args is None else pattern.extra_args == "allow"
+
+    def _paired(self, case: Case, pair: Pair) -> Outcome:
+        right_tool = named(case, pair)
+        if not right_tool.passed:
+            return right_tool
+        found = fit(case, pair.pattern, case.trace.steps[pair.step], extra=self._allows_extra(pair.pattern))
+        if found.uncompared:
+            return Skipped("too_long", found.uncompared)
+        return failed(0.0, *found.findings) if found.findings else PERFECT
+
+    def _upstream(self, case: Case) -> Outcome:
+        expected = [(pattern.tool, plain_args(path, pattern, "UiPath")) for path, pattern in _patterns(case)]
+        made = [(step.call.name, step.call.arguments or {}) for step in case.trace.steps]
+        raw = uipath.args_score(made, expected, strict=self.strict)
+        why = "there arguments nobody expects are free, true is 1, calls are paired greedily and broken arguments are {}"
+        return carried(self, case, raw, system="UiPath", why=why)
+
+
+class UipathOutputGate(Check):
+    """The share of expected calls that returned their `result`; `strict`: each tool's calls in order, and all must.
+
+    A result matches by typed equality, or as its matcher says; a text is also held against the `content` of an object. With
+    `compat` in the rubric UiPath's own number, from texts. Findings: `wrong_result`, `missing_call`, `wrong_tool`.
+    Source: UiPath's tool call output evaluator.
+    """
+
+    kind: Literal["uipath_tool_call_output"] = "uipath_tool_call_output"
+    strict: bool = False
+
+    def look(self, case: Case) -> Iterable[Seen]:
+        """One outcome for each expected result, or one for the trace."""
+        due = [(path, pattern) for path, pattern in _patterns(case) if pattern.result is not None]
+        idle = with_idle([], case)
+        if not due and not isinstance(idle[0][1], Scored):
+            return [(WHOLE, Skipped("not_applicable", "no result was expected"))]
+        if case.matching.compat:
+            return [(WHOLE, self._upstream(case, due))]
+        seen = with_idle(_in_turn(case) if self.strict else _aligned(case), case)
+        return all_or_nothing(seen) if self.strict else seen
+
+    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
+        """What the result scores against the pattern's, so that calls of one tool are paired by what they returned."""
+        if pattern.result is None:
+            return 0.0
+        outcome = _returned(pattern, step)
+        return outcome.value if isinstance(outcome, Scored) else 0.0
+
+    def _upstream(self, case: Case, due: list[tuple[str, CallPattern]]) -> Outcome:
+        expected = [(p.tool, _text(plain(f"{path}/result", p.result, "UiPath"))) for path, p in due]
+        made = [
+            (step.call.name, uipath.output_text(step.result.content) if step.result else "")
+            for step in case.trace.steps
+        ]
+        raw = uipath.output_score(made, expected, strict=self.strict)
+        why = ONE_SIDE_EMPTY + "it compares texts, reads an object as its content, and what is empty or false as no text"
+        return carried(self, case, raw, system="UiPath", why=why)
+
+
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else str(value)
+
+
+def _names(case: Case) -> list[str]:
+    return [step.call.name for step in case.trace.steps]
+
+
+def _patterns(case: Case) -> list[tuple[str, CallPattern]]:
+    return [wanted.options[0] for wanted in case.wanted]
+
+
+def _places(case: Case, wanted: list[int]) -> list[list[int]]:
+    """The expected calls by place: those of a turn together, later turns after all of an earlier one."""
+    places: dict[tuple[int, int], list[int]] = {}
+    for n in wanted:
+        one = case.wanted[n]
+        places.setdefault((one.turn or 0, one.position or 0), []).append(n)
+    return [places[key] for key in sorted(places)]
+
+
+def is_for(case: Case, wanted: Wanted, step: Step) -> bool:
+    """Whether a call is of a tool and in a turn in which this call is expected."""
+    in_turn = wanted.turn is None or wanted.turn == step.turn
+    return in_turn and any(case.same_name(pattern.tool, step.call.name) for _, pattern in wanted.options)
+
+
+def _fits_name(case: Case) -> Fits:
+    return lambda expected, call: is_for(case, case.wanted[expected], case.trace.steps[call])
+
+
+def _out_of_place(case: Case, n: int, chain: Mapping[int, int]) -> Finding:
+    """Why an expected call has no place in the chain."""
+    wanted, taken = case.wanted[n], set(chain.values())
+    made = [step for step in case.trace.steps if step.index not in taken and is_for(case, wanted, step)]
+    if not made:
+        return Finding("missing_call", f"{wanted.tools} was expected and not called", wanted.path)
+    return Finding("out_of_order", f"{wanted.tools} came out of order", call_path(made[0]))
+
+
+def _beyond(case: Case, chain: Mapping[int, int]) -> list[Finding]:
+    taken = set(chain.values())
+    extra = [step for step in case.trace.steps if step.index not in taken]
+    return [Finding("extra_call", f"{step.call.name} was not expected", call_path(step)) for step in extra]
+
+
+def _aligned(case: Case) -> Iterable[Seen]:
+    """Every expected result against the call that stands for it."""
+    for pair in case.alignment.pairs:
+        if pair.pattern.result is not None:
+            right_tool, step = named(case, pair), case.trace.steps[pair.step]
+            yield at_step(step), _returned(pair.pattern, step) if right_tool.passed else right_tool
+    for i in case.alignment.missing:
+        if case.wanted[i].options[0][1].result is not None:
+            yield missing(case, i)
+
+
+def _in_turn(case: Case) -> Iterable[Seen]:
+    """Every expected result against the first call of its tool that is left."""
+    left = list(case.trace.steps)
+    for i, wanted in enumerate(case.wanted):
+        pattern = wanted.options[0][1]
+        step = next((step for step in left if is_for(case, wanted, step)), None)
+        if pattern.result is None or (step is None and not wanted.required):
+            continue
+        if step is None:
+            yield missing(case, i)
+            continue
+        left = [other for other in left if other is not step]
+        yield at_step(step), _returned(pattern, step)
+
+
+def _returned(pattern: CallPattern, step: Step) -> Outcome:
+    """The result of a call against the pattern's."""
+    if step.result is None:
+        return Skipped("not_captured", "the trace does not say what the call returned")
+    content = step.result.content
+    if isinstance(pattern.result, str) and isinstance(content, Mapping) and "content" in content:
+        content = content["content"]
+    match = matcher_of(pattern.result).match(content)
+    if isinstance(match, Uncompared):
+        return Skipped("too_long", match.reason)
+    finding = Finding("wrong_result", match.note, f"/steps/{step.index}/result/content")
+    return Scored(match.value, match.passed, () if match.passed else (finding,))

@@ -1,0 +1,138 @@
+"""The deterministic checks by tables: `tests/data/gates/*.yaml`, one file for each check or theme.
+
+A file gives `tools` and a `check` (or a `rubric`) for all its cases; a case gives its calls as `[tool, arguments, result]`, what
+is expected, and what it wants of the report. Of the report only what `want` names is compared.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service import InputError, Report, score
+from service.core.gates import GATES
+from service.core.kinds import kind_of
+from service.core.outcome import Carried, Errored, Outcome, Scored, Skipped
+from service.io.files import read_yaml
+
+FILES = sorted((Path(__file__).parents[1] / "data" / "gates").glob("*.yaml"))
+TABLES: list[dict[str, Any]] = [read_yaml(file.read_text("utf-8"), source=file.name) for file in FILES]  # type: ignore[misc]
+CASES = [
+    pytest.param(table, case, id=f"{file.stem}: {case['name']}")
+    for file, table in zip(FILES, TABLES, strict=True)
+    for case in table["cases"]
+]
+
+
+def trace_of(table: dict[str, Any], case: dict[str, Any]) -> dict[str, Any]:
+    """The conversation of a case, in callgrade's own form."""
+    if "trace" in case:
+        return case["trace"]
+    events: list[dict[str, Any]] = [{"user": "Please."}]
+    for name, *rest in case.get("calls", []):
+        call = {"name": name} | ({"arguments": rest[0]} if rest else {})
+        events.append({"call": call} | ({"result": rest[1]} if rest[1:] else {}))
+    if "answer" in case:
+        events.append({"assistant": case["answer"]})
+    tools = case.get("tools", table.get("tools"))
+    return {"format": "callgrade", "events": events} | ({} if tools is None else {"tools": tools})
+
+
+def request_of(table: dict[str, Any], case: dict[str, Any]) -> dict[str, Any]:
+    """The request of a case, under a rubric of one criterion named `it` where only a check is given."""
+    body: dict[str, Any] = {"trace": trace_of(table, case), "judges": "off"}
+    if "expected" in case:
+        body["expected"] = case["expected"]
+    rubric = case.get("rubric", table.get("rubric"))
+    if rubric is None or "check" in case:
+        check = {**table.get("check", {}), **case.get("check", {})}
+        settings = {**table.get("settings", {}), **case.get("settings", {})}
+        rubric = {"id": "case", "criteria": [{"id": "it", "stage": "arguments", "check": check}], **settings}
+    return {**body, "rubric": rubric}
+
+
+def told(outcome: Outcome) -> Any:
+    """An outcome in short: its value, or the cause for which it has none."""
+    return outcome.value if isinstance(outcome, Scored) else outcome.cause
+
+
+def outcomes(report: Report, criterion: str) -> list[Outcome]:
+    """What a criterion said: of each step, then of what belongs to none."""
+    of_steps = [step.outcomes[criterion] for step in report.steps if criterion in step.outcomes]
+    return of_steps + [each.outcome for c in report.criteria if c.id == criterion for each in c.outcomes]
+
+
+def seen(report: Report, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Of the report what `wanted` names."""
+    first = report.criteria[0].id
+    raw = [each.raw for each in outcomes(report, first) if isinstance(each, Carried)]
+    everything = {
+        "verdict": report.verdict,
+        "score": report.score,
+        "coverage": report.coverage,
+        "all_passed": report.all_passed,
+        "first_failing_stage": report.first_failing_stage,
+        "failing": list(report.failing),
+        "stages": {stage.stage: stage.score for stage in report.stages if stage.stage in wanted.get("stages", {})},
+        "outcomes": [told(each) for each in outcomes(report, first)],
+        "matched": [step.matched for step in report.steps],
+        "findings": sorted(f"{finding.code} {finding.path}" for finding in report.findings()),
+        "raw": raw[0] if raw else None,
+    }
+    everything |= {name: [told(each) for each in outcomes(report, name)] for name in wanted if name not in everything}
+    return {name: everything[name] for name in wanted}
+
+
+@pytest.mark.parametrize(("table", "case"), CASES)
+def test_case(table, case):
+    wanted = case["want"]
+    if "error" in wanted:
+        with pytest.raises(InputError) as caught:
+            score(request_of(table, case))
+        assert [f"{problem.path}: {problem.message}" for problem in caught.value.problems] == [wanted["error"]]
+        return
+    found = seen(score(request_of(table, case)), wanted)
+    if "findings" in wanted:
+        wanted = {**wanted, "findings": sorted(wanted["findings"])}
+    assert found == approximate(wanted)
+
+
+def approximate(value: Any) -> Any:
+    """The value with every number taken to 1e-6."""
+    if isinstance(value, dict):
+        return {key: approximate(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [approximate(item) for item in value]
+    return pytest.approx(value, abs=1e-6) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def test_every_check_has_a_case():
+    rubrics = [request_of(table, case)["rubric"] for table in TABLES for case in table["cases"]]
+    inline = [criterion["check"]["kind"] for r in rubrics if isinstance(r, dict) for criterion in r.get("criteria", [])]
+    assert {kind_of(check) for check in MINE} <= set(inline)
+
+
+MINE = tuple(gate for gate in GATES if kind_of(gate) in {
+    "answer", "arcade", "arguments", "bfcl_ast", "decide", "equivalent", "order", "quantity", "schema", "tool_name",
+})
+
+
+def test_no_case_is_named_twice():
+    for file, table in zip(FILES, TABLES, strict=True):
+        names = [case["name"] for case in table["cases"]]
+        assert sorted(set(names)) == sorted(names), file.name
+
+
+def test_the_tables_reach_every_kind_of_outcome():
+    kinds = {
+        type(each)
+        for table in TABLES
+        for case in table["cases"]
+        if "error" not in case["want"]
+        for report in [score(request_of(table, case))]
+        for criterion in report.criteria
+        for each in outcomes(report, criterion.id)
+    }
+    assert {Scored, Skipped, Errored, Carried} <= kinds

@@ -1,0 +1,94 @@
+"""Every packaged output of the Berkeley Function-Calling Leaderboard: its own verdict, and four_step's differences by name."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service import Report, score
+from service.core.outcome import Outcome, Scored
+from tests.real.bfcl_rules import RULES, Row, request
+
+pytestmark = pytest.mark.shared_data
+
+CONTRACT = ("decide", "tool_name", "schema", "arguments")
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+@pytest.fixture(scope="module")
+def joined(shared_data: Path) -> list[Row]:
+    questions = {row["id"]: row for row in _lines(shared_data / "bfcl" / "questions.jsonl.gz")}
+    return [questions[row["id"]] | row for row in _lines(shared_data / "bfcl" / "rows.jsonl.gz")]
+
+
+@pytest.fixture(scope="module")
+def strict(joined: list[Row]) -> list[tuple[Row, Report]]:
+    """Each row with four_step's report."""
+    return [(row, score(request(row, "four_step"))) for row in joined]
+
+
+def outcomes(report: Report) -> Iterator[tuple[str, Outcome]]:
+    for criterion in report.criteria:
+        yield from ((criterion.id, each.outcome) for each in criterion.outcomes)
+    for step in report.steps:
+        yield from step.outcomes.items()
+
+
+def test_the_official_verdict_on_every_row(joined):
+    reports = [(row, score(request(row, "bfcl_ast"))) for row in joined]
+    wrong = [row["id"] for row, report in reports if (report.verdict == "pass") != row["official"]["valid"]]
+    assert (len(reports), wrong) == (7440, [])
+    assert not [each for _, report in reports for _, each in outcomes(report) if each.kind == "errored"]
+
+
+def test_four_step_scores_every_row(strict):
+    found = Counter(
+        (name, each.kind if isinstance(each, Scored) else getattr(each, "cause", each.kind))
+        for _, report in strict
+        for name, each in outcomes(report)
+        if name in CONTRACT or each.kind == "errored"
+    )
+    assert found == {
+        ("decide", "scored"): 7440,
+        ("tool_name", "scored"): 10215,
+        ("tool_name", "not_applicable"): 933,
+        ("tool_name", "blocked"): 855,
+        ("schema", "scored"): 9021,
+        ("schema", "not_applicable"): 1056,
+        ("schema", "blocked"): 594,
+        ("arguments", "scored"): 9021,
+        ("arguments", "not_applicable"): 933,
+        ("arguments", "blocked"): 2049,
+    }
+
+
+def test_every_difference_from_the_leaderboard_has_a_name(strict):
+    differing = [(row, report) for row, report in strict if (report.verdict == "pass") != row["official"]["valid"]]
+    named = [(row["id"], [rule.__name__ for rule in RULES if rule(row, report)]) for row, report in differing]
+    assert [row for row, rules in named if not rules] == []
+    assert len(differing) == 207
+    assert Counter(rule for _, rules in named for rule in rules) == {
+        "text_normalised": 122,
+        "partial_credit": 39,
+        "numbers_equal": 27,
+        "schema_stricter": 17,
+        "undecodable_is_no_call": 10,
+        "marker_is_a_value": 3,
+    }
+
+
+def test_the_broken_answer_key_lets_nothing_pass(strict):
+    """One call split in two by the key: the leaderboard fails all outputs, and so does four_step."""
+    reports = [report for row, report in strict if row["id"] == "parallel_multiple_function_179"]
+    assert [report.verdict for report in reports] == ["fail"] * 6
+    assert all({"missing_call"} <= {finding.code for finding in report.findings()} for report in reports)

@@ -1,0 +1,65 @@
+"""Every packaged run of tau-bench's airline domain under four_step."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service import Report, score
+
+pytestmark = pytest.mark.shared_data
+
+
+@pytest.fixture(scope="module")
+def runs(shared_data: Path) -> list[dict[str, Any]]:
+    with gzip.open(shared_data / "tau_airline" / "runs.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return list(map(json.loads, lines))
+
+
+@pytest.fixture(scope="module")
+def reports(runs: list[dict[str, Any]], shared_data: Path) -> list[Report]:
+    tools = json.loads((shared_data / "tau_airline" / "tools.json").read_text("utf-8"))
+    return [score({"trace": {**run, "format": "tau", "tools": tools}, "judges": "off"}) for run in runs]
+
+
+def test_every_run_is_scored(runs, reports):
+    assert len(reports) == 100
+    assert sum(len(report.steps) for report in reports) == 621
+    kinds: Counter[str] = Counter()
+    causes: Counter[tuple[str, str]] = Counter()
+    for report in reports:
+        found = [(each.id, o.outcome) for each in report.criteria for o in each.outcomes]
+        found += [pair for step in report.steps for pair in step.outcomes.items()]
+        kinds.update(outcome.kind for _, outcome in found)
+        causes.update((name, o.cause) for name, o in found if o.kind == "skipped" and o.cause != "not_applicable")
+    assert kinds["errored"] == 0
+    assert {cause for _, cause in causes} == {"blocked"}  # nothing is uncaptured and nothing too long
+    assert {name: n for (name, _), n in causes.items() if name in ("tool_name", "schema", "arguments")} == {
+        "tool_name": 29,
+        "schema": 146,
+        "arguments": 79,
+    }
+
+
+def test_every_call_fits_the_catalogue(reports):
+    """gpt-4o's calls parse, name a tool on offer, and mostly fit its schema."""
+    found = [finding for report in reports for finding in report.findings()]
+    codes = Counter(finding.code for finding in found)
+    assert codes["unknown_tool"] == codes["unparsable_arguments"] == 0
+    assert {code for code in codes if code.startswith("schema_")} <= {"schema_enum", "schema_required", "schema_type"}
+
+
+def test_a_run_whose_tools_are_not_known_is_not_captured(runs):
+    report = score({"trace": {**runs[0], "format": "tau"}, "judges": "off"})
+    causes = {step.outcomes["schema"].cause for step in report.steps if "schema" in step.outcomes}
+    assert causes <= {"not_captured", "blocked"}
+    assert "not_captured" in causes
+
+
+def test_extra_calls_are_free_where_only_the_state_counts(reports):
+    assert not [finding for report in reports for finding in report.findings() if finding.code == "extra_call"]
