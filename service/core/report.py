@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import fsum
 from typing import Literal, NamedTuple
 
 from service.core.case import Pair, folded
-from service.core.checks import Subject
+from service.core.checks import WHOLE, Subject
 from service.core.decisions import Decision
 from service.core.judges import Ask
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped
@@ -145,7 +146,7 @@ def conclude(plan: Plan, replies: Replies | None = None, *, tags: Mapping[str, s
     """The report of a plan. `replies` None: judges are off, and their criteria do not apply. Pure."""
     rubric = plan.rubric
     rows = [(filled.column, _answered(filled, replies)) for filled in plan.filled]
-    marks = [_mark(column, [outcome for _, outcome in cells]) for column, cells in rows]
+    marks = [_mark(column, cells) for column, cells in rows]
     stages = _stages(marks, rubric)
     total = _total(marks, stages, rubric)
     return Report(
@@ -212,11 +213,11 @@ class Mark(NamedTuple):
         return self.value == 1.0 and self.clean and self.column.weight > 0.0
 
 
-def _mark(column: Column, outcomes: Sequence[Outcome]) -> Mark:
+def _mark(column: Column, cells: Sequence[tuple[object, Outcome]]) -> Mark:
     values: list[float] = []
     unknown = blocked = 0
     failing = False
-    for outcome in outcomes:
+    for _, outcome in cells:
         if outcome is PERFECT:
             values.append(1.0)
         elif isinstance(outcome, Scored):
@@ -242,6 +243,7 @@ class Total(NamedTuple):
 
 
 FULL = Total(1.0, 1.0)
+ABSENT = Total(None, None)
 
 Part = tuple[float, float | None, float | None]
 """Weight, score (None: not measured), coverage (None: does not apply)."""
@@ -277,10 +279,13 @@ def _stages(marks: Sequence[Mark], rubric: Rubric) -> list[Standing]:
 
 
 def _standing(marks: list[Mark], thresholds: Thresholds) -> tuple[Verdict, Total]:
-    if all(mark.full for mark in marks):
+    applying = [mark for mark in marks if mark.coverage is not None]
+    if not applying:
+        return "not_applicable", ABSENT
+    if all([mark.full for mark in applying]):  # noqa: C419 (a list is quicker, and short)
         return "pass", FULL  # what the rest would come to
-    total = _weighed(marks)
-    return _verdict(marks, total, thresholds), total
+    total = _weighed(applying)
+    return _verdict(applying, total, thresholds), total
 
 
 def _total(marks: Sequence[Mark], stages: Sequence[Standing], rubric: Rubric) -> Total:
@@ -315,14 +320,34 @@ _SEVERITY: dict[Verdict, int] = {"not_applicable": 0, "abstain": 0, "pass": 1, "
 
 def _criterion_score(mark: Mark, cells: Iterable[Answered], plan: Plan) -> CriterionScore:
     column = mark.column
-    elsewhere = tuple(
-        [
-            Elsewhere(subject.turn, None if subject.expected is None else plan.wanted[subject.expected], outcome)
-            for subject, outcome in cells
-            if subject.step is None
-        ]
-    )
-    return CriterionScore(column.id, column.stage, column.weight, mark.value, elsewhere)
+    loose = [cell for cell in cells if cell[0].step is None]
+    if not loose:
+        return _on_steps_alone(column.id, column.stage, column.weight, mark.value)
+    if len(loose) == 1 and loose[0][0] is WHOLE and (reason := _absence(loose[0][1])):
+        return _absent(column.id, column.stage, column.weight, reason)
+    elsewhere = [
+        Elsewhere(subject.turn, None if subject.expected is None else plan.wanted[subject.expected], outcome)
+        for subject, outcome in loose
+    ]
+    return CriterionScore(column.id, column.stage, column.weight, mark.value, tuple(elsewhere))
+
+
+# What most criteria of most traces come to is made once: making it costs more than finding it.
+@lru_cache(maxsize=4096)
+def _on_steps_alone(name: str, stage: Stage, weight: float, value: float | None) -> CriterionScore:
+    return CriterionScore(name, stage, weight, value, ())
+
+
+@lru_cache(maxsize=1024)
+def _absent(name: str, stage: Stage, weight: float, reason: str) -> CriterionScore:
+    return CriterionScore(name, stage, weight, None, (Elsewhere(None, None, Skipped("not_applicable", reason)),))
+
+
+def _absence(outcome: Outcome) -> str | None:
+    """Why a criterion does not apply, if that is all there is to say of it."""
+    if isinstance(outcome, Skipped) and outcome.cause == "not_applicable" and not outcome.findings:
+        return outcome.reason
+    return None
 
 
 def _steps(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, ...]:
@@ -359,7 +384,7 @@ def _spelt(expected: str, called: str, rubric: Rubric) -> str:
 def _step_standing(rubric: Rubric, cells: list[tuple[Column, Outcome]]) -> tuple[Verdict, Total]:
     if cells and all(outcome is PERFECT and column.weight for column, outcome in cells):
         return "pass", FULL  # what the rest would come to
-    marks = [_mark(column, (outcome,)) for column, outcome in cells]
+    marks = [_mark(cell[0], (cell,)) for cell in cells]
     stages = _stages(marks, rubric)
     total = _total(marks, stages, rubric)
     return _overall(marks, stages, total, rubric), total
