@@ -6,7 +6,12 @@ import sys
 
 from tests.benchmarks import http, importing, matching, scoring
 
-BENCHMARKS = {"scoring": scoring.measure, "http": http.measure, "importing": importing.measure, "matching": matching.measure}
+BENCHMARKS = {
+    "scoring": scoring.measure,
+    "http": http.measure,
+    "importing": importing.measure,
+    "matching": matching.measure,
+}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or BENCHMARKS:

@@ -104,7 +104,9 @@ class _Served:
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self.sock = socket.create_server(("127.0.0.1", 0))
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited; asyncio sets it only on its own sockets
+        self.sock.setsockopt(
+            socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+        )  # inherited; asyncio sets it only on its own sockets
         self.port = self.sock.getsockname()[1]
         context = multiprocessing.get_context("fork")
         self.process = context.Process(target=_serve, args=(make, self.sock), daemon=True)

@@ -23,7 +23,9 @@ def measure() -> None:
     reference, _ = _fastest(BARE)
     print("(d) fresh import")
     print(f"    import pydantic                                                   {reference:8.3f} s")
-    print(f"    import service                                                    {seconds:8.3f} s, {sockets} sockets opened")
+    print(
+        f"    import service                                                    {seconds:8.3f} s, {sockets} sockets opened"
+    )
     print(f"    ratio                                                             {seconds / reference:8.2f}")
 
 

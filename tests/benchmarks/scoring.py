@@ -15,7 +15,6 @@ from service.io.jsonbody import Limits, parse
 from service.io.shelf import Shelf
 from tests.benchmarks.workload import cases, request
 
-
 GATES_ALONE = "gates_alone"
 BESIDE_THE_GATES = tuple(
     criterion.id
@@ -95,7 +94,9 @@ def _peers(workload: Sequence[dict[str, Any]]) -> list[tuple[str, float]]:
                 LLMTestCase(
                     input=case["user_message"],
                     actual_output="",
-                    tools_called=[ToolCall(name=c["name"], input_parameters=c["arguments"]) for c in case["actual_calls"]],
+                    tools_called=[
+                        ToolCall(name=c["name"], input_parameters=c["arguments"]) for c in case["actual_calls"]
+                    ],
                     expected_tools=[
                         ToolCall(name=c["name"], input_parameters=c["arguments"]) for c in case["expected_calls"]
                     ],

@@ -51,7 +51,7 @@ def request(case: dict[str, Any]) -> dict[str, Any]:
 
 def _made(n: int) -> dict[str, Any]:
     """One case: three tools, one expected call, in three of ten a wrong value."""
-    draw = random.Random(n)  # noqa: S311 (reproducible, not secret)
+    draw = random.Random(n)
     args = {"order_id": str(draw.randrange(10_000)), "amount_cents": draw.randrange(100, 90_000), "reason": "damaged"}
     made = args | ({"amount_cents": 1} if draw.random() < 0.3 else {})
     properties = {"order_id": {"type": "string"}, "amount_cents": {"type": "integer"}, "reason": {"type": "string"}}

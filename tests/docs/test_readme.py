@@ -41,12 +41,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100", "HOME": str(folder)}
     return subprocess.run(
-        ["/bin/sh", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+        ["/bin/sh", "-c", command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 
 def commands() -> list[str]:
-    lines = [line for _, _, language, kind, body in BLOCKS if language == "sh" and not kind for line in body.splitlines()]
+    lines = [
+        line for _, _, language, kind, body in BLOCKS if language == "sh" and not kind for line in body.splitlines()
+    ]
     return [line for line in lines if line.strip() and not line.startswith("make ")]
 
 
@@ -70,7 +78,9 @@ def test_output_is_what_the_readme_shows(command: str, shown: str, folder: Path)
 
 @pytest.mark.parametrize("code", [body for _, _, language, _, body in BLOCKS if language == "python"])
 def test_snippets_run(code: str, folder: Path):
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
