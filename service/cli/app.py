@@ -26,6 +26,9 @@ InputFormat = Literal["auto", "openai", "openai_responses", "anthropic", "bfcl",
 Files = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="JSON or JSON Lines, also gzipped; - is standard input.")
 ]
+Reports = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="Reports as JSON or JSON Lines, also gzipped; - is standard input.")
+]
 RubricOption = Annotated[
     str | None,
     typer.Option(
@@ -128,6 +131,62 @@ def plan(
 
 
 @app.command()
+def summarize(  # noqa: PLR0913, PLR0917 (one for each option)
+    files: Reports,
+    assertions: Annotated[
+        list[str] | None,
+        typer.Option("--assert", "-a", metavar="TEXT", help="What must hold, such as 'pass_rate >= 0.95'; repeatable."),
+    ] = None,
+    gate: Annotated[
+        Path | None, typer.Option("--gate", metavar="FILE", help="YAML or JSON with a list `assertions`.")
+    ] = None,
+    targets: Annotated[
+        Path | None, typer.Option("--targets", metavar="FILE", help="What the set should be made of; YAML or JSON.")
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TAG", help="Tag to slice by; repeatable. [default: step, tool, difficulty, model]"),
+    ] = None,
+    pass_k: Annotated[
+        list[int] | None,
+        typer.Option("--pass-k", metavar="K", min=1, help="k of pass^k over the tag `task`; repeatable. [default: all]"),
+    ] = None,
+    rubric: Annotated[
+        str | None,
+        typer.Option(
+            "--rubric", "-r", metavar="ID|FILE", help="Rubric that declares families of tools. [default: the reports']"
+        ),
+    ] = None,
+    output_format: Annotated[
+        Literal["table", "json", "markdown", "junit"], typer.Option("--format", "-f", help="How it is written.")
+    ] = "table",
+) -> int:
+    """Sum up reports: rates with intervals, each tool, pass^k, the set's make-up; and gate on them.
+
+    Reports are what `callgrade score --format ndjson` writes. Exit code 2 where an assertion does not hold or no case
+    measured it, with the step that broke; 4 for an assertion that cannot be read or an unknown metric.
+    """
+    from service.cli.summarize import Asked, run_summarize  # noqa: PLC0415
+
+    asked = Asked(assertions or (), gate, targets, by, pass_k or (), rubric)
+    return run_summarize(files, asked, output_format=output_format)
+
+
+@app.command()
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="Reports of one run.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Reports of the same cases in another.")],
+    output_format: Annotated[
+        Literal["table", "json", "markdown"], typer.Option("--format", "-f", help="How it is written.")
+    ] = "table",
+) -> int:
+    """Compare two runs of the same cases, paired by trace id: differences with intervals, and the cases that changed."""
+    from service.cli.compare import run_compare  # noqa: PLC0415
+
+    return run_compare(a, b, output_format=output_format)
+
+
+@app.command()
 def serve(
     host: Annotated[
         str | None, typer.Option(help="Address to listen on. [default: CALLGRADE_HOST or 127.0.0.1]")
@@ -173,6 +232,14 @@ def rubrics_show(
     from service.cli.rubrics import show_rubric  # noqa: PLC0415
 
     return show_rubric(rubric, output_format=output_format)
+
+
+@rubrics.command("schema")
+def rubrics_schema() -> int:
+    """Print the JSON Schema of a rubric file, for editors."""
+    from service.cli.rubrics import print_schema  # noqa: PLC0415
+
+    return print_schema()
 
 
 @rubrics.command("check")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from service.cli.context import read_settings
 from service.cli.exits import ExitCode
 from service.cli.inputs import find_rubric
 from service.core.pointers import parts_of
-from service.core.rubric import Rubric
+from service.core.rubric import Rubric, rubric_schema
 from service.errors import InputError, Problem
 from service.io.bootstrap import engine_of
 from service.io.files import read_yaml
@@ -41,6 +42,12 @@ def show_rubric(choice: str, *, output_format: Literal["yaml", "json"] = "yaml")
     rubric = find_rubric(engine_of(read_settings()).shelf, choice)
     text = f"{rubric.model_dump_json()}\n" if output_format == "json" else as_yaml(rubric)
     sys.stdout.write(text)
+    return ExitCode.PASSED
+
+
+def print_schema() -> ExitCode:
+    """The JSON Schema of a rubric file, as rubrics/schema.json holds it."""
+    sys.stdout.write(json.dumps(rubric_schema(), indent=2, sort_keys=True) + "\n")
     return ExitCode.PASSED
 
 

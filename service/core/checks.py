@@ -23,14 +23,6 @@ class Subject(NamedTuple):
     expected: int | None = None
     turn: int | None = None
 
-    def covers(self, other: Subject) -> bool:
-        """Whether what fails here leaves nothing to look at there."""
-        if self.step is not None:
-            return self.step == other.step
-        if self.expected is not None:
-            return self.expected == other.expected
-        return self.turn is None or self.turn == other.turn
-
 
 WHOLE = Subject()
 

@@ -68,8 +68,8 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
     """Runs every deterministic check and lists the questions for judges. Pure; raises KeyError for an unknown judge."""
     case = Case(trace, expectation, rubric.matching)
     seen = tuple([Filled(column, _look(case, column, rubric)) for column in rubric.columns])
-    blockers = list(_blockers(seen))
-    filled = tuple([_blocked(one, blockers) for one in seen]) if blockers else seen
+    blockers = _Blockers(seen)
+    filled = tuple([_blocked(one, blockers) for one in seen]) if blockers.by_rank else seen
     return Plan(
         trace=trace,
         rubric=rubric,
@@ -78,7 +78,7 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         wanted=tuple([wanted.path for wanted in case.wanted]),
         due=tuple([wanted.options[0][1].tool for wanted in case.wanted]),
         filled=filled,
-        blocked=tuple(_not_asked(seen, filled)) if blockers else (),
+        blocked=tuple(_not_asked(seen, filled)) if blockers.by_rank else (),
         decisions=decisions(case),
         unexpected=unexpected(case),
     )
@@ -94,38 +94,50 @@ def _look(case: Case, column: Column, rubric: Rubric) -> list[Cell]:
     return list(found) or [NOTHING_FOUND]
 
 
-class _Blocker(NamedTuple):
-    criterion: str
-    rank: int
-    subject: Subject
+class _Blockers:
+    """What failed at a blocking check, by stage and by what it leaves nothing to look at."""
+
+    def __init__(self, seen: Iterable[Filled]) -> None:
+        self.by_rank: dict[int, dict[Subject, str]] = {}
+        for column, cells in seen:
+            if column.blocking:
+                for subject, outcome in cells:
+                    if isinstance(outcome, Scored) and not outcome.passed:
+                        self.by_rank.setdefault(column.rank, {}).setdefault(_reach(subject), column.id)
+
+    def before(self, rank: int) -> list[dict[Subject, str]]:
+        """Those of earlier stages."""
+        return [found for at, found in sorted(self.by_rank.items()) if at < rank]
 
 
-def _blockers(seen: Iterable[Filled]) -> Iterator[_Blocker]:
-    for column, cells in seen:
-        if not column.blocking:
-            continue
-        for subject, outcome in cells:
-            if isinstance(outcome, Scored) and not outcome.passed:
-                yield _Blocker(column.id, column.rank, subject)
+def _reach(subject: Subject) -> Subject:
+    """What a failure here covers: its step or expected call alone, else its turn, else everything."""
+    return (
+        Subject(subject.step, subject.expected) if subject.step is not None or subject.expected is not None else subject
+    )
 
 
-def _blocked(filled: Filled, blockers: list[_Blocker]) -> Filled:
+def _covering(subject: Subject) -> tuple[Subject, ...]:
+    """Whatever would cover this, narrowest first."""
+    return _reach(subject), Subject(turn=subject.turn), WHOLE
+
+
+def _blocked(filled: Filled, blockers: _Blockers) -> Filled:
     """Code is blocked by earlier stages, a judge by its own stage too: asking costs."""
     column, cells = filled
-    rank = column.rank + column.judged
-    active = [blocker for blocker in blockers if blocker.rank < rank]
+    active = blockers.before(column.rank + column.judged)
     return Filled(column, [_blocked_cell(cell, active) for cell in cells]) if active else filled
 
 
-def _blocked_cell(cell: Cell, blockers: list[_Blocker]) -> Cell:
+def _blocked_cell(cell: Cell, active: list[dict[Subject, str]]) -> Cell:
     subject, outcome = cell
     if isinstance(outcome, Skipped) and outcome.cause == "not_applicable":
         return cell
-    for blocker in blockers:
-        if blocker.subject.covers(subject):
-            findings = outcome.findings if isinstance(outcome, Scored) else ()
-            return subject, Skipped("blocked", f"blocked by {blocker.criterion}", findings)
-    return cell
+    blocker = next((found[at] for found in active for at in reversed(_covering(subject)) if at in found), None)
+    if blocker is None:
+        return cell
+    findings = outcome.findings if isinstance(outcome, Scored) else ()
+    return subject, Skipped("blocked", f"blocked by {blocker}", findings)
 
 
 def _not_asked(seen: Iterable[Filled], filled: Iterable[Filled]) -> Iterator[NotAsked]:

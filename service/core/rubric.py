@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
 from service.core.case import Matching
 from service.core.checks import Aggregate, Check
@@ -221,5 +221,11 @@ def _changed(rubric: Rubric, **fields: object) -> Rubric:
     return Rubric.model_validate({**same, **fields})
 
 
-RUBRIC: TypeAdapter[Rubric] = TypeAdapter(Rubric)
-"""Building this closes every union of kinds."""
+RUBRIC: TypeAdapter[Rubric | Extension] = TypeAdapter(Rubric | Extension)
+"""What a rubric file may hold. Building this closes every union of kinds."""
+
+
+def rubric_schema() -> dict[str, JsonValue]:
+    """The JSON Schema of a rubric file, for editors."""
+    described = RUBRIC.json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A callgrade rubric", **described}

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rapidfuzz import process
 from rapidfuzz.distance import JaroWinkler
 
 from service.core.case import folded
 
+SEVERAL = 200
+"""Catalogues larger than this are searched by similarity alone."""
 
-def near(name: str, others: Iterable[str], *, least: float = 0.8) -> list[str]:
+
+def near(name: str, others: Iterable[str], *, least: float = 0.8, most: int = 3) -> list[str]:
     """The names close to `name`, closest first: Jaro-Winkler similarity of at least `least`, or a word in common.
 
     >>> near("refund_order", ["void_charge", "refund_orders", "cancel_order"])
     ['refund_orders', 'cancel_order']
     """
+    known = [other for other in others if other != name]
+    found = process.extract(
+        name, known, scorer=JaroWinkler.similarity, processor=folded, score_cutoff=least, limit=most
+    )
+    close = [other for other, _, _ in sorted(found, key=lambda one: (-one[1], one[0]))]
     words = _words(name)
-    scored = [(JaroWinkler.similarity(folded(name), folded(other)), other) for other in others if other != name]
-    return [other for score, other in sorted(scored, key=_closest) if score >= least or words & _words(other)]
-
-
-def _closest(scored: tuple[float, str]) -> tuple[float, str]:
-    return (-scored[0], scored[1])
+    related = [other for other in known if words & _words(other)] if len(known) <= SEVERAL else []
+    return list(dict.fromkeys([*close, *sorted(related)]))[:most]
 
 
 def _words(name: str) -> set[str]:
