@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, field_validator, model_validator
 
-from service.core.kinds import Frozen, Several
+from service.core.kinds import Frozen, Several, Some
 from service.core.shapes import Template, require_values
 from service.core.weights import Weight
 
@@ -52,13 +52,13 @@ class CallPattern(_Named):
 class AnyOrder(Frozen):
     """Calls that together take one position of `ordered`, in any order among themselves."""
 
-    any_order: Several[CallPattern] = Field(min_length=1)
+    any_order: Some[CallPattern]
 
 
 class AnyOf(Frozen):
     """Alternatives for one position: one of these calls."""
 
-    any_of: Several[CallPattern] = Field(min_length=1)
+    any_of: Some[CallPattern]
 
 
 class Ban(_Named):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -16,7 +18,7 @@ def problems_of(
 
     `below` is the pointer of the document itself; unknown keys of the names in `not_yet` are said to be known but not done.
     """
-    found = error.errors(include_url=False, include_context=False, include_input=False)
+    found = error.errors(include_url=False, include_input=False)
     return [
         Problem(below + pointer_of_loc(one["loc"], document, missing=one["type"] == "missing"), _said(one, not_yet))
         for one in found
@@ -26,4 +28,14 @@ def problems_of(
 def _said(error: ErrorDetails, not_yet: frozenset[str]) -> str:
     if error["type"] == "extra_forbidden":
         return "not yet supported" if error["loc"][-1] in not_yet else "no field of that name is known here"
+    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        return _said_of_tag(error.get("ctx", {}))
     return error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+
+
+def _said_of_tag(context: Mapping[str, str]) -> str:
+    """What is wrong with the field that picks one of several forms."""
+    field = context.get("discriminator", "'kind'").strip("'")
+    if "tag" not in context:
+        return f"expected a {field}"
+    return f"no {field} {context['tag']!r} is known; known: {context['expected_tags'].replace(chr(39), '')}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeVar, Union, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, Strict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, Strict
 from pydantic_core import CoreSchema
 
 from service.core.lazy import lazy
@@ -19,6 +19,18 @@ T = TypeVar("T")
 
 Several = Annotated[tuple[T, ...], Strict(False)]
 """A JSON array, held as a tuple. Only the container is lenient (a list is taken); its items stay strict."""
+
+
+def _not_empty(items: tuple[T, ...]) -> tuple[T, ...]:
+    if not items:
+        raise ValueError("expected at least 1 item")
+    return items
+
+
+Some = Annotated[
+    tuple[T, ...], Strict(False), AfterValidator(_not_empty), Field(json_schema_extra={"minItems": 1})
+]
+"""An array with at least one item. (A minimum length of pydantic's own complains beside every item that is wrong.)"""
 
 
 class Frozen(BaseModel):

@@ -14,7 +14,7 @@ from service.core.case import Matching
 from service.core.checks import Aggregate, Check
 from service.core.gates import GATES
 from service.core.judges import Judge, JudgeCheck
-from service.core.kinds import Frozen, Several, Tagged
+from service.core.kinds import Frozen, Several, Some, Tagged
 from service.core.lazy import lazy
 from service.core.weights import Weight, weight_of
 
@@ -97,7 +97,7 @@ class Rubric(Frozen):
     version: int = Field(default=1, ge=1)
     title: str = ""
     description: str = ""
-    criteria: Several[Criterion] = Field(min_length=1)
+    criteria: Some[Criterion]
     thresholds: Thresholds = Thresholds()
     stages: dict[Stage, Weight] | None = None
     """Weight of each stage in the trace's score (a stage that is not named weighs 1). Absent: the criteria of all stages

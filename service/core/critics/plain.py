@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from service.core.critics.base import MATCHED, Critic, Match, Uncompared, Valued, differing
 from service.core.critics.numbers import number_in
-from service.core.kinds import Several, Tagged
+from service.core.kinds import Some, Tagged
 from service.core.values import equal, shown
 
 
@@ -66,7 +66,7 @@ class OneOf(Critic):
     """
 
     kind: Literal["one_of"] = "one_of"
-    values: Several[JsonValue] = Field(min_length=1)
+    values: Some[JsonValue]
     """The values allowed."""
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:  # noqa: ARG002
@@ -88,7 +88,7 @@ class AnyOf(Critic):
     """
 
     kind: Literal["any_of"] = "any_of"
-    of: Several[Annotated[Critic, Tagged()]] = Field(min_length=1)
+    of: Some[Annotated[Critic, Tagged()]]
     """The matchers, at least one."""
 
     @property
