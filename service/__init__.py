@@ -1,8 +1,9 @@
 """callgrade: scores what language models do with tools.
 
 >>> from service import score
->>> report = score({"trace": {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]},
-...                 "expected": {"calls": "none"}})
+>>> report = score(
+...     {"trace": {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}, "expected": {"calls": "none"}}
+... )
 >>> report.verdict, report.score
 ('pass', 1.0)
 

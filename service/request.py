@@ -83,4 +83,9 @@ def _expectation(request: ScoreRequest, trace: Trace) -> Expectation | None:
     if isinstance(said, Expectation):
         return said
     gold = said if said is not None else read_gold(request.trace)
-    return None if gold is None else expectation_of(gold, trace.tools or ())
+    if gold is None:
+        return None
+    try:
+        return expectation_of(gold, trace.tools or ())
+    except ValidationError as error:  # of the right shape, and yet no expectation: a call without a name
+        raise InputError(problems_of(error, None, below="/expected")) from None

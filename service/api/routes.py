@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,7 +18,8 @@ from starlette.routing import BaseRoute
 from service.api.body import handled
 from service.api.metrics import Metrics
 from service.api.openapi import JSON, READING, Responses, gives, takes
-from service.api.problems import PROBLEM, Place, ProblemDetails, details_of, places_of
+from service.api.problems import PROBLEM, Place, ProblemDetails, details, details_of, places_of
+from service.api.summaries import SUMMARY, SUMMARY_REQUEST, SUMMED, Summaries
 from service.core.report import ENGINE, Report, RubricRef
 from service.core.rubric import Rubric
 from service.errors import InputError, RubricError, TooLargeError, UnknownRubricError
@@ -25,6 +27,8 @@ from service.io.engine import REPORT, Engine, report_json
 from service.io.jsonbody import Limits
 from service.io.shelf import read_rubric
 from service.request import REQUEST
+
+LOG = logging.getLogger("callgrade.api")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,8 @@ TYPES: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]] = {
     "ScoreRequest": ("validation", REQUEST),
     "Report": ("serialization", REPORT),
     "ManyReports": ("serialization", TypeAdapter(ManyReports)),
+    "SummaryRequest": ("validation", SUMMARY_REQUEST),
+    "Summary": ("serialization", SUMMARY),
     "Rubric": ("validation", TypeAdapter(Rubric)),
     "RubricList": ("serialization", RUBRICS),
     "RubricCheck": ("serialization", CHECK),
@@ -134,6 +140,7 @@ class Routes:
         self.limits = limits
         self.max_many = max_many
         self.metrics = metrics
+        self.summaries = Summaries(engine, limits)
 
     def all(self) -> list[BaseRoute]:
         """The routes, each with what it takes and gives."""
@@ -142,6 +149,7 @@ class Routes:
         return [
             _post("/v1/score", self.score, takes("ScoreRequest", EXAMPLE), gives("Report", *whole)),
             _post("/v1/score/many", self.score_many, takes(many, [EXAMPLE]), gives("ManyReports", *whole)),
+            _post("/v1/summaries", self.summaries.summarize, takes("SummaryRequest", SUMMED), gives("Summary", *whole)),
             _get("/v1/rubrics", self.list_rubrics, gives("RubricList", 503)),
             _get("/v1/rubrics/{rubric_id}", self.show_rubric, gives("Rubric", 404, 503), NAMED),
             _post(
@@ -213,6 +221,10 @@ class Routes:
             report = self._scored(item)
         except InputError as error:
             return False, b'{"index":%d,"report":null,"error":%b}' % (index, PROBLEM.dump_json(details_of(error)))
+        except Exception:  # a fault of ours with one item does not spoil the others
+            LOG.exception("unhandled error in item %d", index)
+            ours = details(500, "an error of ours; it is in the log")
+            return False, b'{"index":%d,"report":null,"error":%b}' % (index, PROBLEM.dump_json(ours))
         return True, b'{"index":%d,"report":%b,"error":null}' % (index, report)
 
     def _checked(self, body: JsonValue) -> bytes:

@@ -27,7 +27,8 @@ Files = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="JSON or JSON Lines, also gzipped; - is standard input.")
 ]
 Reports = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Reports as JSON or JSON Lines, also gzipped; - is standard input.")
+    list[Path],
+    typer.Argument(metavar="FILE...", help="Reports as JSON or JSON Lines, also gzipped; - is standard input."),
 ]
 RubricOption = Annotated[
     str | None,
@@ -149,7 +150,9 @@ def summarize(  # noqa: PLR0913, PLR0917 (one for each option)
     ] = None,
     pass_k: Annotated[
         list[int] | None,
-        typer.Option("--pass-k", metavar="K", min=1, help="k of pass^k over the tag `task`; repeatable. [default: all]"),
+        typer.Option(
+            "--pass-k", metavar="K", min=1, help="k of pass^k over the tag `task`; repeatable. [default: all]"
+        ),
     ] = None,
     rubric: Annotated[
         str | None,

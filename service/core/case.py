@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeVar, cast
 
-from service.core.binding import Bound
 from service.core.checks import Check, Subject
+from service.core.critics import Match
 from service.core.expect import CallPattern, Expectation, Scope, Wanted
 from service.core.lazy import lazy
 from service.core.match import assign
 from service.core.outcome import Finding, Outcome, Scored, Skipped, failed
 from service.core.schemas import Dialect, SchemaProblem, Validator, validator
+from service.core.shapes import matcher_of
 from service.core.trace import Step, ToolDef, Trace
 
 T = TypeVar("T")
+
+BY_RESULT = 1e-4
+"""What a fitting result is worth: less than any difference of arguments that a rubric would see."""
 
 IN_ITS_PLACE = 1e-6
 """What pairing a required call with one of another tool is worth: more than nothing, less than anything else."""
@@ -46,9 +50,9 @@ class Alignment(NamedTuple):
 class Matching:
     """How expected and actual calls are paired, and what a call too many does. Part of the rubric."""
 
-    fold_names: bool = False
-    arguments: Check | None = None
+    arguments: Check
     """The check whose score of a pair the assignment maximises, names being equal."""
+    fold_names: bool = False
     extra_calls: Literal["count", "allow"] = "count"
     compat: bool = False
 
@@ -65,10 +69,6 @@ class Case:
     expectation: Expectation | None
     matching: Matching
     _memo: dict[object, object] = field(default_factory=dict[object, object])
-    matching_pairs: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
-    """Pattern (its id) and step of pairs already found to match in every argument."""
-    bound: dict[int, dict[str, Bound]] = field(default_factory=dict[int, dict[str, Bound]])
-    """The arguments of each pattern (by its id) with their critics."""
     _schemas: dict[str, Validator | None] = field(default_factory=dict[str, "Validator | None"])
 
     def once(self, key: object, make: Callable[[], T]) -> T:
@@ -122,6 +122,12 @@ class Case:
         """Whether two tool names are the same, as the rubric compares them."""
         return expected == actual or (self.matching.fold_names and folded(expected) == folded(actual))
 
+    def absent(self, turn: int | None) -> Skipped | None:
+        """Why nothing can be said of a turn, if the trace does not have it."""
+        if turn is None or 1 <= turn <= self.trace.turns or (turn == 0 and self.steps_of(0)):
+            return None
+        return Skipped("not_captured", f"the trace has no turn {turn}; it has {self.trace.turns}, counted from 1")
+
     def steps_of(self, turn: int | None) -> tuple[Step, ...]:
         """The steps of a turn; None: all."""
         return self.trace.steps if turn is None else tuple([s for s in self.trace.steps if s.turn == turn])
@@ -146,33 +152,42 @@ class Case:
 
     def _perfect_in_order(self) -> bool:
         """Whether each call is the one expected in its place, to the last argument: then nothing can beat that alignment."""
-        steps, wanted, scorer = self.trace.steps, self.wanted, self.matching.arguments
+        steps, wanted = self.trace.steps, self.wanted
         if len(steps) != len(wanted):
             return False
         for step, one in zip(steps, wanted, strict=True):
             pattern = one.options[0][1]
-            if pattern.tool != step.call.name or (one.turn is not None and one.turn != step.turn):
+            if one.options[1:] or pattern.tool != step.call.name or not one.in_turn(pattern, step.turn):
                 return False
-            if len(steps) > 1 and scorer is not None and scorer.pair_value(self, pattern, step) < 1.0:
+            if len(steps) > 1 and pattern.says_result:
+                return False
+            if len(steps) > 1 and not self.agrees(pattern, step):
                 return False
         return True
 
+    def agrees(self, pattern: CallPattern, step: Step) -> bool:
+        """Whether a call's arguments are all that the pattern asks for."""
+        return pattern.args is None or self.matching.arguments.pair_value(self, pattern, step) == 1.0
+
     def _gain(self, wanted: Wanted, step: Step) -> float:
         """What this pair adds: 0 unless the turn fits; a required name outweighs all optional ones, a name all else."""
-        if wanted.turn is not None and wanted.turn != step.turn:
-            return 0.0
-        names = [pattern for _, pattern in wanted.options if self.same_name(pattern.tool, step.call.name)]
+        timely = [pattern for _, pattern in wanted.options if wanted.in_turn(pattern, step.turn)]
+        names = [pattern for pattern in timely if self.same_name(pattern.tool, step.call.name)]
         if not names:
-            return self._in_its_place(step) if wanted.required else 0.0
+            return self._in_its_place(step) if timely and wanted.required else 0.0
         size = len(self.wanted) + 1.0
         named = size * size if wanted.required else size
         named += (
             IN_ITS_PLACE if wanted.position is not None else 0.0
         )  # of equal patterns the one with a place goes first
-        scorer = self.matching.arguments
-        if scorer is None or not (len(names) > 1 or self._contested(names[0].tool, step)):
+        if not (wanted.options[1:] or self._contested(names[0].tool, step)):
             return named
-        return named + max([scorer.pair_value(self, pattern, step) for pattern in names])
+        return named + max([self._worth(pattern, step) for pattern in names])
+
+    def _worth(self, pattern: CallPattern, step: Step) -> float:
+        """What pairing these two of one name is worth: their arguments, and among equals the result."""
+        arguments = self.matching.arguments.pair_value(self, pattern, step)
+        return arguments + (BY_RESULT * _returned(pattern, step) if pattern.says_result else 0.0)
 
     def _in_its_place(self, step: Step) -> float:
         """A call that would count as one too many rather than one that is free: no order of writing may decide which."""
@@ -200,15 +215,14 @@ class Case:
         return Pair(i, j, path, pattern)
 
     def _option_gain(self, pattern: CallPattern, step: Step) -> float:
-        if not self.same_name(pattern.tool, step.call.name):
+        if not self.same_name(pattern.tool, step.call.name) or pattern.turn not in (None, step.turn):
             return 0.0
-        scorer = self.matching.arguments
-        return 1.0 + (scorer.pair_value(self, pattern, step) if scorer else 0.0)
+        return 1.0 + self._worth(pattern, step)
 
     def unexpected(self, step: Step) -> Outcome | None:
         """What an unmatched call is worth to a check that scores calls; None where it is nobody's business."""
         listing = [scope for _, scope, turn in self.scopes if turn in (None, step.turn) and scope.lists_calls]
-        if not listing or self._allows(listing):
+        if not listing or self._allows(step.turn):
             return None
         tool = self.catalogue.get(step.call.name)
         if tool is not None and tool.read_only:
@@ -216,10 +230,19 @@ class Case:
             return Skipped("not_applicable", "an unexpected call that only reads", (finding,))
         return failed(0.0, Finding("extra_call", f"{step.call.name} was not expected", call_path(step)))
 
-    def _allows(self, listing: Iterable[Scope]) -> bool:
+    def _allows(self, turn: int) -> bool:
         """Whether calls beyond the listed ones are fine: the turn's word goes before the trace's, the rubric's comes last."""
-        said = [scope.allow_extra for scope in listing if scope.allow_extra is not None]
+        scopes = [scope for _, scope, of in self.scopes if of in (None, turn)]
+        said = [scope.allow_extra for scope in scopes if scope.allow_extra is not None]
         return said[-1] if said else self.matching.extra_calls == "allow"
+
+
+def _returned(pattern: CallPattern, step: Step) -> float:
+    """How well a call's result fits the one expected, 0..1."""
+    if step.result is None:
+        return 0.0
+    match = matcher_of(pattern.result).match(step.result.content)
+    return match.value if isinstance(match, Match) else 0.0
 
 
 def folded(name: str) -> str:

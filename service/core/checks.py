@@ -36,6 +36,9 @@ class Check(Frozen):
     by_default: ClassVar[Aggregate] = "mean"
     """How a criterion folds the outcomes when the rubric does not say."""
 
+    stands_alone: ClassVar[bool] = False
+    """Whether it says something of a step whatever went wrong before at that step; it is then blocked with the turn alone."""
+
     def look(self, case: Case) -> Iterable[Seen]:  # noqa: ARG002
         """The outcomes that code decides."""
         return ()

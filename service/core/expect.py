@@ -7,8 +7,18 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, Discriminator, Field, JsonValue, Tag, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    Field,
+    JsonValue,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
+from service.core.critics import Critic
 from service.core.kinds import Frozen, Several, Some
 from service.core.shapes import Template, require_values
 from service.core.weights import Weight
@@ -47,6 +57,18 @@ class CallPattern(_Named):
     """Whether leaving the call out is fine too."""
     weights: dict[str, Weight] = Field(default_factory=dict[str, Weight])
     """How much each argument counts, by name; 1 where nothing is said, 0 leaves it out."""
+
+    @property
+    def says_result(self) -> bool:
+        """Whether a result is expected; null is one."""
+        return "result" in self.model_fields_set
+
+    @model_validator(mode="after")
+    def _weigh_what_is_listed(self) -> CallPattern:
+        unknown = sorted(self.weights.keys() - (self.args or {}).keys())
+        if unknown:
+            raise ValueError(f"weights are for what `args` lists; not listed: {', '.join(unknown)}")
+        return self
 
 
 class AnyOrder(Frozen):
@@ -145,6 +167,10 @@ class Wanted(NamedTuple):
     """Its place in `ordered`; calls of one `any_order` group share it."""
     turn: int | None = None
 
+    def in_turn(self, pattern: CallPattern, turn: int) -> bool:
+        """Whether a call in this turn may be the one that this option means."""
+        return pattern.turn in (None, turn) and self.turn in (None, turn)
+
     @property
     def path(self) -> str:
         """The pointer of its first option."""
@@ -180,7 +206,10 @@ class Scope(Frozen):
 
     @field_validator("answer", "said")
     @classmethod
-    def _compare_with_something(cls, text: Template | None) -> Template | None:
+    def _compare_with_something(cls, text: Template | None, info: ValidationInfo) -> Template | None:
+        texts = text if isinstance(text, list) and info.field_name == "said" else [text]
+        if not all(one is None or isinstance(one, str | Critic) for one in texts):
+            raise ValueError("expected a text or a matcher")
         require_values(text, "the matcher")
         return text
 
@@ -191,6 +220,12 @@ class Scope(Frozen):
         if self.no_calls and (self.ordered or self.unordered or self.optional):
             raise ValueError("no call is expected here, and yet some are listed")
         return self
+
+    @property
+    def says_something(self) -> bool:
+        """Whether any field but `allow_extra` says anything."""
+        listed = (self.ordered, self.unordered, self.optional, self.disallowed, self.counts)
+        return self.calls is not None or any(listed) or self.answer is not None or self.said not in (None, [])
 
     @property
     def no_calls(self) -> bool:
@@ -215,7 +250,7 @@ class Scope(Frozen):
             yield from _at(position, f"{below}/ordered/{n}", turn, n)
         yield from _listed(self.unordered, f"{below}/unordered", turn)
         for n, pattern in enumerate(self.optional):
-            yield Wanted(((f"{below}/optional/{n}", pattern),), required=False, turn=pattern.turn or turn)
+            yield Wanted(((f"{below}/optional/{n}", pattern),), required=False, turn=_turn(pattern, turn))
 
 
 def _listed(positions: tuple[Position, ...], below: str, turn: int | None) -> Iterator[Wanted]:
@@ -227,7 +262,8 @@ def _at(position: Position, path: str, turn: int | None, place: int | None) -> I
     if isinstance(position, AnyOf):
         options = tuple((f"{path}/any_of/{n}", pattern) for n, pattern in enumerate(position.any_of))
         required = not any(pattern.optional for _, pattern in options)
-        yield Wanted(options, required, place, _turn(options[0][1], turn))
+        turns = {_turn(pattern, turn) for _, pattern in options}
+        yield Wanted(options, required, place, turns.pop() if len(turns) == 1 else turn)
         return
     patterns = position.any_order if isinstance(position, AnyOrder) else (position,)
     for n, pattern in enumerate(patterns):
@@ -242,6 +278,12 @@ def _turn(pattern: CallPattern, turn: int | None) -> int | None:
 class TurnScope(Scope):
     """The same for one turn."""
 
+    @model_validator(mode="after")
+    def _say_something(self) -> TurnScope:
+        if not self.says_something:
+            raise ValueError("a turn says what should have happened in it: calls, ordered, counts, answer, ...")
+        return self
+
     turn: int = Field(ge=0)
     """Which: turns count from 1, and 0 is what precedes the first user message."""
 
@@ -252,6 +294,12 @@ class StateChange(Frozen):
     path: str
     value: Any = None
     remove: bool = False
+
+    @model_validator(mode="after")
+    def _one_way(self) -> StateChange:
+        if self.remove == ("value" in self.model_fields_set):
+            raise ValueError("a change is to a `value`, or away with `remove`")
+        return self
 
 
 class StateExpectation(Frozen):

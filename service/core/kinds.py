@@ -27,9 +27,7 @@ def _not_empty(items: tuple[T, ...]) -> tuple[T, ...]:
     return items
 
 
-Some = Annotated[
-    tuple[T, ...], Strict(False), AfterValidator(_not_empty), Field(json_schema_extra={"minItems": 1})
-]
+Some = Annotated[tuple[T, ...], Strict(False), AfterValidator(_not_empty), Field(json_schema_extra={"minItems": 1})]
 """An array with at least one item. (A minimum length of pydantic's own complains beside every item that is wrong.)"""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 
@@ -28,8 +29,20 @@ def patched(state: JsonValue, changes: Iterable[StateChange]) -> JsonValue:
     return root[0]
 
 
+INDEX = re.compile("0|[1-9][0-9]*")
+
+
+def _index(token: str) -> int:
+    """A reference token as an array index (RFC 6901: no sign, no leading zero)."""
+    if not INDEX.fullmatch(token):
+        raise ValueError(token)
+    return int(token)
+
+
 def _apply(root: list[JsonValue], change: StateChange) -> None:
     tokens = parts_of(change.path)
+    if change.remove and not tokens:
+        raise ValueError("the whole state cannot be removed")
     holder: JsonValue | list[JsonValue] = root
     for token in ("0", *tokens)[:-1]:
         holder = _child(holder, token)
@@ -47,7 +60,7 @@ def _apply(root: list[JsonValue], change: StateChange) -> None:
 
 def _child(holder: JsonValue | Sequence[JsonValue], token: str) -> JsonValue:
     if isinstance(holder, list):
-        return holder[int(token)]
+        return holder[_index(token)]
     if isinstance(holder, dict):
         return holder[token]
     raise TypeError("a scalar has no members")
@@ -57,6 +70,6 @@ def _set_item(items: list[JsonValue], token: str, change: StateChange) -> None:
     if token == "-" and not change.remove:  # noqa: S105 (RFC 6901: past the last item)
         items.append(change.value)
     elif change.remove:
-        del items[int(token)]
+        del items[_index(token)]
     else:
-        items[int(token)] = change.value
+        items[_index(token)] = change.value

@@ -117,23 +117,25 @@ def _reach(subject: Subject) -> Subject:
     )
 
 
-def _covering(subject: Subject) -> tuple[Subject, ...]:
-    """Whatever would cover this, narrowest first."""
-    return _reach(subject), Subject(turn=subject.turn), WHOLE
+def _covering(subject: Subject, *, alone: bool) -> tuple[Subject, ...]:
+    """Whatever would cover this, widest first; `alone`: but for a failure at its own step."""
+    wide = (WHOLE, Subject(turn=subject.turn))
+    return wide if alone else (*wide, _reach(subject))
 
 
 def _blocked(filled: Filled, blockers: _Blockers) -> Filled:
     """Code is blocked by earlier stages, a judge by its own stage too: asking costs."""
     column, cells = filled
     active = blockers.before(column.rank + column.judged)
-    return Filled(column, [_blocked_cell(cell, active) for cell in cells]) if active else filled
+    alone = column.check.stands_alone
+    return Filled(column, [_blocked_cell(cell, active, alone=alone) for cell in cells]) if active else filled
 
 
-def _blocked_cell(cell: Cell, active: list[dict[Subject, str]]) -> Cell:
+def _blocked_cell(cell: Cell, active: list[dict[Subject, str]], *, alone: bool) -> Cell:
     subject, outcome = cell
     if isinstance(outcome, Skipped) and outcome.cause == "not_applicable":
         return cell
-    blocker = next((found[at] for found in active for at in reversed(_covering(subject)) if at in found), None)
+    blocker = next((found[at] for found in active for at in _covering(subject, alone=alone) if at in found), None)
     if blocker is None:
         return cell
     findings = outcome.findings if isinstance(outcome, Scored) else ()

@@ -296,15 +296,21 @@ def _total(marks: Sequence[Mark], stages: Sequence[Standing], rubric: Rubric) ->
 
 
 def _verdict(marks: Iterable[Mark], total: Total, thresholds: Thresholds) -> Verdict:
-    if any(mark.failed and mark.column.blocking for mark in marks):
+    if any(mark.failed and mark.column.must_pass for mark in marks):
         return "fail"
     if total.coverage is None:
         return "not_applicable"
-    if total.score is None or total.coverage < thresholds.min_coverage - NOISE:
+    least = thresholds.min_coverage - NOISE
+    if total.score is None or total.coverage < least or any(_unmeasured(mark, least) for mark in marks):
         return "abstain"
     if total.score < thresholds.fail - NOISE:
         return "fail"
     return "warn" if total.score < thresholds.warn - NOISE else "pass"
+
+
+def _unmeasured(mark: Mark, least: float) -> bool:
+    """Whether something that was asked for, and must pass, could hardly be measured."""
+    return mark.column.insists and mark.coverage is not None and mark.coverage < least
 
 
 def _overall(marks: Iterable[Mark], stages: Iterable[Standing], total: Total, rubric: Rubric) -> Verdict:
@@ -373,12 +379,27 @@ def _step_verdict(plan: Plan, index: int, cells: list[tuple[Column, Outcome]], p
         expected=None if pair is None else pair.path,
         expected_tool=None if pair is None else _spelt(pair.pattern.tool, step.call.name, plan.rubric),
         unexpected=index in plan.unexpected,
-        outcomes={column.id: outcome for column, outcome in cells},
+        outcomes=_by_criterion(cells),
     )
 
 
 def _spelt(expected: str, called: str, rubric: Rubric) -> str:
     return called if rubric.fold_names and folded(expected) == folded(called) else expected
+
+
+def _by_criterion(cells: Iterable[tuple[Column, Outcome]]) -> dict[str, Outcome]:
+    """The outcome of each criterion; of several at one step the worst, with the findings of all."""
+    outcomes: dict[str, Outcome] = {}
+    for column, outcome in cells:
+        before = outcomes.get(column.id)
+        outcomes[column.id] = outcome if before is None else _worse(before, outcome)
+    return outcomes
+
+
+def _worse(one: Outcome, other: Outcome) -> Outcome:
+    if not isinstance(one, Scored) or not isinstance(other, Scored):
+        return one if isinstance(one, Scored) else other
+    return Scored(min(one.value, other.value), one.passed and other.passed, (*one.findings, *other.findings))
 
 
 def _step_standing(rubric: Rubric, cells: list[tuple[Column, Outcome]]) -> tuple[Verdict, Total]:

@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue, TypeAdapter, model_validator
 from service.core.case import Matching
 from service.core.checks import Aggregate, Check
 from service.core.gates import GATES
+from service.core.gates.arguments import ArgumentsGate
 from service.core.judges import Judge, JudgeCheck
 from service.core.kinds import Frozen, Several, Some, Tagged
 from service.core.lazy import lazy
@@ -55,6 +56,9 @@ class Criterion(Frozen):
     """How much it counts within its stage; 0 keeps it out of the score (it may still block and fail)."""
     blocking: bool = False
     """Whether failing makes the verdict `fail` and leaves what comes later unscored, counted as 0."""
+    must_pass: bool = False
+    """Whether one outcome that does not pass makes the verdict `fail`, however little it weighs, and too little measured
+    of it `abstain`."""
     aggregate: Aggregate | None = None
     """How its outcomes become one value: their mean or their minimum. Absent: as the check has it."""
 
@@ -69,6 +73,9 @@ class Column:
     """The place of its stage in the contract."""
     weight: float
     blocking: bool
+    must_pass: bool
+    insists: bool
+    """Whether it was asked for by name that it pass, so that not knowing is not enough."""
     takes_worst: bool
     """Whether the minimum of its outcomes is its value, not their mean."""
     check: Check
@@ -84,6 +91,8 @@ class Column:
             rank=STAGES.index(criterion.stage),
             weight=weight_of(criterion.weight),
             blocking=criterion.blocking,
+            must_pass=criterion.must_pass or criterion.blocking,
+            insists=criterion.must_pass,
             takes_worst=(criterion.aggregate or type(check).by_default) == "min",
             check=check,
             judged=isinstance(check, JudgeCheck),
@@ -122,8 +131,9 @@ class Rubric(Frozen):
         twice = sorted({i for i in ids if ids.count(i) > 1})
         if twice:
             raise ValueError(f"criterion ids are unique; twice: {', '.join(twice)}")
-        if all(weight_of(criterion.weight) == 0 for criterion in self.criteria):
-            raise ValueError("at least one criterion needs a weight above 0")
+        stages = self.stages or {}
+        if not any(weight_of(c.weight) and weight_of(stages.get(c.stage, 1.0)) for c in self.criteria):
+            raise ValueError("at least one criterion needs a weight above 0, in a stage with a weight above 0")
         return self
 
     @lazy
@@ -151,7 +161,7 @@ class Rubric(Frozen):
         scorers = [c.check for c in self.columns if type(c.check).pair_value is not Check.pair_value]
         return Matching(
             fold_names=self.fold_names,
-            arguments=scorers[0] if scorers else None,
+            arguments=scorers[0] if scorers else ArgumentsGate(),
             extra_calls=self.extra_calls,
             compat=self.compat,
         )

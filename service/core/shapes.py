@@ -94,6 +94,11 @@ def require_values(value: Template, place: str) -> None:
             require_values(item, f"{place}/{n}")
 
 
+def matcher_of(wanted: Template) -> Critic | Given:
+    """The matcher of a template: itself, or a shape of it."""
+    return wanted if isinstance(wanted, Critic | Given) else Shape.model_construct(kind="shape", value=wanted)
+
+
 Place = tuple[str, Match | Uncompared]
 
 

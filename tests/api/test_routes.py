@@ -148,6 +148,11 @@ MISFITS = [
     (encoded(GOOD | {"judges": "live"}), 422, "/judges"),
     (encoded(GOOD | {"tags": {"a": 1}}), 422, "/tags/a"),
     (encoded({"trace": {"format": "openai", "messages": [], "tools": [1]}}), 422, "/trace/tools/0"),
+    (
+        encoded(GOOD | {"expected": {"format": "tau", "actions": [{"name": "", "kwargs": {}}]}}),
+        422,
+        "/expected",
+    ),
     (b'{"trace": ', 400, ""),
 ]
 

@@ -7,9 +7,9 @@ from typing import Literal
 
 from service.core.case import Case
 from service.core.checks import WHOLE, Check, Seen, Subject
-from service.core.critics import Critic, Match, Uncompared
-from service.core.outcome import Finding, Outcome, Scored, Skipped
-from service.core.shapes import Shape, Template
+from service.core.critics import Match, Uncompared
+from service.core.outcome import Finding, Outcome, Scored, Skipped, failed
+from service.core.shapes import Template, matcher_of
 
 
 class AnswerGate(Check):
@@ -20,10 +20,11 @@ class AnswerGate(Check):
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each answer that is expected."""
         asked = [(turn, scope.answer) for _, scope, turn in case.scopes if scope.answer is not None]
-        nothing = (WHOLE, Skipped("not_applicable", "no answer was expected"))
-        return [
-            (Subject(turn=turn), _best(wanted, _answers(case, turn), "wrong_answer")) for turn, wanted in asked
-        ] or [nothing]
+        seen = [
+            (Subject(turn=turn), _best(wanted, _answers(case, turn), "wrong_answer", _silence(case, turn)))
+            for turn, wanted in asked
+        ]
+        return seen or [(WHOLE, Skipped("not_applicable", "no answer was expected"))]
 
 
 class SaidGate(Check):
@@ -34,10 +35,11 @@ class SaidGate(Check):
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each text that is expected."""
         asked = [(turn, text) for _, scope, turn in case.scopes for text in _each(scope.said)]
-        nothing = (WHOLE, Skipped("not_applicable", "no text was expected"))
-        return [(Subject(turn=turn), _best(wanted, _texts(case, turn), "not_said")) for turn, wanted in asked] or [
-            nothing
+        seen = [
+            (Subject(turn=turn), _best(wanted, _texts(case, turn), "not_said", _silence(case, turn)))
+            for turn, wanted in asked
         ]
+        return seen or [(WHOLE, Skipped("not_applicable", "no text was expected"))]
 
 
 def _each(said: Template | None) -> Sequence[Template]:
@@ -64,11 +66,25 @@ def _answers(case: Case, turn: int | None) -> list[Spoken]:
     return _texts(case, turn)[-1:]
 
 
-def _best(wanted: Template, texts: Sequence[Spoken], code: str) -> Outcome:
+def _silence(case: Case, turn: int | None) -> Outcome:
+    """What having no text means: the trace stops at a call, or the model had its say and said nothing."""
+    absent = case.absent(turn)
+    if absent is not None:
+        return absent
+    messages = [message for message in case.trace.messages if turn in (None, message.turn)]
+    steps = case.steps_of(turn)
+    spoke = [n for n, message in enumerate(case.trace.messages) if message.role == "assistant" and message.text]
+    ends_in_call = bool(steps) and all(n < steps[-1].message for n in spoke if turn is None or n >= steps[0].message)
+    if not messages or ends_in_call:
+        return Skipped("not_captured", "the trace stops before the model says anything more")
+    return failed(0.0, Finding("no_answer", "the model said nothing", "/messages"))
+
+
+def _best(wanted: Template, texts: Sequence[Spoken], code: str, silence: Outcome) -> Outcome:
     """The outcome of the text that fits best."""
     if not texts:
-        return Skipped("not_captured", "the trace has no text of the assistant here")
-    matcher = wanted if isinstance(wanted, Critic) else Shape(value=wanted)
+        return silence
+    matcher = matcher_of(wanted)
     compared = [(path, matcher.match(text)) for path, text in texts]
     matches = [(path, match) for path, match in compared if isinstance(match, Match)]
     too_long = [match for _, match in compared if isinstance(match, Uncompared)]

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import combinations, islice
 from typing import Literal, NamedTuple
 
 from service.core.carried import apple
 from service.core.case import Case, call_path
 from service.core.chain import Pairs, fullest, longest_chain
 from service.core.checks import WHOLE, Check, Seen
-from service.core.expect import Ban, Wanted
-from service.core.gates.carrying import FITS, Fit, carried, fit
+from service.core.expect import Ban, CallPattern, Wanted
+from service.core.gates.carrying import Fit, carried, fit, fits
 from service.core.gates.disallowed import breaks
-from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, failed
+from service.core.outcome import PERFECT, Finding, Outcome, Skipped, failed
 from service.core.trace import Step
 
 MOST_CONTESTED = 6
 """Up to so many calls that could meet an ordered as well as an unordered expectation, every way to share them is tried."""
 
-Table = list[list[Fit | None]]
-"""By expected call and call made: None where the tool or the turn is another."""
+MOST_TRIES = 20
+"""So many calls are looked at to say what is wrong with an expected one."""
+
+Table = list[list[bool]]
+"""By expected call and call made: whether the one meets the other."""
 
 
 class Met(NamedTuple):
@@ -75,7 +78,7 @@ class AppleTrajectoryGate(Check):
         if not case.trace.messages and not case.trace.steps:
             return Skipped("not_captured", "the trace is empty: there is nothing to hold the expectation against")
         met = case.once("apple_trajectory", lambda: _met(case))
-        uncompared = next((f.uncompared for n in met.unmet for f in met.table[n] if f and f.uncompared), "")
+        uncompared = next((f.uncompared for n in met.unmet for f in _tries(case, n) if f.uncompared), "")
         if uncompared:
             return Skipped("too_long", uncompared)
         return self._upstream(case, met) if case.matching.compat else self._scored(case, met)
@@ -98,7 +101,7 @@ class AppleTrajectoryGate(Check):
             ordered,
             unordered,
             range(len(case.trace.steps)),
-            lambda expected, call: _fits(met.table, expected, call),
+            lambda expected, call: met.table[expected][call],
             broken=bool(met.broken),
             unlisted=[step.index for step in case.trace.steps if not _is_allowed(case, step)],
         )
@@ -109,12 +112,12 @@ class AppleTrajectoryGate(Check):
 
 def _met(case: Case) -> Met:
     steps, wanted = case.trace.steps, case.wanted
-    table: Table = [[_fit(case, one, step) for step in steps] for one in wanted]
+    table: Table = [[_meets(case, one, step) for step in steps] for one in wanted]
     required = tuple([n for n, one in enumerate(wanted) if one.required])
     taken = _fullest(case, required, table)
     left = [n for n in range(len(steps)) if n not in set(taken.values())]
     optional = [n for n, one in enumerate(wanted) if not one.required]
-    taken = taken | fullest(optional, left, lambda expected, call: _fits(table, expected, call))
+    taken = taken | fullest(optional, left, lambda expected, call: table[expected][call])
     used = set(taken.values())
     bans = [(ban, turn) for _, scope, turn in case.scopes for ban in scope.disallowed]
     broken = [[step for step in case.steps_of(turn) if breaks(case, ban, step)] for ban, turn in bans]
@@ -129,23 +132,28 @@ def _met(case: Case) -> Met:
     )
 
 
-def _fit(case: Case, wanted: Wanted, step: Step) -> Fit | None:
-    """How well a call meets an expectation; None where it is of another tool or turn."""
+def _meets(case: Case, wanted: Wanted, step: Step) -> bool:
+    return any(fits(case, p, step, extra=p.extra_args in (None, "allow")) for p in _same(case, wanted, step))
+
+
+def _same(case: Case, wanted: Wanted, step: Step) -> list[CallPattern]:
+    """The patterns of an expected call that are of this call's tool and turn."""
     if wanted.turn not in (None, step.turn) or (wanted.turn is None and _is_idle(case, step.turn)):
-        return None
-    same = [pattern for _, pattern in wanted.options if case.same_name(pattern.tool, step.call.name)]
-    fits = [fit(case, p, step, extra=p.extra_args in (None, "allow")) for p in same]
-    return FITS if any(one.ok for one in fits) else next(iter(fits), None)
+        return []
+    return [pattern for _, pattern in wanted.options if case.same_name(pattern.tool, step.call.name)]
+
+
+def _tries(case: Case, n: int, taken: Collection[int] = ()) -> Iterator[Fit]:
+    """How the calls of its tool meet an expected call, those aside that are taken."""
+    for step in case.trace.steps:
+        if step.index not in taken:
+            for pattern in _same(case, case.wanted[n], step):
+                yield fit(case, pattern, step, extra=pattern.extra_args in (None, "allow"))
 
 
 def _is_idle(case: Case, turn: int) -> bool:
     """Whether nothing is to be called in this turn."""
     return any(scope.no_calls for _, scope, of in case.scopes if of == turn)
-
-
-def _fits(table: Table, expected: int, call: int) -> bool:
-    found = table[expected][call]
-    return found is not None and found.ok
 
 
 def _fullest(case: Case, required: Sequence[int], table: Table) -> Pairs:
@@ -160,11 +168,9 @@ def _fullest(case: Case, required: Sequence[int], table: Table) -> Pairs:
     contested = [c for c in calls if _any_fits(table, places, c) and _any_fits(table, unordered, c)]
     best: Pairs = {}
     for ours in _shares(contested):
-        chain = longest_chain(
-            ordered, [c for c in calls if c not in contested or c in ours], lambda e, c: _fits(table, e, c)
-        )
+        chain = longest_chain(ordered, [c for c in calls if c not in contested or c in ours], lambda e, c: table[e][c])
         used = set(chain.values())
-        others = fullest(unordered, [c for c in calls if c not in used], lambda e, c: _fits(table, e, c))
+        others = fullest(unordered, [c for c in calls if c not in used], lambda e, c: table[e][c])
         if len(chain) + len(others) > len(best):
             best = chain | others
         if len(best) == len(required):
@@ -173,7 +179,7 @@ def _fullest(case: Case, required: Sequence[int], table: Table) -> Pairs:
 
 
 def _any_fits(table: Table, expected: Iterable[int], call: int) -> bool:
-    return any(_fits(table, n, call) for n in expected)
+    return any(table[n][call] for n in expected)
 
 
 def _shares(contested: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -209,20 +215,19 @@ def _is_allowed(case: Case, step: Step) -> bool:
 def _findings(case: Case, met: Met) -> Iterator[Finding]:
     taken = set(met.taken.values())
     for n in met.unmet:
-        yield _unmet(case.wanted[n], {c: f for c, f in enumerate(met.table[n]) if c not in taken})
+        yield _unmet(case.wanted[n], list(islice(_tries(case, n, taken), MOST_TRIES)))
     yield from met.broken
     for step in met.extra:
         yield Finding("extra_call", f"{step.call.name} was not expected", call_path(step))
 
 
-def _unmet(wanted: Wanted, others: Mapping[int, Fit | None]) -> Finding:
+def _unmet(wanted: Wanted, tries: list[Fit]) -> Finding:
     """What is wrong with an expected call: not made, made wrongly, or made out of order."""
-    tried = [one for one in others.values() if one is not None]
-    if not tried:
+    if not tries:
         return Finding("unmet", f"{wanted.tools} was expected and not called", wanted.path)
-    if any(one.ok for one in tried):
+    if any(one.ok for one in tries):
         return Finding("unmet", f"{wanted.tools} was called, but out of order", wanted.path)
-    return Finding("unmet", f"{wanted.tools} was called, but {tried[0].findings[0].message}", wanted.path)
+    return Finding("unmet", f"{wanted.tools} was called, but {tries[0].findings[0].message}", wanted.path)
 
 
 def _banned(ban: Ban, step: Step) -> Finding:

@@ -18,9 +18,11 @@ from service.core.expect import CallPattern
 from service.core.gates.arguments import standing_in
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.quantity import QuantityGate
+from service.core.gates.schema import unparsable
 from service.core.gates.tool_name import named, unmatched
 from service.core.kinds import Tagged, kind_of
 from service.core.outcome import PERFECT, Carried, Errored, Finding, Outcome, Scored, Skipped, failed
+from service.core.shapes import has_matcher
 from service.core.trace import Step
 from service.core.weights import Weight, shares, weight_of
 from service.errors import InputError
@@ -81,6 +83,8 @@ class ArcadeGate(Check):
         return self._scored(case, pair.pattern, case.trace.steps[pair.step], named(case, pair))
 
     def _scored(self, case: Case, pattern: CallPattern, step: Step, selection: Scored) -> Outcome:
+        if step.call.arguments is None and pattern.args is not None:
+            return failed(0.0, *selection.findings, unparsable(step))
         bound = case.once((id(self), id(pattern), selection.passed), lambda: self._bound(pattern, selection.passed))
         schema = case.schema_of(step)
         defaults = standing_in(schema, bound) if schema else {}
@@ -90,7 +94,7 @@ class ArcadeGate(Check):
 
     def _bound(self, pattern: CallPattern, right_tool: bool) -> list[Bound]:  # noqa: FBT001
         args = dict(sorted((pattern.args or {}).items()))
-        named_critics = {name for name, value in args.items() if isinstance(value, Critic)} | self.critics.keys()
+        named_critics = {name for name, value in args.items() if has_matcher(value)} | self.critics.keys()
         criticised = [name for name in args if name in named_critics]
         if not criticised:
             return (

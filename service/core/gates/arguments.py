@@ -15,7 +15,7 @@ from service.core.critics import MATCHED, Critic, Match, Uncompared
 from service.core.expect import CallPattern, ExtraArguments
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.schema import unparsable
-from service.core.gates.tool_name import NO_CALLS, named, unmatched
+from service.core.gates.tool_name import NO_CALLS, missing, named
 from service.core.kinds import Tagged
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, failed
 from service.core.pointers import escaped
@@ -37,6 +37,9 @@ class Compared(NamedTuple):
 
     def finding(self, step: Step) -> Finding:
         """What is wrong with this argument, and where."""
+        if isinstance(self.match, Match) and self.match.passed:
+            message = f"{self.name}: passes with a score of {self.match.value:.2f}"
+            return Finding("close_match", message, f"{call_path(step)}/arguments/{escaped(self.name)}")
         note = self.match.note if isinstance(self.match, Match) else self.match.reason
         return Finding(self.code, f"{self.name}: {note}", f"{call_path(step)}/arguments/{escaped(self.name)}")
 
@@ -51,9 +54,10 @@ class Agreement(NamedTuple):
 class ArgumentsGate(Check):
     """Critics by argument over the optimal alignment: the weighted mean of the arguments' scores for each pair.
 
-    A missing call and an unexpected one are 0; a matcher in the expectation goes before the rubric's critic for that
-    argument, and what neither names is compared exactly. An extra argument counts as one that scored 0, unless the rubric
-    says otherwise or the tool's schema requires it. Findings: `missing_argument`, `wrong_argument`, `extra_argument`.
+    A missing call is 0; an unexpected one is for the name check to charge. A matcher in the expectation goes before the
+    rubric's critic for that argument, and what neither names is compared exactly. An extra argument counts as one that
+    scored 0, unless the rubric says otherwise or the tool's schema requires it. Findings: `missing_argument`,
+    `wrong_argument`, `extra_argument`, and `close_match` where a matcher passes with less than 1.0.
     """
 
     kind: Literal["arguments"] = "arguments"
@@ -67,11 +71,12 @@ class ArgumentsGate(Check):
     """Whether a default of the tool's schema stands in for an absent (not a null) argument, on both sides."""
 
     def look(self, case: Case) -> Iterable[Seen]:
-        """One outcome for each pair, each missing call, and each extra one that is not free."""
+        """One outcome for each pair and each missing call."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         paired = [(case.subjects[pair.step], self._paired(case, pair)) for pair in case.alignment.pairs]
-        return [*paired, *unmatched(case)] or [(WHOLE, NO_CALLS)]
+        gone = [missing(case, i) for i in case.alignment.missing]
+        return [*paired, *gone] or [(WHOLE, NO_CALLS)]
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """The score this pair would get."""
@@ -90,8 +95,6 @@ class ArgumentsGate(Check):
             return ANY_ARGUMENTS
         if step.call.arguments is None:
             return failed(0.0, unparsable(step))
-        if (id(pattern), step.index) in case.matching_pairs:
-            return PERFECT
         return self._outcome(pattern, self._compared(case, pattern, step, step.call.arguments), step)
 
     def _outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome:
@@ -101,7 +104,9 @@ class ArgumentsGate(Check):
         wrong = [one for one in agreement.others if isinstance(one.match, Match) and not one.match.passed]
         if not agreement.others:
             return PERFECT
-        return Scored(self._value(pattern, agreement), not wrong, tuple([one.finding(step) for one in wrong]))
+        return Scored(
+            self._value(pattern, agreement), not wrong, tuple([one.finding(step) for one in agreement.others])
+        )
 
     def _value(self, pattern: CallPattern, agreement: Agreement) -> float:
         """The weighted mean over all arguments; 1.0 where none weighs anything, 0.0 where one is forbidden."""
@@ -117,15 +122,18 @@ class ArgumentsGate(Check):
     def _compared(
         self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, explain: bool = True
     ) -> Agreement:
-        bound = case.bound.get(id(pattern)) or case.bound.setdefault(id(pattern), self._bound(pattern))
+        bound = case.once((id(self), id(pattern)), lambda: self._bound(pattern))
         schema = case.schema_of(step)
         if schema is not None and self.fill_defaults and schema.defaults:
             actual = {**standing_in(schema, bound.values()), **actual}
+        needed = schema.required if schema else frozenset[str]()
         matched: list[float] = []
         others: list[Compared] = []
         for name, expected in bound.items():
+            if not expected.weight:
+                continue
             if name not in actual:
-                if not expected.optional:
+                if not expected.optional or name in needed:
                     others.append(Compared(expected.weight, _MISSING, "missing_argument", name))
                 continue
             match = expected.match(actual[name], explain=explain)
@@ -159,7 +167,9 @@ class ArgumentsGate(Check):
         return [
             Compared(usual, _EXTRA, "extra_argument", name)
             for name in sorted(actual)
-            if name not in bound and name not in needed and not _is_default(schema, name, actual[name])
+            if name not in bound
+            and name not in needed
+            and not (self.fill_defaults and _is_default(schema, name, actual[name]))
         ]
 
 

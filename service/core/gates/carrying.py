@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.binding import bind
+from service.core.binding import Bound, bind
 from service.core.case import Case, call_path
 from service.core.checks import WHOLE, Check, Seen, Subject
 from service.core.critics import Critic, Exact, Uncompared
@@ -24,7 +24,8 @@ from service.errors import InputError
 
 def carried(check: Check, case: Case, raw: float, *, system: str, why: str) -> Carried:
     """The system's own number, with our findings and, where our number is another, one that says so and why."""
-    outcomes = [outcome for _, outcome in check.look(Case(case.trace, case.expectation, case.matching.strict()))]
+    strict = case.once("strict", lambda: Case(case.trace, case.expectation, case.matching.strict()))
+    outcomes = [outcome for _, outcome in check.look(strict)]
     values = [outcome.value for outcome in outcomes if isinstance(outcome, Scored)]
     ours = fsum(values) / len(values) if values else None
     findings = [f for outcome in outcomes if not isinstance(outcome, Errored) for f in outcome.findings]
@@ -60,7 +61,9 @@ def _idle(case: Case) -> Iterable[Seen]:
     for _, scope, turn in case.scopes:
         if scope.no_calls:
             steps = case.steps_of(turn)
-            over = [Finding("over_call", f"{s.call.name} was called where no call was due", call_path(s)) for s in steps]
+            over = [
+                Finding("over_call", f"{s.call.name} was called where no call was due", call_path(s)) for s in steps
+            ]
             yield Subject(turn=turn), failed(0.0, *over) if over else PERFECT
 
 
@@ -71,10 +74,10 @@ def all_or_nothing(seen: Sequence[Seen]) -> list[Seen]:
     if any(isinstance(outcome, Scored) and not outcome.passed for outcome in outcomes):
         return [(WHOLE, failed(0.0, *findings))]
     open_ones = [outcome for outcome in outcomes if not isinstance(outcome, Scored) and not _is_free(outcome)]
-    scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
-    if not scored:
-        return list(seen)
-    return [(WHOLE, open_ones[0] if open_ones else Scored(1.0, True, tuple(findings)))]
+    if open_ones:
+        return [(WHOLE, open_ones[0])]
+    scored = any(isinstance(outcome, Scored) for outcome in outcomes)
+    return [(WHOLE, Scored(1.0, True, tuple(findings)))] if scored else list(seen)
 
 
 def _is_free(outcome: Outcome) -> bool:
@@ -103,10 +106,9 @@ def fit(case: Case, pattern: CallPattern, step: Step, *, extra: bool) -> Fit:
     given = step.call.arguments
     if given is None:
         return Fit((unparsable(step),))
-    bound = case.once(("bound", id(pattern)), lambda: [bind(n, v, critics={}) for n, v in (pattern.args or {}).items()])
     path = f"{call_path(step)}/arguments"
     findings: list[Finding] = []
-    for one in bound:
+    for one in bound_of(case, pattern):
         if one.name not in given:
             if not one.optional:
                 findings.append(Finding("missing_argument", f"{one.name}: missing", f"{path}/{escaped(one.name)}"))
@@ -119,3 +121,24 @@ def fit(case: Case, pattern: CallPattern, step: Step, *, extra: bool) -> Fit:
     beside = [] if extra else [name for name in given if name not in pattern.args]
     findings += [Finding("extra_argument", f"{name}: not expected", f"{path}/{escaped(name)}") for name in beside]
     return Fit(tuple(findings)) if findings else FITS
+
+
+def fits(case: Case, pattern: CallPattern, step: Step, *, extra: bool) -> bool:
+    """The same without saying why not, which is what costs."""
+    given = step.call.arguments
+    if pattern.args is None or given is None:
+        return pattern.args is None
+    for one in bound_of(case, pattern):
+        if one.name not in given:
+            if not one.optional:
+                return False
+            continue
+        match = one.match(given[one.name], explain=False)
+        if isinstance(match, Uncompared) or not match.passed:
+            return False
+    return extra or given.keys() <= pattern.args.keys()
+
+
+def bound_of(case: Case, pattern: CallPattern) -> list[Bound]:
+    """The expected arguments with their matchers."""
+    return case.once(("bound", id(pattern)), lambda: [bind(n, v, critics={}) for n, v in (pattern.args or {}).items()])

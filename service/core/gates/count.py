@@ -26,7 +26,7 @@ class CountGate(Check):
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each scope that names limits."""
         seen = [
-            (Subject(turn=turn), self._counted(case, path, turn, scope.counts))
+            (Subject(turn=turn), case.absent(turn) or self._counted(case, path, turn, scope.counts))
             for path, scope, turn in case.scopes
             if scope.counts
         ]

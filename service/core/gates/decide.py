@@ -25,7 +25,7 @@ class DecideGate(Check):
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for the trace and one for each turn spoken of."""
         seen = [
-            (Subject(turn=turn), _decided(case, path, scope, turn))
+            (Subject(turn=turn), case.absent(turn) or _decided(case, path, scope, turn))
             for path, scope, turn in case.scopes
             if scope.says_calls
         ]

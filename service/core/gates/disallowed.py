@@ -31,6 +31,10 @@ class DisallowedGate(Check):
 
 
 def _kept(case: Case, ban: Ban, turn: int | None) -> Iterable[Seen]:
+    absent = case.absent(turn)
+    if absent is not None:
+        yield Subject(turn=turn), absent
+        return
     broken = [step for step in case.steps_of(turn) if breaks(case, ban, step)]
     if not broken:
         yield Subject(turn=turn), PERFECT

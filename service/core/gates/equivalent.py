@@ -44,14 +44,20 @@ class EquivalentGate(Check):
         paired = [(case.subjects[pair.step], self._paired(case, pair)) for pair in case.alignment.pairs]
         return [*paired, *unmatched(case)] or [(WHOLE, NO_CALLS)]
 
+    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
+        """1.0 for equal bags, else 0.0."""
+        if step.call.arguments is None or pattern.args is None:
+            return float(pattern.args is None)
+        return float(self._same_bag(pattern, step, step.call.arguments) is PERFECT)
+
     def _paired(self, case: Case, pair: Pair) -> Outcome:
         right_tool = named(case, pair)
         pattern, step = pair.pattern, case.trace.steps[pair.step]
-        if not right_tool.passed or pattern.args is None:
+        if not right_tool.passed:
             return right_tool
         if step.call.arguments is None:
             return failed(0.0, unparsable(step))
-        return self._same_bag(pattern, step, step.call.arguments)
+        return PERFECT if pattern.args is None else self._same_bag(pattern, step, step.call.arguments)
 
     def _same_bag(self, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue]) -> Outcome:
         expected = pattern.args or {}
@@ -98,6 +104,8 @@ def _stringify(value: JsonValue) -> JsonValue:
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
+    if isinstance(value, int) and value.bit_length() > 4_096:
+        return value  # longer than any text we read
     return str(value) if isinstance(value, int | float) else value
 
 

@@ -8,13 +8,13 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from service.core.binding import Bound, bind
+from service.core.binding import Bound
 from service.core.carried import future_agi
-from service.core.case import Alignment, Case, Pair, at_step, call_path
+from service.core.case import Alignment, Case, Pair, call_path
 from service.core.checks import WHOLE, Check, Seen
 from service.core.critics import Match, Uncompared
 from service.core.expect import CallPattern
-from service.core.gates.carrying import all_or_nothing, carried, plain_args, with_idle
+from service.core.gates.carrying import all_or_nothing, bound_of, carried, plain_args, with_idle
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.schema import unknown_tool, unparsable
 from service.core.gates.tool_name import missing, named
@@ -23,9 +23,7 @@ from service.core.pointers import escaped, parts_of
 from service.core.schemas import SchemaProblem, Validator
 from service.core.trace import Step, ToolDef
 
-Metric = Literal[
-    "function_name_match", "parameter_validation", "function_call_accuracy", "function_call_exact_match"
-]
+Metric = Literal["function_name_match", "parameter_validation", "function_call_accuracy", "function_call_exact_match"]
 
 
 class FutureAgiGate(Check):
@@ -33,7 +31,8 @@ class FutureAgiGate(Check):
 
     `function_name_match`: the tool is the expected one. `parameter_validation`: the share of a call's parameters, declared or
     given, that the tool's JSON Schema has nothing against; needs no expectation. `function_call_accuracy`: 0.4 for the name,
-    0.3 for the share of arguments, expected or given, that both have, 0.3 for the share that is right.
+    0.3 for the share of arguments, expected or given, that both have, 0.3 for the share that is right; of several calls one of
+    a wrong tool is 0.
     `function_call_exact_match`: 1.0 if all calls are the expected ones, else 0.0. No call expected and none made is 1.0; a
     missing call and an unexpected one are 0. With `compat` in the rubric Future AGI's own number. Findings: `wrong_tool`,
     `missing_call`, `extra_call`, `missing_argument`, `wrong_argument`, `extra_argument`, `unparsable_arguments`,
@@ -52,14 +51,13 @@ class FutureAgiGate(Check):
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each pair, each missing and each extra call; for exact match, and with `compat`, one for the trace."""
         validating = self.metric == "parameter_validation"
-        if validating and not case.trace.steps:
-            return [(WHOLE, Skipped("not_applicable", "no call was made"))]
         if not validating and not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         if case.matching.compat:
             return [(WHOLE, self._upstream(case))]
         if validating:
-            return [(at_step(step), self._validated(case, step)) for step in case.trace.steps]
+            checked = [(case.subjects[step.index], self._validated(case, step)) for step in case.trace.steps]
+            return checked or [(WHOLE, Skipped("not_applicable", "no call was made"))]
         seen = with_idle(self._compared(case), case)
         return all_or_nothing(seen) if self.metric == "function_call_exact_match" else seen
 
@@ -72,18 +70,19 @@ class FutureAgiGate(Check):
         steps = case.trace.steps
         alignment = _in_sequence(case) if self.order_matters else case.alignment
         for pair in alignment.pairs:
-            yield at_step(steps[pair.step]), self._paired(case, pair)
+            yield case.subjects[pair.step], self._paired(case, pair)
         for i in alignment.missing:
             yield missing(case, i)
         for j in alignment.extra:
             outcome = case.unexpected(steps[j])
             if outcome is not None:
-                yield at_step(steps[j]), outcome
+                yield case.subjects[j], outcome
 
     def _paired(self, case: Case, pair: Pair) -> Outcome:
         name = named(case, pair)
-        if self.metric == "function_name_match":
-            return name
+        alone = len(case.wanted) == len(case.trace.steps) == 1
+        if self.metric == "function_name_match" or not (name.passed or alone):
+            return name  # among several calls, one of a wrong tool earns nothing, or any call would be better than none
         return self._accuracy(case, pair.pattern, case.trace.steps[pair.step], name)
 
     def _accuracy(self, case: Case, pattern: CallPattern, step: Step, name: Scored) -> Outcome:
@@ -93,7 +92,7 @@ class FutureAgiGate(Check):
         given = step.call.arguments
         if given is None:
             return self._weighed(name, 0.0, 0.0, [unparsable(step)])
-        bound = case.once(("bound", id(pattern)), lambda: _bound(pattern))
+        bound = bound_of(case, pattern)
         due = [one for one in bound if not one.optional or one.name in given]
         there = {one.name: self._match(one, given[one.name]) for one in due if one.name in given}
         for found in there.values():
@@ -139,21 +138,22 @@ class FutureAgiGate(Check):
         except SchemaProblem as problem:
             return Errored("invalid_schema", f"the schema of {tool.name} cannot be used: {problem}")
 
-    def _parameters(
-        self, schema: Validator, tool: ToolDef, step: Step, given: Mapping[str, JsonValue]
-    ) -> Outcome:
+    def _parameters(self, schema: Validator, tool: ToolDef, step: Step, given: Mapping[str, JsonValue]) -> Outcome:
         path = f"{call_path(step)}/arguments"
         wrong: dict[str, Finding] = {}
         for violation in schema.violations(given):
-            finding = Finding(f"schema_{violation.keyword}", violation.message, path + violation.path)
-            wrong.setdefault(next(iter(parts_of(violation.path)), violation.message), finding)
-        extra = set(() if self.ignore_extra_params else schema.undeclared(given)) - wrong.keys()
-        for name in sorted(extra):
+            name = next(iter(parts_of(violation.path)), violation.message)  # one of the whole is a check of its own
+            if self.ignore_extra_params and violation.keyword in CLOSED and violation.path.count("/") == 1:
+                continue
+            wrong.setdefault(name, Finding(f"schema_{violation.keyword}", violation.message, path + violation.path))
+        for name in () if self.ignore_extra_params else schema.undeclared(given):
             message = f"{name} is no parameter of {tool.name}"
-            wrong[name] = Finding("extra_argument", message, f"{path}/{escaped(name)}")
+            wrong.setdefault(name, Finding("extra_argument", message, f"{path}/{escaped(name)}"))
         if not wrong:
             return PERFECT
-        total = len(_declared(tool) | given.keys() | wrong.keys())
+        declared = _declared(tool)
+        counted = declared | set(wrong) if self.ignore_extra_params else declared | set(wrong) | set(given)
+        total = len(counted)
         return failed((total - len(wrong)) / total, *wrong.values())
 
     def _upstream(self, case: Case) -> Outcome:
@@ -174,15 +174,14 @@ class FutureAgiGate(Check):
         return carried(self, case, raw, system="Future AGI", why=ONE_CALL)
 
 
+CLOSED = frozenset({"additionalProperties", "unevaluatedProperties"})
+"""What a schema says to allow no further parameters."""
+
 SIMPLE_TYPES = "it validates one call, knows only plain types and enums, and reads broken arguments as {}"
 ONE_CALL = (
     "no call is 0 there, several calls are 0 or may share one call, extra arguments and calls are mostly free, "
     "broken arguments are {}"
 )
-
-
-def _bound(pattern: CallPattern) -> list[Bound]:
-    return [bind(name, value, critics={}) for name, value in (pattern.args or {}).items()]
 
 
 def _argument_findings(

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from service.core.case import Case, Pair
+from service.core.case import Case
+from service.core.chain import longest_chain
 from service.core.checks import WHOLE, Check, Seen
-from service.core.match import longest_run
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, failed
 
 
 class OrderGate(Check):
     """The expected calls of `ordered` that were made in that order, as a share of all of them.
 
-    Value: the longest run of aligned calls whose positions never go down, over the number of required calls in `ordered`;
-    the calls of one `any_order` group share a position. Finding: `out_of_order` for each aligned call outside the run.
+    Value: the longest chain of calls made that meet expected ones in their order, over the number of required calls in
+    `ordered`; the calls of one `any_order` group share a place. Finding: `out_of_order` for each aligned call outside it.
     `mode: strict` also wants nothing in between: 1.0 only if the calls made are exactly the ordered ones, in order.
     """
 
@@ -27,43 +27,40 @@ class OrderGate(Check):
         return [(WHOLE, self._ordered(case))]
 
     def _ordered(self, case: Case) -> Outcome:
-        placed = [wanted for wanted in case.wanted if wanted.position is not None]
+        placed = [n for n, wanted in enumerate(case.wanted) if wanted.position is not None]
         if not placed:
             return Skipped("not_applicable", "no order was expected")
-        in_place = [pair for pair in case.alignment.pairs if _is_placed(case, pair)]
-        pairs = sorted(in_place, key=lambda pair: pair.step)
-        run = set(longest_run(_rising([_place(case, pair) for pair in pairs])))
-        due = max(sum(wanted.required for wanted in placed), len(run))
+        chain = longest_chain(_places(case, placed), range(len(case.trace.steps)), lambda i, j: _fits(case, i, j))
+        due = max(sum(case.wanted[n].required for n in placed), len(chain))
+        exact = self.mode == "longest_run" or len(case.trace.steps) == len(chain)
+        if len(chain) == due and exact:
+            return PERFECT
         findings = [
             Finding("out_of_order", f"{pair.pattern.tool} came out of order", f"/steps/{pair.step}")
-            for n, pair in enumerate(pairs)
-            if n not in run
+            for pair in case.alignment.pairs
+            if pair.expected in placed and pair.expected not in chain and _fits(case, pair.expected, pair.step)
         ]
-        exact = self.mode == "longest_run" or len(case.trace.steps) == len(run)
-        if len(run) == due and not findings and exact:
-            return PERFECT
-        return failed(len(run) / due if self.mode == "longest_run" else 0.0, *findings)
+        return failed(len(chain) / due if self.mode == "longest_run" else 0.0, *findings)
 
 
-def _is_placed(case: Case, pair: Pair) -> bool:
-    wanted = case.wanted[pair.expected]
-    return wanted.position is not None and case.same_name(pair.pattern.tool, case.trace.steps[pair.step].call.name)
+def _places(case: Case, placed: list[int]) -> list[list[int]]:
+    """The expected calls of each place, in order; those of one `any_order` group share theirs."""
+    places: dict[tuple[int, int], list[int]] = {}
+    for n in placed:
+        wanted = case.wanted[n]
+        places.setdefault((wanted.turn or 0, wanted.position or 0), []).append(n)
+    return [places[place] for place in sorted(places)]
 
 
-def _place(case: Case, pair: Pair) -> tuple[int, int]:
-    """The turn and the position in it: later turns come after all of an earlier one."""
-    wanted = case.wanted[pair.expected]
-    return (wanted.turn or 0, wanted.position or 0)
-
-
-def _rising(places: list[tuple[int, int]]) -> list[int]:
-    """Numbers that rise strictly exactly where the places do not fall.
-
-    >>> _rising([(0, 1), (0, 0), (0, 1)])
-    [1, 0, 2]
-    """
-    order = sorted(range(len(places)), key=lambda n: (places[n], n))
-    ranks = [0] * len(places)
-    for rank, n in enumerate(order):
-        ranks[n] = rank
-    return ranks
+def _fits(case: Case, expected: int, step: int) -> bool:
+    """Whether a call can stand for an expected one in the order: it does in the alignment, or would match as well."""
+    wanted, made = case.wanted[expected], case.trace.steps[step]
+    options = [
+        pattern
+        for _, pattern in wanted.options
+        if case.same_name(pattern.tool, made.call.name) and wanted.in_turn(pattern, made.turn)
+    ]
+    if not options:
+        return False
+    aligned = any(pair.expected == expected and pair.step == step for pair in case.alignment.pairs)
+    return aligned or any(case.agrees(pattern, made) for pattern in options)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from service.core.case import Case, call_path
-from service.core.checks import WHOLE, Check, Seen
+from service.core.checks import WHOLE, Aggregate, Check, Seen
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, failed
 from service.core.trace import Step
 from service.core.values import equal
@@ -15,7 +15,7 @@ from service.core.values import equal
 TRANSIENT = frozenset({408, 409, 425, 429})
 STATUS = ("status", "status_code", "statusCode", "code")
 ADMITS = re.compile(
-    r"\b(fail\w*|error\w*|unable|could ?n[o']t|can ?n[o']t|cannot|did ?n[o']t|unsuccessful\w*|went wrong|problem|sorry)\b",
+    r"\b(fail\w*|error\w*|unable|could ?n[o']t|can ?n[o']t|cannot|did ?n[o']t|unsuccessful\w*|went wrong|ran into)\b",
     re.IGNORECASE,
 )
 CLAIMS = re.compile(
@@ -35,6 +35,8 @@ class RecoveryGate(Check):
     """
 
     kind: Literal["recovery"] = "recovery"
+
+    by_default: ClassVar[Aggregate] = "min"
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each failed call and for each repeated write."""

@@ -7,10 +7,10 @@ from typing import Literal
 
 from service.core.case import Case, Pair
 from service.core.checks import WHOLE, Check, Seen
-from service.core.critics import Critic, Uncompared
+from service.core.critics import Uncompared
 from service.core.gates.tool_name import missing, named
 from service.core.outcome import Finding, Outcome, Scored, Skipped, failed
-from service.core.shapes import Shape, Template
+from service.core.shapes import matcher_of
 
 
 class ResultsGate(Check):
@@ -24,9 +24,9 @@ class ResultsGate(Check):
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each expected result."""
-        pairs = [pair for pair in case.alignment.pairs if pair.pattern.result is not None]
+        pairs = [pair for pair in case.alignment.pairs if pair.pattern.says_result]
         seen: list[Seen] = [(case.subjects[pair.step], _returned(case, pair)) for pair in pairs]
-        gone = [i for i in case.alignment.missing if any(p.result is not None for _, p in case.wanted[i].options)]
+        gone = [i for i in case.alignment.missing if any(p.says_result for _, p in case.wanted[i].options)]
         seen += [missing(case, i) for i in gone]
         return seen or [(WHOLE, Skipped("not_applicable", "no result was expected"))]
 
@@ -47,8 +47,3 @@ def _returned(case: Case, pair: Pair) -> Outcome:
     if step.result.is_error:
         return failed(match.value, Finding("failed_call", f"the call failed: {match.note}", path))
     return failed(match.value, Finding("wrong_result", match.note, f"{path}/content"))
-
-
-def matcher_of(wanted: Template) -> Critic:
-    """The matcher of a template: itself, or a shape of it."""
-    return wanted if isinstance(wanted, Critic) else Shape.model_construct(kind="shape", value=wanted)

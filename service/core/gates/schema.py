@@ -33,6 +33,7 @@ class SchemaGate(Check):
     """What an argument does that the schema does not declare and does not expressly allow."""
 
     by_default: ClassVar[Aggregate] = "min"
+    stands_alone: ClassVar[bool] = True
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each step."""

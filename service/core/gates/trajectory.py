@@ -7,7 +7,6 @@ from typing import Literal
 
 from service.core.case import Case, Pair
 from service.core.checks import WHOLE, Check, Seen
-from service.core.gates.arguments import ArgumentsGate
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.match import longest_run
 from service.core.outcome import PERFECT, Finding, Outcome, Scored
@@ -47,8 +46,7 @@ class TrajectoryGate(Check):
         step = case.trace.steps[pair.step]
         if not case.same_name(pair.pattern.tool, step.call.name):
             return False
-        scorer = case.matching.arguments or ArgumentsGate()
-        return self.arguments == "ignore" or scorer.pair_value(case, pair.pattern, step) == 1.0
+        return self.arguments == "ignore" or case.agrees(pair.pattern, step)
 
 
 def _value(mode: Mode, case: Case, agreed: list[Pair]) -> float:

@@ -8,12 +8,12 @@ from typing import Literal
 from pydantic import JsonValue
 
 from service.core.carried import uipath
-from service.core.case import Case, Pair, at_step, call_path
+from service.core.case import Case, Pair, call_path
 from service.core.chain import Fits, longest_chain
 from service.core.checks import WHOLE, Check, Seen
 from service.core.critics import Uncompared
 from service.core.expect import CallPattern, Wanted, limit_of
-from service.core.gates.carrying import all_or_nothing, carried, fit, plain, plain_args, with_idle
+from service.core.gates.carrying import all_or_nothing, carried, fit, fits, plain, plain_args, with_idle
 from service.core.gates.count import CountGate
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.results import matcher_of
@@ -105,14 +105,13 @@ class UipathArgsGate(Check):
             return [(WHOLE, NOTHING_EXPECTED)]
         if case.matching.compat:
             return [(WHOLE, self._upstream(case))]
-        steps = case.trace.steps
-        paired = [(at_step(steps[pair.step]), self._paired(case, pair)) for pair in case.alignment.pairs]
+        paired = [(case.subjects[pair.step], self._paired(case, pair)) for pair in case.alignment.pairs]
         seen = with_idle([*paired, *unmatched(case)], case)
         return all_or_nothing(seen) if self.strict else seen
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """1.0 if the call has the pattern's arguments, else 0.0."""
-        return float(fit(case, pattern, step, extra=self._allows_extra(pattern)).ok)
+        return float(fits(case, pattern, step, extra=self._allows_extra(pattern)))
 
     def _allows_extra(self, pattern: CallPattern) -> bool:
         return self.subset if pattern.extra_args is None else pattern.extra_args == "allow"
@@ -130,7 +129,9 @@ class UipathArgsGate(Check):
         expected = [(pattern.tool, plain_args(path, pattern, "UiPath")) for path, pattern in _patterns(case)]
         made = [(step.call.name, step.call.arguments or {}) for step in case.trace.steps]
         raw = uipath.args_score(made, expected, strict=self.strict)
-        why = "there arguments nobody expects are free, true is 1, calls are paired greedily and broken arguments are {}"
+        why = (
+            "there arguments nobody expects are free, true is 1, calls are paired greedily and broken arguments are {}"
+        )
         return carried(self, case, raw, system="UiPath", why=why)
 
 
@@ -170,7 +171,9 @@ class UipathOutputGate(Check):
             for step in case.trace.steps
         ]
         raw = uipath.output_score(made, expected, strict=self.strict)
-        why = ONE_SIDE_EMPTY + "it compares texts, reads an object as its content, and what is empty or false as no text"
+        why = (
+            ONE_SIDE_EMPTY + "it compares texts, reads an object as its content, and what is empty or false as no text"
+        )
         return carried(self, case, raw, system="UiPath", why=why)
 
 
@@ -225,7 +228,7 @@ def _aligned(case: Case) -> Iterable[Seen]:
     for pair in case.alignment.pairs:
         if pair.pattern.result is not None:
             right_tool, step = named(case, pair), case.trace.steps[pair.step]
-            yield at_step(step), _returned(pair.pattern, step) if right_tool.passed else right_tool
+            yield case.subjects[step.index], _returned(pair.pattern, step) if right_tool.passed else right_tool
     for i in case.alignment.missing:
         if case.wanted[i].options[0][1].result is not None:
             yield missing(case, i)
@@ -243,7 +246,7 @@ def _in_turn(case: Case) -> Iterable[Seen]:
             yield missing(case, i)
             continue
         left = [other for other in left if other is not step]
-        yield at_step(step), _returned(pattern, step)
+        yield case.subjects[step.index], _returned(pattern, step)
 
 
 def _returned(pattern: CallPattern, step: Step) -> Outcome:

@@ -1,0 +1,65 @@
+"""Summaries over HTTP."""
+
+from __future__ import annotations
+
+from pydantic import JsonValue, TypeAdapter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.api.body import handled
+from service.api.openapi import JSON
+from service.core.summary import Summary
+from service.io.engine import Engine
+from service.io.jsonbody import Limits
+from service.summaries import SummaryRequest, answered, as_json, declared_in, read_summary_request
+
+SUMMARY_REQUEST: TypeAdapter[SummaryRequest] = TypeAdapter(SummaryRequest)
+SUMMARY: TypeAdapter[Summary] = TypeAdapter(Summary)
+
+SUMMED = {
+    "reports": [
+        {
+            "trace_id": "refund-1",
+            "rubric": {"id": "four_step", "version": 1, "hash": "0" * 64},
+            "verdict": "pass",
+            "score": 1.0,
+            "coverage": 1.0,
+            "all_passed": True,
+            "first_failing_stage": None,
+            "failing": [],
+            "stages": [{"stage": "decide", "verdict": "pass", "score": 1.0, "coverage": 1.0}],
+            "criteria": [],
+            "steps": [],
+            "missing": [],
+            "decisions": [{"turn": None, "expected": "no_call", "made": False}],
+            "offered": ["refund_order"],
+            "not_asked": [],
+            "tags": {"step": "decide"},
+            "provenance": {
+                "engine": "1",
+                "judges": "off",
+                "judge_model": None,
+                "cache_hits": 0,
+                "cost_usd": None,
+                "calibrators": "uncalibrated",
+            },
+        }
+    ],
+    "assertions": ["pass_rate >= 0.95"],
+}
+"""A body that can be sent."""
+
+
+class Summaries:
+    """The handler over one engine's rubrics."""
+
+    def __init__(self, engine: Engine, limits: Limits) -> None:
+        self.declared = declared_in(engine.shelf.find)
+        self.limits = limits
+
+    async def summarize(self, request: Request) -> Response:
+        """Sum up reports: rates with intervals, each tool, pass^k, the make-up of the set, and a gate on them."""
+        return Response(await handled(request, self.limits, self._summed_up), media_type=JSON)
+
+    def _summed_up(self, body: JsonValue) -> bytes:
+        return as_json(answered(read_summary_request(body), self.declared))

@@ -1,0 +1,233 @@
+"""The same cases under two models or prompts: paired differences with intervals, and the cases that changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Literal
+
+from service.core.rates import DifferenceOf, Estimate, IntervalOf, Paired, Part, estimate
+from service.core.report import RubricRef, Verdict
+from service.core.rubric import STAGES, Stage
+from service.core.summary.samples import CRITERION, STAGE, Sample
+from service.errors import InputError
+
+TRIAL = "trial"
+"""The tag that tells several runs of one case apart."""
+
+Key = tuple[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One number under both, over the `n` cases that have it under both; `low` to `high` is the interval of b - a."""
+
+    name: str
+    a: Estimate
+    b: Estimate
+    difference: float | None
+    low: float | None
+    high: float | None
+    n: int
+    improved: int
+    worsened: int
+    p_value: float | None
+    """Of passing alone: the chance of a split as uneven as this, were both alike (McNemar's exact test). It takes cases for
+    independent, so there is none where cases are grouped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One case under one of the two."""
+
+    verdict: Verdict
+    score: float | None
+    broke_at: Stage | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A case that passes under one and not under the other, or whose score changed."""
+
+    case: str
+    trial: str | None
+    kind: Literal["fixed", "broken", "better", "worse", "other"]
+    """fixed, broken: the verdict changed from or to a failing one. better, worse: the score alone."""
+    a: Side
+    b: Side
+    now_failing: tuple[str, ...]
+    """Criteria that fail under b alone."""
+    now_passing: tuple[str, ...]
+    """Criteria that fail under a alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs of the same cases. `only_a` and `only_b` are cases that the other lacks, which count nowhere."""
+
+    cases: int
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
+    rubrics_differ: bool
+    passed: Difference
+    score: Difference
+    stages: tuple[Difference, ...]
+    criteria: tuple[Difference, ...]
+    changes: tuple[Change, ...]
+    """What broke first, then what was fixed, then the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The formulas that a comparison needs."""
+
+    interval: IntervalOf
+    difference: DifferenceOf
+    mcnemar: Callable[[int, int], float]
+
+
+Pairs = Sequence[tuple[Sample, Sample]]
+Reading = Callable[[Sample], float | None]
+
+
+def compare(a: Iterable[Sample], b: Iterable[Sample], *, statistics: Statistics) -> Comparison:
+    """The comparison of two runs, paired by trace id and the tag `trial`. Pure; the order of samples does not matter.
+
+    InputError for a case without an id, one that stands twice in a run, and for runs that share no case.
+    """
+    left, right = _by_key(a, "/a"), _by_key(b, "/b")
+    shared = sorted(left.keys() & right.keys(), key=_order)
+    if not shared:
+        raise InputError.at("", "the two runs share no case; cases are paired by trace_id")
+    pairs = [(left[key], right[key]) for key in shared]
+    changes = [change for key in shared if (change := _change(key, left[key], right[key]))]
+    return Comparison(
+        cases=len(pairs),
+        only_a=_names(left.keys() - right.keys()),
+        only_b=_names(right.keys() - left.keys()),
+        rubrics_differ=_rubrics(left.values()) != _rubrics(right.values()),
+        passed=_difference("passed", pairs, _passed, statistics),
+        score=_difference("score", pairs, _value_of("score"), statistics),
+        stages=tuple(_differences(pairs, STAGE, STAGES, statistics)),
+        criteria=tuple(_differences(pairs, CRITERION, _criteria(pairs), statistics)),
+        changes=tuple(sorted(changes, key=lambda change: (KINDS.index(change.kind), change.case, change.trial or ""))),
+    )
+
+
+KINDS = ("broken", "fixed", "worse", "better", "other")
+
+
+def _by_key(samples: Iterable[Sample], place: str) -> dict[Key, Sample]:
+    found: dict[Key, Sample] = {}
+    for n, sample in enumerate(samples):
+        case = sample.report.trace_id
+        if case is None:
+            raise InputError.at(f"{place}/{n}/trace_id", "a comparison pairs cases by their id, and this one has none")
+        key = (case, sample.report.tags.get(TRIAL))
+        if key in found:
+            raise InputError.at(
+                f"{place}/{n}", f"the case {case!r} stands here twice; tell runs apart by a tag {TRIAL}"
+            )
+        found[key] = sample
+    return found
+
+
+def _order(key: Key) -> tuple[str, str]:
+    return key[0], key[1] or ""
+
+
+def _names(keys: Iterable[Key]) -> tuple[str, ...]:
+    return tuple(case if trial is None else f"{case} ({TRIAL} {trial})" for case, trial in sorted(keys, key=_order))
+
+
+def _rubrics(samples: Iterable[Sample]) -> set[RubricRef]:
+    return {sample.report.rubric for sample in samples}
+
+
+def _criteria(pairs: Pairs) -> list[str]:
+    """The criteria of both runs, by stage and name."""
+    found = {(STAGES.index(c.stage), c.id) for pair in pairs for sample in pair for c in sample.report.criteria}
+    return list(dict.fromkeys(name for _, name in sorted(found)))
+
+
+def _passed(sample: Sample) -> float | None:
+    return float(sample.passed) if sample.verdict_counts else None
+
+
+def _value_of(metric: str) -> Reading:
+    return lambda sample: sample.values.get(metric)
+
+
+def _differences(pairs: Pairs, prefix: str, names: Iterable[str], statistics: Statistics) -> Iterable[Difference]:
+    for name in names:
+        found = _difference(name, pairs, _value_of(prefix + name), statistics)
+        if found.n:
+            yield found
+
+
+def _difference(name: str, pairs: Pairs, read: Reading, statistics: Statistics) -> Difference:
+    both = [
+        Paired(_group(one, other), x, y)
+        for one, other in pairs
+        if (x := read(one)) is not None and (y := read(other)) is not None
+    ]
+    low, high = statistics.difference(both) if both else (None, None)
+    value = fsum(pair.b - pair.a for pair in both) / len(both) if both else None
+    improved, worsened = sum(pair.b > pair.a for pair in both), sum(pair.b < pair.a for pair in both)
+    tested = read is _passed and both and all(pair.group is None for pair in both)
+    return Difference(
+        name=name,
+        a=estimate([Part(pair.group, pair.a) for pair in both], statistics.interval),
+        b=estimate([Part(pair.group, pair.b) for pair in both], statistics.interval),
+        difference=value,
+        low=None if low is None or value is None else min(low, value),
+        high=None if high is None or value is None else max(high, value),
+        n=len(both),
+        improved=improved,
+        worsened=worsened,
+        p_value=statistics.mcnemar(worsened, improved) if tested else None,
+    )
+
+
+def _group(one: Sample, other: Sample) -> str | None:
+    """The group of a pair. Trials of one case hang together too."""
+    grouped = one.group or other.group
+    if grouped is not None or TRIAL not in one.report.tags:
+        return grouped
+    return one.report.trace_id
+
+
+def _change(key: Key, a: Sample, b: Sample) -> Change | None:
+    failing_a, failing_b = set(a.report.failing), set(b.report.failing)
+    if a.report.verdict == b.report.verdict and a.report.score == b.report.score and failing_a == failing_b:
+        return None
+    return Change(
+        case=key[0],
+        trial=key[1],
+        kind=_kind(a, b),
+        a=_side(a),
+        b=_side(b),
+        now_failing=tuple(sorted(failing_b - failing_a)),
+        now_passing=tuple(sorted(failing_a - failing_b)),
+    )
+
+
+def _kind(a: Sample, b: Sample) -> Literal["fixed", "broken", "better", "worse", "other"]:
+    if a.passed != b.passed:
+        return "fixed" if b.passed else "broken"
+    before, after = a.report.score, b.report.score
+    if before is None or after is None or before == after:
+        return "other"
+    return "better" if after > before else "worse"
+
+
+def _side(sample: Sample) -> Side:
+    report = sample.report
+    return Side(report.verdict, report.score, report.first_failing_stage)
+
+
+def counts(comparison: Comparison) -> Mapping[str, int]:
+    """How many cases changed, by kind."""
+    return Counter(change.kind for change in comparison.changes)

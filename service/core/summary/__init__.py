@@ -1,0 +1,192 @@
+"""Many reports to rates: each stage and criterion, call or no call, each tool, pass^k, slices, and the set's make-up."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import fsum
+
+from service.core.rates import Estimate, IntervalOf, Part, estimate
+from service.core.report import Report, RubricRef, Verdict
+from service.core.rubric import STAGES, Stage
+from service.core.summary.classes import Decisions, decisions_of
+from service.core.summary.gate import Gate
+from service.core.summary.layers import Layer, layers_of
+from service.core.summary.makeup import Caution, MakeUp, Targets, cautions, make_up_of, mixed_rubrics, unknown_tags
+from service.core.summary.repeats import Repeats, repeats_of
+from service.core.summary.samples import CRITERION, STAGE, Sample, sample_of
+from service.core.summary.tools import Families, Tools, tools_of
+from service.errors import InputError
+
+BY = ("step", "tool", "difficulty", "model")
+"""Tags by which a summary is sliced unasked, where cases have them."""
+
+LONGEST = 1e9
+"""No weight of a criterion in a report is larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """One stage or criterion over the cases that it applies to."""
+
+    name: str
+    passed: Estimate
+    """The share that passed; a case that could not be measured did not."""
+    score: Estimate
+    """The mean over the cases that were measured."""
+    coverage: float | None
+    """The share of cases that were measured; None where it applies to none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What is told of the whole set and of each slice. `passed` has verdicts pass and warn above all that applied."""
+
+    cases: int
+    verdicts: dict[Verdict, int]
+    passed: Estimate
+    score: Estimate
+    coverage: float | None
+    """The mean coverage of the cases to which something applied."""
+    broke_at: dict[Stage, int]
+    """How many cases broke first at each stage."""
+    stages: tuple[Rates, ...]
+    criteria: tuple[Rates, ...]
+    layers: tuple[Layer, ...]
+    decide: Decisions
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The cases with one value of a tag."""
+
+    tag: str
+    value: str
+    rates: Group
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Many reports in one."""
+
+    rubrics: tuple[RubricRef, ...]
+    rates: Group
+    tools: Tools
+    repeats: Repeats | None
+    slices: tuple[Slice, ...]
+    make_up: MakeUp
+    warnings: tuple[Caution, ...]
+    gate: Gate | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How a summary is made, beyond its reports."""
+
+    families: Families = field(default_factory=dict[str, Sequence[str]])
+    targets: Targets = field(default_factory=Targets)
+    by: Sequence[str] | None = None
+    """Tags to slice by; None: `step`, `tool`, `difficulty` and `model` where cases have them."""
+    pass_k: Sequence[int] = ()
+    """The k of pass^k; none: all up to the fewest trials of a task."""
+
+
+def samples_of(reports: Iterable[Report]) -> tuple[Sample, ...]:
+    """The samples of at least one report; InputError for none, and for numbers that no report holds."""
+    found = tuple(sample_of(checked(report, f"/reports/{n}")) for n, report in enumerate(reports))
+    if not found:
+        raise InputError.at("/reports", "no report; a summary of nothing says nothing")
+    return found
+
+
+def summarize(samples: Sequence[Sample], wishes: Wishes | None = None, *, interval: IntervalOf) -> Summary:
+    """The summary of at least one sample, without a gate. Pure; the order of samples does not matter.
+
+    InputError for a k of pass^k that a task has fewer trials than.
+    """
+    wishes = wishes or Wishes()
+    refs = {sample.report.rubric for sample in samples}
+    made = make_up_of(samples, wishes.targets)
+    mixed = mixed_rubrics(f"{ref.id}@{ref.version} {ref.hash[:8]}" for ref in refs)
+    return Summary(
+        rubrics=tuple(sorted(refs, key=lambda ref: (ref.id, ref.version, ref.hash))),
+        rates=group_of(samples, interval),
+        tools=tools_of(samples, wishes.families, interval),
+        repeats=repeats_of(samples, wishes.pass_k, interval),
+        slices=tuple(one for tag in _tags(samples, wishes.by) for one in _slices(samples, tag, interval)),
+        make_up=made,
+        warnings=(*mixed, *unknown_tags(samples, wishes.by or ()), *cautions(made, wishes.targets)),
+        gate=None,
+    )
+
+
+def group_of(samples: Sequence[Sample], interval: IntervalOf) -> Group:
+    """The rates of some samples."""
+    verdicts: Counter[Verdict] = Counter(sample.report.verdict for sample in samples)
+    broke = Counter(stage for sample in samples if (stage := sample.report.first_failing_stage))
+    covered = [sample.values["coverage"] for sample in samples if "coverage" in sample.values]
+    return Group(
+        cases=len(samples),
+        verdicts=dict(sorted(verdicts.items())),
+        passed=estimate([Part(s.group, s.passed) for s in samples if s.verdict_counts], interval),
+        score=_mean(samples, "score", interval),
+        coverage=fsum(covered) / len(covered) if covered else None,
+        broke_at={stage: broke[stage] for stage in STAGES if broke[stage]},
+        stages=tuple(_rates(samples, STAGE, stage, interval) for stage in STAGES),
+        criteria=tuple(_rates(samples, CRITERION, name, interval) for name in _criteria(samples)),
+        layers=layers_of(samples, interval),
+        decide=decisions_of(samples, interval),
+    )
+
+
+def checked(report: Report, place: str) -> Report:
+    """The report, if its numbers are such as reports hold; InputError otherwise."""
+    shares = [("/score", report.score), ("/coverage", report.coverage)]
+    for n, stage in enumerate(report.stages):
+        shares += [(f"/stages/{n}/score", stage.score), (f"/stages/{n}/coverage", stage.coverage)]
+    shares += [(f"/criteria/{n}/value", one.value) for n, one in enumerate(report.criteria)]
+    for path, value in shares:
+        if value is not None and not 0 <= value <= 1:
+            raise InputError.at(place + path, f"a number from 0 to 1 is expected, not {value:g}")
+    for n, one in enumerate(report.criteria):
+        if not 0 <= one.weight <= LONGEST:
+            raise InputError.at(f"{place}/criteria/{n}/weight", f"a weight is a number from 0 to {LONGEST:g}")
+    return report
+
+
+def _criteria(samples: Sequence[Sample]) -> list[str]:
+    """The criteria of all reports, by stage and name."""
+    found = {(STAGES.index(one.stage), one.id) for sample in samples for one in sample.report.criteria}
+    return list(dict.fromkeys(name for _, name in sorted(found)))
+
+
+def _rates(samples: Sequence[Sample], prefix: str, name: str, interval: IntervalOf) -> Rates:
+    metric = prefix + name
+    applying = [sample for sample in samples if sample.applies(metric)]
+    measured = sum(metric in sample.values for sample in applying)
+    return Rates(
+        name=name,
+        passed=estimate([Part(sample.group, sample.passes(metric)) for sample in applying], interval),
+        score=_mean(applying, metric, interval),
+        coverage=measured / len(applying) if applying else None,
+    )
+
+
+def _mean(samples: Iterable[Sample], metric: str, interval: IntervalOf) -> Estimate:
+    return estimate([Part(s.group, s.values[metric]) for s in samples if metric in s.values], interval)
+
+
+def _tags(samples: Sequence[Sample], by: Sequence[str] | None) -> Sequence[str]:
+    if by is not None:
+        return tuple(dict.fromkeys(by))
+    return tuple(tag for tag in BY if any(tag in sample.report.tags for sample in samples))
+
+
+def _slices(samples: Sequence[Sample], tag: str, interval: IntervalOf) -> Iterable[Slice]:
+    found: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        if tag in sample.report.tags:
+            found[sample.report.tags[tag]].append(sample)
+    for value, ones in sorted(found.items()):
+        yield Slice(tag, value, group_of(ones, interval))

@@ -1,0 +1,90 @@
+"""Call or no call, over many cases: precision, recall, F1 and accuracy of each class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from service.core.decisions import CallClass
+from service.core.rates import Estimate, IntervalOf, Part, estimate
+from service.core.summary.samples import Sample
+
+
+@dataclass(frozen=True, slots=True)
+class ClassScore:
+    """One class. `support` counts the decisions in which it was due, `chosen` those in which it was made."""
+
+    support: int
+    chosen: int
+    right: int
+    precision: Estimate
+    """right / chosen"""
+    recall: Estimate
+    """right / support"""
+    f1: Estimate
+    accuracy: Estimate
+    """The share of this class's own decisions that were right. With two classes this is its recall."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """Both classes; `accuracy` is the share of all decisions that were right."""
+
+    call: ClassScore
+    no_call: ClassScore
+    accuracy: Estimate
+
+
+class Tally:
+    """The decisions of each case about one class: right, chosen, due."""
+
+    def __init__(self, samples: Iterable[Sample], label: CallClass) -> None:
+        self.rows = [(sample.group, *_count(sample, label)) for sample in samples]
+
+    def parts(self, measure: str) -> list[Part]:
+        """What each case adds to `precision`, `recall`, `accuracy` or `f1`."""
+        if measure == "precision":
+            return [Part(group, right, chosen) for group, right, chosen, _ in self.rows]
+        if measure == "f1":
+            return [Part(group, 2 * right, chosen + due) for group, right, chosen, due in self.rows]
+        return [Part(group, right, due) for group, right, _, due in self.rows]
+
+
+def decisions_of(samples: Sequence[Sample], interval: IntervalOf) -> Decisions:
+    """The scores of both classes over all decisions, turns included."""
+    return Decisions(
+        call=_class(samples, "call", interval),
+        no_call=_class(samples, "no_call", interval),
+        accuracy=estimate(all_decisions(samples), interval),
+    )
+
+
+def all_decisions(samples: Iterable[Sample]) -> list[Part]:
+    """What each case adds to the share of right decisions."""
+    return [
+        Part(sample.group, sum(one.right for one in sample.report.decisions), len(sample.report.decisions))
+        for sample in samples
+    ]
+
+
+def _class(samples: Sequence[Sample], label: CallClass, interval: IntervalOf) -> ClassScore:
+    tally = Tally(samples, label)
+    return ClassScore(
+        support=sum(due for *_, due in tally.rows),
+        chosen=sum(chosen for _, _, chosen, _ in tally.rows),
+        right=sum(right for _, right, _, _ in tally.rows),
+        precision=estimate(tally.parts("precision"), interval),
+        recall=estimate(tally.parts("recall"), interval),
+        f1=estimate(tally.parts("f1"), interval),
+        accuracy=estimate(tally.parts("accuracy"), interval),
+    )
+
+
+def _count(sample: Sample, label: CallClass) -> tuple[int, int, int]:
+    made = label == "call"
+    found = sample.report.decisions
+    return (
+        sum(one.expected == label and one.right for one in found),
+        sum(one.made == made for one in found),
+        sum(one.expected == label for one in found),
+    )

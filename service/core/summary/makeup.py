@@ -1,0 +1,205 @@
+"""What a set of cases is made of, against targets: a set without no-call cases cannot show over-calling."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from service.core.kinds import Frozen
+from service.core.outcome import Scored
+from service.core.summary.samples import Sample
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+
+SHOWN = ("step", "difficulty")
+"""Tags whose shares are always told."""
+
+TOOL = "tool"
+"""The tag that says which tool a case is about: a no-call case is a negative example of it."""
+
+RECOVERY = "recovery"
+"""The criterion that looks at calls whose tool reported an error."""
+
+
+class ToolTarget(Frozen):
+    """The fewest examples of each sort that a tool should have."""
+
+    positive: Count = 5
+    no_call: Count = 1
+    recovery: Count = 0
+
+
+class ToolOverride(Frozen):
+    """The same for one tool; what is absent is as for every tool."""
+
+    positive: Count | None = None
+    no_call: Count | None = None
+    recovery: Count | None = None
+
+
+class Targets(Frozen):
+    """What a set should be made of. Falling short is a warning, not a failure."""
+
+    no_call: Share = 0.1
+    """The least share of cases in which no call is due."""
+    per_tool: ToolTarget = ToolTarget()
+    tools: dict[str, ToolOverride] = Field(default_factory=dict[str, ToolOverride])
+    """Other counts for single tools; a tool named here is expected in the set."""
+    shares: dict[str, dict[str, Share]] = Field(default_factory=dict[str, dict[str, float]])
+    """The least share of cases with a value of a tag: tag -> value -> share."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExamples:
+    """Cases of one tool.
+
+    `positive`: a call of it is due. `no_call`: none is due, and it is on offer, or the case's tag `tool` names it.
+    `recovery`: it was called and reported an error that the case is scored on.
+    """
+
+    tool: str
+    positive: int
+    no_call: int
+    recovery: int
+
+
+@dataclass(frozen=True, slots=True)
+class TagShare:
+    """How many cases have a value of a tag; `value` None: have no such tag."""
+
+    tag: str
+    value: str | None
+    cases: int
+    share: float
+
+
+WarningCode = Literal[
+    "few_no_call", "few_positive", "no_negative", "few_recovery", "small_share", "mixed_rubrics", "unknown_tag"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """Something about the set that limits what its rates can show. `subject` is the tool or `tag=value`, if it is about one."""
+
+    code: WarningCode
+    message: str
+    subject: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MakeUp:
+    """How many cases expect a call, no call, both in different turns, or do not say."""
+
+    call: int
+    no_call: int
+    mixed: int
+    unsaid: int
+    no_call_share: float
+    """Of all cases; mixed ones count."""
+    tools: tuple[ToolExamples, ...]
+    shares: tuple[TagShare, ...]
+
+
+def make_up_of(samples: Sequence[Sample], targets: Targets) -> MakeUp:
+    """What at least one sample is made of."""
+    classes = Counter(_class(sample) for sample in samples)
+    return MakeUp(
+        call=classes["call"],
+        no_call=classes["no_call"],
+        mixed=classes["mixed"],
+        unsaid=classes["unsaid"],
+        no_call_share=(classes["no_call"] + classes["mixed"]) / len(samples),
+        tools=_tools(samples, targets),
+        shares=tuple(share for tag in sorted({*SHOWN, *targets.shares}) for share in _shares(samples, tag)),
+    )
+
+
+def cautions(made: MakeUp, targets: Targets) -> Iterator[Caution]:
+    """Where the set falls short of its targets."""
+    if made.no_call_share < targets.no_call:
+        told = f"no call is due in {made.no_call_share:.1%} of cases; at least {targets.no_call:.0%} should show over-calling"
+        yield Caution("few_no_call", told, None)
+    for tool in made.tools:
+        yield from _tool_cautions(tool, targets)
+    for tag, wanted in sorted(targets.shares.items()):
+        found = {share.value: share.share for share in made.shares if share.tag == tag}
+        for value, least in sorted(wanted.items()):
+            if found.get(value, 0.0) < least:
+                told = f"{tag}={value} in {found.get(value, 0.0):.1%} of cases; the target is {least:.0%}"
+                yield Caution("small_share", told, f"{tag}={value}")
+
+
+def _class(sample: Sample) -> str:
+    expected = {decision.expected for decision in sample.report.decisions}
+    if len(expected) > 1:
+        return "mixed"
+    return expected.pop() if expected else "unsaid"
+
+
+def _tools(samples: Sequence[Sample], targets: Targets) -> tuple[ToolExamples, ...]:
+    positive, negative, recovery = Counter[str](), Counter[str](), Counter[str]()
+    for sample in samples:
+        positive.update({one.expected for one in sample.namings or () if one.expected is not None})
+        negative.update(_not_due(sample))
+        recovery.update(_recovered(sample))
+    known = {*positive, *negative, *recovery, *targets.tools}
+    return tuple(ToolExamples(tool, positive[tool], negative[tool], recovery[tool]) for tool in sorted(known))
+
+
+def _not_due(sample: Sample) -> set[str]:
+    """The tools that a case shows are not to be called."""
+    if _class(sample) not in ("no_call", "mixed"):
+        return set()
+    about = sample.report.tags.get(TOOL)
+    return {*(sample.report.offered or ()), *([about] if about else [])}
+
+
+def _recovered(sample: Sample) -> set[str]:
+    return {step.tool for step in sample.report.steps if isinstance(step.outcomes.get(RECOVERY), Scored)}
+
+
+def _shares(samples: Sequence[Sample], tag: str) -> Iterator[TagShare]:
+    counts = Counter(sample.report.tags.get(tag) for sample in samples)
+    if set(counts) == {None}:
+        return
+    for value in sorted(counts, key=lambda value: (value is None, value or "")):
+        yield TagShare(tag, value, counts[value], counts[value] / len(samples))
+
+
+def _tool_cautions(tool: ToolExamples, targets: Targets) -> Iterator[Caution]:
+    wanted = _wanted(tool.tool, targets)
+    if tool.positive < wanted.positive:
+        told = f"{tool.tool}: positive examples: {tool.positive}; its rates want {wanted.positive} at least"
+        yield Caution("few_positive", told, tool.tool)
+    if tool.no_call < wanted.no_call:
+        told = f"{tool.tool}: negative examples (on offer, and no call due): {tool.no_call}; the target is {wanted.no_call}"
+        yield Caution("no_negative", told, tool.tool)
+    if tool.recovery < wanted.recovery:
+        told = f"{tool.tool}: recovery examples: {tool.recovery}; the target is {wanted.recovery}"
+        yield Caution("few_recovery", told, tool.tool)
+
+
+def _wanted(tool: str, targets: Targets) -> ToolTarget:
+    own: Mapping[str, int] = targets.tools[tool].model_dump(exclude_none=True) if tool in targets.tools else {}
+    return targets.per_tool.model_copy(update=own)
+
+
+def mixed_rubrics(names: Iterable[str]) -> Iterator[Caution]:
+    """A caution where reports of several rubrics are summed up together."""
+    told = sorted(set(names))
+    if len(told) > 1:
+        yield Caution("mixed_rubrics", f"the reports are of several rubrics: {', '.join(told)}", None)
+
+
+def unknown_tags(samples: Iterable[Sample], tags: Iterable[str]) -> Iterator[Caution]:
+    """A caution for each tag that no case has."""
+    known = {tag for sample in samples for tag in sample.report.tags}
+    for tag in dict.fromkeys(tags):
+        if tag not in known:
+            yield Caution("unknown_tag", f"no case has a tag {tag}", tag)

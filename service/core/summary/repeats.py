@@ -1,0 +1,76 @@
+"""Several trials of each task: pass^k."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from service.core.rates import Estimate, IntervalOf, Part, estimate, pass_hat_k
+from service.core.summary.samples import Sample
+from service.errors import InputError
+
+TASK = "task"
+"""The tag that says which task a case is a trial of."""
+
+MOST = 10
+"""The largest k that is worked out unasked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """`successes` of `trials` passed."""
+
+    task: str
+    trials: int
+    successes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PassK:
+    """The mean over tasks of the chance that k trials all pass. The interval draws tasks."""
+
+    k: int
+    rate: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """pass^k for each k, and what it rests on."""
+
+    pass_k: tuple[PassK, ...]
+    tasks: tuple[Task, ...]
+
+
+def repeats_of(samples: Iterable[Sample], ks: Sequence[int], interval: IntervalOf) -> Repeats | None:
+    """pass^k over the cases with a tag `task`; None where none has it and no k is asked for.
+
+    A case to which nothing applied is no trial. `ks` empty: every k up to the fewest trials of a task, at most 10.
+    InputError where a k is asked for and a task has fewer trials: leaving it out would be another number.
+    """
+    tasks = tasks_of(samples)
+    if not tasks:
+        if ks:
+            raise InputError.at("/pass_k", f"no case names its task; set the tag `{TASK}`")
+        return None
+    scarce = min(tasks, key=lambda task: task.trials)
+    for k in ks:
+        if k > scarce.trials:
+            raise InputError.at("/pass_k", f"pass^{k}: the task {scarce.task!r} has {scarce.trials} trials")
+    wanted = sorted(set(ks)) or range(1, min(scarce.trials, MOST) + 1)
+    return Repeats(tuple(PassK(k, pass_rate(tasks, k, interval)) for k in wanted), tasks)
+
+
+def pass_rate(tasks: Iterable[Task], k: int, interval: IntervalOf) -> Estimate:
+    """pass^k over tasks that each have at least k trials; ValueError for one that has fewer."""
+    return estimate((Part(task.task, pass_hat_k(task.trials, task.successes, k)) for task in tasks), interval)
+
+
+def tasks_of(samples: Iterable[Sample]) -> tuple[Task, ...]:
+    """The tasks that cases name, each with its trials; a case to which nothing applied is none."""
+    trials: dict[str, list[bool]] = defaultdict(list)
+    for sample in samples:
+        task = sample.report.tags.get(TASK)
+        if task is not None and sample.verdict_counts:
+            trials[task].append(sample.passed)
+    return tuple(Task(task, len(passed), sum(passed)) for task, passed in sorted(trials.items()))

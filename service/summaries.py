@@ -1,0 +1,154 @@
+"""Summaries and comparisons of reports that come as JSON: the one path that HTTP, command line and library share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import Field, JsonValue, TypeAdapter, ValidationError
+
+from service.core.assertions import Asserted, Conditions, GateFile, judge
+from service.core.compare import Comparison, Statistics, compare
+from service.core.invalid import problems_of
+from service.core.kinds import Frozen, Several
+from service.core.report import Report, RubricRef
+from service.core.rubric import Rubric
+from service.core.summary import Summary, Wishes, samples_of, summarize
+from service.core.summary.makeup import Targets
+from service.core.summary.tools import Families
+from service.errors import InputError, Problem
+from service.stats import difference, interval, mcnemar
+
+FamiliesOf = Callable[[RubricRef], Families]
+"""The families that the rubric of a reference declares; none where it is not at hand."""
+
+
+class SummaryRequest(Frozen):
+    """Reports to sum up."""
+
+    reports: Several[dict[str, Any]] = Field(
+        json_schema_extra={"minItems": 1, "items": {"$ref": "#/components/schemas/Report"}}
+    )
+    """Reports, as POST /v1/score gives them. Their tags `task`, `group` and those of `by` are looked at."""
+    assertions: Several[Asserted] | None = None
+    """What must hold. Absent: the summary has no gate."""
+    families: dict[str, Several[str]] | None = None
+    """Tools that are easily taken for one another, by a name for each family. Absent: those that the reports' rubrics declare."""
+    targets: Targets = Targets()
+    """What the set should be made of."""
+    by: Several[str] | None = Field(default=None, max_length=16)
+    """Tags to slice by. Absent: step, tool, difficulty and model, where cases have them."""
+    pass_k: Annotated[Several[Annotated[int, Field(ge=1)]], Field(max_length=16)] = ()
+    """The k of pass^k over trials of a task (the tag `task`). Absent: all up to the fewest trials, at most 10."""
+
+
+@cache
+def report_adapter() -> TypeAdapter[Report]:
+    """What reads reports; built when first needed."""
+    return TypeAdapter(Report)
+
+
+def read_summary_request(body: JsonValue) -> SummaryRequest:
+    """The request in a parsed body; InputError names every problem by its pointer."""
+    return _validated(TypeAdapter(SummaryRequest), body)
+
+
+def read_reports(values: Iterable[object], *, below: str = "/reports") -> tuple[Report, ...]:
+    """Reports from parsed JSON; InputError names every place, below `below` and the report's position."""
+    reports: list[Report] = []
+    problems: list[Problem] = []
+    for n, value in enumerate(values):
+        try:
+            reports.append(read_report(value))
+        except InputError as error:
+            problems += error.below(f"{below}/{n}").problems
+    if problems:
+        raise InputError(problems)
+    return tuple(reports)
+
+
+def read_report(value: Any) -> Report:
+    """A report from parsed JSON. Keys that it does not know are left alone: a later version may have written them."""
+    try:
+        return report_adapter().validate_python(value)
+    except ValidationError as error:
+        raise InputError(problems_of(error, value)) from None
+
+
+def answered(request: SummaryRequest, declared: FamiliesOf | None = None) -> Summary:
+    """The summary of a request, with a gate where it asserts something. InputError where it cannot be made."""
+    reports = read_reports(request.reports)
+    wishes = Wishes(
+        families=families_of(reports, declared) if request.families is None else request.families,
+        targets=request.targets,
+        by=request.by,
+        pass_k=request.pass_k,
+    )
+    return summarized(reports, wishes, request.assertions)
+
+
+def summarized(
+    reports: Iterable[Report], wishes: Wishes | None = None, assertions: Sequence[str | Conditions] | None = None
+) -> Summary:
+    """The summary of reports, with a gate where something is asserted.
+
+    InputError for no report, for assertions that cannot be read or name unknown metrics, and for a k of pass^k that a task
+    has fewer trials than.
+    """
+    samples = samples_of(reports)
+    summary = summarize(samples, wishes, interval=interval)
+    return summary if assertions is None else replace(summary, gate=judge(assertions, samples))
+
+
+def families_of(reports: Iterable[Report], declared: FamiliesOf | None) -> Families:
+    """The families that the rubrics of some reports declare."""
+    found: dict[str, Sequence[str]] = {}
+    for ref in sorted({report.rubric for report in reports}, key=lambda ref: (ref.id, ref.version, ref.hash)):
+        found |= dict(declared(ref)) if declared else {}
+    return found
+
+
+def declared_in(find: Callable[[str], Rubric]) -> FamiliesOf:
+    """The families of the rubrics that `find` gives for `id@version`, where it is the very one that scored."""
+
+    def families(ref: RubricRef) -> Families:
+        try:
+            rubric = find(f"{ref.id}@{ref.version}")
+        except InputError:
+            return {}
+        return rubric.families if rubric.digest == ref.hash else {}
+
+    return families
+
+
+def compared(a: Iterable[Report], b: Iterable[Report]) -> Comparison:
+    """The comparison of two runs of the same cases. InputError where they cannot be paired."""
+    statistics = Statistics(interval, difference, mcnemar)
+    return compare(samples_of(a), samples_of(b), statistics=statistics)
+
+
+def read_gate(document: JsonValue) -> tuple[str | Conditions, ...]:
+    """The assertions of a gate file; InputError where it holds none or has anything else."""
+    return _validated(TypeAdapter(GateFile), document).assertions
+
+
+def read_targets(document: JsonValue) -> Targets:
+    """The targets of a file; InputError where it holds anything else."""
+    return _validated(TypeAdapter(Targets), document)
+
+
+def _validated(adapter: TypeAdapter[Any], document: JsonValue) -> Any:
+    try:
+        return adapter.validate_python(document)
+    except ValidationError as error:
+        raise InputError(problems_of(error, document)) from None
+
+
+def as_json(value: Summary | Comparison) -> bytes:
+    """A summary or comparison as JSON: the same bytes for the same one."""
+    return _JSON.dump_json(value)
+
+
+_JSON: TypeAdapter[Any] = TypeAdapter(Any)

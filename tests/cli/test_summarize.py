@@ -1,0 +1,195 @@
+"""`callgrade summarize` and `callgrade compare` as a shell sees them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from service import Report, report_json
+from service.summaries import as_json, compared, summarized
+from tests.cli.cli_run import Run
+from tests.core.report_sets import report_of, reports_of
+
+REPORTS = reports_of()
+
+
+def lines(reports: list[Report]) -> bytes:
+    return b"".join(report_json(report) + b"\n" for report in reports)
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> Path:
+    path = tmp_path / "reports.ndjson"
+    path.write_bytes(lines(REPORTS))
+    return path
+
+
+def test_from_score_to_summary(run: Run, tmp_path: Path) -> None:
+    """The reports that `score` writes are those that `summarize` reads, also as one list."""
+    run("demo", "--save", "cases.jsonl")
+    for form in ("ndjson", "json"):
+        (tmp_path / f"reports.{form}").write_bytes(run("score", "cases.jsonl", "-f", form).raw)
+    found = [run("summarize", f"reports.{form}", "--format", "json") for form in ("ndjson", "json")]
+    assert [one.code for one in found] == [0, 0]
+    assert found[0].raw == found[1].raw
+    assert json.loads(found[0].raw)["rates"]["cases"] == 10
+
+
+def test_json_is_what_the_library_gives(run: Run, reports: Path) -> None:
+    ran = run("summarize", reports, "-f", "json", "-a", "pass_rate >= 0.1")
+    assert ran.code == 0
+    assert ran.raw == as_json(summarized(REPORTS, assertions=["pass_rate >= 0.1"])) + b"\n"
+
+
+def test_standard_input(run: Run) -> None:
+    assert "8 cases" in run("summarize", "-", stdin=lines(REPORTS)).out
+
+
+@pytest.mark.parametrize(
+    ("assertion", "code", "told"),
+    [
+        ("pass_rate >= 0.42", 0, ""),
+        (
+            "pass_rate >= 0.95",
+            2,
+            "failed: pass_rate >= 0.95: pass_rate is 0.4286 over 7 cases; the step that broke: decide",
+        ),
+        ("grounded.score >= 0.9 for_at_least 85% of cases", 2, "no case measured it"),
+        ("pas_rate >= 0.9", 4, "no metric pas_rate; near it: pass_rate"),
+        ("pass_rate", 4, "not an assertion"),
+    ],
+)
+def test_exit_codes(run: Run, reports: Path, assertion: str, code: int, told: str) -> None:
+    ran = run("summarize", reports, "--assert", assertion)
+    assert ran.code == code
+    assert told in ran.err
+
+
+GATE = """
+assertions:
+  - "call_or_no_call_precision.score >= 0.95 for at least 95% of cases"
+  - "decide.call.recall >= 0.8"
+"""
+
+
+def test_a_gate_file_with_flags(run: Run, reports: Path, tmp_path: Path) -> None:
+    (tmp_path / "gate.yaml").write_text(GATE)
+    ran = run("summarize", reports, "--gate", "gate.yaml", "-a", "total_count == 7", "-f", "json")
+    assert ran.code == 2
+    gate = json.loads(ran.raw)["gate"]
+    assert (gate["passed"], gate["broke_at"]) == (False, "decide")
+    assert [one["status"] for one in gate["results"]] == ["failed", "passed", "passed"]
+
+
+def test_junit(run: Run, reports: Path) -> None:
+    asserted = ["pass_rate >= 0.1", "0.9 <= pass_rate < 1", "grounded.score >= 0.9"]
+    ran = run("summarize", reports, "-f", "junit", *(part for one in asserted for part in ("-a", one)))
+    assert ran.code == 2
+    (suite,) = ET.fromstring(ran.raw)  # noqa: S314 (our own)
+    assert {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "3",
+        "failures": "1",
+        "errors": "1",
+        "skipped": "0",
+    }
+    assert [case.get("name") for case in suite] == asserted
+    assert [[child.tag for child in case] for case in suite] == [[], ["failure"], ["error"]]
+    assert suite[1][0].get("type") == "decide"
+    assert suite[1][0].text == "l2, n2, r2, r3"
+
+
+def test_markdown(run: Run, reports: Path) -> None:
+    ran = run("summarize", reports, "-f", "markdown", "-a", "pass_rate >= 0.95")
+    assert (ran.code, ran.lines[0]) == (2, "### Gate: failed; the step that broke: decide")
+    tables = [line for line in ran.lines if line.startswith("|")]
+    assert (
+        "| pass\\_rate \\>= 0.95 | failed | 0.43 | 7 | pass\\_rate is 0.4286 over 7 cases (broke at decide) |" in tables
+    )
+    assert all(line.count(" | ") >= 2 and line.endswith(" |") for line in tables)
+
+
+def test_the_table_shows_every_part(run: Run, reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    out = run("summarize", reports, "-a", "pass_rate > 0").out
+    for title in (
+        "Gate: passed",
+        "Steps of the contract",
+        "Layers",
+        "Call or no call",
+        "Tools",
+        "Slices",
+        "Make-up",
+        "Warnings",
+    ):
+        assert title in out
+    assert "no call in 25%" in out
+
+
+def test_text_of_a_report_cannot_write_on_the_terminal(run: Run) -> None:
+    tool = "re\x1b[31m[red]\nfund"
+    case = {"id": "x", "expected": {"calls": [{"tool": tool}]}, "calls": []}
+    for form in ("table", "markdown"):
+        out = run("summarize", "-", "-f", form, stdin=lines([report_of(case, [tool])])).out
+        assert "\x1b" not in out
+        assert "x1b" in out
+
+
+def test_targets_slices_and_families(run: Run, reports: Path, tmp_path: Path) -> None:
+    (tmp_path / "targets.yaml").write_text("no_call: 0.5\nper_tool: {positive: 0}\n")
+    (tmp_path / "own.yaml").write_text("extends: four_step\nid: own\nfamilies: {money: [refund, void]}\n")
+    told = ["--targets", "targets.yaml", "--by", "difficulty", "--rubric", "own.yaml"]
+    found = json.loads(run("summarize", reports, "-f", "json", *told).raw)
+    assert [one["code"] for one in found["warnings"]] == ["few_no_call"]
+    assert [one["value"] for one in found["slices"]] == ["easy", "hard"]
+    assert [(one["family"], one["near_misses"]) for one in found["tools"]["families"]] == [("money", 1)]
+
+
+def test_an_unreadable_record_is_told_and_the_rest_summed_up(run: Run, reports: Path) -> None:
+    bad = b'{"error": {"detail": "no messages"}}\n{"trace_id": "x"}\nnot json\n'
+    reports.write_bytes(bad + reports.read_bytes())
+    ran = run("summarize", reports, "-f", "json", "-a", "pass_rate > 0")
+    assert (ran.code, json.loads(ran.raw)["rates"]["cases"]) == (5, 8)
+    assert "a record that was not scored: no messages" in ran.err
+    assert "reports.ndjson:3" in ran.err
+
+
+USAGE: list[tuple[list[str], int, str]] = [
+    (["nowhere.ndjson"], 5, "no report could be read"),
+    (["reports.ndjson", "--gate", "nowhere.yaml"], 4, "nowhere.yaml"),
+    (["reports.ndjson", "--gate", "gate.yaml"], 4, "gate.yaml/assertions"),
+    (["reports.ndjson", "--format", "junit"], 4, "give --assert or --gate"),
+    (["reports.ndjson", "--pass-k", "2"], 4, "no case names its task"),
+    (["reports.ndjson", "--rubric", "nobody"], 4, "nobody"),
+]
+
+
+@pytest.mark.parametrize(("args", "code", "told"), USAGE)
+def test_what_was_called_wrongly(
+    run: Run, reports: Path, tmp_path: Path, args: list[str], code: int, told: str
+) -> None:
+    assert reports.exists()
+    (tmp_path / "gate.yaml").write_text("assertions: []")
+    ran = run("summarize", *args)
+    assert ran.code == code
+    assert told in ran.err
+
+
+def test_compare(run: Run, reports: Path, tmp_path: Path) -> None:
+    case: dict[str, Any] = {"id": "r2", "expected": {"calls": [{"tool": "refund"}]}, "calls": ["refund"]}
+    better = [report_of(case) if report.trace_id == "r2" else report for report in REPORTS]
+    (tmp_path / "b.ndjson").write_bytes(lines(better))
+    found = run("compare", reports, "b.ndjson", "-f", "json")
+    assert (found.code, found.raw) == (0, as_json(compared(REPORTS, better)) + b"\n")
+    assert [(one["case"], one["kind"]) for one in json.loads(found.raw)["changes"]] == [("r2", "fixed")]
+    for form in ("table", "markdown"):
+        told = run("compare", reports, "b.ndjson", "-f", form)
+        assert (told.code, "fixed" in told.out, "Differences" in told.out) == (0, True, True)
+
+
+def test_runs_that_share_nothing_cannot_be_compared(run: Run, reports: Path, tmp_path: Path) -> None:
+    (tmp_path / "b.ndjson").write_bytes(lines([report_of({"id": "other", "calls": []})]))
+    assert run("compare", reports, "b.ndjson").code == 5

@@ -1,0 +1,163 @@
+"""UiPath's numbers and ours, evaluator by evaluator; `tests/data/carried/uipath.yaml` holds the cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service import InputError
+from service.core.carried.uipath import args_score, count_score, order_score, output_score
+from service.core.chain import fullest, longest_chain
+from service.core.expect import limit_of
+from tests.core.carried_cases import codes, load, report, values
+
+STAGES = {"count": "sequence", "order": "sequence", "args": "arguments", "output": "effect"}
+CASES = [
+    pytest.param(part, case, id=f"{part}: {case['name']}") for part, rows in load("uipath").items() for case in rows
+]
+cases = pytest.mark.parametrize(("part", "case"), CASES)
+
+
+def scored(part: str, case: dict[str, Any], *, compat: bool):
+    check = {"kind": f"uipath_tool_call_{part}"} | {k: case[k] for k in ("strict", "subset") if k in case}
+    criterion = {"id": part, "stage": STAGES[part], "check": check}
+    return report(f"uipath_tool_call_{part}", case, compat=compat, criteria=(criterion,))
+
+
+@cases
+def test_uipaths_own_number(part: str, case: dict[str, Any]) -> None:
+    found = scored(part, case, compat=True)
+    assert values(found)[part] == pytest.approx(case["upstream"], abs=1e-9)
+    assert ("compat_differs" in codes(found)) == ("ours" in case)
+
+
+@cases
+def test_our_number(part: str, case: dict[str, Any]) -> None:
+    found = scored(part, case, compat=False)
+    assert found.score == pytest.approx(case.get("ours", case["upstream"]), abs=1e-9)
+    assert "compat_differs" not in codes(found)
+    assert case.get("finding") is None or case["finding"] in codes(found)
+    assert (found.verdict == "pass") == (found.score == 1.0)
+
+
+def test_the_difference_is_said_with_both_numbers() -> None:
+    found = scored("count", {"made": [], "expected": {"counts": {"x": 0}}}, compat=True)
+    [said] = [finding.message for finding in found.findings() if finding.code == "compat_differs"]
+    assert said.startswith("UiPath gives 0, callgrade 1: ")
+
+
+def test_the_justification_shows_the_operator() -> None:
+    found = scored("count", {"made": [["a"]] * 3, "expected": {"counts": {"a": "<=2"}}}, compat=False)
+    assert [finding.message for finding in found.findings()] == ["a: Actual: 3, Expected: <= 2, Score: 0.0"]
+
+
+@pytest.mark.parametrize("count", ["~2", "two", "-1", ">-1", ""])
+def test_an_operator_that_there_is_none_of_is_refused(count: str) -> None:
+    with pytest.raises(InputError, match="/expected/counts"):
+        scored("count", {"made": [], "expected": {"counts": {"x": count}}}, compat=False)
+
+
+@pytest.mark.parametrize(
+    ("part", "pattern"),
+    [("args", {"args": {"x": {"kind": "range", "min": 1}}}), ("output", {"result": {"kind": "present"}})],
+)
+def test_a_matcher_has_no_number_there(part: str, pattern: dict[str, Any]) -> None:
+    case = {"made": [["f", {"x": 1}, "1"]], "expected": {"calls": [{"tool": "f", **pattern}]}}
+    assert scored(part, case, compat=False).score == 1.0
+    with pytest.raises(InputError, match="/expected/calls/0/"):
+        scored(part, case, compat=True)
+
+
+def test_a_result_that_the_trace_lacks_is_not_captured() -> None:
+    found = scored("output", {"made": [["f", {}]], "expected": {"calls": [{"tool": "f", "result": "1"}]}}, compat=False)
+    assert (found.verdict, found.score) == ("abstain", None)
+
+
+@pytest.mark.parametrize("part", list(STAGES))
+def test_without_its_part_of_the_expectation_it_does_not_apply(part: str) -> None:
+    found = scored(part, {"made": [["f"]], "expected": {"answer": "x"}}, compat=False)
+    assert found.verdict == "not_applicable"
+
+
+# Seen from uipath 2.14.44: what was made, what was expected, strict, the score.
+SEEN = [
+    (order_score, ["b", "Web Search", "a"], ["Web_Search", "a", "b"], False, 2 / 3),
+    (order_score, ["a", "a", "c", "b"], ["c", "a", "b", "a"], False, 0.5),
+    (args_score, [("f", {"x": True}), ("f", {"x": 1.0})], [("f", {"x": 1}), ("f", {"x": 1}), ("f", {})], False, 2 / 3),
+    (args_score, [("f", {"x": None})], [("f", {"x": None, "y": None})], False, 0.0),
+    (output_score, [("f", "1"), ("f", "1")], [("f", "1"), ("f", "2"), ("f", "1")], False, 2 / 3),
+    (output_score, [("f", "1"), ("f", "1")], [("f", "1"), ("f", "2"), ("f", "1")], True, 0.0),
+]
+
+
+@pytest.mark.parametrize(("method", "made", "expected", "strict", "wanted"), SEEN)
+def test_what_was_seen_of_their_code(method: Any, made: Any, expected: Any, strict: bool, wanted: float) -> None:
+    assert method(made, expected, strict=strict) == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize("count", ["=1", "==1", "!=2", "<2", ">0", "<=1", ">=1", 1])
+def test_every_operator(count: str | int) -> None:
+    assert count_score(["a"], {"a": limit_of(count)}) == 1.0
+
+
+NAMES = st.lists(st.sampled_from("abc"), max_size=6)
+
+
+def brute(positions: list[list[int]], calls: int, fits: Any) -> int:
+    """The longest chain by trying everything."""
+
+    def best(place: int, start: int) -> int:
+        if place == len(positions):
+            return 0
+        ends = range(start, calls + 1)
+        return max(matched(positions[place], list(range(start, end)), fits) + best(place + 1, end) for end in ends)
+
+    return best(0, 0)
+
+
+def matched(expected: list[int], calls: list[int], fits: Any) -> int:
+    if not expected:
+        return 0
+    first, rest = expected[0], expected[1:]
+    without = matched(rest, calls, fits)
+    taken = [1 + matched(rest, [c for c in calls if c != call], fits) for call in calls if fits(first, call)]
+    return max([without, *taken])
+
+
+@given(NAMES, NAMES, st.sets(st.integers(0, 5)))
+def test_a_chain_is_as_long_as_can_be(made: list[str], expected: list[str], joins: set[int]) -> None:
+    positions: list[list[int]] = []
+    for n in range(len(expected)):
+        if positions and n in joins:
+            positions[-1].append(n)
+        else:
+            positions.append([n])
+
+    def fits(wanted: int, call: int) -> bool:
+        return expected[wanted] == made[call]
+
+    chain = longest_chain(positions, range(len(made)), fits)
+    assert len(chain) == brute(positions, len(made), fits)
+    assert all(fits(*pair) for pair in chain.items())
+    assert len(set(chain.values())) == len(chain)
+    place = {n: p for p, group in enumerate(positions) for n in group}
+    in_order = sorted(chain, key=chain.__getitem__)
+    assert [place[n] for n in in_order] == sorted(place[n] for n in in_order)
+
+
+@given(st.lists(st.sets(st.integers(0, 4)), max_size=5))
+def test_a_set_is_as_full_as_can_be(rows: list[set[int]]) -> None:
+    held = fullest(range(len(rows)), range(5), lambda expected, call: call in rows[expected])
+    assert len(held) == matched(list(range(len(rows))), list(range(5)), lambda e, c: c in rows[e])
+    assert all(call in rows[expected] for expected, call in held.items())
+    assert len(set(held.values())) == len(held)
+
+
+@given(NAMES, NAMES)
+def test_our_order_is_theirs_where_names_are_all_there_is(made: list[str], expected: list[str]) -> None:
+    chain = longest_chain([[n] for n in range(len(expected))], range(len(made)), lambda e, c: expected[e] == made[c])
+    if made and expected:
+        assert len(chain) / len(expected) == order_score(made, expected)
