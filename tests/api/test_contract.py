@@ -54,6 +54,8 @@ EXAMPLES = {
     ("POST /v1/score/many", GenerationMode.POSITIVE): 25,
     ("POST /v1/score/many", GenerationMode.NEGATIVE): 15,
     ("POST /v1/rubrics/validate", GenerationMode.POSITIVE): 50,
+    ("POST /v1/summaries", GenerationMode.POSITIVE): 40,
+    ("POST /v1/summaries", GenerationMode.NEGATIVE): 30,
     ("GET /v1/rubrics/{rubric_id}", GenerationMode.POSITIVE): 50,
     ("GET /v1/rubrics", GenerationMode.POSITIVE): 1,
     ("GET /livez", GenerationMode.POSITIVE): 1,

@@ -24,7 +24,7 @@ REFUSED = {400, 413}
 
 
 def test_these_are_the_routes_that_take_a_body() -> None:
-    assert BODY_ROUTES == ["/v1/rubrics/validate", "/v1/score", "/v1/score/many"]
+    assert BODY_ROUTES == ["/v1/rubrics/validate", "/v1/score", "/v1/score/many", "/v1/summaries"]
 
 
 def placed(answer: Answer) -> bool:
@@ -153,6 +153,7 @@ WRAPPED = {
     "/v1/score": with_result,
     "/v1/score/many": lambda value: b"[" + with_result(value) + b"]",
     "/v1/rubrics/validate": lambda value: b'{"id": "own", "criteria": ' + value + b"}",
+    "/v1/summaries": lambda value: b'{"reports": [' + value + b"]}",
 }
 """A body of each route that is fine but for one value."""
 

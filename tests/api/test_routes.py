@@ -478,6 +478,7 @@ def test_the_document_names_the_version_and_every_operation(ask: Ask) -> None:
         ("GET", "/v1/rubrics"),
         ("GET", "/v1/rubrics/{rubric_id}"),
         ("POST", "/v1/rubrics/validate"),
+        ("POST", "/v1/summaries"),
         ("GET", "/livez"),
         ("GET", "/readyz"),
         ("GET", "/metrics"),

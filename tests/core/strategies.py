@@ -186,6 +186,10 @@ def expectations(draw: st.DrawFn, trace: Json) -> Json:
         listed.append({"tool": draw(st.sampled_from(NAMES)), "args": {"a": 1}})
     if draw(st.booleans()):
         listed = draw(st.permutations(listed))
+    if listed[1:] and draw(st.integers(0, 3)) == 0:
+        listed = [{"any_of": listed[:2]}, *listed[2:]]
+    if not listed:
+        return {"calls": draw(st.sampled_from(["none", "some", []]))}
     cut = draw(st.integers(0, len(listed)))
     said: Json = draw(
         st.sampled_from(

@@ -110,7 +110,11 @@ def _required(request: Json, event: Json, step: StepVerdict) -> list[str]:
 
 
 def _patterns(request: Json) -> list[Json]:
-    return [pattern for group in ("calls", "ordered", "unordered") for pattern in _listed(request, group)]
+    """Every expected call, alternatives included."""
+    expected = request.get("expected", {})
+    groups = [expected.get(name) for name in ("calls", "ordered", "unordered")]
+    listed = [position for group in groups if isinstance(group, list) for position in group]
+    return [pattern for position in listed for pattern in position.get("any_of", [position])]
 
 
 def _folded(name: str) -> str:

@@ -135,6 +135,15 @@ def test_tags_choose_slices_and_an_unknown_one_is_told() -> None:
     assert [w.subject for w in found.warnings if w.code == "unknown_tag"] == ["model"]
 
 
+def test_a_tag_with_too_many_values_is_told_and_not_sliced() -> None:
+    many = [replace(REPORTS[0], tags={"model": str(n), "step": "decide"}) for n in range(201)]
+    found = summarized(many)
+    assert [s.tag for s in found.slices] == ["step"]
+    assert [(w.code, w.subject) for w in found.warnings if w.code == "too_many_values"] == [
+        ("too_many_values", "model")
+    ]
+
+
 def test_reports_of_several_rubrics_are_told_apart() -> None:
     other = replace(REPORTS[0], rubric=replace(REPORTS[0].rubric, id="other"))
     found = summarized([*REPORTS, other])

@@ -57,19 +57,12 @@ def numbers_equal(row: Row, report: Report) -> bool:
     return score(request(pointed, "bfcl_ast")).verdict == "pass"
 
 
-def partial_credit(row: Row, report: Report) -> bool:
-    """To the leaderboard one wrong argument of one call fails the row; four_step weighs it among the others, notes it, and
-    passes where enough is right."""
-    return not row["official"]["valid"] and report.verdict == "pass" and report.failing == ("arguments",)
-
-
 RULES: tuple[Rule, ...] = (
     text_normalised,
     schema_stricter,
     marker_is_a_value,
     undecodable_is_no_call,
     numbers_equal,
-    partial_credit,
 )
 
 

@@ -63,12 +63,12 @@ def test_four_step_scores_every_row(strict):
         ("tool_name", "scored"): 10215,
         ("tool_name", "not_applicable"): 933,
         ("tool_name", "blocked"): 855,
-        ("schema", "scored"): 9021,
+        ("schema", "scored"): 9070,
         ("schema", "not_applicable"): 1056,
-        ("schema", "blocked"): 594,
+        ("schema", "blocked"): 545,
         ("arguments", "scored"): 9021,
-        ("arguments", "not_applicable"): 933,
-        ("arguments", "blocked"): 2049,
+        ("arguments", "not_applicable"): 1440,
+        ("arguments", "blocked"): 1461,
     }
 
 
@@ -76,10 +76,9 @@ def test_every_difference_from_the_leaderboard_has_a_name(strict):
     differing = [(row, report) for row, report in strict if (report.verdict == "pass") != row["official"]["valid"]]
     named = [(row["id"], [rule.__name__ for rule in RULES if rule(row, report)]) for row, report in differing]
     assert [row for row, rules in named if not rules] == []
-    assert len(differing) == 207
+    assert len(differing) == 181
     assert Counter(rule for _, rules in named for rule in rules) == {
-        "text_normalised": 122,
-        "partial_credit": 39,
+        "text_normalised": 135,
         "numbers_equal": 27,
         "schema_stricter": 17,
         "undecodable_is_no_call": 10,

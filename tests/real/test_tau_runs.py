@@ -41,7 +41,6 @@ def test_every_run_is_scored(runs, reports):
     assert {cause for _, cause in causes} == {"blocked"}  # nothing is uncaptured and nothing too long
     assert {name: n for (name, _), n in causes.items() if name in ("tool_name", "schema", "arguments")} == {
         "tool_name": 29,
-        "schema": 146,
         "arguments": 79,
     }
 

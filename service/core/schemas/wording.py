@@ -43,6 +43,9 @@ def violations_of(error: rs.ValidationError) -> Iterator[Violation]:
             yield Violation(_keyword(error), "required, and missing", f"{at}/{escaped(name)}")
         case Kind.AdditionalProperties(names) | Kind.UnevaluatedProperties(names):
             yield from (Violation(_keyword(error), "not allowed here", f"{at}/{escaped(name)}") for name in names)
+        case Kind.FalseSchema() if error.schema_path and error.schema_path[-1] in _CLOSED:
+            # Where no property is declared at all, the one that is too many is not named.
+            yield Violation(str(error.schema_path[-1]), "no property is allowed here", at)
         case _:
             yield Violation(_keyword(error), bounded(_told(error)), at)
 
@@ -55,6 +58,8 @@ def bounded(message: str) -> str:
     """
     return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
 
+
+_CLOSED = ("additionalProperties", "unevaluatedProperties")
 
 _LIMITS = {
     "minimum": "a number of at least",

@@ -13,7 +13,16 @@ from service.core.rubric import STAGES, Stage
 from service.core.summary.classes import Decisions, decisions_of
 from service.core.summary.gate import Gate
 from service.core.summary.layers import Layer, layers_of
-from service.core.summary.makeup import Caution, MakeUp, Targets, cautions, make_up_of, mixed_rubrics, unknown_tags
+from service.core.summary.makeup import (
+    MOST_VALUES,
+    Caution,
+    MakeUp,
+    Targets,
+    cautions,
+    make_up_of,
+    mixed_rubrics,
+    unsliced,
+)
 from service.core.summary.repeats import Repeats, repeats_of
 from service.core.summary.samples import CRITERION, STAGE, Sample, sample_of
 from service.core.summary.tools import Families, Tools, tools_of
@@ -116,7 +125,7 @@ def summarize(samples: Sequence[Sample], wishes: Wishes | None = None, *, interv
         repeats=repeats_of(samples, wishes.pass_k, interval),
         slices=tuple(one for tag in _tags(samples, wishes.by) for one in _slices(samples, tag, interval)),
         make_up=made,
-        warnings=(*mixed, *unknown_tags(samples, wishes.by or ()), *cautions(made, wishes.targets)),
+        warnings=(*mixed, *unsliced(samples, _tags(samples, wishes.by)), *cautions(made, wishes.targets)),
         gate=None,
     )
 
@@ -188,5 +197,7 @@ def _slices(samples: Sequence[Sample], tag: str, interval: IntervalOf) -> Iterab
     for sample in samples:
         if tag in sample.report.tags:
             found[sample.report.tags[tag]].append(sample)
+    if len(found) > MOST_VALUES:
+        return
     for value, ones in sorted(found.items()):
         yield Slice(tag, value, group_of(ones, interval))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -21,6 +21,9 @@ SHOWN = ("step", "difficulty")
 
 TOOL = "tool"
 """The tag that says which tool a case is about: a no-call case is a negative example of it."""
+
+MOST_VALUES = 200
+"""A tag with more values is a name, not a slice."""
 
 RECOVERY = "recovery"
 """The criterion that looks at calls whose tool reported an error."""
@@ -79,7 +82,14 @@ class TagShare:
 
 
 WarningCode = Literal[
-    "few_no_call", "few_positive", "no_negative", "few_recovery", "small_share", "mixed_rubrics", "unknown_tag"
+    "few_no_call",
+    "few_positive",
+    "no_negative",
+    "few_recovery",
+    "small_share",
+    "mixed_rubrics",
+    "unknown_tag",
+    "too_many_values",
 ]
 
 
@@ -197,9 +207,15 @@ def mixed_rubrics(names: Iterable[str]) -> Iterator[Caution]:
         yield Caution("mixed_rubrics", f"the reports are of several rubrics: {', '.join(told)}", None)
 
 
-def unknown_tags(samples: Iterable[Sample], tags: Iterable[str]) -> Iterator[Caution]:
-    """A caution for each tag that no case has."""
-    known = {tag for sample in samples for tag in sample.report.tags}
+def unsliced(samples: Iterable[Sample], tags: Iterable[str]) -> Iterator[Caution]:
+    """A caution for each tag that no case has, or that has more values than are told apart."""
+    values: dict[str, set[str]] = defaultdict(set)
+    for sample in samples:
+        for tag, value in sample.report.tags.items():
+            values[tag].add(value)
     for tag in dict.fromkeys(tags):
-        if tag not in known:
+        if tag not in values:
             yield Caution("unknown_tag", f"no case has a tag {tag}", tag)
+        elif len(values[tag]) > MOST_VALUES:
+            told = f"{tag} has {len(values[tag])} values; at most {MOST_VALUES} are told apart, so there are no slices by it"
+            yield Caution("too_many_values", told, tag)
