@@ -332,7 +332,9 @@ class Expectation(Scope):
     @model_validator(mode="after")
     def _say_something(self) -> Expectation:
         if not (self.says_something or self.turns or self.state or self.gold):
-            raise ValueError("an expectation says what should have happened: calls, ordered, counts, answer, state, ...")
+            raise ValueError(
+                "an expectation says what should have happened: calls, ordered, counts, answer, state, ..."
+            )
         turns = [scope.turn for scope in self.turns]
         if len(set(turns)) < len(turns):
             raise ValueError("each turn is named once in `turns`")

@@ -151,7 +151,7 @@ MISFITS = [
     (
         encoded(GOOD | {"expected": {"format": "tau", "actions": [{"name": "", "kwargs": {}}]}}),
         422,
-        "/expected",
+        "/expected/actions/0/name",
     ),
     (b'{"trace": ', 400, ""),
 ]
@@ -343,10 +343,17 @@ class Breaking(Engine):
         raise self.error
 
 
-@pytest.mark.parametrize("path", ["/v1/score", "/v1/score/many"])
-def test_what_nobody_foresaw_is_a_500_that_tells_nothing(ask: Ask, path: str) -> None:
+def test_what_nobody_foresaw_in_one_item_spoils_no_other(ask: Ask) -> None:
     app = create_app(engine=Breaking(RuntimeError("the secret sauce")))
-    answer = ask("POST", path, encoded([GOOD]), app=app, headers=JSON | {"x-request-id": "mine"})
+    answer = ask("POST", "/v1/score/many", encoded([GOOD, GOOD]), app=app)
+    assert (answer.status, answer.json["succeeded"], answer.json["failed"]) == (200, 0, 2)
+    assert [item["error"]["status"] for item in answer.json["results"]] == [500, 500]
+    assert b"secret" not in answer.body
+
+
+def test_what_nobody_foresaw_is_a_500_that_tells_nothing(ask: Ask) -> None:
+    app = create_app(engine=Breaking(RuntimeError("the secret sauce")))
+    answer = ask("POST", "/v1/score", encoded(GOOD), app=app, headers=JSON | {"x-request-id": "mine"})
     assert answer.status == 500
     assert answer.problem["title"] == "Internal Server Error"
     assert b"secret" not in answer.body
@@ -452,8 +459,9 @@ def test_what_is_done_is_counted(ask: Ask) -> None:
 
 def test_what_could_not_be_scored_is_counted_by_cause(ask: Ask) -> None:
     app = create_app()
-    ask("POST", "/v1/score", encoded(CASES[2]["request"]), app=app)
-    report = default_engine().score(CASES[2]["request"])
+    over_call = CASES[2]["request"] | {"expected": {"calls": "none"}}
+    ask("POST", "/v1/score", encoded(over_call), app=app)
+    report = default_engine().score(over_call)
     outcomes = [o for step in report.steps for o in step.outcomes.values()]
     blocked = sum(getattr(outcome, "cause", None) == "blocked" for outcome in outcomes)
     found = series(ask, app)

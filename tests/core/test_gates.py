@@ -114,9 +114,23 @@ def test_every_check_has_a_case():
     assert {kind_of(check) for check in MINE} <= set(inline)
 
 
-MINE = tuple(gate for gate in GATES if kind_of(gate) in {
-    "answer", "arcade", "arguments", "bfcl_ast", "decide", "equivalent", "order", "quantity", "schema", "tool_name",
-})
+MINE = tuple(
+    gate
+    for gate in GATES
+    if kind_of(gate)
+    in {
+        "answer",
+        "arcade",
+        "arguments",
+        "bfcl_ast",
+        "decide",
+        "equivalent",
+        "order",
+        "quantity",
+        "schema",
+        "tool_name",
+    }
+)
 
 
 def test_no_case_is_named_twice():

@@ -127,7 +127,9 @@ def test_taking_away_a_required_argument_raises_nothing(data, request):
     events = request["trace"]["events"]
     before = score(request)
     made = [n for n, event in enumerate(events) if "call" in event]
-    able = [(n, name) for n, step in zip(made, before.steps, strict=True) for name in _required(request, events[n], step)]
+    able = [
+        (n, name) for n, step in zip(made, before.steps, strict=True) for name in _required(request, events[n], step)
+    ]
     assume(able)
     n, name = data.draw(st.sampled_from(able), label="removed")
     less = copy.deepcopy(request)
@@ -141,7 +143,8 @@ def test_taking_away_a_required_argument_raises_nothing(data, request):
 def _repeats(ordered: list[Json]) -> bool:
     """Whether a tool is due more than once in an order. Its calls are told apart by their arguments alone: with one argument
     less the call may stand for another of them, and the order that is seen may be a better one."""
-    names = [_folded(pattern["tool"]) for pattern in ordered]
+    patterns = [pattern for position in ordered for pattern in position.get("any_of", [position])]
+    names = [_folded(pattern["tool"]) for pattern in patterns]
     return len(set(names)) < len(names)
 
 

@@ -35,6 +35,8 @@ def test_it_names_every_kind():
     assert [kind for kind in (*kinds(Check), *kinds(Critic)) if f'"const": "{kind}"' not in named] == []
 
 
-@pytest.mark.parametrize("wrong", [{}, {"id": "x"}, {"id": "x", "criteria": []}, {"id": "x", "criteria": [{"id": "a"}]}])
+@pytest.mark.parametrize(
+    "wrong", [{}, {"id": "x"}, {"id": "x", "criteria": []}, {"id": "x", "criteria": [{"id": "a"}]}]
+)
 def test_it_refuses_what_is_no_rubric(wrong):
     assert not jsonschema_rs.Draft202012Validator(rubric_schema()).is_valid(wrong)

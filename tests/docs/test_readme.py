@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from service import score
 from service.core.critics import Critic
 from service.core.kinds import kinds
 from service.intake import FORMATS
@@ -139,3 +140,10 @@ def test_the_tables_name_all_there_is():
 def test_the_settings_are_those_of_the_service():
     for name, default, meaning in settings_table():
         assert f"| `{name}` | {f'`{default}`' if default else 'none'} | {meaning} |" in README
+
+
+@pytest.mark.parametrize(
+    "body", [body for note, _, language, _, body in BLOCKS if language == "json" and note != "file"]
+)
+def test_the_other_requests_pass(body: str):
+    assert score(json.loads(body)).verdict == "pass"
