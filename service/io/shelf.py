@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from service.errors import RubricError, UnknownRubricError
 from service.io.files import read_yaml, resource
 
 M = TypeVar("M", bound=BaseModel)
+R = TypeVar("R")
 
 
 class Shelf:
@@ -23,8 +24,12 @@ class Shelf:
     def __init__(self, folders: Iterable[Path] = ()) -> None:
         """Reads every file once; RubricError names the first that cannot be used."""
         places = [resource("rubrics"), *folders]
-        self.judges = {judge.id: judge for place in places for judge in _read_all(place / "judges", Judge)}
-        self._rubrics = {rubric.id: self.complete(rubric) for place in places for rubric in _read_all(place, Rubric)}
+        self.judges = {judge.id: judge for place in places for judge in _read_all(place / "judges", _read_judge)}
+        self._rubrics: dict[str, Rubric] = {}
+        for place in places:
+            found = list(_read_all(place, read_rubric))
+            for choice in sorted(found, key=lambda one: isinstance(one, Extension)):  # what is extended comes first
+                self.add(self.find(choice))
 
     def __iter__(self) -> Iterator[Rubric]:
         """All rubrics, by id."""
@@ -73,10 +78,14 @@ def read_rubric(document: JsonValue) -> Rubric | Extension:
     return _validated(document, kind)
 
 
-def _read_all(folder: Path, kind: type[M]) -> Iterator[M]:
+def _read_judge(document: JsonValue) -> Judge:
+    return _validated(document, Judge)
+
+
+def _read_all(folder: Path, read: Callable[[JsonValue], R]) -> Iterator[R]:
     for file in sorted(folder.glob("*.y*ml")):
         try:
-            yield _validated(read_yaml(file.read_text("utf-8"), source=file.name), kind)
+            yield read(read_yaml(file.read_text("utf-8"), source=file.name))
         except RubricError as error:
             raise error.below(f"{file.name}: ") from None
 
