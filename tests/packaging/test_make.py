@@ -19,7 +19,8 @@ def fresh(root: Path, tmp_path: Path) -> Path:
 
 
 def make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["make", *words], cwd=folder, capture_output=True, text=True, check=False)
+    outside = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    return subprocess.run(["make", *words], cwd=folder, env=outside, capture_output=True, text=True, check=False)
 
 
 def test_make_alone_says_what_there_is(fresh: Path) -> None:
