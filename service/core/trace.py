@@ -29,13 +29,17 @@ class ToolDef:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call as the model made it. `arguments` is None when they are no JSON object; `problem` says why, `raw` keeps them."""
+    """One call as the model made it. `arguments` is None when they are no JSON object; `problem` says why, `raw` keeps them.
+
+    Where `captured` is false the trace does not tell the arguments, which is no fault of the model's.
+    """
 
     id: str | None
     name: str
     arguments: Mapping[str, JsonValue] | None
     raw: JsonValue = None
     problem: str | None = None
+    captured: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, JsonValue
 
 from service.core.trace import Trace
-from service.intake import anthropic, bfcl, callgrade, openai, openai_responses, tau
+from service.intake import anthropic, bfcl, callgrade, openai, openai_responses, spans, tau
 from service.intake.guess import guess_format
 
 __all__ = ["FORMATS", "TraceInput", "guess_format", "read_gold", "read_trace"]
@@ -21,6 +21,7 @@ TraceInput = Annotated[
     openai.OpenAITrace
     | openai_responses.ResponsesTrace
     | anthropic.AnthropicTrace
+    | spans.SpansTrace
     | bfcl.BfclTrace
     | tau.TauTrace
     | callgrade.CallgradeTrace,
@@ -33,6 +34,7 @@ _READERS: Mapping[str, Callable[[Any], Trace]] = {
     "openai": openai.read,
     "openai_responses": openai_responses.read,
     "anthropic": anthropic.read,
+    "spans": spans.read,
     "bfcl": bfcl.read,
     "tau": tau.read,
     "callgrade": callgrade.read,

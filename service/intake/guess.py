@@ -18,6 +18,8 @@ def guess_format(record: Record) -> str | None:
     """
     if isinstance(record.get("events"), list):
         return "callgrade"
+    if isinstance(record.get("spans"), list) or isinstance(record.get("resourceSpans"), list):
+        return "spans"
     if "traj" in record or ("task_id" in record and "messages" in record):
         return "tau"
     if "question" in record and ("calls" in record or "result" in record):

@@ -14,10 +14,10 @@ from service.core.checks import WHOLE, Check, Seen
 from service.core.critics import MATCHED, Critic, Match, Uncompared
 from service.core.expect import CallPattern, ExtraArguments
 from service.core.gates.decide import NOTHING_EXPECTED
-from service.core.gates.schema import unparsable
+from service.core.gates.schema import unread
 from service.core.gates.tool_name import NO_CALLS, missing, named
 from service.core.kinds import Tagged
-from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, failed
+from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
 from service.core.pointers import escaped
 from service.core.schemas import Validator
 from service.core.trace import Step
@@ -94,7 +94,7 @@ class ArgumentsGate(Check):
         if pattern.args is None:
             return ANY_ARGUMENTS
         if step.call.arguments is None:
-            return failed(0.0, unparsable(step))
+            return unread(step)
         return self._outcome(pattern, self._compared(case, pattern, step, step.call.arguments), step)
 
     def _outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome:

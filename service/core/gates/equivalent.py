@@ -13,7 +13,7 @@ from service.core.checks import WHOLE, Check, Seen
 from service.core.critics import Critic, Match
 from service.core.expect import CallPattern
 from service.core.gates.decide import NOTHING_EXPECTED
-from service.core.gates.schema import unparsable
+from service.core.gates.schema import unread
 from service.core.gates.tool_name import NO_CALLS, named, unmatched
 from service.core.kinds import Several
 from service.core.outcome import PERFECT, Finding, Outcome, failed
@@ -56,7 +56,7 @@ class EquivalentGate(Check):
         if not right_tool.passed:
             return right_tool
         if step.call.arguments is None:
-            return failed(0.0, unparsable(step))
+            return unread(step)
         return PERFECT if pattern.args is None else self._same_bag(pattern, step, step.call.arguments)
 
     def _same_bag(self, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue]) -> Outcome:

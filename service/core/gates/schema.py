@@ -49,7 +49,7 @@ class SchemaGate(Check):
         if tool is None:
             return failed(0.0, unknown_tool(step, case.catalogue))
         if step.call.arguments is None:
-            return failed(0.0, unparsable(step))
+            return unread(step)
         return self._validated(case, tool, step, step.call.arguments)
 
     def _validated(self, case: Case, tool: ToolDef, step: Step, arguments: Mapping[str, JsonValue]) -> Outcome:
@@ -82,6 +82,13 @@ def unknown_tool(step: Step, catalogue: Iterable[str]) -> Finding:
     close = near(step.call.name, catalogue)
     hint = f"; near: {', '.join(close[:3])}" if close else ""
     return Finding("unknown_tool", f"{step.call.name} was not on offer{hint}", f"{call_path(step)}/name")
+
+
+def unread(step: Step) -> Outcome:
+    """The outcome for a call whose arguments are no object: a score, unless the trace just does not tell them."""
+    if not step.call.captured:
+        return Skipped("not_captured", "the trace does not tell the arguments of the call")
+    return failed(0.0, unparsable(step))
 
 
 def unparsable(step: Step) -> Finding:

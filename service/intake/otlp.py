@@ -1,0 +1,222 @@
+"""Spans as they come out of an exporter, in one form: OTLP's JSON, or flat objects as SDKs and trace stores write them.
+
+Attributes become a tree: `llm.tools.0.tool.name` stands at llm, tools, "0", tool, name. Some stores write such a tree
+themselves, so all forms read alike. Whatever a span lacks is None; nothing of an attribute's value is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple, cast
+
+from pydantic import JsonValue
+
+from service.errors import InputError
+from service.intake.jsontext import UnreadableError, parse
+
+Given = Mapping[str, JsonValue]
+
+_KINDS = ("openinference.span.kind", "gen_ai.span.kind", "gen_ai.operation.name")
+
+
+class Tree(dict[str, JsonValue]):
+    """A tree of attributes made here, and so free to be added to."""
+
+
+class Span(NamedTuple):
+    """One span. Times are nanoseconds since 1970; `path` is its place in the record, `order` its place among all by start."""
+
+    path: str
+    name: str
+    id: str | None
+    parent: str | None
+    trace: str | None
+    start: int
+    end: int
+    failed: bool
+    message: str | None
+    attributes: Given
+    order: int = 0
+
+    def get(self, path: str) -> JsonValue:
+        """The attribute at a dotted path; None where it is absent or null."""
+        return found(self.attributes, path)
+
+
+def kind(span: Span) -> str:
+    """What sort of operation it is, in capitals, by any of the conventions; "" where none says."""
+    return next((said.upper() for name in _KINDS if isinstance(said := span.get(name), str)), "")
+
+
+def found(tree: Given, path: str) -> JsonValue:
+    """What stands at a dotted path of a tree; None where nothing does."""
+    here: JsonValue = cast("JsonValue", tree)
+    for part in path.split("."):
+        if not isinstance(here, dict):
+            return None
+        here = here.get(part)
+    return here
+
+
+def opened(given: Given) -> Given:
+    """The tree that dotted keys spell. Values are left as they are: the keys of an argument may have dots too.
+
+    >>> opened({"tool.name": "f", "input.value": {"a.b": 1}})
+    {'tool': {'name': 'f'}, 'input': {'value': {'a.b': 1}}}
+    """
+    if not any("." in key for key in given):
+        return given
+    tree = Tree()
+    for key, value in given.items():
+        *parents, last = key.split(".")
+        here: JsonValue = tree
+        for part in parents:
+            here = here.setdefault(part, Tree()) if isinstance(here, Tree) else None
+        if isinstance(here, Tree):
+            here.setdefault(last, value)
+    return tree
+
+
+def items(value: JsonValue) -> list[Given]:
+    """The objects of a list, however it is written: a list, a tree with indices for keys, or either as JSON text."""
+    if isinstance(value, str):
+        return items(_parsed(value))
+    if isinstance(value, dict):
+        indices = sorted([key for key in value if key.isdecimal() and len(key) < 10], key=int)
+        value = [value[index] for index in indices]
+    return [opened(item) for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _parsed(text: str) -> JsonValue:
+    try:
+        value = parse(text)
+    except UnreadableError:  # cut off by an exporter's limit, perhaps
+        return None
+    return None if isinstance(value, str) else value
+
+
+def spans_of(spans: Sequence[Given] | None, resource_spans: JsonValue) -> list[Span]:
+    """All spans by start, in the given order where that is the same. One without a start takes that of the one before.
+
+    Raises InputError for a part of OTLP's form that is no object or list.
+    """
+    places = [*_placed(cast("JsonValue", spans), "/spans"), *_exported(resource_spans)]
+    known: list[Span] = []
+    for path, given in places:
+        known.append(_span(path, given, known[-1].start if known else 0))
+    known.sort(key=lambda span: span.start)
+    return [span._replace(order=order) for order, span in enumerate(known)]
+
+
+def _exported(given: JsonValue) -> Iterator[tuple[str, Given]]:
+    for path, resource in _placed(given, "/resourceSpans"):
+        for below, scope in _placed(resource.get("scopeSpans"), f"{path}/scopeSpans"):
+            yield from _placed(scope.get("spans"), f"{below}/spans")
+
+
+def _placed(given: JsonValue, path: str) -> Iterator[tuple[str, Given]]:
+    """The objects of a list with their pointers; nothing where there is no list."""
+    if given is None:
+        return
+    if not isinstance(given, list):
+        raise InputError.at(path, "expected a list")
+    for index, item in enumerate(given):
+        if not isinstance(item, dict):
+            raise InputError.at(f"{path}/{index}", "expected an object")
+        yield f"{path}/{index}", item
+
+
+def _span(path: str, given: Given, before: int) -> Span:
+    context = given.get("context")
+    ids = {**context, **given} if isinstance(context, dict) else given
+    tree = opened(_attributes(given.get("attributes")))
+    status = given.get("status")
+    told: Given = status if isinstance(status, dict) else {"code": status}
+    code = _first(told, "code", "status_code") or given.get("status_code")
+    started = _nanos(_first(given, "startTimeUnixNano", "start_time", "startTime", "start_time_unix_nano"))
+    start = before if started is None else started
+    ended = _nanos(_first(given, "endTimeUnixNano", "end_time", "endTime", "end_time_unix_nano"))
+    return Span(
+        path=path,
+        name=_text(given.get("name")) or "",
+        id=_text(_first(ids, "spanId", "span_id", "id")),
+        parent=_text(_first(ids, "parentSpanId", "parent_span_id", "parent_id")),
+        trace=_text(_first(ids, "traceId", "trace_id")),
+        start=start,
+        end=max(start, ended or start),
+        failed=_is_error(code) or bool(found(tree, "error.type")),
+        message=_text(_first(told, "message", "description") or given.get("status_message")),
+        attributes=tree,
+    )
+
+
+def _first(given: Given, *keys: str) -> JsonValue:
+    return next((given[key] for key in keys if given.get(key) is not None), None)
+
+
+def _text(value: JsonValue) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _is_error(code: JsonValue) -> bool:
+    """OTLP writes 2 or STATUS_CODE_ERROR, SDKs write ERROR or StatusCode.ERROR.
+
+    >>> [_is_error(code) for code in (2, "STATUS_CODE_ERROR", "StatusCode.ERROR", "error", 1, "OK", None, True)]
+    [True, True, True, True, False, False, False, False]
+    """
+    return str(code).rpartition(".")[2].upper().removeprefix("STATUS_CODE_") in ("2", "ERROR")
+
+
+def _nanos(value: JsonValue) -> int | None:
+    """A time in nanoseconds: a number of whichever unit gives a date of our age, digits, [seconds, nanos], or ISO 8601.
+
+    >>> _nanos("1700000000000000000") == _nanos(1700000000) == _nanos(1700000000000) == _nanos([1700000000, 0])
+    True
+    >>> _nanos("2023-11-14T22:13:20Z") == _nanos("2023-11-14 22:13:20") == _nanos(1700000000), _nanos("soon")
+    (True, None)
+    """
+    if isinstance(value, list) and len(value) == 2 and all(type(part) is int for part in value):
+        return cast("int", value[0]) * 10**9 + cast("int", value[1])
+    if isinstance(value, str):
+        return int(value) if value.isascii() and value.isdigit() and len(value) < 25 else _moment(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    unit = next((10**power for limit, power in ((1e11, 9), (1e14, 6), (1e17, 3)) if value < limit), 1)
+    return int(value * unit)
+
+
+def _moment(text: str) -> int | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1_000
+
+
+def _attributes(given: JsonValue) -> Given:
+    if isinstance(given, list):
+        return _members(given)
+    return given if isinstance(given, dict) else {}
+
+
+def _members(given: JsonValue) -> dict[str, JsonValue]:
+    """OTLP's `[{key, value: {stringValue | ...}}]`."""
+    pairs = [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []
+    return {pair["key"]: _value(pair.get("value")) for pair in pairs if isinstance(pair.get("key"), str)}  # pyright: ignore[reportReturnType] (keys are texts)
+
+
+def _value(given: JsonValue) -> JsonValue:
+    """The value in OTLP's wrapping; 64-bit integers come as text."""
+    if not isinstance(given, dict) or len(given) != 1:
+        return None
+    ((kind, value),) = given.items()
+    inner = value.get("values") if isinstance(value, dict) else None
+    if kind == "arrayValue":
+        return [_value(item) for item in inner] if isinstance(inner, list) else []
+    if kind == "kvlistValue":
+        return cast("JsonValue", _members(inner))
+    if kind == "intValue" and isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 25:
+        return int(value)
+    return value
