@@ -20,7 +20,7 @@ app = typer.Typer(
 rubrics = typer.Typer(help="List, show and check rubrics.", rich_markup_mode=None)
 app.add_typer(rubrics, name="rubrics")
 
-InputFormat = Literal["auto", "openai", "openai_responses", "anthropic", "bfcl", "tau", "callgrade"]
+InputFormat = Literal["auto", "openai", "openai_responses", "anthropic", "spans", "bfcl", "tau", "callgrade"]
 """`auto`, or a format of a trace; a test holds it to those that intake knows."""
 
 Files = Annotated[
