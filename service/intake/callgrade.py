@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 from service.core.trace import Role, ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, tool_call
-from service.intake.shapes import CLOSED, OPEN, Loose, StateShape, Tools, read_state
+from service.intake.shapes import CLOSED, Loose, StateShape, Tools, read_state
 from service.intake.tools import read_tools
 
 
@@ -47,7 +47,7 @@ class Event(TypedDict, total=False):
     parallel: bool
 
 
-@with_config(OPEN)
+@with_config(CLOSED)
 class CallgradeTrace(TypedDict):
     """A conversation as a list of events."""
 
