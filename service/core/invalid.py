@@ -10,6 +10,20 @@ from pydantic_core import ErrorDetails
 from service.core.pointers import pointer_of_loc
 from service.errors import Problem
 
+PLAIN = {
+    "tuple_type": "expected an array",
+    "list_type": "expected an array",
+    "dict_type": "expected an object",
+    "model_type": "expected an object",
+    "model_attributes_type": "expected an object",
+    "string_type": "expected a string",
+    "int_type": "expected a whole number",
+    "float_type": "expected a number",
+    "bool_type": "expected true or false",
+    "missing": "required, and missing",
+}
+"""pydantic speaks of tuples and instances to people who wrote JSON; these are its words in theirs."""
+
 
 def problems_of(
     error: ValidationError, document: JsonValue, *, below: str = "", not_yet: frozenset[str] = frozenset()
@@ -30,6 +44,8 @@ def _said(error: ErrorDetails, not_yet: frozenset[str]) -> str:
         return "not yet supported" if error["loc"][-1] in not_yet else "no field of that name is known here"
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
         return _said_of_tag(error.get("ctx", {}))
+    if error["type"] in PLAIN:
+        return PLAIN[error["type"]]
     return error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
 
