@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 
 import pytest
 from hypothesis import given, settings
@@ -83,6 +83,6 @@ def test_a_large_problem_of_equal_gains_keeps_the_order():
 def test_no_run_is_longer(values):
     run = longest_run(values)
     assert run == sorted(set(run))
-    assert all(values[a] < values[b] for a, b in zip(run, run[1:], strict=False))
+    assert all(values[a] < values[b] for a, b in pairwise(run))
     longer = combinations(range(len(values)), len(run) + 1)
-    assert not any(all(values[a] < values[b] for a, b in zip(c, c[1:], strict=False)) for c in longer if c)
+    assert not any(all(values[a] < values[b] for a, b in pairwise(c)) for c in longer if c)
