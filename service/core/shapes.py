@@ -85,7 +85,7 @@ class Shape(Critic):
 def require_values(value: Template, place: str) -> None:
     """Raises ValueError for a matcher of an expectation that has nothing to compare with."""
     if isinstance(value, Critic) and value.wants_expected:
-        raise ValueError(f"{place}: a {kind_of(type(value))} matcher needs a value here")
+        raise ValueError(f"{place}: the {kind_of(type(value))} matcher needs a value here")
     if isinstance(value, Mapping):
         for key, item in value.items():
             require_values(item, f"{place}/{key}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from pydantic import JsonValue
 
@@ -13,6 +13,7 @@ from service.core.pointers import escaped
 from service.core.values import equal
 
 Op = Literal["add", "remove", "replace"]
+Members = Mapping[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +42,14 @@ class View:
         """Whether what stands at `path` does not matter."""
         return any(_matches(path, pattern) for pattern in self.ignore)
 
-    def opened(self, value: JsonValue, path: str) -> Mapping[str, JsonValue] | None:
-        """The members of a container by token; None for a scalar."""
-        if isinstance(value, Mapping):
-            return value
-        if not isinstance(value, list):
-            return None
+    def listed(self, old: list[JsonValue], new: list[JsonValue], path: str) -> tuple[Members, Members]:
+        """The items of two lists by token: their identifying field where each item of both has its own, else their place."""
         field = next((f for pattern, f in (self.keys or {}).items() if _matches(path, pattern)), None)
-        keyed = _by_key(value, field) if field else None
-        return {str(n): item for n, item in enumerate(value)} if keyed is None else keyed
+        if field is not None:
+            olds, news = _by_key(old, field), _by_key(new, field)
+            if olds is not None and news is not None:
+                return olds, news
+        return _by_place(old), _by_place(new)
 
 
 def _matches(path: str, pattern: str) -> bool:
@@ -63,6 +63,10 @@ def _by_key(items: list[JsonValue], field: str) -> dict[str, JsonValue] | None:
         _token(item[field]): item for item in items if isinstance(item, Mapping) and field in item
     }
     return keyed if len(keyed) == len(items) else None
+
+
+def _by_place(items: list[JsonValue]) -> dict[str, JsonValue]:
+    return {str(n): item for n, item in enumerate(items)}
 
 
 def _token(value: JsonValue) -> str:
@@ -97,15 +101,13 @@ def _changes(before: JsonValue, after: JsonValue, view: View) -> Iterator[Change
         ]
 
 
-Members = Mapping[str, JsonValue]
-
-
 def _both_opened(old: object, new: object, path: str, view: View) -> tuple[Members, Members] | None:
     """The members of both, if both are containers of one kind."""
-    if isinstance(old, list) is not isinstance(new, list):
-        return None
-    olds, news = view.opened(old, path), view.opened(new, path)  # pyright: ignore[reportArgumentType]
-    return None if olds is None or news is None else (olds, news)
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        return cast("Members", old), cast("Members", new)
+    if isinstance(old, list) and isinstance(new, list):
+        return view.listed(cast("list[JsonValue]", old), cast("list[JsonValue]", new), path)
+    return None
 
 
 def _leaf_change(path: str, old: object, new: object) -> Iterator[Change]:
