@@ -150,3 +150,28 @@ def test_the_tables_reach_every_kind_of_outcome():
         for each in outcomes(report, criterion.id)
     }
     assert {Scored, Skipped, Errored, Carried} <= kinds
+
+
+LONG = ("x" * 5001, "y" * 5001)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rubric"),
+    [("arguments", "four_step"), ("arcade", "arcade"), ("answer", "four_step"), ("none", "four_step")],
+)
+def test_what_is_too_long_to_compare_lowers_coverage_and_no_score(kind, rubric):
+    """Two texts of 5,001 characters that differ are not compared; equal ones are equal at any length."""
+    given, wanted = LONG
+    similar = {"kind": "similar", "value": given if kind == "none" else wanted, "metric": "levenshtein"}
+    expected = {"calls": [{"tool": "f", "args": {"a": "x" if kind == "answer" else similar}}]}
+    if kind == "answer":
+        expected["answer"] = similar
+    argument = "x" if kind == "answer" else given
+    events = [{"call": {"name": "f", "arguments": {"a": argument}}}, {"assistant": given}]
+    trace = {"format": "callgrade", "tools": [{"name": "f"}], "events": events}
+    report = score({"rubric": rubric, "trace": trace, "expected": expected})
+    causes = [o.cause for c in report.criteria for o in outcomes(report, c.id) if isinstance(o, Skipped)]
+    assert causes.count("too_long") == (kind != "none")
+    assert report.score in (None, 1.0)
+    assert (report.coverage == 1) == (kind == "none")
+    assert report.all_passed == (kind == "none")

@@ -1,0 +1,304 @@
+"""How outcomes become scores, coverage and verdicts: judges' replies stand for outcomes of any kind."""
+
+# ruff: noqa: E501 (a row of a table stays on its line)
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from service import Report, conclude, plan, report_json
+from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
+
+JUDGE = {"id": "any", "level": "trace", "question": "?", "scale": {"yes": 1.0, "no": 0.0}}
+AT_STEPS = {"id": "step", "level": "step", "question": "?", "scale": {"yes": 1.0, "no": 0.0}}
+DOWN = Errored("provider", "no answer")
+GONE = Skipped("not_captured", "not there")
+LONG = Skipped("too_long", "too long")
+FREE = Skipped("not_applicable", "nothing to see")
+HELD = Skipped("blocked", "blocked by another")
+
+
+def ok(value: float) -> Scored:
+    return Scored(value, True)
+
+
+def bad(value: float, *findings: Finding) -> Scored:
+    return Scored(value, False, findings)
+
+
+def criterion(name: str, **fields: Any) -> dict[str, Any]:
+    return {"id": name, "stage": "arguments", "check": {"kind": "judge", "judge": "any"}, **fields}
+
+
+def reported(outcomes: dict[str, Outcome], settings: dict[str, dict[str, Any]] | None = None, **rubric: Any) -> Report:
+    """The report of a rubric with one criterion for each outcome, in the stage `arguments` unless settings say otherwise."""
+    criteria = [criterion(name, **(settings or {}).get(name, {})) for name in outcomes]
+    body = {
+        "rubric": {"id": "case", "criteria": criteria, "judges": [JUDGE], **rubric},
+        "trace": {"format": "callgrade", "events": [{"user": "Hi"}]},
+    }
+    return conclude(plan(body), {f"{name}/": outcome for name, outcome in outcomes.items()})
+
+
+SUMS = [
+    ("one", {"a": ok(1.0)}, {}, 1, 1, "pass"),
+    ("a mean", {"a": ok(1.0), "b": bad(0.5)}, {}, 0.75, 1, "fail"),
+    ("weighed", {"a": ok(1.0), "b": bad(0.5)}, {"a": {"weight": 4}}, 0.9, 1, "pass"),
+    ("weighed by name", {"a": ok(1.0), "b": bad(0.0)}, {"a": {"weight": "critical"}, "b": {"weight": "minimal"}}, 0.875, 1, "warn"),
+    ("a weight of 0", {"a": ok(1.0), "b": bad(0.0)}, {"b": {"weight": 0}}, 1, 1, "pass"),
+    ("blocked counts 0", {"a": ok(1.0), "b": HELD}, {}, 0.5, 1, "fail"),
+    ("what does not apply counts nothing", {"a": ok(1.0), "b": FREE}, {}, 1, 1, "pass"),
+    ("an error lowers coverage alone", {"a": ok(1.0), "b": DOWN}, {}, 1, 0.5, "pass"),
+    ("and so does what was not captured", {"a": bad(0.6), "b": GONE}, {}, 0.6, 0.5, "fail"),
+    ("and what was too long", {"a": ok(1.0), "b": LONG}, {"a": {"weight": 3}}, 1, 0.75, "pass"),
+    ("too little measured", {"a": ok(1.0), "b": DOWN}, {"b": {"weight": 2}}, 1, 1 / 3, "abstain"),
+    ("too little measured of a failure", {"a": bad(0.0), "b": DOWN}, {"b": {"weight": 2}}, 0, 1 / 3, "abstain"),
+    ("nothing measured", {"a": DOWN}, {}, None, 0, "abstain"),
+    ("nothing applies", {"a": FREE, "b": FREE}, {}, None, None, "not_applicable"),
+    ("an error of no weight", {"a": ok(1.0), "b": DOWN}, {"b": {"weight": 0}}, 1, 1, "pass"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "settings", "score", "coverage", "verdict"), [c[1:] for c in SUMS], ids=[c[0] for c in SUMS]
+)
+def test_scores_and_coverage(outcomes, settings, score, coverage, verdict):
+    report = reported(outcomes, settings)
+    assert report.score == (None if score is None else pytest.approx(score))
+    assert report.coverage == (None if coverage is None else pytest.approx(coverage))
+    assert report.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [(1.0, "pass"), (0.9, "pass"), (0.9 - 1e-12, "pass"), (0.8999, "warn"), (0.85, "warn"), (0.8, "warn"), (0.7999, "fail"), (0.0, "fail")],
+)  # fmt: skip
+def test_the_band_between_fail_and_warn(value, verdict):
+    assert reported({"a": ok(value)}).verdict == verdict
+
+
+def test_weights_that_do_not_add_up_exactly_reach_the_threshold():
+    """0.7 + 0.2 is a little less than 0.9."""
+    settings = {"a": {"weight": 0.7}, "b": {"weight": 0.2}, "c": {"weight": 0.1}}
+    report = reported({"a": ok(1.0), "b": ok(1.0), "c": ok(0.0)}, settings)
+    assert report.verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "value", "verdict"),
+    [
+        ({"fail": 0.5, "warn": 0.5}, 0.5, "pass"),
+        ({"fail": 0.5, "warn": 0.6}, 0.55, "warn"),
+        ({"fail": 1.0, "warn": 1.0}, 0.99, "fail"),
+        ({"fail": 0.0, "warn": 0.0}, 0.0, "pass"),
+    ],
+)
+def test_thresholds(thresholds, value, verdict):
+    assert reported({"a": ok(value)}, thresholds=thresholds).verdict == verdict
+
+
+def test_the_least_coverage_is_the_rubrics():
+    outcomes = {"a": ok(1.0), "b": DOWN, "c": DOWN, "d": DOWN}
+    assert reported(outcomes, thresholds={"min_coverage": 0.25}).verdict == "pass"
+    assert reported(outcomes, thresholds={"min_coverage": 0.26}).verdict == "abstain"
+
+
+STAGED = {"a": {"stage": "decide"}, "b": {"stage": "arguments"}, "c": {"stage": "arguments"}}
+
+
+def test_stages_weigh_the_same_however_many_criteria_they_have():
+    outcomes = {"a": bad(0.0), "b": ok(1.0), "c": ok(1.0)}
+    assert reported(outcomes, STAGED).score == pytest.approx(2 / 3)
+    assert reported(outcomes, STAGED, stages={}).score == pytest.approx(0.5)
+    assert reported(outcomes, STAGED, stages={"decide": 3}).score == pytest.approx(0.25)
+    assert reported(outcomes, STAGED, stages={"decide": 0}).score == pytest.approx(1.0)
+
+
+def test_a_stage_that_does_not_apply_weighs_nothing():
+    report = reported({"a": FREE, "b": bad(0.5), "c": ok(1.0)}, STAGED, stages={})
+    assert (report.score, report.coverage) == (0.75, 1)
+    assert [(s.stage, s.verdict, s.score) for s in report.stages] == [
+        ("decide", "not_applicable", None),
+        ("arguments", "fail", 0.75),
+    ]
+
+
+def test_the_worst_stage_decides_where_the_rubric_says_so():
+    outcomes = {"a": bad(0.5), "b": ok(1.0), "c": ok(1.0)}
+    settings = {**STAGED, "b": {"stage": "arguments", "weight": 9}}
+    assert reported(outcomes, settings).verdict == "pass"
+    worst = reported(outcomes, settings, verdict="worst_stage")
+    assert (worst.verdict, worst.first_failing_stage, worst.failing) == ("fail", "decide", ("a",))
+
+
+def test_an_unmeasured_stage_fails_nothing():
+    report = reported({"a": DOWN, "b": ok(1.0), "c": ok(1.0)}, STAGED, verdict="worst_stage")
+    assert (report.verdict, report.coverage) == ("pass", pytest.approx(2 / 3))
+    assert report.stages[0].verdict == "abstain"
+
+
+def test_a_failed_blocking_criterion_fails_whatever_the_score_and_coverage():
+    outcomes = {"a": bad(0.99), "b": DOWN, "c": DOWN}
+    report = reported(outcomes, {"a": {"blocking": True}})
+    assert (report.verdict, report.score, report.coverage) == ("fail", 0.99, pytest.approx(1 / 3))
+
+
+def test_the_verdict_of_the_check_goes_before_its_value():
+    """A similarity of 0.75 may have passed, one of 0.95 may not."""
+    assert reported({"a": ok(0.75)}, {"a": {"blocking": True}}).all_passed
+    assert reported({"a": bad(0.95)}).failing == ("a",)
+    assert reported({"a": bad(0.95)}, {"a": {"must_pass": True}}).verdict == "fail"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verdict"), [(DOWN, "abstain"), (FREE, "pass"), (ok(0.1), "pass"), (bad(0.9), "fail")]
+)
+def test_what_must_pass_and_is_not_known(outcome, verdict):
+    settings = {"a": {"weight": 99}, "b": {"weight": 0, "must_pass": True}}
+    assert reported({"a": ok(1.0), "b": outcome}, settings).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "clean"),
+    [
+        ({"a": ok(1.0)}, True),
+        ({"a": ok(0.5)}, True),
+        ({"a": ok(1.0), "b": FREE}, True),
+        ({"a": ok(1.0), "b": bad(1.0)}, False),
+        ({"a": ok(1.0), "b": DOWN}, False),
+        ({"a": ok(1.0), "b": HELD}, False),
+        ({"a": FREE}, False),
+    ],
+)
+def test_all_passed(outcomes, clean):
+    assert reported(outcomes).all_passed is clean
+
+
+def _steps(outcomes: list[Outcome], **fields: Any) -> Report:
+    """The report of one criterion that looks at each step."""
+    asked = {"id": "a", "stage": "arguments", "check": {"kind": "judge", "judge": "step"}, **fields}
+    body = {
+        "rubric": {"id": "case", "criteria": [asked], "judges": [AT_STEPS]},
+        "trace": {"format": "callgrade", "events": [{"call": {"name": "f"}} for _ in outcomes]},
+    }
+    return conclude(plan(body), {f"a/{n}": outcome for n, outcome in enumerate(outcomes)})
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "aggregate", "value", "coverage"),
+    [
+        ([ok(1.0), bad(0.0)], "mean", 0.5, 1),
+        ([ok(1.0), bad(0.0)], "min", 0, 1),
+        ([ok(1.0), bad(0.5), DOWN, GONE], "mean", 0.75, 0.5),
+        ([ok(1.0), bad(0.5), DOWN, GONE], "min", 0.5, 0.5),
+        ([ok(1.0), FREE], "mean", 1, 1),
+        ([ok(1.0), HELD], "mean", 0.5, 1),
+        ([ok(1.0), HELD], "min", 0, 1),
+        ([DOWN, GONE], "mean", None, 0),
+        ([FREE, FREE], "min", None, None),
+    ],
+)
+def test_outcomes_of_steps(outcomes, aggregate, value, coverage):
+    report = _steps(outcomes, aggregate=aggregate)
+    assert (report.criteria[0].value, report.coverage) == (value, coverage)
+
+
+def test_each_step_has_its_own_verdict():
+    report = _steps([ok(1.0), bad(0.85), bad(0.0), DOWN, FREE, HELD])
+    assert [step.verdict for step in report.steps] == ["pass", "warn", "fail", "abstain", "not_applicable", "fail"]
+    assert [step.score for step in report.steps] == [1.0, 0.85, 0.0, None, None, 0.0]
+
+
+def test_findings_come_once_and_in_the_order_of_the_trace():
+    one, two = Finding("x", "first", "/steps/0"), Finding("y", "second", "/steps/1")
+    report = _steps([bad(0.0, one), bad(0.0, two, one)])
+    assert report.findings() == [one, two]
+
+
+def test_without_replies_judges_are_off_and_do_not_apply():
+    body = {
+        "rubric": {"id": "case", "criteria": [criterion("a"), criterion("b")], "judges": [JUDGE]},
+        "trace": {"format": "callgrade", "events": []},
+    }
+    made = plan(body)
+    off, silent = conclude(made), conclude(made, {})
+    assert (off.verdict, off.score, off.coverage, off.provenance.judges) == ("not_applicable", None, None, "off")
+    assert (silent.verdict, silent.score, silent.coverage, silent.provenance.judges) == ("abstain", None, 0, "cached")
+    assert [(each.criterion, each.why) for each in off.not_asked] == [("a", "judges are off"), ("b", "judges are off")]
+    assert [each.why for each in silent.not_asked] == ["no judge has answered this"] * 2
+
+
+FAILING = {
+    "rubric": {
+        "id": "case",
+        "judges": [AT_STEPS],
+        "criteria": [
+            {"id": "tool", "stage": "select", "blocking": True, "check": {"kind": "tool_name"}},
+            {"id": "args", "stage": "arguments", "check": {"kind": "arguments"}},
+            {"id": "fits", "stage": "arguments", "check": {"kind": "judge", "judge": "step"}},
+        ],
+    },
+    "trace": {
+        "format": "callgrade",
+        "events": [{"call": {"name": "f", "arguments": {"a": 2}}}, {"call": {"name": "x"}}],
+    },
+    "expected": {"calls": [{"tool": "f", "args": {"a": 1}}, {"tool": "g", "args": {}}]},
+}
+
+
+def test_a_blocked_question_is_not_asked_and_the_report_says_why():
+    made = plan(FAILING)
+    assert [ask.key for ask in made.asks] == ["fits/0"]
+    report = conclude(made, {"fits/0": ok(1.0)})
+    assert [(each.criterion, each.step, each.why) for each in report.not_asked] == [("fits", 1, "blocked by tool")]
+    assert [c.value for c in report.criteria] == [0.5, 0.0, 0.5]
+    assert report.steps[1].outcomes["args"] == Skipped(
+        "blocked", "blocked by tool", report.steps[1].outcomes["args"].findings
+    )
+
+
+def test_what_was_expected_is_named_by_pointer():
+    report = conclude(plan(FAILING))
+    assert [(step.matched, step.expected) for step in report.steps] == [
+        (0, "/expected/calls/0"),
+        (1, "/expected/calls/1"),
+    ]
+    missing = conclude(plan({**FAILING, "trace": {"format": "callgrade", "events": []}}))
+    assert [o.expected for c in missing.criteria if c.id == "tool" for o in c.outcomes] == [
+        "/expected/calls/0",
+        "/expected/calls/1",
+    ]
+    assert [(each.expected, each.tool) for each in missing.missing] == [
+        ("/expected/calls/0", "f"),
+        ("/expected/calls/1", "g"),
+    ]
+
+
+def test_tags_come_back_in_order():
+    report = conclude(plan(FAILING), tags={"b": "2", "a": "1"})
+    assert list(report.tags.items()) == [("a", "1"), ("b", "2")]
+
+
+def test_the_report_as_json():
+    written = json.loads(report_json(conclude(plan(FAILING), {"fits/0": DOWN})))
+    assert written["steps"][0]["outcomes"]["fits"] == {"kind": "errored", "cause": "provider", "reason": "no answer"}
+    assert written["steps"][0]["outcomes"]["args"]["kind"] == "scored"
+    assert written["steps"][1]["outcomes"]["args"]["cause"] == "blocked"
+    assert set(written) >= {
+        "verdict",
+        "score",
+        "coverage",
+        "all_passed",
+        "first_failing_stage",
+        "failing",
+        "stages",
+        "criteria",
+    }
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf")])
+def test_a_score_out_of_range_cannot_be_made(value):
+    with pytest.raises(ValueError, match=r"\[0, 1\]"):
+        Scored(value, True)
