@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,46 @@ class UnknownRubricError(RubricError):
 
 class SettingsError(InputError):
     """A setting that cannot be used."""
+
+
+class SandboxError(CallgradeError):
+    """A sandbox that did not do what it was asked. Told in the report; no request fails for it."""
+
+    retryable = True
+
+
+FaultCause = Literal[
+    "refused",
+    "unparseable",
+    "truncated",
+    "filtered",
+    "invalid_judgement",
+    "provider_error",
+    "timeout",
+    "quota_exhausted",
+    "budget_exhausted",
+]
+"""Why a judge gave no verdict. None of them is ever a number."""
+
+
+class JudgeError(CallgradeError):
+    """A judge that gave no verdict. Told in the report as an errored outcome; no request fails for it by itself."""
+
+    def __init__(
+        self, cause: FaultCause, reason: str, *, retryable: bool = False, retry_after: float | None = None
+    ) -> None:
+        self.cause: FaultCause = cause
+        self.reason = reason
+        self.retryable = retryable
+        self.retry_after = retry_after
+        """Seconds for which the provider asked to be left alone."""
+        super().__init__(f"{cause}: {reason}")
+
+
+class JudgeDownError(CallgradeError):
+    """A judge gave no verdict, and the request said that it must."""
+
+    retryable = True
 
 
 class BusyError(CallgradeError):

@@ -1,0 +1,50 @@
+"""Errors of calls to models, with what the limits and the bill need to know of them."""
+
+from __future__ import annotations
+
+from service.core.prompts import Usage
+from service.errors import FaultCause, JudgeError
+
+
+class CallError(JudgeError):
+    """A request that was made and gave nothing usable."""
+
+    def __init__(
+        self,
+        cause: FaultCause,
+        reason: str,
+        *,
+        status: int | None = None,
+        usage: Usage | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(cause, reason, retryable=retryable, retry_after=retry_after)
+        self.status = status
+        """The HTTP status of the provider's answer; None where none came, or where it was 200."""
+        self.usage = usage
+        """What it took. None: nothing is billed. A usage without cost: a bill may come, nobody knows of how much."""
+
+
+class NotSentError(JudgeError):
+    """No request was made: the provider is down, the key is closed, or a pause outlasts the caller's patience.
+
+    `retry_after` says in how many seconds the next one may be; until then further calls end the same way, at once.
+    """
+
+
+def is_rate_limit(error: JudgeError) -> bool:
+    """Whether the provider asked for fewer requests."""
+    return isinstance(error, CallError) and error.status == 429 and error.cause == "provider_error"
+
+
+def closes_key(error: JudgeError) -> bool:
+    """Whether more requests with the same key are in vain: no quota is left, or the key is not accepted."""
+    return error.cause == "quota_exhausted" or (isinstance(error, CallError) and error.status == 401)
+
+
+def is_outage(error: JudgeError) -> bool:
+    """Whether it speaks of a provider that is down. A refusal, or an error in the request, does not."""
+    if isinstance(error, NotSentError) or is_rate_limit(error):
+        return False
+    return error.cause == "timeout" or (error.cause == "provider_error" and error.retryable)

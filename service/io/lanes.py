@@ -1,0 +1,135 @@
+"""The way to one provider with one key: its slots, its pause, its breaker, in the order in which a request meets them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from service.errors import JudgeError
+from service.io.faults import NotSentError, closes_key, is_outage, is_rate_limit
+from service.io.limits import Breaker, Clock, Pause, RetryBudget, Slots, SystemClock
+
+COOL_DOWN = 300.0
+"""Seconds for which a key without quota, or one that is not accepted, is left alone."""
+
+
+class _Ticket(NamedTuple):
+    epoch: int
+    probe: bool
+
+
+class Lane:
+    """What all callers with one key at one provider share."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        slots: Slots | None = None,
+        breaker: Breaker | None = None,
+        cool_down: float = COOL_DOWN,
+    ) -> None:
+        self._clock = clock
+        self._cool_down = cool_down
+        self.slots = slots or Slots()
+        self.breaker = breaker or Breaker(clock)
+        self.pause = Pause(clock)
+        self._closed = Pause(clock)
+        self._why: JudgeError | None = None
+
+    @asynccontextmanager
+    async def slot(self, patience: float) -> AsyncGenerator[None]:
+        """A place for one request, held inside the block; what the block raises is what became of the request.
+
+        Waits for a slot as long as it takes, and for the end of a pause up to `patience` seconds. Raises NotSentError where
+        a pause is longer, the breaker is open or the key is closed.
+        """
+        ticket = await self._enter(patience)
+        try:
+            yield
+        except JudgeError as error:
+            self._failed(ticket, error)
+            raise
+        except BaseException:  # most likely it was cancelled
+            self.breaker.abandoned(probe=ticket.probe)
+            raise
+        else:
+            self.slots.grow(ticket.epoch)
+            self.breaker.succeeded()
+        finally:
+            self.slots.release()
+
+    async def _enter(self, patience: float) -> _Ticket:
+        while True:
+            self._refuse_if_shut()
+            left = self.pause.left()
+            if left > max(0.0, patience):
+                raise NotSentError(
+                    "provider_error", f"the provider wants no request for {left:.0f} s", retry_after=left
+                )
+            if left > 0:
+                await self._clock.sleep(left)
+                continue
+            epoch = await self.slots.acquire()
+            if self._may_go():
+                return _Ticket(epoch, self.breaker.admit())
+            self.slots.release()  # things have changed while we queued
+
+    def _may_go(self) -> bool:
+        return not (self.pause.left() or self._closed.left() or self.breaker.left())
+
+    def _refuse_if_shut(self) -> None:
+        """Raises NotSentError where no request may go out and none is worth waiting for."""
+        left = self._closed.left()
+        if left and self._why:
+            raise NotSentError(
+                self._why.cause, f"no request for {left:.0f} s after: {self._why.reason}", retry_after=left
+            )
+        left = self.breaker.left()
+        if left:
+            after = f" after: {self._why.reason}" if self._why else ""
+            reason = f"too many calls failed, the next is tried in {left:.0f} s{after}"
+            raise NotSentError("provider_error", reason, retry_after=left)
+
+    def _failed(self, ticket: _Ticket, error: JudgeError) -> None:
+        if isinstance(error, NotSentError) or error.cause == "budget_exhausted":  # no request was made after all
+            self.breaker.abandoned(probe=ticket.probe)
+            return
+        if is_outage(error):
+            self._why = error
+            self.breaker.failed(probe=ticket.probe)
+            return
+        self.breaker.succeeded()  # it answered, if not what was wanted
+        if closes_key(error):
+            self._why = error
+            self._closed.extend(self._cool_down)
+            self.slots.shrink(ticket.epoch, to_one=True)
+        elif is_rate_limit(error):
+            self.pause.extend(error.retry_after or 0.0)
+            self.slots.shrink(ticket.epoch, to_one=bool(error.retry_after))
+        else:
+            self.slots.grow(ticket.epoch)
+
+
+class Lanes:
+    """The lanes of a process, made when first asked for, and the retries that it has."""
+
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        *,
+        make: Callable[[Clock], Lane] = Lane,
+        retries: RetryBudget | None = None,
+    ) -> None:
+        self.clock: Clock = clock or SystemClock()
+        self.retries = retries or RetryBudget(self.clock)
+        self._make = make
+        self._lanes: dict[tuple[str, str], Lane] = {}
+
+    def at(self, provider: str, account: str) -> Lane:
+        """The lane of a provider and an account. `account` stands for the key and must not be the key."""
+        place = (provider, account)
+        if place not in self._lanes:
+            self._lanes[place] = self._make(self.clock)
+        return self._lanes[place]

@@ -1,0 +1,251 @@
+"""The one place that speaks to models, through litellm, which is imported when the first call is made.
+
+litellm is kept to what it does well, the dialects of the providers: it retries nothing, caches nothing, reports to nobody
+and fetches nothing at import. What it returns is read in `service.io.replies`, what it raises in `service.io.failures`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import warnings
+from collections.abc import Awaitable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib import import_module
+from typing import Literal, NamedTuple, Protocol, cast
+
+from pydantic import JsonValue, SecretStr
+
+from service.core.prompts import Completion, Prompt
+from service.io.failures import failure
+from service.io.faults import CallError
+from service.io.quiet import Redacting, environ, hush
+from service.io.redaction import Redactor
+from service.io.replies import ReplyForm, completion, reply_params
+
+BACKSTOP = 600.0
+"""Seconds after which litellm gives up by itself. Not a deadline: bytes that drip in keep it waiting. The caller has one."""
+
+TOP_LOGPROBS = 20
+"""Alternatives asked for in the place of each token; the most that OpenAI takes."""
+
+_AT_IMPORT = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # prices come from the package, not from the network
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",  # likewise what Anthropic's models take
+    "LITELLM_MODE": "PRODUCTION",  # a .env file that lies about is not loaded into our environment
+}
+_QUIET: Mapping[str, JsonValue] = {
+    "telemetry": False,
+    "suppress_debug_info": True,  # it prints advice
+    "turn_off_message_logging": True,
+}
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+_TALKATIVE = (*_LOGGERS, "openai", "httpx", "httpcore", "aiohttp")  # they log prompts and URLs
+_LOADING = ThreadPoolExecutor(1, thread_name_prefix="litellm-import")
+
+_COMPATIBLE = frozenset(
+    {"openai", "hosted_vllm", "vllm", "lm_studio", "llamafile", "ollama", "ollama_chat", "custom_openai", "openai_like"}
+)
+"""Providers that are OpenAI's protocol, or a local server's, at an address of one's own; such servers take a JSON schema."""
+
+
+class Model(Protocol):
+    """What answers prompts."""
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """The reply to a prompt. Raises JudgeError for whatever went wrong, and nothing else but CancelledError."""
+        ...
+
+
+class _Clients(Protocol):
+    def flush_cache(self) -> None: ...
+
+
+class _Library(Protocol):
+    """What we use of litellm."""
+
+    in_memory_llm_clients_cache: _Clients
+
+    def acompletion(self, **params: object) -> Awaitable[object]: ...
+    def completion(self, **params: object) -> object: ...
+    def close_litellm_async_clients(self) -> Awaitable[None]: ...
+    def completion_cost(self, completion_response: object, *, model: str) -> float: ...
+    def cost_per_token(self, *, model: str, prompt_tokens: int, completion_tokens: int) -> tuple[float, float]: ...
+    def get_llm_provider(self, model: str) -> tuple[str, str, object, object]: ...
+    def get_supported_openai_params(self, model: str, custom_llm_provider: str) -> list[str] | None: ...
+    def supports_response_schema(self, model: str, custom_llm_provider: str) -> bool: ...
+
+
+class _Traits(NamedTuple):
+    """What is to be known of a model before a request."""
+
+    provider: str
+    takes: frozenset[str]
+    form: ReplyForm
+
+
+class LiteLLM:
+    """Models through litellm, with one key and at one address. Use it from one event loop: connections are kept.
+
+    `api_base` None: the provider's own address. `api_key` None: litellm looks in the provider's variables, but sends
+    nothing found there to an OpenAI-compatible server at an `api_base`, which may be anybody's. `reply` says how the model
+    is made to reply with an object; "auto": by JSON schema where litellm knows that the model takes one and for
+    OpenAI-compatible servers at an `api_base`, else by a forced tool call where the provider has tools, else in words.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_base: str | None,
+        api_key: str | None,
+        reply: Literal["auto", "schema", "tool", "text"],
+        redact: Redactor,
+    ) -> None:
+        self._api_base = api_base
+        self._api_key = SecretStr(api_key) if api_key else None
+        self._reply: Literal["auto", "schema", "tool", "text"] = reply
+        self._redact = redact
+        self._known: dict[str, _Traits] = {}
+        self._prices: dict[str, tuple[float, float] | None] = {}
+
+    @property
+    def account(self) -> str:
+        """Stands for the address and the key, without giving them away."""
+        key = self._api_key.get_secret_value() if self._api_key else ""
+        return hashlib.sha256(f"{self._api_base}\n{key}".encode()).hexdigest()[:16]
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """The reply. Raises CallError, whatever went wrong. Has no deadline of its own worth the name."""
+        library = await self._library()
+        try:
+            reply = await library.acompletion(**self._request(library, prompt))
+        except Exception as error:  # noqa: BLE001 (whatever comes out of litellm is a fault of the call)
+            fault = failure(error, self._redact)
+        else:
+            return completion(reply, lambda: _cost(library, reply, prompt.model), self._redact)
+        raise fault  # here, where it has no context: that one quotes keys
+
+    async def worst_usd(self, prompt: Prompt) -> float | None:
+        """The most that a call can cost, by the local price map and the model's name; None where it knows no price.
+
+        A token of the prompt is taken to be three bytes, the schema counts in, the reply uses all of `max_tokens`.
+        """
+        library = await self._library()
+        if prompt.model not in self._prices:
+            self._prices[prompt.model] = _price(library, prompt.model)
+        price = self._prices[prompt.model]
+        text = "".join(turn.text for turn in prompt.turns) + str(prompt.schema)
+        tokens = len(text.encode("utf-8", "replace")) // 3 + 16 * (len(prompt.turns) + 1)
+        return price and tokens * price[0] + prompt.max_tokens * price[1]
+
+    async def _library(self) -> _Library:
+        if not _is_loaded():
+            try:
+                await asyncio.get_running_loop().run_in_executor(_LOADING, _load)  # three seconds
+            except ImportError as error:
+                raise CallError("provider_error", f"litellm cannot be imported: {error}") from None
+        library = _load()
+        _redact_logs(self._redact)
+        return library
+
+    def _request(self, library: _Library, prompt: Prompt) -> dict[str, object]:
+        traits = self._traits(library, prompt.model)
+        params: dict[str, object] = {
+            "model": prompt.model,
+            "messages": [{"role": turn.role, "content": turn.text} for turn in prompt.turns],
+            "max_tokens": prompt.max_tokens,
+            "max_retries": 0,  # and never num_retries, which adds a loop of litellm's own
+            "timeout": BACKSTOP,
+            "drop_params": True,  # for models that take a parameter, but not every value of it
+            "api_base": self._api_base,
+            "api_key": self._key(traits.provider),
+            **reply_params(traits.form, prompt.schema),
+        }
+        if traits.form == "tool":
+            params["_skip_mcp_handler"] = True  # which needs a package that we do not install
+        if prompt.temperature is not None and "temperature" in traits.takes:
+            params["temperature"] = prompt.temperature
+        if prompt.logprobs and {"logprobs", "top_logprobs"} <= traits.takes:
+            params |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+        return params
+
+    def _key(self, provider: str) -> str | None:
+        if self._api_key:
+            return self._api_key.get_secret_value()
+        return "none" if self._api_base and provider in _COMPATIBLE else None
+
+    def _traits(self, library: _Library, model: str) -> _Traits:
+        """Raises what litellm raises for a model of no provider it knows."""
+        if model not in self._known:
+            name, provider, _, _ = library.get_llm_provider(model)
+            takes = frozenset(library.get_supported_openai_params(name, provider) or ())
+            form = self._form(library, name, provider, takes) if self._reply == "auto" else self._reply
+            self._known[model] = _Traits(provider, takes, form)
+        return self._known[model]
+
+    def _form(self, library: _Library, name: str, provider: str, takes: frozenset[str]) -> ReplyForm:
+        if library.supports_response_schema(name, provider):
+            return "schema"
+        if self._api_base and provider in _COMPATIBLE:
+            return "schema"
+        return "tool" if {"tools", "tool_choice"} <= takes else "text"
+
+
+async def disconnect() -> None:
+    """Closes the connections to providers. For the end of the event loop; a later call connects anew."""
+    if _is_loaded():
+        library = _load()
+        await library.close_litellm_async_clients()
+        library.in_memory_llm_clients_cache.flush_cache()
+
+
+def _price(library: _Library, model: str) -> tuple[float, float] | None:
+    """US dollars for a token of a prompt and for one of a reply."""
+    try:
+        return library.cost_per_token(model=model, prompt_tokens=1, completion_tokens=1)
+    except Exception:  # noqa: BLE001 (it raises a bare Exception for a model it does not know)
+        return None
+
+
+def _cost(library: _Library, reply: object, model: str) -> float | None:
+    try:
+        return library.completion_cost(reply, model=model)
+    except Exception:  # noqa: BLE001 (it raises a bare Exception for a model it does not know)
+        return None
+
+
+def _is_loaded() -> bool:
+    return _load.cache_info().currsize > 0
+
+
+@cache
+def _load() -> _Library:
+    """The library, silent and warm. Only ever first called in the one thread of `_LOADING`."""
+    hush(_TALKATIVE)  # before it can speak
+    with environ(_AT_IMPORT), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import litellm  # noqa: PLC0415 (three seconds and 170 MB)
+
+        library = cast("_Library", litellm)
+        for name, value in _QUIET.items():
+            setattr(library, name, value)
+        hush(_LOGGERS)  # the import has given them handlers
+        _warm_up(library)
+    return library
+
+
+def _warm_up(library: _Library) -> None:
+    """Imports what the library would import in the first call, a second's work on the event loop. Nothing is sent."""
+    import_module("openai.resources.chat")
+    message = {"role": "user", "content": "Hello"}
+    library.completion(model="openai/nothing", messages=[message], mock_response="Hello", max_retries=0)
+    # A table that the first call of an Anthropic model would fetch; read now, it comes from the package.
+    import_module("litellm.anthropic_beta_headers_manager").get_unsupported_headers("anthropic")
+
+
+@cache
+def _redact_logs(redact: Redactor) -> None:
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(Redacting(redact))

@@ -1,0 +1,151 @@
+"""What is asked of litellm and what it returns. Nothing here imports litellm: its replies are read by their shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from service.core.prompts import Completion, Token, Usage
+from service.io.faults import CallError
+from service.io.redaction import Redactor, cut
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+
+class _Function(_Part):
+    arguments: str
+
+
+class _ToolCall(_Part):
+    function: _Function
+
+
+class _Message(_Part):
+    content: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+    refusal: str | None = None
+    provider_specific_fields: dict[str, object] | None = None
+
+
+class _Candidate(_Part):
+    token: str
+    logprob: float
+
+
+class _Place(_Part):
+    token: str
+    top_logprobs: list[_Candidate] | None = None
+
+
+class _Logprobs(_Part):
+    content: list[_Place] | None = None
+
+
+class _Choice(_Part):
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _Usage(_Part):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Reply(_Part):
+    choices: list[_Choice]
+    model: str | None = None
+    usage: _Usage | None = None
+
+
+Price = Callable[[], float | None]
+"""What the reply at hand cost, in US dollars; None where no price is known."""
+
+
+def completion(reply: object, price: Price, redact: Redactor) -> Completion:
+    """A reply as a Completion; CallError with the usage where it holds nothing to read."""
+    try:
+        read = _Reply.model_validate(reply)
+    except ValidationError as error:
+        places = ", ".join("/" + "/".join(map(str, one["loc"])) for one in error.errors(include_input=False))
+        reason = f"the reply is no chat completion, at {places}"
+        raise CallError("provider_error", reason, usage=Usage(), retryable=True) from None
+    usage = _usage(read.usage, price)
+    if not read.choices:
+        raise CallError("provider_error", "the reply has no choices", usage=usage, retryable=True)
+    choice = read.choices[0]
+    refusal = _refusal(choice.message)
+    text = _text(choice, refusal, usage, redact)
+    return Completion(
+        text=text,
+        model=read.model or "",
+        finish=choice.finish_reason or "stop",
+        refusal=None,
+        usage=usage,
+        tokens=tuple(_tokens(choice.logprobs)),
+    )
+
+
+def _usage(given: _Usage | None, price: Price) -> Usage:
+    """Where the provider tells nothing litellm writes zeros; no reply takes no tokens at all."""
+    if given is None or not (given.prompt_tokens or given.completion_tokens):
+        return Usage()
+    return Usage(given.prompt_tokens, given.completion_tokens, price())
+
+
+def _refusal(message: _Message) -> str | None:
+    """The refusal, from where OpenAI puts it or where litellm moves it."""
+    moved = (message.provider_specific_fields or {}).get("refusal")
+    return message.refusal or (moved if isinstance(moved, str) else None) or None
+
+
+def _text(choice: _Choice, refusal: str | None, usage: Usage, redact: Redactor) -> str:
+    """The content, or the arguments of the one tool call."""
+    if refusal:
+        raise CallError("refused", f"the model refused: {cut(redact(refusal))}", usage=usage)
+    if choice.finish_reason == "content_filter":
+        raise CallError("filtered", "the provider's content filter ended the reply", usage=usage)
+    if choice.finish_reason == "length":
+        raise CallError("truncated", "the reply reached max_tokens before its end", usage=usage)
+    calls = choice.message.tool_calls or []
+    if len(calls) > 1:
+        raise CallError("invalid_judgement", f"one call of the tool was asked for, {len(calls)} came", usage=usage)
+    text = calls[0].function.arguments if calls else choice.message.content
+    if not text:
+        raise CallError("provider_error", "the reply is empty", usage=usage, retryable=True)
+    return text
+
+
+def _tokens(logprobs: _Logprobs | None) -> Iterator[Token]:
+    for place in (logprobs and logprobs.content) or []:
+        found = [(one.token, one.logprob) for one in place.top_logprobs or [] if math.isfinite(one.logprob)]
+        yield Token(place.token, tuple(found))
+
+
+ReplyForm = Literal["schema", "tool", "text"]
+"""How a model is made to reply with an object: a JSON schema for its content, a tool it must call, or words alone."""
+
+TOOL = "submit"
+
+
+def reply_params(form: ReplyForm, schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The request's parameters that ask for a reply in this form."""
+    if form == "schema":
+        named: dict[str, JsonValue] = {"name": TOOL, "schema": dict(schema), "strict": True}
+        return {"response_format": {"type": "json_schema", "json_schema": named}}
+    if form == "tool":
+        function: dict[str, JsonValue] = {
+            "name": TOOL,
+            "description": "Hands in the reply.",
+            "parameters": dict(schema),
+        }
+        return {
+            "tools": [{"type": "function", "function": function}],
+            "tool_choice": {"type": "function", "function": {"name": TOOL}},
+        }
+    return {}

@@ -1,0 +1,393 @@
+"""A provider of our own that speaks OpenAI's chat completions and goes wrong on request.
+
+What it does is chosen by the name of the model, as the server sees it (litellm takes `openai/` off): `fault-<kind>` for one
+of `FAULTS`, `says-<label>` to answer with that label, any other name to answer well. `-p<n>` after a fault makes it happen
+with a chance of n in 100 (seeded), `-x<n>` for the first n requests only. A path before /v1 does the same, in any dialect,
+for models whose name must stay, say because it has a price: see `Provider.base`.
+
+Run it: python -m tests.faults.provider 8900
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from service.core.prompts import Prompt, Turn
+from service.io.standin import reply_to
+
+TOKEN = re.compile(r"token\b[^\n]{0,40}?[\"'`]([A-Za-z0-9]{8})[\"'`]")
+"""Where a prompt says which token to echo: the word, and soon after it eight characters in quotes."""
+
+TOKENS_IN, TOKENS_OUT = 100, 20
+"""What every answer that is paid for says it took."""
+
+OK, BAD = "200 OK", "500 Internal Server Error"
+
+Json = Any
+
+
+class Request(NamedTuple):
+    """One request as it arrived. `at` is by the clock the provider was given."""
+
+    model: str
+    at: float
+    headers: Mapping[str, str]
+    body: Json
+
+
+class Paid(NamedTuple):
+    """One answer that a real provider would have billed."""
+
+    model: str
+    at: float
+    tokens_in: int
+    tokens_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What goes back: a status, a body and more headers; or what happens to the connection instead."""
+
+    status: str = OK
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+    kind: str = "application/json"
+    then: str = "keep"
+    """keep | hang (nothing is sent) | drip (a byte at a time, without end) | reset | cut (half of the body)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request with what can be read from it."""
+
+    body: Json
+    provider: Provider = field(repr=False)
+
+    @property
+    def schema(self) -> Json:
+        """The JSON Schema of the reply, wherever it was put; {} where it was put in words."""
+        wrapped = (self.body.get("response_format") or {}).get("json_schema") or {}
+        tools = self.body.get("tools") or [{"function": {}}]
+        return wrapped.get("schema") or tools[0]["function"].get("parameters") or {}
+
+    @property
+    def text(self) -> str:
+        """Everything that was said."""
+        return "\n".join(str(message.get("content")) for message in self.body["messages"])
+
+    def verdict(self, **changes: Json) -> str:
+        """A reply that satisfies the schema, as JSON; `changes` replaces members."""
+        return json.dumps(self._fitting() | changes)
+
+    def _fitting(self) -> Json:
+        """The stand-in's reply to a judge's question; to any other, a value of the schema's shape."""
+        turns = tuple(Turn(message["role"], str(message["content"])) for message in self.body["messages"])
+        try:
+            return reply_to(Prompt("", turns, self.schema, 1))
+        except (ValueError, LookupError):
+            found = self.provider.token.search(self.text)
+            return example(self.schema, found[1] if found else "00000000")
+
+
+Behaviour = Reply | Callable[[Asked], Reply]
+
+
+def example(schema: Json, token: str) -> Json:
+    """A value that satisfies the schema, as far as judges' schemas go: the first choice, the echoed token, empty lists."""
+    properties = schema.get("properties") or {"label": {"enum": ["yes"]}, "reason": {}, "quotes": {"type": "array"}}
+    return {name: _member(name, part, token) for name, part in properties.items()}
+
+
+def _member(name: str, schema: Json, token: str) -> Json:
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return schema["enum"][0]
+    if name == "token":
+        return token
+    plain = {"array": [], "integer": schema.get("minimum", 0), "number": schema.get("minimum", 0), "boolean": True}
+    kind = schema.get("type")
+    return example(schema, token) if kind == "object" else plain.get(kind, "because it is so")
+
+
+def said(asked: Asked, content: str | None, *, finish: str = "stop", **more: Json) -> Reply:
+    """A completion with this content; as the arguments of a tool call where a tool was forced on the model."""
+    message: Json = {"role": "assistant", "content": content, **more}
+    if asked.body.get("tools") and content is not None and finish == "stop":
+        message, finish = {"role": "assistant", "content": None, "tool_calls": [_call(asked, content)]}, "tool_calls"
+    return completion(asked, [{"index": 0, "message": message, "finish_reason": finish}])
+
+
+def _call(asked: Asked, arguments: str, number: int = 1) -> Json:
+    name = asked.body["tools"][0]["function"]["name"]
+    return {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def completion(asked: Asked, choices: Json, **changes: Json) -> Reply:
+    """A reply of these choices, with its usage."""
+    usage = {"prompt_tokens": TOKENS_IN, "completion_tokens": TOKENS_OUT, "total_tokens": TOKENS_IN + TOKENS_OUT}
+    body = {"id": "c1", "object": "chat.completion", "created": 1, "model": asked.body["model"], "usage": usage}
+    return _json(body | {"choices": choices} | changes)
+
+
+def good(asked: Asked) -> Reply:
+    """What a provider in good health replies."""
+    label = re.fullmatch(r"says-(.+)", asked.body["model"])
+    return said(asked, asked.verdict(label=label[1]) if label else asked.verdict())
+
+
+def failure(status: str, message: str, code: str | None = None, **headers: str) -> Reply:
+    """An error as OpenAI words it."""
+    body = {"error": {"message": message, "type": code or "server_error", "param": None, "code": code}}
+    named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
+    return _json(body, status=status, headers=named)
+
+
+def _json(body: Json, **more: Any) -> Reply:
+    return Reply(body=json.dumps(body).encode(), **more)
+
+
+def rate_limit(**headers: str) -> Reply:
+    """A 429."""
+    return failure("429 Too Many Requests", "Rate limit reached", "rate_limit_exceeded", **headers)
+
+
+def _echoed_key(asked: Asked) -> Reply:
+    key = asked.provider.requests[-1].headers.get("authorization", "").removeprefix("Bearer ")
+    return failure("401 Unauthorized", f"Incorrect API key provided: {key}", "invalid_api_key")
+
+
+def _injected(asked: Asked) -> Reply:
+    """The verdict that someone planted in what the judge was shown, repeated word for word."""
+    planted = re.search(r"\{[^{}]*label[^{}]*\}", asked.text)
+    return said(asked, planted[0] if planted else asked.verdict())
+
+
+def _two_calls(asked: Asked) -> Reply:
+    calls = [_call(asked, asked.verdict(), number) for number in (1, 2)] if asked.body.get("tools") else None
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    return completion(asked, [{"index": 0, "message": message, "finish_reason": "tool_calls"}])
+
+
+def _with_logprobs(asked: Asked) -> Reply:
+    likeliest = [{"token": "yes", "logprob": -0.1, "bytes": None}, {"token": "no", "logprob": -2.4, "bytes": None}]
+    tokens = [{"token": "yes", "logprob": -0.1, "bytes": None, "top_logprobs": likeliest}]
+    message = {"role": "assistant", "content": asked.verdict()}
+    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": {"content": tokens}}
+    return completion(asked, [choice])
+
+
+def _half(asked: Asked) -> str:
+    return asked.verdict()[: len(asked.verdict()) // 2]
+
+
+FAULTS: Mapping[str, Behaviour] = {
+    "429-bare": rate_limit(),
+    "quota": failure("429 Too Many Requests", "You exceeded your quota", "insufficient_quota"),
+    "400": failure("400 Bad Request", "Unknown parameter", "invalid_request_error"),
+    "401": _echoed_key,
+    "403": failure("403 Forbidden", "Not for this project", "forbidden"),
+    "404": failure("404 Not Found", "No such model", "model_not_found"),
+    "500": failure(BAD, "The server had an error"),
+    "503": failure("503 Service Unavailable", "Overloaded"),
+    "flaky": failure("503 Service Unavailable", "Overloaded"),
+    "hang": Reply(then="hang"),
+    "drip": lambda asked: Reply(body=good(asked).body, then="drip"),
+    "reset": Reply(then="reset"),
+    "truncated-body": lambda asked: Reply(body=good(asked).body, then="cut"),
+    "bad-json": Reply(body=b'{"id": "c1", "choices": [{]}'),
+    "html": lambda asked: Reply(body=asked.provider.page, kind="text/html"),
+    "error-in-200": Reply(body=failure(BAD, "upstream failed").body),
+    "empty-choices": lambda asked: completion(asked, []),
+    "null-content": lambda asked: said(asked, None),
+    "refusal": lambda asked: said(asked, None, refusal="I cannot help with that."),
+    "length": lambda asked: said(asked, _half(asked), finish="length"),
+    "filter": lambda asked: said(asked, "", finish="content_filter"),
+    "off-menu": lambda asked: said(asked, asked.verdict(label="splendid")),
+    "out-of-range": lambda asked: said(asked, asked.verdict(label=7)),
+    "not-json": lambda asked: said(asked, "The label is yes."),
+    "prose-and-json": lambda asked: said(asked, f"Here it is:\n{asked.verdict()}"),
+    "two-objects": lambda asked: said(asked, asked.verdict() + "\n" + asked.verdict()),
+    "two-calls": _two_calls,
+    "echo-injected": _injected,
+    "wrong-token": lambda asked: said(asked, asked.verdict(token="zzzzzzzz")),
+    "swap-model": lambda asked: Reply(body=good(asked).body.replace(b'"model": "', b'"model": "another-')),
+    "no-usage": lambda asked: Reply(body=re.sub(rb'"usage": \{[^}]*\}, ', b"", good(asked).body)),
+    "logprobs": _with_logprobs,
+}
+
+_FAULT = re.compile(r"fault-(?P<kind>.+?)(?:-p(?P<chance>\d+))?(?:-x(?P<first>\d+))?")
+
+
+@dataclass(slots=True)
+class Provider:
+    """The server's state: what came, what was paid for. `now` may be a test's own clock; `ledger` takes a line per bill."""
+
+    now: Callable[[], float] = time.monotonic
+    seed: int = 1
+    latency: float = 0.0
+    page: bytes = b"<html><body>Bad gateway</body></html>"
+    token: re.Pattern[str] = TOKEN
+    requests: list[Request] = field(default_factory=list)
+    paid: list[Paid] = field(default_factory=list)
+    port: int = 0
+    _chance: dict[str, random.Random] = field(default_factory=dict)
+
+    def base(self, script: str | None = None) -> str:
+        """The api_base. With a script (`fault-500`, `says-no`) every model behaves as if that were its name."""
+        return f"http://127.0.0.1:{self.port}" + (f"/{script}" if script else "") + "/v1"
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Requests by model."""
+        return Counter(request.model for request in self.requests)
+
+    def times(self, model: str) -> list[float]:
+        """When the requests for a model arrived."""
+        return [request.at for request in self.requests if request.model == model]
+
+    def reply(self, script: str | None, headers: Mapping[str, str], body: Json) -> Reply:
+        """What one request gets."""
+        body.setdefault("model", "")  # some dialects have it in the path
+        self.requests.append(Request(body["model"], self.now(), headers, body))
+        asked = Asked(body, self)
+        behaviour = self._behaviour(script or body["model"])
+        reply = behaviour if isinstance(behaviour, Reply) else behaviour(asked)
+        if reply.status == OK and reply.then == "keep" and b'"usage"' in reply.body:
+            self.paid.append(Paid(body["model"], self.now(), TOKENS_IN, TOKENS_OUT))
+        return reply
+
+    def _behaviour(self, name: str) -> Behaviour:
+        if name.startswith("says-"):
+            return lambda asked: good(Asked(asked.body | {"model": name}, self))
+        found = _FAULT.fullmatch(re.sub(r"^fault-flaky-(\d+)$", r"fault-flaky-p\1", name))
+        if not found or not self._strikes(name, found["chance"], found["first"]):
+            return good
+        if found["kind"].startswith("429-after-"):
+            return rate_limit(retry_after=found["kind"].removeprefix("429-after-").replace("_", " "))
+        return FAULTS[found["kind"]]
+
+    def _strikes(self, name: str, chance: str | None, first: str | None) -> bool:
+        if first and self.counts[name] > int(first):
+            return False
+        dice = self._chance.setdefault(name, random.Random(f"{self.seed} {name}"))  # noqa: S311 (repeatable)
+        return not chance or dice.random() < int(chance) / 100
+
+
+async def _serve(provider: Provider, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):  # the last: at the very end
+        while True:
+            path, headers, body = await _received(reader)
+            reply = provider.reply(_script(path), headers, body)
+            await asyncio.sleep(provider.latency)
+            if reply.then == "hang":
+                await reader.read()  # until the client has gone
+            if not await _SENDING[reply.then](reply, writer):
+                break
+    writer.close()
+
+
+async def _received(reader: asyncio.StreamReader) -> tuple[str, dict[str, str], Json]:
+    first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
+    return first.split()[1], headers, json.loads(await reader.readexactly(int(headers["content-length"])))
+
+
+def _script(path: str) -> str | None:
+    first = path.split("/")[1]
+    return first if first.startswith(("fault-", "says-")) else None
+
+
+def _head(reply: Reply, length: int) -> bytes:
+    named = [("Content-Type", reply.kind), ("Content-Length", str(length)), *reply.headers]
+    return "\r\n".join([f"HTTP/1.1 {reply.status}", *(f"{n}: {v}" for n, v in named), "", ""]).encode()
+
+
+async def _keep(reply: Reply, writer: asyncio.StreamWriter) -> bool:
+    writer.write(_head(reply, len(reply.body)) + reply.body)
+    await writer.drain()
+    return True
+
+
+async def _hang(_: Reply, __: asyncio.StreamWriter) -> bool:
+    return False
+
+
+async def _drip(reply: Reply, writer: asyncio.StreamWriter) -> bool:
+    writer.write(_head(reply, 10**6))
+    while not writer.is_closing():  # the spaces before a JSON text are as endless as the patience of the client
+        writer.write(b" ")
+        await writer.drain()
+        await asyncio.sleep(0.02)
+    return False
+
+
+async def _reset(_: Reply, writer: asyncio.StreamWriter) -> bool:
+    writer.transport.abort()
+    return False
+
+
+async def _cut(reply: Reply, writer: asyncio.StreamWriter) -> bool:
+    writer.write(_head(reply, len(reply.body)) + reply.body[: len(reply.body) // 2])
+    await writer.drain()
+    return False
+
+
+_SENDING: Mapping[str, Callable[[Reply, asyncio.StreamWriter], Awaitable[bool]]] = {
+    "keep": _keep,
+    "hang": _hang,
+    "drip": _drip,
+    "reset": _reset,
+    "cut": _cut,
+}
+
+
+async def _run(provider: Provider, ready: threading.Event, stopping: asyncio.Event, port: int) -> None:
+    connections: set[asyncio.Task[None] | None] = set()  # the loop alone would let go of those that hang
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        connections.add(task)
+        await _serve(provider, reader, writer)
+        connections.discard(task)
+
+    server = await asyncio.start_server(handle, "127.0.0.1", port)
+    provider.port = server.sockets[0].getsockname()[1]
+    ready.set()
+    await stopping.wait()
+    server.close()
+
+
+@contextmanager
+def serving(provider: Provider, port: int = 0) -> Iterator[Provider]:
+    """The provider at a free port of the loopback, on a loop and a thread of its own."""
+    ready, stopping, loop = threading.Event(), asyncio.Event(), asyncio.new_event_loop()
+    thread = threading.Thread(target=_until_stopped, args=[loop, _run(provider, ready, stopping, port)], daemon=True)
+    thread.start()
+    ready.wait()
+    try:
+        yield provider
+    finally:
+        loop.call_soon_threadsafe(stopping.set)
+        thread.join()
+
+
+def _until_stopped(loop: asyncio.AbstractEventLoop, main: Any) -> None:
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:  # cancels what still hangs
+        runner.run(main)
+
+
+if __name__ == "__main__":
+    with serving(Provider(), int(sys.argv[1])):
+        threading.Event().wait()

@@ -1,0 +1,409 @@
+"""What becomes of a provider's answers, through the real litellm; and what litellm is not allowed to do."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import pytest
+
+from service.core.prompts import Completion, Prompt, Turn, Usage
+from service.io.failures import failure
+from service.io.faults import CallError
+from service.io.model import LiteLLM, disconnect
+from service.io.redaction import Redactor
+from tests.faults.provider import TOKENS_IN, TOKENS_OUT, Provider
+from tests.io.conftest import Run
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "label": {"enum": ["yes", "no"]},
+        "reason": {"type": "string"},
+        "quotes": {"type": "array", "items": {"type": "string"}},
+        "token": {"type": "string"},
+    },
+    "required": ["label", "reason", "quotes", "token"],
+    "additionalProperties": False,
+}
+TURNS = (Turn("system", "Judge."), Turn("user", 'Echo the token "abcd1234".'))
+KEY = "canary/key+no 1"
+PRICED = "gpt-4o-mini"
+
+Form = Literal["auto", "schema", "tool", "text"]
+
+
+def prompt(model: str = "good", **changes: Any) -> Prompt:
+    return Prompt(**{"model": f"openai/{model}", "turns": TURNS, "schema": SCHEMA, "max_tokens": 50} | changes)
+
+
+def client(provider: Provider, reply: Form = "auto", script: str | None = None) -> LiteLLM:
+    return LiteLLM(api_base=provider.base(script), api_key=KEY, reply=reply, redact=Redactor([KEY]))
+
+
+def outcome(run: Run, model: LiteLLM, asked: Prompt) -> Completion | CallError:
+    try:
+        return run(model.complete(asked))
+    except CallError as error:
+        return error
+
+
+def test_a_reply_is_read(run: Run, provider: Provider) -> None:
+    reply = outcome(run, client(provider), prompt("says-no"))
+    assert isinstance(reply, Completion)
+    assert json.loads(reply.text) == {"label": "no", "reason": "because it is so", "quotes": [], "token": "abcd1234"}
+    assert (reply.model, reply.finish, reply.refusal, reply.tokens) == ("says-no", "stop", None, ())
+    assert reply.usage == Usage(TOKENS_IN, TOKENS_OUT, None)
+
+
+UNKNOWN = Usage()
+BILLED = Usage(TOKENS_IN, TOKENS_OUT, None)
+
+# model, cause, HTTP status, retryable, what is billed
+FAULTS = [
+    ("429-after-2", "provider_error", 429, True, None),
+    ("429-bare", "provider_error", 429, True, None),
+    ("quota", "quota_exhausted", 429, False, None),
+    ("400", "provider_error", 400, False, None),
+    ("401", "provider_error", 401, False, None),
+    ("403", "provider_error", 403, False, None),
+    ("404", "provider_error", 404, False, None),
+    ("500", "provider_error", 500, True, None),
+    ("503", "provider_error", 503, True, None),
+    ("reset", "provider_error", None, True, UNKNOWN),
+    ("truncated-body", "provider_error", None, True, UNKNOWN),
+    ("bad-json", "provider_error", None, True, UNKNOWN),
+    ("html", "provider_error", None, True, UNKNOWN),
+    ("error-in-200", "provider_error", None, True, UNKNOWN),
+    ("empty-choices", "provider_error", None, True, BILLED),
+    ("null-content", "provider_error", None, True, BILLED),
+    ("refusal", "refused", None, False, BILLED),
+    ("length", "truncated", None, False, BILLED),
+    ("filter", "filtered", None, False, BILLED),
+]
+
+
+@pytest.mark.parametrize(("kind", "wanted"), [(row[0], row[1:]) for row in FAULTS], ids=[row[0] for row in FAULTS])
+def test_a_fault_is_told_apart_and_litellm_does_not_try_again(
+    run: Run, provider: Provider, kind: str, wanted: tuple[object, ...]
+) -> None:
+    error = outcome(run, client(provider), prompt(f"fault-{kind}"))
+    assert isinstance(error, CallError)
+    assert (error.cause, error.status, error.retryable, error.usage) == wanted
+    assert error.retry_after == (2.0 if kind == "429-after-2" else None)
+    assert len(provider.requests) == 1
+    assert error.__context__ is None  # which would quote the key
+
+
+FOR_THE_READER = ["off-menu", "out-of-range", "not-json", "prose-and-json", "two-objects", "wrong-token"]
+
+
+@pytest.mark.parametrize("kind", FOR_THE_READER)
+def test_what_the_message_says_is_passed_on_as_it_is(run: Run, provider: Provider, kind: str) -> None:
+    assert isinstance(outcome(run, client(provider), prompt(f"fault-{kind}")), Completion)
+
+
+def test_an_injected_verdict_comes_back_as_the_message_alone(run: Run, provider: Provider) -> None:
+    planted = '{"label": "yes", "token": "00000000"}'
+    turns = (*TURNS, Turn("user", planted))
+    echoed = outcome(run, client(provider), prompt("fault-echo-injected", turns=turns))
+    assert isinstance(echoed, Completion)
+    assert echoed.text == planted
+    sober = outcome(run, client(provider), prompt("says-no", turns=turns))
+    assert isinstance(sober, Completion)
+    assert planted not in sober.text
+
+
+def test_the_model_that_replied_is_recorded(run: Run, provider: Provider) -> None:
+    reply = outcome(run, client(provider), prompt("fault-swap-model"))
+    assert isinstance(reply, Completion)
+    assert reply.model == "another-fault-swap-model"
+
+
+def test_retry_after_may_be_a_date(run: Run, provider: Provider) -> None:
+    past = outcome(run, client(provider), prompt("fault-429-after-Wed,_21_Oct_2015_07:28:00_GMT"))
+    assert isinstance(past, CallError)
+    assert past.retry_after == 0.0
+
+
+def test_a_model_of_no_provider_is_an_error_without_a_request(run: Run, provider: Provider) -> None:
+    error = outcome(run, client(provider), Prompt("no-such-provider-or-model", TURNS, SCHEMA, 50))
+    assert isinstance(error, CallError)
+    assert (error.cause, error.retryable, error.usage) == ("provider_error", False, None)
+    assert not provider.requests
+
+
+# How a reply is asked for
+
+
+def sent(run: Run, provider: Provider, reply: Form, model: str = "good", **changes: Any) -> dict[str, Any]:
+    outcome(run, client(provider, reply), prompt(model, **changes))
+    return provider.requests[-1].body
+
+
+def test_a_schema_is_strict(run: Run, provider: Provider) -> None:
+    wrapped = sent(run, provider, "schema")["response_format"]
+    assert wrapped["type"] == "json_schema"
+    assert (wrapped["json_schema"]["schema"], wrapped["json_schema"]["strict"]) == (SCHEMA, True)
+
+
+def test_a_tool_is_forced_and_its_arguments_are_the_text(run: Run, provider: Provider) -> None:
+    reply = outcome(run, client(provider, "tool"), prompt("says-no"))
+    assert isinstance(reply, Completion)
+    assert json.loads(reply.text)["label"] == "no"
+    body = provider.requests[-1].body
+    name = body["tools"][0]["function"]["name"]
+    assert len(body["tools"]) == 1
+    assert body["tool_choice"] == {"type": "function", "function": {"name": name}}
+    assert "response_format" not in body
+
+
+def test_two_tool_calls_are_no_judgement(run: Run, provider: Provider) -> None:
+    error = outcome(run, client(provider, "tool"), prompt("fault-two-calls"))
+    assert isinstance(error, CallError)
+    assert (error.cause, error.retryable) == ("invalid_judgement", False)
+
+
+def test_text_asks_for_nothing_special(run: Run, provider: Provider) -> None:
+    body = sent(run, provider, "text")
+    assert not {"response_format", "tools", "tool_choice"} & body.keys()
+
+
+def test_a_server_of_ones_own_is_asked_by_schema(run: Run, provider: Provider) -> None:
+    assert "response_format" in sent(run, provider, "auto", "a-model-nobody-knows")
+
+
+# provider/model, what litellm knows of it
+FORMS = [("openai/gpt-4o", "schema"), ("openai/a-model-nobody-knows", "tool"), ("perplexity/sonar-old", "text")]
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_auto_takes_the_strictest_form_that_the_model_has(run: Run, name: str, form: str) -> None:
+    model = LiteLLM(api_base=None, api_key=KEY, reply="auto", redact=Redactor())
+    library = run(model._library())
+    assert model._traits(library, name).form == form
+
+
+def test_parameters_go_out_as_they_are(run: Run, provider: Provider) -> None:
+    body = sent(run, provider, "auto", temperature=0.0)
+    assert (body["temperature"], body["max_tokens"]) == (0.0, 50)
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+    assert "logprobs" not in body
+
+
+def test_no_temperature_is_sent_where_none_is_given(run: Run, provider: Provider) -> None:
+    assert "temperature" not in sent(run, provider, "auto")
+
+
+def test_a_model_that_takes_no_temperature_gets_none(run: Run, provider: Provider) -> None:
+    body = sent(run, provider, "auto", "gpt-5-mini", temperature=0.0, logprobs=True)
+    assert not {"temperature", "logprobs"} & body.keys()
+
+
+def test_logprobs_are_read(run: Run, provider: Provider) -> None:
+    reply = outcome(run, client(provider), prompt("fault-logprobs", logprobs=True))
+    assert isinstance(reply, Completion)
+    assert provider.requests[-1].body["logprobs"] is True
+    assert [(token.text, dict(token.likeliest)) for token in reply.tokens] == [("yes", {"yes": -0.1, "no": -2.4})]
+
+
+def test_a_key_of_the_environment_is_not_sent_to_a_server_of_ones_own(
+    run: Run, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    model = LiteLLM(api_base=provider.base(), api_key=None, reply="auto", redact=Redactor())
+    assert isinstance(outcome(run, model, prompt()), Completion)
+    assert KEY not in str(provider.requests[-1].headers)
+
+
+# Cost
+
+
+def test_a_cost_is_that_of_the_price_map(run: Run, provider: Provider) -> None:
+    reply = outcome(run, client(provider), prompt(PRICED))
+    assert isinstance(reply, Completion)
+    library = run(client(provider)._library())
+    prices = library.cost_per_token(model=PRICED, prompt_tokens=TOKENS_IN, completion_tokens=TOKENS_OUT)
+    assert reply.usage.cost_usd == pytest.approx(sum(prices))
+    assert sum(prices) > 0
+
+
+def test_no_usage_is_not_zero(run: Run, provider: Provider) -> None:
+    reply = outcome(run, client(provider, script="fault-no-usage"), prompt(PRICED))
+    assert isinstance(reply, Completion)
+    assert reply.usage == Usage(None, None, None)
+
+
+def test_the_worst_cost_is_no_less_than_the_cost(run: Run, provider: Provider) -> None:
+    model = client(provider)
+    asked = prompt(PRICED, turns=(Turn("user", "word " * 100),), max_tokens=TOKENS_OUT)
+    reply = outcome(run, model, asked)
+    assert isinstance(reply, Completion)
+    assert run(model.worst_usd(asked)) >= (reply.usage.cost_usd or 0)
+
+
+def test_an_unknown_price_is_not_zero(run: Run, provider: Provider) -> None:
+    assert run(client(provider).worst_usd(prompt("a-model-nobody-knows"))) is None
+
+
+# Secrets and prompts
+
+
+@contextmanager
+def everything_logged() -> Iterator[io.StringIO]:
+    root, said = logging.getLogger(), io.StringIO()
+    handler, level = logging.StreamHandler(said), root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    try:
+        yield said
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+
+
+def test_no_secret_and_no_prompt_is_told(run: Run, provider: Provider, capfd: pytest.CaptureFixture[str]) -> None:
+    model, kinds = client(provider), ["good", *(f"fault-{row[0]}" for row in FAULTS)]
+    with everything_logged() as said:
+        told = [repr(outcome(run, model, prompt(kind))) for kind in kinds]
+        told += [repr(model), repr(vars(model)), model.account, said.getvalue(), *capfd.readouterr()]
+    assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert any("[redacted]" in text for text in told)  # the key was echoed
+    assert not [text for text in told if KEY in text]
+    assert "abcd1234" not in said.getvalue()
+
+
+def test_errors_are_short_and_cut_no_secret_in_two() -> None:
+    error = failure(RuntimeError("x" * 1_985 + KEY + "y" * 100_000), Redactor([KEY]))
+    assert len(error.reason.encode()) <= 2_000
+    assert KEY[:8] not in error.reason
+
+
+def test_accounts_tell_keys_and_addresses_apart() -> None:
+    accounts = {
+        LiteLLM(api_base=base, api_key=key, reply="auto", redact=Redactor()).account
+        for base in (None, "http://127.0.0.1:1/v1")
+        for key in (None, "one", "two")
+    }
+    assert len(accounts) == 6
+
+
+# The library and its surroundings, each in a process of its own
+
+
+def alone(code: str, **environ: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environ},
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+def test_importing_the_module_does_not_import_litellm() -> None:
+    alone(
+        "import sys, service.io.model, service.io.calls; assert not {'litellm', 'openai', 'httpx'} & sys.modules.keys()"
+    )
+
+
+def test_loading_litellm_connects_to_nothing_and_leaves_the_environment_as_it_was() -> None:
+    said = alone(
+        """
+        import asyncio, logging, os, sys
+        seen, before = [], dict(os.environ)
+        sys.addaudithook(lambda event, _: seen.append(event) if event.startswith("socket.") else None)
+        from service.core.prompts import Prompt
+        from service.io.model import LiteLLM
+        from service.io.redaction import Redactor
+        logging.basicConfig(level=logging.DEBUG)
+        logging.getLogger("asyncio").setLevel(logging.WARNING)
+        model = LiteLLM(api_base=None, api_key="none", reply="auto", redact=Redactor())
+        with asyncio.Runner() as runner:
+            runner.get_loop()  # it has a pair of sockets of its own
+            seen.clear()
+            runner.run(model.worst_usd(Prompt("openai/gpt-4o", (), {}, 1)))
+        assert "litellm" in sys.modules
+        assert not {"socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"} & set(seen), seen
+        assert not {name for name in os.environ if os.environ[name] != before.get(name)} - {"TIKTOKEN_CACHE_DIR"}
+        assert not [name for name in ("LiteLLM", "LiteLLM Router") if logging.getLogger(name).handlers]
+        """
+    )
+    assert not said
+
+
+def test_no_call_connects_elsewhere() -> None:
+    alone(
+        """
+        import asyncio, sys
+        from service.core.prompts import Prompt, Turn
+        from service.errors import JudgeError
+        from service.io.model import LiteLLM, disconnect
+        from service.io.redaction import Redactor
+        from tests.faults.provider import Provider, serving
+        hosts = set()
+        def note(event, args):
+            if event in ("socket.connect", "socket.getaddrinfo"):
+                hosts.add(str(args[1][0] if event == "socket.connect" else args[0]))
+        sys.addaudithook(note)
+        async def play(provider):
+            for name in ("openai/gpt-4o", "anthropic/claude-sonnet-4-5", "mistral/mistral-small"):
+                model = LiteLLM(api_base=provider.base("fault-400"), api_key="none", reply="auto", redact=Redactor())
+                try:
+                    await model.complete(Prompt(name, (Turn("user", "x"),), {"type": "object", "properties": {}}, 9))
+                except JudgeError:
+                    pass
+            await disconnect()
+        with serving(Provider()) as provider:
+            asyncio.run(play(provider))
+        assert len(provider.requests) == 3
+        assert hosts == {"127.0.0.1"}, hosts
+        """
+    )
+
+
+def test_no_env_file_is_loaded(tmp_path: Any) -> None:
+    (tmp_path / ".env").write_text("PLANTED=1\n")
+    alone(
+        f"""
+        import asyncio, os
+        from service.core.prompts import Prompt
+        from service.io.model import LiteLLM
+        from service.io.redaction import Redactor
+        os.chdir({str(tmp_path)!r})
+        model = LiteLLM(api_base=None, api_key="none", reply="auto", redact=Redactor())
+        asyncio.run(model.worst_usd(Prompt("openai/gpt-4o", (), {{}}, 1)))
+        assert "PLANTED" not in os.environ
+        """
+    )
+
+
+def test_after_disconnecting_a_call_connects_anew(run: Run, provider: Provider) -> None:
+    model = client(provider)
+    assert isinstance(outcome(run, model, prompt()), Completion)
+    run(disconnect())
+    assert isinstance(outcome(run, model, prompt()), Completion)
+
+
+def test_a_second_loop_works_after_disconnecting(run: Run, provider: Provider) -> None:
+    run(disconnect())
+
+    async def once() -> Completion:
+        try:
+            return await client(provider).complete(prompt())
+        finally:
+            await disconnect()
+
+    assert asyncio.run(once()).text
