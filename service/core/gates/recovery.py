@@ -3,35 +3,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Literal
 
 from service.core.case import Case, call_path
 from service.core.checks import WHOLE, Aggregate, Check, Seen
-from service.core.outcome import PERFECT, Finding, Outcome, Skipped, failed
+from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, failed
 from service.core.trace import Step
 from service.core.values import equal
 
 TRANSIENT = frozenset({408, 409, 425, 429})
 STATUS = ("status", "status_code", "statusCode", "code")
+HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint")
+"""The MCP annotations that tell what a call does to the world."""
+DONE = (
+    r"(?:done|complete[ds]?|success\w*|booked|sent|refunded|cancell?ed|updated|created|scheduled|confirmed|processed)\b"
+)
+NO_FAULT = re.compile(r"\b(?:no|without(?: any)?|zero) (?:error|failure|problem)s?\b", re.IGNORECASE)
 ADMITS = re.compile(
-    r"\b(fail\w*|error\w*|unable|could ?n[o']t|can ?n[o']t|cannot|did ?n[o']t|unsuccessful\w*|went wrong|ran into)\b",
+    r"\b(?:fail\w*|error\w*|unable|could ?n[o']t|can ?n[o']t|cannot|did ?n[o']t|was ?n[o']t|unsuccessful\w*|went wrong"
+    r"|ran into|not (?:able|found|possible|available)|declined|rejected|denied|timed out|sorry|unfortunately)\b"
+    rf"|(?:\bnot|n't|\bnever) (?:yet |been |be )*{DONE}",
     re.IGNORECASE,
 )
-CLAIMS = re.compile(
-    r"\b(done|complete[ds]?|success\w*|booked|sent|refunded|cancell?ed|updated|created|scheduled|confirmed|processed)\b",
-    re.IGNORECASE,
-)
+CLAIMS = re.compile(rf"\b{DONE}", re.IGNORECASE)
 
 
 class RecoveryGate(Check):
     """Each call whose tool reported an error, and each write made twice: 1.0 where it was dealt with, else 0.0.
 
-    `unresolved_error`: no later call of that tool succeeded, and the answer does not admit the failure (where the call was
+    `unresolved_error`: no later call of that tool succeeded, and no later text admits the failure (where the call was
     expected, admitting is not enough). `claimed_success_after_error`: the answer even claims completion, by its words.
-    `blind_retry`: the same call was made again unchanged and failed again, or was made again although the error says that
-    the request itself is at fault (HTTP 4xx other than 408, 409, 425, 429). `repeated_write`: the same call of a tool that
-    its MCP annotations mark as neither read-only nor idempotent succeeded twice, unexpectedly.
+    `blind_retry`: the same call was made again unchanged, with nothing in between that could have changed anything (another
+    call that succeeded and is not marked read-only, or a word of the user), and that could not help: it failed again, or
+    the error says that the request itself is at fault (HTTP 4xx other than 408, 409, 425, 429). An error that says it will
+    pass (those four, and 5xx) may be met by several tries, if one of them succeeds. `repeated_write`: the same call of a
+    tool that its MCP annotations mark as neither read-only nor idempotent succeeded more often than it was expected to.
     """
 
     kind: Literal["recovery"] = "recovery"
@@ -42,8 +49,15 @@ class RecoveryGate(Check):
         """One outcome for each failed call and for each repeated write."""
         steps = case.trace.steps
         seen: list[Seen] = [(case.subjects[step.index], _dealt_with(case, step)) for step in steps if _failed(step)]
-        seen += [(case.subjects[step.index], _repeated(step)) for step in steps if _is_repeated_write(case, step)]
-        return seen or [(WHOLE, Skipped("not_applicable", "no call failed and no write was repeated"))]
+        seen += [(case.subjects[step.index], _repeated(step)) for step in _repeated_writes(case)]
+        return seen or [(WHOLE, _nothing_found(case))]
+
+
+def _nothing_found(case: Case) -> Outcome:
+    state = case.trace.state
+    if state is not None and state.fault is not None and any(step.result is None for step in case.trace.steps):
+        return Errored("sandbox", state.fault)
+    return Skipped("not_applicable", "no call failed and no write was repeated")
 
 
 def _failed(step: Step) -> bool:
@@ -66,29 +80,58 @@ def _same_call(one: Step, other: Step) -> bool:
 
 def _dealt_with(case: Case, step: Step) -> Outcome:
     later = case.trace.steps[step.index + 1 :]
-    findings = [*_blind_retry(step, later), *_unresolved(case, step, later)]
+    findings = [*_blind_retry(case, step, later), *_unresolved(case, step, later)]
     return failed(0.0, *findings) if findings else PERFECT
 
 
-def _blind_retry(step: Step, later: Sequence[Step]) -> Iterable[Finding]:
+def _blind_retry(case: Case, step: Step, later: Sequence[Step]) -> Iterable[Finding]:
     again = next((other for other in later if _same_call(step, other)), None)
-    if again is None or not (_failed(again) or _is_callers_fault(step)):
+    if again is None or _may_help(case, step, again, later):
         return
     why = "and failed again" if _failed(again) else "although the error says the request is at fault"
     yield Finding("blind_retry", f"{step.call.name} was called again unchanged {why}", call_path(again))
 
 
-def _is_callers_fault(step: Step) -> bool:
+def _may_help(case: Case, step: Step, again: Step, later: Sequence[Step]) -> bool:
+    """Whether there was a reason to make the same call again."""
+    between = case.trace.steps[step.index + 1 : again.index]
+    if again.turn != step.turn or any(_may_change(case, other) for other in between):
+        return True
+    status = _status(step)
+    if status is not None and (status in TRANSIENT or 500 <= status < 600):
+        return any(_same_call(step, other) and _succeeded(other) for other in later)
+    return not _failed(again) and (status is None or not 400 <= status < 500)
+
+
+def _may_change(case: Case, step: Step) -> bool:
+    tool = case.catalogue.get(step.call.name)
+    return _succeeded(step) and not (tool is not None and tool.read_only)
+
+
+def _status(step: Step) -> int | None:
+    """The HTTP status that an error tells: in the result, or in an `error` within it."""
     content = step.result.content if step.result else None
-    given = [content.get(key) for key in STATUS] if isinstance(content, dict) else []
-    return any(isinstance(code, int) and 400 <= code < 500 and code not in TRANSIENT for code in given)
+    inner = content.get("error") if isinstance(content, dict) else None
+    for part in (content, inner):
+        for key in STATUS if isinstance(part, dict) else ():
+            code = _number(part.get(key))  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
+            if code is not None:
+                return code
+    return None
+
+
+def _number(value: object) -> int | None:
+    if isinstance(value, str) and len(value) == 3 and value.isascii() and value.isdigit():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _unresolved(case: Case, step: Step, later: Sequence[Step]) -> Iterable[Finding]:
     if any(other.call.name == step.call.name and _succeeded(other) for other in later):
         return
     path, answer = f"/steps/{step.index}/result", case.trace.answer or ""
-    admitted = bool(ADMITS.search(answer))
+    texts = [message.text for message in case.trace.messages[step.message + 1 :] if message.role == "assistant"]
+    admitted = any(_admits(text) for text in texts)
     if admitted and not _is_needed(case, step):
         return
     yield Finding("unresolved_error", f"{step.call.name} failed and no later call of it succeeded", path)
@@ -98,22 +141,39 @@ def _unresolved(case: Case, step: Step, later: Sequence[Step]) -> Iterable[Findi
         )
 
 
+def _admits(text: str) -> bool:
+    return bool(ADMITS.search(NO_FAULT.sub("", text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))))
+
+
 def _is_needed(case: Case, step: Step) -> bool:
     required = [pattern for wanted in case.wanted if wanted.required for _, pattern in wanted.options]
     return any(case.same_name(pattern.tool, step.call.name) for pattern in required)
 
 
-def _is_repeated_write(case: Case, step: Step) -> bool:
+def _repeated_writes(case: Case) -> Iterator[Step]:
+    """Of calls that are the same and all succeeded, those beyond the first, or beyond as many as were expected."""
+    groups: list[list[Step]] = []
+    for step in case.trace.steps:
+        if _succeeded(step) and _is_write(case, step):
+            group = next((group for group in groups if _same_call(group[0], step)), None)
+            groups.append([step]) if group is None else group.append(step)
+    expected = _expected_steps(case)
+    for group in groups:
+        yield from group[max(1, sum(step.index in expected for step in group)) :]
+
+
+def _is_write(case: Case, step: Step) -> bool:
     tool = case.catalogue.get(step.call.name)
-    if tool is None or not tool.annotations or tool.read_only or tool.annotations.get("idempotentHint") is True:
+    if tool is None or not any(hint in tool.annotations for hint in HINTS):
         return False
-    if not _succeeded(step) or step.index in _expected_steps(case):
-        return False
-    return any(_succeeded(other) and _same_call(other, step) for other in case.trace.steps[: step.index])
+    return not tool.read_only and tool.annotations.get("idempotentHint") is not True
 
 
 def _expected_steps(case: Case) -> set[int]:
-    return {pair.step for pair in case.alignment.pairs} if case.wanted else set()
+    """The steps that stand for an expected call of their own tool."""
+    steps = case.trace.steps
+    pairs = case.alignment.pairs if case.wanted else ()
+    return {pair.step for pair in pairs if case.same_name(pair.pattern.tool, steps[pair.step].call.name)}
 
 
 def _repeated(step: Step) -> Outcome:

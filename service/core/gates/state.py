@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
 from service.core.case import Case
-from service.core.checks import WHOLE, Check, Seen
+from service.core.checks import WHOLE, Aspect, Check, Seen
 from service.core.expect import StateExpectation
-from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
+from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped
 from service.core.patches import patched
-from service.core.state import Change, Progress, View, compare
+from service.core.state import Change, Progress, View, compare, covers, diff
 from service.core.trace import State
 from service.core.values import shown
 
+MOST_TOLD = 3
+"""So many changes are named that were made in place of a wanted one."""
 UNTOUCHED = StateExpectation(changes=())
 
 
@@ -29,8 +31,13 @@ class StateGate(Check):
     """
 
     kind: Literal["state"] = "state"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"state"})
     mode: Literal["proportional", "exact"] = "proportional"
     unchanged: bool = False
+
+    def aspects(self) -> frozenset[Aspect]:
+        """None, where nothing may change whatever was expected."""
+        return frozenset() if self.unchanged else self.reads
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for the trace."""
@@ -45,6 +52,8 @@ class StateGate(Check):
         gone = [
             name for name in ("initial", "final") if name not in state.captured and (name == "final" or needs_initial)
         ]
+        if gone and state.fault is not None:
+            return Errored("sandbox", state.fault)
         if gone:
             return Skipped("not_captured", f"the trace has no {' and no '.join(gone)} state")
         return self._scored(state, wanted)
@@ -58,7 +67,7 @@ class StateGate(Check):
         notes = [self._null_agent(initial, due, view)] if known else []
         if progress.passed:
             return PERFECT.noting(*notes)
-        return Scored(self._value(progress), False, (*_findings(progress), *notes))
+        return Scored(self._value(progress), False, (*_findings(progress, diff(initial, state.final, view)), *notes))
 
     def _null_agent(self, initial: JsonValue, due: JsonValue, view: View) -> Finding:
         idle = self._value(compare(initial, due, initial, view))
@@ -68,11 +77,13 @@ class StateGate(Check):
         return progress.value if self.mode == "proportional" else float(progress.passed)
 
 
-def _findings(progress: Progress) -> Iterable[Finding]:
+def _findings(progress: Progress, done: Iterable[Change]) -> Iterable[Finding]:
     for change in progress.missing:
         yield _finding("state_missing", f"should have been {_verb(change)} and was not", change)
     for change in progress.wrong:
-        yield _finding("state_wrong", f"should have been {_verb(change)}", change)
+        made = [one for one in done if covers(one.path, change.path) or covers(change.path, one.path)]
+        told = "; ".join(f"{one.path or 'the state'} was {_verb(one)}" for one in made[:MOST_TOLD])
+        yield _finding("state_wrong", f"should have been {_verb(change)}, but {told}", change)
     for change in progress.unexpected:
         yield _finding("state_unexpected", f"was {_verb(change)}, which nobody asked for", change)
 

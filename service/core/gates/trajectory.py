@@ -2,32 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import ClassVar, Literal
 
-from service.core.case import Case, Pair
-from service.core.checks import WHOLE, Check, Seen
+from service.core.case import Case
+from service.core.chain import Fits, Pairs, fullest, longest_chain
+from service.core.checks import WHOLE, Aspect, Check, Seen
+from service.core.expect import Wanted
+from service.core.gates.carrying import fit
 from service.core.gates.decide import NOTHING_EXPECTED
-from service.core.match import longest_run
-from service.core.outcome import PERFECT, Finding, Outcome, Scored
+from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
+from service.core.trace import Step
 
 Mode = Literal["strict", "unordered", "subset", "superset", "in_order", "any_order", "precision", "recall", "f1"]
 
+ORDERED = ("strict", "in_order")
+"""Modes that look at the order."""
+SPARING = ("strict", "unordered", "subset", "precision", "f1")
+"""Modes to which a call too many matters."""
+DEMANDING = ("strict", "unordered", "superset", "in_order", "any_order", "recall", "f1")
+"""Modes to which a call too few matters."""
+
+
+MATCHES = ""
+"""Nothing stands in the way of taking the call for the expected one."""
+
 
 class TrajectoryGate(Check):
-    """The calls made against the calls expected, each at most once.
+    """The calls made against the calls expected, as many as can be met, each at most once.
 
     `strict`: the same calls in the same order; `unordered`: the same calls; `subset`: none that was not expected;
     `superset` (also `any_order`): all that were expected; `in_order`: all that were expected, in their order; each 1.0 or
     0.0. `precision`: matches over calls made, `recall`: over calls expected, `f1`: their harmonic mean, in [0, 1]; no call
-    expected and none made is 1.0 for all. Sources: agentevals (strict, unordered, subset, superset), Google ADK (in_order,
-    any_order), Vertex AI (precision, recall).
+    expected and none made is 1.0 for all. The order is that of `ordered` (whose groups have none, and beside which other calls
+    may stand anywhere), else that of writing. A mode that passes because there was nothing to count says so: `vacuous`. Where
+    a matcher that is left to a judge would decide, nothing is scored. Findings: `unmatched_expected`, `unmatched_call`,
+    `out_of_order`. Sources: agentevals (strict, unordered, subset, superset), Google ADK (in_order, any_order), Vertex AI
+    (precision, recall).
     """
 
     kind: Literal["trajectory"] = "trajectory"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "order", "tools"})
     mode: Mode = "unordered"
     arguments: Literal["compare", "ignore"] = "compare"
     """Whether the arguments must match too, or the tool's name is enough."""
+
+    def aspects(self) -> frozenset[Aspect]:
+        """As the mode has it."""
+        found = set(self.reads)
+        found -= {"args"} if self.arguments == "ignore" else set[Aspect]()
+        found -= {"order"} if self.mode not in ORDERED else set[Aspect]()
+        found -= {"extra"} if self.mode not in SPARING else set[Aspect]()
+        return frozenset(found - {"tools"} if self.mode not in DEMANDING else found)
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for the trace."""
@@ -36,46 +64,141 @@ class TrajectoryGate(Check):
         return [(WHOLE, self._compared(case))]
 
     def _compared(self, case: Case) -> Outcome:
-        agreed = [pair for pair in case.alignment.pairs if self._agrees(case, pair)]
-        value = _value(self.mode, case, agreed)
+        met = _met(case, lambda i, j: self._reason(case, i, j) == MATCHES)
+        value = _value(self.mode, met)
         if value == 1.0:
-            return PERFECT
-        return Scored(value, False, tuple(_findings(case, agreed)))
+            return PERFECT.noting(*_vacuous(self.mode, met))
+        if value < _value(self.mode, _met(case, lambda i, j: self._reason(case, i, j) is not None)):
+            return Skipped("not_asked", self._first_open(case))
+        return Scored(value, False, tuple(_findings(self.mode, case, met)))
 
-    def _agrees(self, case: Case, pair: Pair) -> bool:
-        step = case.trace.steps[pair.step]
-        if not case.same_name(pair.pattern.tool, step.call.name):
-            return False
-        return self.arguments == "ignore" or case.agrees(pair.pattern, step)
+    def _first_open(self, case: Case) -> str:
+        pairs = product(range(len(case.wanted)), range(len(case.trace.steps)))
+        return next(reason for i, j in pairs if (reason := self._reason(case, i, j)))
+
+    def _reason(self, case: Case, expected: int, step: int) -> str | None:
+        """None: the call is not the expected one. MATCHES: it is. Else: why that cannot be told here."""
+        return case.once((id(self), expected, step), lambda: self._told(case, case.wanted[expected], step))
+
+    def _told(self, case: Case, wanted: Wanted, step: int) -> str | None:
+        made = case.trace.steps[step]
+        named = [
+            pattern
+            for _, pattern in wanted.options
+            if case.same_name(pattern.tool, made.call.name) and wanted.in_turn(pattern, made.turn)
+        ]
+        if self.arguments == "ignore":
+            return MATCHES if named else None
+        told = [fit(case, pattern, made, extra=True).uncompared for pattern in named if case.agrees(pattern, made)]
+        return min(told, default=None)
 
 
-def _value(mode: Mode, case: Case, agreed: list[Pair]) -> float:
-    made, due = len(case.trace.steps), sum(wanted.required for wanted in case.wanted)
-    met = sum(case.wanted[pair.expected].required for pair in agreed)
+@dataclass(frozen=True, slots=True)
+class Met:
+    """Which expected calls are met by which calls made."""
+
+    steps: tuple[Step, ...]
+    required: tuple[int, ...]
+    pairs: Pairs
+    """As many required calls as can be met."""
+    whole: Pairs
+    """As many calls as can meet something, optional or not."""
+    ordered: Pairs
+    """As many required calls as can be met in their order."""
+    in_order: bool
+    """Whether all calls made meet something, and in order."""
+
+    @property
+    def all_met(self) -> bool:
+        """Whether no required call is left over."""
+        return len(self.pairs) == len(self.required)
+
+    @property
+    def none_extra(self) -> bool:
+        """Whether no call made is left over."""
+        return len(self.whole) == len(self.steps)
+
+
+def _met(case: Case, fits: Fits) -> Met:
+    calls = range(len(case.trace.steps))
+    everything = range(len(case.wanted))
+    required = [n for n in everything if case.wanted[n].required]
+    return Met(
+        steps=case.trace.steps,
+        required=tuple(required),
+        pairs=fullest(required, calls, fits),
+        whole=fullest(everything, calls, fits),
+        ordered=_in_order(case, required, calls, fits),
+        in_order=len(_in_order(case, everything, calls, fits)) == len(calls),
+    )
+
+
+def _in_order(case: Case, of: Sequence[int], calls: Sequence[int], fits: Fits) -> Pairs:
+    """As many of these as can be met in order. Those that may stand anywhere are served before the others or after them."""
+    mixed = any(wanted.position is not None for wanted in case.wanted)
+    free = [n for n in of if _stands_anywhere(case.wanted[n], mixed=mixed)]
+    places = _places(case, [n for n in of if n not in free])
+    chain = longest_chain(places, calls, fits)
+    if not free:
+        return chain
+    chain_first = chain | fullest(free, _left(calls, chain), fits)
+    loose = fullest(free, calls, fits)
+    return max(chain_first, loose | longest_chain(places, _left(calls, loose), fits), key=len)
+
+
+def _stands_anywhere(wanted: Wanted, *, mixed: bool) -> bool:
+    return (mixed and wanted.position is None) or wanted.path.split("/")[-2] == "optional"
+
+
+def _places(case: Case, of: Iterable[int]) -> list[list[int]]:
+    """The expected calls by place: those of one `any_order` group together, later turns after earlier ones."""
+    places: dict[tuple[int, int], list[int]] = {}
+    for n in of:
+        wanted = case.wanted[n]
+        places.setdefault((wanted.turn or 0, n if wanted.position is None else wanted.position), []).append(n)
+    return [places[key] for key in sorted(places)]
+
+
+def _left(calls: Sequence[int], taken: Pairs) -> list[int]:
+    used = set(taken.values())
+    return [call for call in calls if call not in used]
+
+
+def _value(mode: Mode, met: Met) -> float:
     if mode in ("precision", "recall", "f1"):
-        precision = len(agreed) / made if made else float(not due)
-        recall = met / due if due else 1.0
+        made, due = len(met.steps), len(met.required)
+        precision = len(met.whole) / made if made else float(not due)
+        recall = len(met.pairs) / due if due else 1.0
         if mode == "f1":
             return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
         return precision if mode == "precision" else recall
-    none_extra, all_met = len(agreed) == made, met == due
-    in_order = len(longest_run([pair.step for pair in agreed])) == len(agreed)
+    order_kept = len(met.ordered) == len(met.required)
     holds = {
-        "strict": none_extra and all_met and in_order,
-        "unordered": none_extra and all_met,
-        "subset": none_extra,
-        "superset": all_met,
-        "any_order": all_met,
-        "in_order": all_met and in_order,
+        "strict": order_kept and met.in_order,
+        "unordered": met.none_extra and met.all_met,
+        "subset": met.none_extra,
+        "superset": met.all_met,
+        "any_order": met.all_met,
+        "in_order": order_kept,
     }
     return float(holds[mode])
 
 
-def _findings(case: Case, agreed: list[Pair]) -> Iterable[Finding]:
-    steps, wanted = {pair.step for pair in agreed}, {pair.expected for pair in agreed}
-    for i, one in enumerate(case.wanted):
-        if one.required and i not in wanted:
-            yield Finding("unmatched_expected", f"{one.tools} was expected and has no match", one.path)
-    for step in case.trace.steps:
-        if step.index not in steps:
-            yield Finding("unmatched_call", f"{step.call.name} matches nothing expected", f"/steps/{step.index}/call")
+def _findings(mode: Mode, case: Case, met: Met) -> Iterable[Finding]:
+    unmet = [case.wanted[n] for n in met.required if n not in met.pairs]
+    for one in unmet if mode in DEMANDING else ():
+        yield Finding("unmatched_expected", f"{one.tools} was expected and has no match", one.path)
+    used = set(met.whole.values())
+    for step in [step for step in met.steps if step.index not in used] if mode in SPARING else ():
+        yield Finding("unmatched_call", f"{step.call.name} matches nothing expected", f"/steps/{step.index}/call")
+    for n, step in sorted(met.pairs.items()) if mode in ORDERED else ():
+        if n not in met.ordered:
+            yield Finding("out_of_order", f"{case.wanted[n].tools} came out of order", f"/steps/{step}")
+
+
+def _vacuous(mode: Mode, met: Met) -> Iterable[Finding]:
+    """What makes a pass say nothing. No call expected and none made is a pass in earnest."""
+    if met.steps and not met.required and mode in DEMANDING and mode not in SPARING:
+        yield Finding("vacuous", "no call had to be made, so none could be missing", "/expected")
+    if met.required and not met.steps and mode == "subset":
+        yield Finding("vacuous", "no call was made, so none could be one too many", "/steps")

@@ -1,0 +1,127 @@
+"""Calls that a sandbox makes in the caller's stead: what it is sent, what comes of its reply. And attempts beside successes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import cast
+
+from pydantic import BaseModel, ConfigDict, JsonValue, SkipValidation, ValidationError
+
+from service.core.case import Case
+from service.core.gates.schema import SchemaGate
+from service.core.invalid import problems_of
+from service.core.outcome import Scored
+from service.core.plan import Plan, plan
+from service.core.report import ExecutedScore, Report, conclude
+from service.core.rubric import Rubric
+from service.core.trace import State, Step, ToolResult, Trace
+from service.errors import SandboxError
+
+
+class Returned(BaseModel):
+    """What one call returned. Fields that we do not know are the sandbox's own."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    id: str
+    content: SkipValidation[JsonValue]
+    is_error: bool = False
+
+
+class Reply(BaseModel):
+    """What a sandbox answers: a result for each call it was sent, in any order, and the state after all of them."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    results: list[Returned]
+    final: SkipValidation[JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached(State):
+    """The state that a sandbox came to. `unmade` are the steps of which nobody knows a result: it was not sent them."""
+
+    unmade: frozenset[int] = frozenset()
+
+
+def needs_execution(trace: Trace) -> bool:
+    """Whether the trace lacks the final state, which is what a sandbox is for."""
+    return trace.state is None or "final" not in trace.state.captured
+
+
+def runnable(trace: Trace, rubric: Rubric, *, invalid: bool = False) -> tuple[Step, ...]:
+    """The calls to run: those that the rubric's schema gate (the usual one, where it has none) does not fail.
+
+    `invalid`: those too. A call whose arguments are no object, or not known, can never be run.
+    """
+    steps = [step for step in trace.steps if step.call.arguments is not None]
+    if invalid or not steps:
+        return tuple(steps)
+    gate = next((column.check for column in rubric.columns if isinstance(column.check, SchemaGate)), SchemaGate())
+    seen = gate.look(Case(trace, None, rubric.matching))
+    bad = {subject.step for subject, outcome in seen if isinstance(outcome, Scored) and not outcome.passed}
+    return tuple([step for step in steps if step.index not in bad])
+
+
+def order(trace: Trace, steps: Iterable[Step]) -> dict[str, JsonValue]:
+    """What the sandbox is sent: `{"initial": state | null, "calls": [{"id", "name", "arguments"}]}`.
+
+    The ids are ours: a model's may be absent, or given twice.
+    """
+    calls = [{"id": _id(step), "name": step.call.name, "arguments": dict(step.call.arguments or {})} for step in steps]
+    return {"initial": trace.state.initial if trace.state else None, "calls": cast("JsonValue", calls)}
+
+
+def _id(step: Step) -> str:
+    return f"step_{step.index}"
+
+
+def executed(trace: Trace, steps: Iterable[Step], given: JsonValue) -> Trace:
+    """The trace with the reply's final state, and its results where the trace has none.
+
+    Raises SandboxError for a reply of another shape, or one that does not answer exactly the calls sent.
+    """
+    reply = _read(given)
+    results = {one.id: ToolResult(one.content, one.is_error) for one in reply.results}
+    if len(results) < len(reply.results):
+        raise SandboxError("the reply has two results for one call")
+    if results.keys() != {_id(step) for step in steps}:
+        raise SandboxError("the reply does not have one result for each call it was sent")
+    done = tuple([replace(step, result=step.result or results.get(_id(step))) for step in trace.steps])
+    unmade = frozenset([step.index for step in done if step.result is None])
+    state = trace.state or State()
+    return replace(
+        trace, steps=done, state=Reached(state.initial, reply.final, state.captured | {"final"}, unmade=unmade)
+    )
+
+
+def _read(given: JsonValue) -> Reply:
+    try:
+        return Reply.model_validate(given)
+    except ValidationError as error:
+        raise SandboxError(f"the reply does not fit: {problems_of(error, given)[0]}") from None
+
+
+def unexecuted(trace: Trace, reason: str) -> Trace:
+    """The trace, saying why there is no state: the checks that look for one are Errored, the others stand."""
+    return replace(trace, state=replace(trace.state or State(), fault=reason))
+
+
+def beside_executed(report: Report, attempted: Plan) -> Report:
+    """The report with the score of the calls that were made and did not fail, where one was not or did; else the same report.
+
+    Judges have no part in it: another set of calls would be other questions.
+    """
+    trace = attempted.trace
+    unmade = trace.state.unmade if isinstance(trace.state, Reached) else frozenset[int]()
+    steps = [step for step in trace.steps if step.index not in unmade and not _failed(step)]
+    if len(steps) == len(trace.steps):
+        return report
+    kept = tuple([replace(step, index=index) for index, step in enumerate(steps)])
+    other = conclude(plan(replace(trace, steps=kept), attempted.rubric, attempted.expectation))
+    return replace(report, executed=ExecutedScore(other.verdict, other.score, other.coverage, len(kept)))
+
+
+def _failed(step: Step) -> bool:
+    return step.result is not None and step.result.is_error

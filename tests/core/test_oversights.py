@@ -1,0 +1,189 @@
+"""What a request seems to have overlooked: expectations that nothing reads, names that nobody knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from service import Shelf, score
+from service.core.checks import Aspect, Check
+from service.core.expect import Expectation
+from service.core.kinds import kinds
+from service.core.oversights import oversights
+from service.core.trace import ToolDef, Trace
+
+TOOLS = (
+    ToolDef(
+        "refund_order",
+        parameters={"type": "object", "properties": {"order_id": {"type": "string"}, "cents": {"type": "integer"}}},
+    ),
+    ToolDef("find_order", parameters={"type": "object", "properties": {"id": {}}, "additionalProperties": False}),
+    ToolDef("log", parameters={"type": "object", "properties": {"text": {}}, "additionalProperties": True}),
+    ToolDef("tag", parameters={"type": "object", "properties": {"n": {}}, "patternProperties": {"^x-": {}}}),
+    ToolDef("broken", parameters={"type": "object", "properties": {"n": {"$ref": "http://elsewhere.example/"}}}),
+    ToolDef("bare", parameters={"type": "object"}),
+    ToolDef("any"),
+)
+SHELF = Shelf()
+
+
+def notes(rubric: Any, expected: dict[str, Any], tools: tuple[ToolDef, ...] | None = None) -> list[str]:
+    found = SHELF.find(type(SHELF.find("four_step")).model_validate(rubric) if isinstance(rubric, dict) else rubric)
+    trace = Trace(None, "callgrade", tools, (), (), None, 0)
+    return [f"{one.code} {one.path}" for one in oversights(trace, found, Expectation.model_validate(expected))]
+
+
+def of(**check: Any) -> dict[str, Any]:
+    return {"id": "one", "criteria": [{"id": "it", "stage": "effect", "check": check}]}
+
+
+A = {"tool": "a"}
+UNREAD: list[tuple[Any, dict[str, Any], list[str]]] = [
+    ("arcade", {"calls": [A], "answer": "Hi"}, ["answer"]),
+    ("arcade", {"calls": [A], "turns": [{"turn": 1, "said": "Hi"}]}, ["turns/0/said"]),
+    ("arcade", {"calls": [A | {"args": {"x": 1}}], "allow_extra": False}, []),
+    ("arcade", {"calls": [A | {"result": 1}, A | {"result": None}]}, ["calls/0/result"]),
+    ("arcade", {"ordered": [A, A]}, ["ordered"]),
+    ("arcade", {"ordered": [A]}, []),
+    ("arcade", {"calls": "none"}, []),
+    ("arcade", {"calls": "some"}, ["calls"]),
+    ("apple_trajectory", {"ordered": [A, A], "disallowed": [A], "counts": {"a": 1}, "state": {"final": 1}}, []),
+    ("apple_trajectory", {"calls": [A], "answer": "Hi", "said": "Hi"}, ["answer", "said"]),
+    ("apple_trajectory", {"calls": [], "said": []}, []),
+    ("bfcl_ast", {"calls": [A], "state": {"final": 1}, "disallowed": [A]}, ["disallowed", "state"]),
+    ("read_only", {"calls": "none"}, ["calls"]),
+    ("read_only", {"state": {"final": 1}}, ["state"]),
+    ("tau_reward", {"said": "Hi", "state": {"final": 1}}, []),
+    ("tau_reward", {"calls": [A | {"args": {}}]}, ["calls/0", "calls/0/args"]),
+    ("three_layer", {"calls": [A | {"args": {}}], "state": {"final": 1}}, []),
+    ("three_layer", {"calls": [A], "counts": {"a": 1}}, ["counts"]),
+    ("uipath_tool_call_count", {"counts": {"a": 1}}, []),
+    ("uipath_tool_call_count", {"counts": {"a": 1}, "calls": [A]}, ["calls/0"]),
+    ("uipath_tool_call_order", {"ordered": [A, A]}, []),
+    ("uipath_tool_call_order", {"ordered": [A | {"args": {"x": 1}}, A]}, ["ordered/0/args"]),
+    ("uipath_tool_call_order", {"calls": [A]}, ["calls/0"]),
+    ("uipath_tool_call_order", {"calls": "none", "allow_extra": False}, ["allow_extra"]),
+    ("uipath_tool_call_output", {"calls": [A | {"result": 1}]}, []),
+    ("uipath_tool_call_output", {"calls": [A | {"result": 1}, A]}, ["calls/1"]),
+    ("uipath_tool_call_args", {"ordered": [{"any_of": [A, A | {"args": {}}]}]}, []),
+    ("future_agi_function_calling", {"calls": [A | {"args": {}}]}, []),
+    (of(kind="future_agi", metric="function_name_match"), {"calls": [A | {"args": {}}]}, ["calls/0/args"]),
+    (of(kind="future_agi", metric="parameter_validation"), {"calls": [A]}, ["calls/0"]),
+    (of(kind="decide"), {"calls": [A]}, ["calls/0"]),
+    (of(kind="decide"), {"calls": "some"}, []),
+    (of(kind="quantity"), {"calls": []}, []),
+    (of(kind="trajectory", mode="strict"), {"ordered": [A | {"args": {}}, A], "allow_extra": False}, []),
+    (of(kind="trajectory", mode="any_order"), {"ordered": [A, A], "allow_extra": False}, ["ordered", "allow_extra"]),
+    (of(kind="trajectory", arguments="ignore"), {"calls": [A | {"args": {}}]}, ["calls/0/args"]),
+    (of(kind="trajectory", mode="subset"), {"calls": [A]}, ["calls/0"]),
+    (of(kind="state"), {"state": {"final": 1}}, []),
+    (of(kind="state", unchanged=True), {"state": {"final": 1}}, ["state"]),
+    # What may be left out need not be read, and of a foreign system's gold each rubric reads its own part.
+    ("tau_reward", {"optional": [A], "said": "Hi"}, []),
+    ("tau_reward", {"calls": [A], "said": "Hi", "gold": {"format": "tau"}}, []),
+    ("uipath_tool_call_count", {"calls": [A], "gold": {"format": "bfcl"}}, [""]),
+]
+
+
+@pytest.mark.parametrize(("rubric", "expected", "places"), UNREAD)
+def test_what_no_criterion_reads(rubric: Any, expected: dict[str, Any], places: list[str]) -> None:
+    assert notes(rubric, expected) == [f"unread_expectation /expected/{place}".rstrip("/") for place in places]
+
+
+EVERYTHING = {
+    "calls": [A | {"args": {}, "result": 1}],
+    "disallowed": [A],
+    "counts": {"a": 1},
+    "allow_extra": False,
+    "answer": "Hi",
+    "said": "Hi",
+    "turns": [{"turn": 1, "ordered": [A, A]}, {"turn": 2, "calls": "none"}, {"turn": 3, "calls": "some"}],
+    "state": {"final": 1},
+}
+
+
+def test_the_four_steps_read_everything() -> None:
+    assert notes("four_step", EVERYTHING) == []
+
+
+def test_a_rubric_that_reads_nothing_is_told_of_everything_once() -> None:
+    found = notes(of(kind="schema"), EVERYTHING)
+    places = (
+        "calls/0 calls/0/args calls/0/result allow_extra disallowed counts answer said turns/0/ordered turns/1/calls "
+        "turns/2/calls state"
+    )
+    assert sorted(found) == sorted(f"unread_expectation /expected/{place}" for place in places.split())
+
+
+def test_every_aspect_is_read_by_some_check_and_no_check_reads_another() -> None:
+    read = {aspect for check in kinds(Check).values() for aspect in check.reads}
+    assert read == set(Aspect.__args__)
+
+
+KNOWN = {"tool": "refund_order", "args": {"order_id": "1", "cents": 1}}
+UNKNOWN: list[tuple[dict[str, Any], list[str]]] = [
+    ({"calls": [KNOWN]}, []),
+    ({"calls": [{"tool": "refund_ordr"}]}, ["tool /calls/0/tool"]),
+    (
+        {"ordered": [{"any_of": [KNOWN, {"tool": "x"}]}, {"any_order": [{"tool": "y"}]}]},
+        ["tool /ordered/0/any_of/1/tool", "tool /ordered/1/any_order/0/tool"],
+    ),
+    ({"optional": [{"tool": "x"}]}, ["tool /optional/0/tool"]),
+    ({"disallowed": [{"tool": "x", "prefer": "y"}]}, ["tool /disallowed/0/prefer"]),
+    ({"disallowed": [{"tool": "find_ordr"}]}, ["tool /disallowed/0/tool"]),
+    ({"counts": {"find/order": "<=2", "log": 1}}, ["tool /counts/find~1order"]),
+    ({"turns": [{"turn": 1, "calls": [{"tool": "x"}]}]}, ["tool /turns/0/calls/0/tool"]),
+    ({"calls": [{"tool": "Refund-Order"}]}, ["tool /calls/0/tool"]),
+    (
+        {"calls": [{"tool": "refund_order", "args": {"order": 1, "a/b": 1}}]},
+        ["argument /calls/0/args/order", "argument /calls/0/args/a~1b"],
+    ),
+    ({"disallowed": [{"tool": "find_order", "args": {"idd": 1}}]}, ["argument /disallowed/0/args/idd"]),
+    # Tools that may take more than they declare, or of which nothing is known.
+    ({"calls": [{"tool": name, "args": {"x-1": 1}} for name in ("log", "tag", "broken", "bare", "any")]}, []),
+]
+
+
+@pytest.mark.parametrize(("expected", "found"), UNKNOWN)
+def test_names_that_the_trace_does_not_know(expected: dict[str, Any], found: list[str]) -> None:
+    told = [note for note in notes("three_layer", expected, TOOLS) if note.startswith("unknown_")]
+    assert told == [f"unknown_{one.replace(' ', '_expected /expected')}" for one in found]
+
+
+def test_a_rubric_that_folds_names_knows_them_folded() -> None:
+    assert notes("arcade", {"calls": [{"tool": "Refund-Order"}]}, TOOLS) == []
+
+
+def test_nothing_is_unknown_where_the_trace_does_not_tell_its_tools() -> None:
+    assert notes("arcade", {"calls": [{"tool": "x"}]}, None) == []
+    assert notes("arcade", {"calls": [{"tool": "x"}]}, ()) == ["unknown_tool_expected /expected/calls/0/tool"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ({"tool": "refund_ordr"}, "refund_ordr is not among the tools of the trace; near: refund_order, find_order"),
+        ({"tool": "zz"}, "zz is not among the tools of the trace"),
+        ({"tool": "refund_order", "args": {"cent": 1}}, "refund_order declares no argument cent; near: cents"),
+        ({"tool": "refund_order", "args": {"zz": 1}}, "refund_order declares no argument zz"),
+    ],
+)
+def test_near_names_are_told(pattern: dict[str, Any], message: str) -> None:
+    trace = Trace(None, "callgrade", TOOLS, (), (), None, 0)
+    (found,) = oversights(trace, SHELF.find("arcade"), Expectation.model_validate({"calls": [pattern]}))
+    assert found.message == message
+
+
+def test_without_an_expectation_nothing_is_overlooked() -> None:
+    assert oversights(Trace(None, "callgrade", TOOLS, (), (), None, 0), SHELF.find("arcade"), None) == ()
+
+
+def test_what_is_unread_scores_nothing() -> None:
+    """The very silence that the finding is about: both answers, the wrong one too, pass."""
+    trace = {"format": "callgrade", "events": [{"call": {"name": "a"}}, {"assistant": "No."}]}
+    reports = [
+        score({"rubric": "arcade", "trace": trace, "expected": {"calls": [A], "answer": answer}})
+        for answer in ("Yes.", "No.")
+    ]
+    assert {report.verdict for report in reports} == {"pass"}
