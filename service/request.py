@@ -10,16 +10,12 @@ from service.core.expect import Expectation
 from service.core.invalid import problems_of
 from service.core.kinds import Frozen
 from service.core.plan import Plan, plan
+from service.core.report import JudgeMode
 from service.core.rubric import Extension, Rubric
 from service.core.trace import Trace
 from service.errors import InputError
 from service.intake import TraceInput, read_gold, read_trace
 from service.intake.gold import Gold, expectation_of
-
-JudgeMode = Literal["off", "cached", "live", "fresh"]
-
-NOT_YET = frozenset({"sandbox", "budget_usd", "on_judge_error"})
-"""Fields of the wire format that this version does not score yet, refused by name: silence would be a false pass."""
 
 
 def _rubric_form(value: object) -> str:
@@ -41,6 +37,15 @@ Expected = Annotated[
 ]
 
 
+class Sandbox(Frozen):
+    """A service that makes the calls where the trace has no final state."""
+
+    url: str = Field(min_length=1, max_length=2048)
+    """Where the calls are posted: http or https, to a host that the settings allow."""
+    run_invalid: bool = False
+    """Whether calls that fail the schema gate are run too."""
+
+
 class ScoreRequest(Frozen):
     """One trace to score."""
 
@@ -53,6 +58,16 @@ class ScoreRequest(Frozen):
     judges: JudgeMode | None = None
     """Whether judges are asked: off, cached (no model call), live, fresh. Absent: live where a judge model is set, else
     off."""
+    judge_model: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    """The model that judges where a judge names none, as litellm names it: one that the settings allow. Absent: the one that
+    is set up."""
+    budget_usd: Annotated[float, Field(ge=0)] | None = None
+    """The most that judges may cost. A question that might go over it is not put: its outcome is errored, with the cause
+    `budget_exhausted`. Models whose price is not known are not counted."""
+    on_judge_error: Literal["partial", "error"] = "partial"
+    """What a judge that gives no verdict does: `partial` reports what stands without it, `error` fails the request (503)."""
+    sandbox: Sandbox | None = None
+    """Who makes the calls, where the trace does not tell the state they led to."""
     tags: Annotated[dict[str, str], Field(max_length=64)] = Field(default_factory=dict[str, str])
     """Labels that come back in the report."""
 
@@ -65,15 +80,23 @@ def read_request(body: JsonValue) -> ScoreRequest:
     try:
         return REQUEST.validate_python(body)
     except ValidationError as error:
-        raise InputError(problems_of(error, body, not_yet=NOT_YET)) from None
+        raise InputError(problems_of(error, body)) from None
 
 
-def planned(request: ScoreRequest, rubric: Rubric) -> Plan:
-    """The plan of a request under its rubric; InputError where the trace or gold contradict themselves."""
+def traced(request: ScoreRequest) -> Trace:
+    """The trace of a request; InputError where it contradicts itself."""
     try:
-        trace = read_trace(request.trace)
+        return read_trace(request.trace)
     except InputError as error:
         raise error.below("/trace") from None
+
+
+def planned(request: ScoreRequest, rubric: Rubric, trace: Trace | None = None) -> Plan:
+    """The plan of a request under its rubric; InputError where the trace or gold contradict themselves.
+
+    `trace`: the request's own, as it stands after its calls were made.
+    """
+    trace = trace or traced(request)
     return plan(trace, rubric, _expectation(request, trace))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache, partial
 from typing import Any
 
@@ -40,6 +42,7 @@ def create_app(settings: Settings | None = None, *, engine: Engine | None = None
         # Its spans and records would hold what an exception says, and that may be a payload.
         telemetry={"tracing": False, "metrics": False, "logs": False},
         # Given whole instead of included: a router between costs as much again for every request.
+        lifespan=_closing(engine),
         routes=Routes(engine, limits_of(settings), max_many=settings.max_many, metrics=metrics).all(),
     )
     app.add_middleware(Front, metrics=metrics, max_concurrency=settings.max_concurrency)
@@ -47,6 +50,17 @@ def create_app(settings: Settings | None = None, *, engine: Engine | None = None
     app.add_exception_handler(HTTPException, _refused)
     app.openapi = cache(partial(described, app, TYPES))
     return app
+
+
+def _closing(engine: Engine) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """At the end of the service its connections and files are let go of."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        yield
+        await engine.close()
+
+    return lifespan
 
 
 async def _failed(_: Request, error: Any) -> Response:

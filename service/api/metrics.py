@@ -39,12 +39,19 @@ class Metrics:
         unscored = prometheus.Counter(
             "callgrade_unscored", "Outcomes that apply and have no score", ["kind", "cause"], registry=registry
         )
+        replies = prometheus.Counter(
+            "callgrade_judge_replies", "Replies of judges that went into reports", ["cache"], registry=registry
+        )
+        self._cost = prometheus.Counter(
+            "callgrade_judge_cost_usd", "Paid for judges, as far as known", registry=registry
+        )
         self.in_flight = prometheus.Gauge("callgrade_http_in_flight", "Requests being answered", registry=registry)
         # Finding the child of some labels costs more than counting; all labels are few, so the children are kept.
         self._requests = cache(requests.labels)
         self._seconds = cache(seconds.labels)
         self._reports = cache(reports.labels)
         self._unscored = cache(unscored.labels)
+        self._hits, self._asked = replies.labels("hit"), replies.labels("miss")
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         """Counts one request."""
@@ -54,6 +61,11 @@ class Metrics:
     def count(self, report: Report) -> None:
         """Counts one report and what of it could not be scored."""
         self._reports(self._rubrics.get(report.rubric.hash, OTHER), report.verdict).inc()
+        made = report.provenance
+        if made.replies:
+            self._hits.inc(made.cache_hits)
+            self._asked.inc(made.replies - made.cache_hits)
+            self._cost.inc(made.cost_usd or 0.0)
         for kind, cause in _unscored(report):
             self._unscored(kind, cause).inc()
 

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
-from service.errors import BusyError, CallgradeError, InputError, MalformedError, TooLargeError
+from service.errors import BusyError, CallgradeError, InputError, JudgeDownError, MalformedError, TooLargeError
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -43,6 +43,7 @@ STATUS: Mapping[type[CallgradeError], int] = {
     TooLargeError: 413,
     InputError: 422,
     BusyError: 503,
+    JudgeDownError: 503,
 }
 
 

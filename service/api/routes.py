@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from fastapi.routing import APIRoute
 from pydantic import JsonValue, TypeAdapter
@@ -20,13 +21,14 @@ from service.api.metrics import Metrics
 from service.api.openapi import JSON, READING, Responses, gives, takes
 from service.api.problems import PROBLEM, Place, ProblemDetails, details, details_of, places_of
 from service.api.summaries import SUMMARY, SUMMARY_REQUEST, SUMMED, Summaries
+from service.core.plan import Plan
 from service.core.report import ENGINE, Report, RubricRef
 from service.core.rubric import Rubric
-from service.errors import InputError, RubricError, TooLargeError, UnknownRubricError
+from service.errors import InputError, JudgeDownError, RubricError, TooLargeError, UnknownRubricError
 from service.io.engine import REPORT, Engine, report_json
 from service.io.jsonbody import Limits
 from service.io.shelf import read_rubric
-from service.request import REQUEST
+from service.request import REQUEST, ScoreRequest, read_request
 
 LOG = logging.getLogger("callgrade.api")
 
@@ -131,6 +133,17 @@ RUBRIC_EXAMPLE = {"extends": "four_step", "id": "stricter", "thresholds": {"fail
 
 Handler = Callable[[Request], Awaitable[Response]]
 
+Line = tuple[bool, bytes]
+"""Whether an item was scored, and its ManyItem as JSON: the report in the very bytes it has on its own."""
+
+
+class Waiting(NamedTuple):
+    """A request whose sandbox or judges must be waited for before it can be scored."""
+
+    request: ScoreRequest
+    plan: Plan | None
+    """What code has decided; None where a sandbox comes first."""
+
 
 class Routes:
     """The handlers over one engine."""
@@ -165,11 +178,18 @@ class Routes:
 
     async def score(self, request: Request) -> Response:
         """Score one trace: a verdict for each step, with findings and their places."""
-        return Response(await handled(request, self.limits, self._scored), media_type=JSON)
+        found = await handled(request, self.limits, self._begun)
+        if isinstance(found, bytes):
+            return Response(found, media_type=JSON)
+        report = await self._finished(found)
+        return Response(self._told(report), headers=judging_headers(report), media_type=JSON)
 
     async def score_many(self, request: Request) -> Response:
         """Score a list of traces. Results are in its order; an item that cannot be scored does not spoil the others."""
-        return Response(await handled(request, self.limits, self._scored_many), media_type=JSON)
+        lines = await handled(request, self.limits, self._scored_many)
+        ended = await asyncio.gather(*[self._ended(n, one) for n, one in enumerate(lines) if isinstance(one, Waiting)])
+        late = iter(ended)
+        return Response(_listed([next(late) if isinstance(one, Waiting) else one for one in lines]), media_type=JSON)
 
     async def list_rubrics(self, _: Request) -> Response:
         """List the rubrics at hand."""
@@ -200,32 +220,41 @@ class Routes:
         """Give metrics to Prometheus."""
         return self.metrics.exposition()
 
-    def _scored(self, body: JsonValue) -> bytes:
-        report = self.engine.score(body)
+    def _begun(self, body: JsonValue) -> bytes | Waiting:
+        """The report, or a request that somebody must be waited for."""
+        request = read_request(body)
+        if not self.engine.waits(request):
+            return self._told(self.engine.answer(request))
+        return Waiting(request, self.engine.plan(request) if request.sandbox is None else None)
+
+    async def _finished(self, waiting: Waiting) -> Report:
+        if waiting.plan is None:
+            return await self.engine.answer_async(waiting.request)
+        return await self.engine.finish(waiting.request, waiting.plan)
+
+    def _told(self, report: Report) -> bytes:
         self.metrics.count(report)
         return report_json(report)
 
-    def _scored_many(self, body: JsonValue) -> bytes:
+    def _scored_many(self, body: JsonValue) -> list[Line | Waiting]:
         if not isinstance(body, list):
             raise InputError.at("", "expected a list of score requests")
         if len(body) > self.max_many:
             raise TooLargeError.at("", f"{len(body)} items in one list; at most {self.max_many}")
-        lines = [self._item(index, item) for index, item in enumerate(body)]
-        good = sum(scored for scored, _ in lines)
-        head = b'{"succeeded":%d,"failed":%d,"results":[' % (good, len(lines) - good)
-        return head + b",".join(line for _, line in lines) + b"]}"
+        return [self._item(index, item) for index, item in enumerate(body)]
 
-    def _item(self, index: int, item: JsonValue) -> tuple[bool, bytes]:
-        """Whether an item was scored, and its ManyItem as JSON: the report in the very bytes it has on its own."""
+    def _item(self, index: int, item: JsonValue) -> Line | Waiting:
         try:
-            report = self._scored(item)
-        except InputError as error:
-            return False, b'{"index":%d,"report":null,"error":%b}' % (index, PROBLEM.dump_json(details_of(error)))
-        except Exception:  # a fault of ours with one item does not spoil the others
-            LOG.exception("unhandled error in item %d", index)
-            ours = details(500, "an error of ours; it is in the log")
-            return False, b'{"index":%d,"report":null,"error":%b}' % (index, PROBLEM.dump_json(ours))
-        return True, b'{"index":%d,"report":%b,"error":null}' % (index, report)
+            begun = self._begun(item)
+            return begun if isinstance(begun, Waiting) else _reported(index, begun)
+        except Exception as error:  # noqa: BLE001 (a fault of ours with one item does not spoil the others)
+            return _unreported(index, error)
+
+    async def _ended(self, index: int, waiting: Waiting) -> Line:
+        try:
+            return _reported(index, self._told(await self._finished(waiting)))
+        except Exception as error:  # noqa: BLE001 (likewise)
+            return _unreported(index, error)
 
     def _checked(self, body: JsonValue) -> bytes:
         try:
@@ -233,6 +262,33 @@ class Routes:
         except RubricError as error:
             return CHECK.dump_json(RubricCheck(False, None, places_of(error)))
         return CHECK.dump_json(RubricCheck(True, RubricRef(rubric.id, rubric.version, rubric.digest), ()))
+
+
+def judging_headers(report: Report) -> dict[str, str]:
+    """What the judges of a report took, for callers who look at no body."""
+    made = report.provenance
+    counts = {"replies": made.replies, "cache-hits": made.cache_hits, "tokens-in": made.tokens_in}
+    counts |= {"tokens-out": made.tokens_out, "cost-usd": made.cost_usd}
+    return {f"x-callgrade-judge-{name}": str(count) for name, count in counts.items() if count is not None}
+
+
+def _reported(index: int, report: bytes) -> Line:
+    return True, b'{"index":%d,"report":%b,"error":null}' % (index, report)
+
+
+def _unreported(index: int, error: Exception) -> Line:
+    if isinstance(error, InputError | JudgeDownError):
+        told = details_of(error)
+    else:
+        LOG.error("unhandled error in item %d", index, exc_info=error)
+        told = details(500, "an error of ours; it is in the log")
+    return False, b'{"index":%d,"report":null,"error":%b}' % (index, PROBLEM.dump_json(told))
+
+
+def _listed(lines: list[Line]) -> bytes:
+    good = sum(scored for scored, _ in lines)
+    head = b'{"succeeded":%d,"failed":%d,"results":[' % (good, len(lines) - good)
+    return head + b",".join(line for _, line in lines) + b"]}"
 
 
 class Direct(APIRoute):

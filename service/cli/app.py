@@ -19,6 +19,8 @@ app = typer.Typer(
 )
 rubrics = typer.Typer(help="List, show and check rubrics.", rich_markup_mode=None)
 app.add_typer(rubrics, name="rubrics")
+cache = typer.Typer(help="Look into, prune and clear the cache of judgements.", rich_markup_mode=None)
+app.add_typer(cache, name="cache")
 
 InputFormat = Literal["auto", "openai", "openai_responses", "anthropic", "spans", "bfcl", "tau", "callgrade"]
 """`auto`, or a format of a trace; a test holds it to those that intake knows."""
@@ -76,11 +78,15 @@ def demo(
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE", help="Write the cases as JSON Lines for `callgrade score`.")
     ] = None,
+    judge: Annotated[  # noqa: FBT002 (typer passes it by name)
+        bool,
+        typer.Option("--judge", help="Ask a judge what code leaves open: the one that is set up, else a stand-in."),
+    ] = False,
 ) -> int:
     """Score the bundled cases and show, step by step, what broke. Needs no key and no network."""
     from service.cli.demo import run_demo, save_demo  # noqa: PLC0415
 
-    return run_demo() if save is None else save_demo(save)
+    return run_demo(judge=judge) if save is None else save_demo(save)
 
 
 @app.command()
@@ -98,6 +104,10 @@ def score(  # noqa: PLR0913, PLR0917 (one for each option)
     strict: Annotated[  # noqa: FBT002 (typer passes it by name)
         bool, typer.Option("--strict", help="Count the verdict abstain as a failure.")
     ] = False,
+    judges: Annotated[
+        Literal["off", "cached", "live", "fresh"] | None,
+        typer.Option(help="How judges are asked. [default: live where CALLGRADE_JUDGE_MODEL is set, else off]"),
+    ] = None,
     output: OutputOption = None,
 ) -> int:
     """Score traces: one report each.
@@ -109,7 +119,7 @@ def score(  # noqa: PLR0913, PLR0917 (one for each option)
     from service.cli.inputs import read_inputs  # noqa: PLC0415
     from service.cli.score import Judgement, run_score  # noqa: PLC0415
 
-    inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format)
+    inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format, judges=judges)
     return run_score(inputs, Judgement(fail_under, strict=strict), output_format=output_format, output=output)
 
 
@@ -253,3 +263,37 @@ def rubrics_check(
     from service.cli.rubrics import check_rubrics  # noqa: PLC0415
 
     return check_rubrics(files)
+
+
+@cache.callback(invoke_without_command=True)
+def _cache(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@cache.command("stats")
+def cache_stats(
+    output_format: Annotated[
+        Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")
+    ] = "table",
+) -> int:
+    """Say where the cache is, how many judgements it holds and how large it is."""
+    from service.cli.cache import show_stats  # noqa: PLC0415
+
+    return show_stats(output_format=output_format)
+
+
+@cache.command("prune")
+def cache_prune() -> int:
+    """Remove the judgements that have expired or are over the size. Redis does so by itself."""
+    from service.cli.cache import prune_cache  # noqa: PLC0415
+
+    return prune_cache()
+
+
+@cache.command("clear")
+def cache_clear() -> int:
+    """Remove all judgements, of all who share the cache: judges are asked, and paid for, again."""
+    from service.cli.cache import clear_cache  # noqa: PLC0415
+
+    return clear_cache()

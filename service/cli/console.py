@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from service.cli.exits import printable
-from service.core.report import Verdict
+from service.core.scores import Verdict
 
 WIDEST = 120
 
@@ -76,10 +76,10 @@ def share(value: float | None) -> str:
     return "-" if value is None else f"{int(value * 100 + 1e-9)}%"
 
 
-def plural(count: int, noun: str) -> str:
+def plural(count: int, noun: str, several: str = "") -> str:
     """A count with its noun.
 
-    >>> plural(1, "trace"), plural(2, "trace")
-    ('1 trace', '2 traces')
+    >>> plural(1, "trace"), plural(2, "trace"), plural(2, "reply", "replies")
+    ('1 trace', '2 traces', '2 replies')
     """
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count} {noun}" if count == 1 else f"{count} {several or noun + 's'}"

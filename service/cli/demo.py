@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -24,7 +25,7 @@ from service.cli.steps import show_steps
 from service.core.plan import Plan
 from service.core.report import Report
 from service.core.trace import Step
-from service.io.bootstrap import engine_of
+from service.io.bootstrap import engine_of, standing_in
 from service.io.engine import Engine
 from service.request import read_request
 
@@ -55,17 +56,29 @@ def demo_cases() -> list[DemoCase]:
     return [DemoCase(**case) for case in cast("list[dict[str, Any]]", json.loads(text))]
 
 
-def run_demo() -> ExitCode:
-    """Score every case and explain it. That cases fail is their point: the exit code is 0."""
-    engine = engine_of(read_settings())
+def run_demo(*, judge: bool = False) -> ExitCode:
+    """Score every case and explain it. That cases fail is their point: the exit code is 0.
+
+    `judge`: a judge is asked what code leaves open, the one that is set up or else the stand-in.
+    """
+    settings = read_settings()
+    engine = engine_of(settings)
+    if judge and engine.judging is None:
+        engine = Engine(engine.shelf, judging=standing_in())
     console = reading_console()
     console.print(Text(INTRO))
     console.print(_pairs(STEPS))
-    shown = [_show(console, engine, number, case) for number, case in enumerate(demo_cases(), start=1)]
+    with asyncio.Runner() as loop:
+        shown = [_show(console, engine, number, case, loop) for number, case in enumerate(demo_cases(), start=1)]
+        loop.run(engine.close())
     console.print()
-    _show_questions(console, [plan for plan, _ in shown])
+    reports = [report for _, report in shown]
+    if engine.judging is None:
+        _show_questions(console, [plan for plan, _ in shown])
+    else:
+        _show_judging(console, reports)
     console.print()
-    _show_ending(console, [report for _, report in shown])
+    _show_ending(console, reports)
     return ExitCode.PASSED
 
 
@@ -81,9 +94,9 @@ def save_demo(path: Path) -> ExitCode:
     return ExitCode.PASSED
 
 
-def _show(console: Console, engine: Engine, number: int, case: DemoCase) -> tuple[Plan, Report]:
-    request = read_request(case.request)
-    plan, report = engine.plan(request), engine.answer(request)
+def _show(console: Console, engine: Engine, number: int, case: DemoCase, loop: asyncio.Runner) -> tuple[Plan, Report]:
+    request = read_request({**case.request, "judges": "off"} if engine.judging is None else case.request)
+    plan, report = engine.plan(request), loop.run(engine.answer_async(request))
     console.print()
     console.rule(Text(f"{number}. {case.title}", style="bold"), align="left", style="dim", characters="-")
     console.print(_conversation(plan))
@@ -146,6 +159,16 @@ def _show_questions(console: Console, plans: list[Plan]) -> None:
         console.print(Padding(Text(printable(text)), (0, 0, 0, 2)))
 
 
+def _show_judging(console: Console, reports: list[Report]) -> None:
+    """Who judged, and what it came to."""
+    made = [report.provenance for report in reports if report.provenance.replies]
+    models = ", ".join(sorted({one.judge_model for one in made if one.judge_model}))
+    told = f"Judged by {models or 'nobody'}: {plural(sum(one.replies for one in made), 'reply', 'replies')}."
+    if any(one.stand_in for one in made):
+        told += " That is no model but a stand-in: rules that know these cases and nothing else. CALLGRADE_JUDGE_MODEL sets one."
+    console.print(Text(told))
+
+
 def _show_ending(console: Console, reports: list[Report]) -> None:
     verdicts = Counter(report.verdict for report in reports)
     broke = Counter(report.first_failing_stage for report in reports if report.first_failing_stage)
@@ -172,5 +195,6 @@ NEXT = (
     ("callgrade demo --save cases.jsonl", "these cases as a file, to look at and to change"),
     ("callgrade score cases.jsonl", "score a file: these, or your own traces in OpenAI's or Anthropic's form"),
     ("callgrade plan cases.jsonl", "what a judge would be asked"),
+    ("callgrade demo --judge", "the same with a judge; without a key a stand-in plays it"),
     ("callgrade serve", "the same over HTTP: POST /v1/score"),
 )

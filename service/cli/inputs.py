@@ -15,6 +15,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from service.cli.console import plural, say
 from service.cli.context import read_settings
 from service.core.invalid import problems_of
+from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.errors import InputError, Problem
 from service.intake import guess_format
@@ -24,7 +25,7 @@ from service.io.files import read_yaml
 from service.io.jsonbody import Limits, parse
 from service.io.shelf import Shelf, read_rubric
 from service.io.traces import BadRecord, Place, Record, records
-from service.request import NOT_YET, Expected, ScoreRequest, read_request
+from service.request import Expected, ScoreRequest, read_request
 
 BESIDE = ("expected", "judges", "rubric", "tags")
 """Fields of a request that a bare trace may have beside its own."""
@@ -62,6 +63,7 @@ class Inputs:
     files: tuple[Path, ...]
     rubric: Rubric | None = None
     expected: object = None
+    judges: JudgeMode | None = None
     format: str | None = None
     guessed: Counter[str] = field(default_factory=Counter[str])
 
@@ -110,14 +112,24 @@ class Inputs:
     def _overridden(self, body: dict[str, JsonValue]) -> ScoreRequest:
         said = {"rubric": self.rubric, "expected": self.expected}
         over = {name: value for name, value in said.items() if value is not None}
+        if self.judges is not None:
+            body = {"judges": self.judges, **body}
         request = read_request({name: value for name, value in body.items() if name not in over})
         return request.model_copy(update=over) if over else request
 
 
 def read_inputs(
-    files: Sequence[Path], *, rubric: str | None = None, expected: Path | None = None, input_format: str = "auto"
+    files: Sequence[Path],
+    *,
+    rubric: str | None = None,
+    expected: Path | None = None,
+    input_format: str = "auto",
+    judges: JudgeMode | None = None,
 ) -> Inputs:
-    """The inputs of a command. RubricError, SettingsError and InputError for what it names and cannot be used."""
+    """The inputs of a command. RubricError, SettingsError and InputError for what it names and cannot be used.
+
+    `judges`: how judges are asked of records that do not say.
+    """
     settings = read_settings()
     engine = engine_of(settings)
     limits = limits_of(settings)
@@ -127,6 +139,7 @@ def read_inputs(
         files=tuple(files),
         rubric=None if rubric is None else find_rubric(engine.shelf, rubric),
         expected=None if expected is None else _read_expected(expected, limits),
+        judges=judges,
         format=None if input_format == "auto" else input_format,
     )
 
@@ -176,7 +189,7 @@ def _expectation(document: JsonValue) -> object:
     try:
         return EXPECTED.validate_python(document)
     except ValidationError as error:
-        raise InputError(problems_of(error, document, not_yet=NOT_YET)) from None
+        raise InputError(problems_of(error, document)) from None
 
 
 def _wrapped(record: dict[str, JsonValue]) -> dict[str, JsonValue]:

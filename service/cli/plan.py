@@ -17,7 +17,7 @@ from service.cli.console import console, plural, printable
 from service.cli.exits import ExitCode
 from service.cli.inputs import Asked, Inputs, Refused
 from service.cli.score import say_refused
-from service.core.judges import Judge
+from service.core.judges import Ask, Judge
 from service.core.plan import Plan
 from service.errors import InputError
 from service.io.traces import Place
@@ -107,16 +107,18 @@ def _table(plan: Plan) -> Table | Text:
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for ask in plan.asks:
-        grid.add_row(Text(ask.criterion), Text(_about(ask.step, plan)), Text(f"asks {ask.judge.id}"))
+        grid.add_row(Text(ask.criterion), Text(_about(ask, plan)), Text(f"asks {ask.judge.id}"))
     for left in plan.blocked:
         grid.add_row(
-            Text(left.criterion), Text(_about(left.step, plan)), Text(f"not asked: {left.why}", style="yellow")
+            Text(left.ask.criterion), Text(_about(left.ask, plan)), Text(f"not asked: {left.why}", style="yellow")
         )
     return grid
 
 
-def _about(step: int | None, plan: Plan) -> str:
-    return "the trace" if step is None else printable(f"step {step}, {plan.trace.steps[step].call.name}"[:40])
+def _about(ask: Ask, plan: Plan) -> str:
+    if ask.step is not None:
+        return printable(f"step {ask.step}, {plan.trace.steps[ask.step].call.name}"[:40])
+    return "the trace" if ask.turn is None else f"turn {ask.turn}"
 
 
 def _show_json(plans: Iterator[Planned], totals: Totals) -> None:
@@ -143,6 +145,7 @@ def _plain(planned: Planned) -> dict[str, JsonValue]:
                 "criterion": ask.criterion,
                 "judge": ask.judge.id,
                 "step": ask.step,
+                "turn": ask.turn,
                 "tool": ask.tool,
                 "question": ask.judge.question,
                 "choices": list(ask.judge.scale),
@@ -150,8 +153,8 @@ def _plain(planned: Planned) -> dict[str, JsonValue]:
             for ask in plan.asks
         ],
         "blocked": [
-            {"criterion": left.criterion, "judge": left.judge, "step": left.step, "why": left.why}
-            for left in plan.blocked
+            {"criterion": ask.criterion, "judge": ask.judge.id, "step": ask.step, "turn": ask.turn, "why": why}
+            for ask, why in plan.blocked
         ],
     }
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import fsum
 from typing import NamedTuple
 
 from service.cli.console import number, plural
 from service.cli.inputs import Asked, Inputs, Refused
+from service.core.judged import cost
 from service.core.outcome import Errored, Finding, Outcome, Scored
-from service.core.report import Report, Verdict
+from service.core.report import Report
 from service.core.rubric import Stage
+from service.core.scores import Verdict
 from service.errors import InputError
+from service.io.engine import Engine
 from service.io.traces import Place
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "abstain", "not_applicable")
@@ -37,17 +42,78 @@ class Graded:
 Result = Graded | Refused
 
 
+TOGETHER = 64
+"""How many records that somebody must be waited for are worked on at once."""
+
+
 def graded(inputs: Inputs) -> Iterator[Result]:
     """The result of every record, in order."""
-    for position, asked in enumerate(inputs, start=1):
-        yield asked if isinstance(asked, Refused) else _grade(asked, position, inputs)
+    with asyncio.Runner() as loop:  # one for all: connections to judges and to their cache belong to it
+        for group in _grouped(enumerate(inputs, start=1), inputs.engine):
+            if len(group) == 1 and not _waits(group[0][1], inputs.engine):
+                yield _grade(*group[0], inputs)
+                continue
+            yield from loop.run(_grade_all(group, inputs))
+        loop.run(inputs.engine.close())
 
 
-def _grade(asked: Asked, position: int, inputs: Inputs) -> Result:
+Numbered = tuple[int, Asked | Refused]
+
+
+def _grouped(records: Iterable[Numbered], engine: Engine) -> Iterator[list[Numbered]]:
+    """One by one what code scores alone, together what waits for others."""
+    group: list[Numbered] = []
+    for record in records:
+        waits = _waits(record[1], engine)
+        if group and (not waits or len(group) == TOGETHER):
+            yield group
+            group = []
+        if waits:
+            group.append(record)
+        else:
+            yield [record]
+    if group:
+        yield group
+
+
+def _waits(record: Asked | Refused, engine: Engine) -> bool:
+    if isinstance(record, Refused):
+        return False
     try:
-        return Graded(position, asked.place, asked, inputs.engine.answer(asked.request))
-    except InputError as error:
-        return asked.refused(error)
+        return engine.waits(record.request)
+    except InputError:
+        return False  # told where it is scored
+
+
+async def _grade_all(group: Iterable[Numbered], inputs: Inputs) -> list[Result]:
+    return list(await asyncio.gather(*[_grade_later(number, asked, inputs) for number, asked in group]))
+
+
+async def _grade_later(position: int, asked: Asked | Refused, inputs: Inputs) -> Result:
+    if isinstance(asked, Refused):
+        return asked
+    with _placed(asked):
+        try:
+            return Graded(position, asked.place, asked, await inputs.engine.answer_async(asked.request))
+        except InputError as error:
+            return asked.refused(error)
+
+
+def _grade(position: int, asked: Asked | Refused, inputs: Inputs) -> Result:
+    if isinstance(asked, Refused):
+        return asked
+    with _placed(asked):
+        try:
+            return Graded(position, asked.place, asked, inputs.engine.answer(asked.request))
+        except InputError as error:
+            return asked.refused(error)
+
+
+@contextmanager
+def _placed(asked: Asked) -> Generator[None]:
+    """Says of an error of ours at which record it came."""
+    try:
+        yield
     except Exception as error:
         error.add_note(f"at {asked.place}{asked.place.pointer}")
         raise
@@ -64,6 +130,9 @@ class Tally:
     measured: int = 0
     refused: int = 0
     not_asked: int = 0
+    replies: int = 0
+    hits: int = 0
+    costs: list[float | None] = field(default_factory=list["float | None"])
 
     def add(self, result: Result) -> None:
         """Count one more."""
@@ -75,6 +144,10 @@ class Tally:
         self.rubrics.add(f"{report.rubric.id}@{report.rubric.version}")
         self.skipped.update(cause for one in seen(report) if (cause := _cause(one.outcome)))
         self.not_asked += len(report.not_asked)
+        self.replies += report.provenance.replies
+        self.hits += report.provenance.cache_hits
+        if report.provenance.replies:
+            self.costs.append(report.provenance.cost_usd)
         if report.score is not None:
             self.total = fsum((self.total, report.score))
             self.measured += 1
@@ -93,10 +166,17 @@ class Tally:
             yield f"mean score {number(self.mean)}"
         if self.skipped:
             yield "skipped: " + ", ".join(f"{count} {cause}" for cause, count in sorted(self.skipped.items()))
+        if self.replies:
+            yield f"judged: {plural(self.replies, 'reply', 'replies')}, {self.hits} from the cache, {_paid(self.costs)}"
         if self.not_asked:
             yield f"no judge was asked: {plural(self.not_asked, 'question')} (callgrade plan shows them)"
         if self.refused:
             yield f"not scored: {plural(self.refused, 'record')}"
+
+
+def _paid(costs: Iterable[float | None]) -> str:
+    paid = cost(costs)
+    return "at an unknown price" if paid is None else f"for ${paid:.4f}"
 
 
 class Seen(NamedTuple):

@@ -13,8 +13,7 @@ from rich.text import Text
 from service.cli.console import number, plural, printable, share, verdict_text
 from service.cli.results import Seen, said, seen
 from service.core.outcome import Errored, Scored, Skipped
-from service.core.plan import NotAsked
-from service.core.report import Report
+from service.core.report import NotAsked, Report
 
 MOST_NOTES = 6
 """How many findings of one step are shown."""
@@ -26,6 +25,8 @@ def show_steps(console: Console, report: Report) -> None:
     """Print the table of a report and what there is to say below it."""
     console.print(_table(report))
     console.print(_ending(report))
+    for line in _beside(report):
+        console.print(line)
     for line in _left_to_judge(report):
         console.print(line)
 
@@ -76,6 +77,16 @@ def _ending(report: Report) -> Text:
     if report.first_failing_stage:
         ending.append("; the step that broke: ").append(report.first_failing_stage, style="bold")
     return ending
+
+
+def _beside(report: Report) -> Iterator[Text]:
+    """What the calls came to that did not fail, and what the request overlooks."""
+    done = report.executed
+    if done is not None:
+        rest = f"without the failed calls: {done.verdict}, score {number(done.score)}, {plural(done.steps, 'call')}"
+        yield Text(rest, style="dim")
+    for note in report.notes:
+        yield Text(printable(f"note: {note.message} ({note.path})"), style="yellow")
 
 
 def _left_to_judge(report: Report) -> Iterator[Text]:

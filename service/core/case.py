@@ -182,7 +182,9 @@ class Case:
         )  # of equal patterns the one with a place goes first
         if not (wanted.options[1:] or self._contested(names[0].tool, step)):
             return named
-        return named + max([self._worth(pattern, step) for pattern in names])
+        # Of calls that are worth the same, one that would count as too many goes before one that is free.
+        needed = IN_ITS_PLACE if step.index in self._one_too_many else 0.0
+        return named + needed + max([self._worth(pattern, step) for pattern in names])
 
     def _worth(self, pattern: CallPattern, step: Step) -> float:
         """What pairing these two of one name is worth: their arguments, and among equals the result."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from service.core.kinds import Frozen
 from service.core.outcome import Outcome
+from service.core.partial import Partial
 
 if TYPE_CHECKING:
     from service.core.case import Case
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
     from service.core.trace import Step
 
 Aggregate = Literal["mean", "min"]
+
+
+Aspect = Literal[
+    "none", "some", "tools", "extra", "order", "args", "result", "disallowed", "counts", "answer", "said", "state"
+]
+"""What an expectation can say: that nothing is called, that something is, which tools, that there are no other calls, in which
+order, with which arguments and results, and the fields of these names."""
 
 
 class Subject(NamedTuple):
@@ -26,8 +34,8 @@ class Subject(NamedTuple):
 
 WHOLE = Subject()
 
-Seen = tuple[Subject, Outcome]
-"""One outcome and what it speaks of."""
+Seen = tuple[Subject, Outcome | Partial]
+"""One outcome, or as much of it as code can tell, and what it speaks of."""
 
 
 class Check(Frozen):
@@ -38,6 +46,13 @@ class Check(Frozen):
 
     stands_alone: ClassVar[bool] = False
     """Whether it says something of a step whatever went wrong before at that step; it is then blocked with the turn alone."""
+
+    reads: ClassVar[frozenset[Aspect]] = frozenset()
+    """What of an expectation it holds a trace against. A check whose settings narrow that has its own `aspects`."""
+
+    def aspects(self) -> frozenset[Aspect]:
+        """What of an expectation it holds a trace against, as it is set."""
+        return self.reads
 
     def look(self, case: Case) -> Iterable[Seen]:  # noqa: ARG002
         """The outcomes that code decides."""

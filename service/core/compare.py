@@ -9,8 +9,9 @@ from math import fsum
 from typing import Literal
 
 from service.core.rates import DifferenceOf, Estimate, IntervalOf, Paired, Part, estimate
-from service.core.report import RubricRef, Verdict
+from service.core.report import RubricRef
 from service.core.rubric import STAGES, Stage
+from service.core.scores import Verdict
 from service.core.summary.samples import CRITERION, STAGE, Sample
 from service.errors import InputError
 

@@ -25,23 +25,18 @@ PLAIN = {
 """pydantic speaks of tuples and instances to people who wrote JSON; these are its words in theirs."""
 
 
-def problems_of(
-    error: ValidationError, document: JsonValue, *, below: str = "", not_yet: frozenset[str] = frozenset()
-) -> list[Problem]:
-    """Each complaint with its place in `document`.
-
-    `below` is the pointer of the document itself; unknown keys of the names in `not_yet` are said to be known but not done.
-    """
+def problems_of(error: ValidationError, document: JsonValue, *, below: str = "") -> list[Problem]:
+    """Each complaint with its place in `document`. `below` is the pointer of the document itself."""
     found = error.errors(include_url=False, include_input=False)
     return [
-        Problem(below + pointer_of_loc(one["loc"], document, missing=one["type"] == "missing"), _said(one, not_yet))
+        Problem(below + pointer_of_loc(one["loc"], document, missing=one["type"] == "missing"), _said(one))
         for one in found
     ]
 
 
-def _said(error: ErrorDetails, not_yet: frozenset[str]) -> str:
+def _said(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
-        return "not yet supported" if error["loc"][-1] in not_yet else "no field of that name is known here"
+        return "no field of that name is known here"
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
         return _said_of_tag(error.get("ctx", {}))
     if error["type"] in PLAIN:

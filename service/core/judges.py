@@ -2,18 +2,71 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
 
 from service.core.case import Case
 from service.core.checks import WHOLE, Check, Subject
+from service.core.hollow import is_hollow
 from service.core.kinds import Frozen, Several
-from service.core.outcome import Outcome, Skipped
+from service.core.lazy import lazy
+from service.core.outcome import Finding, Outcome, Skipped, failed
+from service.core.trace import Step
+from service.core.views import Scene, View, said_in
 
-Level = Literal["step", "trace"]
+Level = Literal["step", "turn", "trace"]
 Part = Literal["arguments", "result", "answer"]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+WORDS = "natural_language"
+"""The judge that is asked where a matcher gives a criterion in words."""
+
+
+class Label(Frozen):
+    """One answer a judge may give."""
+
+    value: Share
+    """What it is worth."""
+    means: str = ""
+    """When to give it: the anchor of the scale."""
+
+
+def _label(given: object) -> object:
+    return {"value": given} if isinstance(given, int | float) and not isinstance(given, bool) else given
+
+
+def _named(given: object) -> object:
+    """YAML reads the labels 0 to 5 as numbers."""
+    if not isinstance(given, dict):
+        return given
+    return {str(key) if type(key) is int else key: value for key, value in given.items()}  # pyright: ignore
+
+
+def _best_first(labels: dict[str, Label]) -> dict[str, Label]:
+    """The order in which labels are put to a model; the order in the file means nothing."""
+    return dict(sorted(labels.items(), key=lambda item: (-item[1].value, item[0])))
+
+
+Scale = Annotated[
+    dict[Annotated[str, Field(min_length=1, max_length=64)], Annotated[Label, BeforeValidator(_label)]],
+    BeforeValidator(_named),
+    Field(min_length=2, max_length=20),
+    AfterValidator(_best_first),
+]
+
+
+class Example(Frozen):
+    """A case with its right answer, shown to the judge before the question."""
+
+    shown: dict[str, JsonValue]
+    """What would have been shown, by part."""
+    label: str
+    reason: str = ""
 
 
 class Judge(Frozen):
@@ -23,25 +76,87 @@ class Judge(Frozen):
     version: int = Field(default=1, ge=1)
     level: Level
     """What one question is about."""
+    shows: Several[View] = ()
+    """What the model is shown, in this order. Absent: what its level usually needs."""
     requires: Several[Part] = ()
     """What must be captured for the question to make sense."""
     question: str = Field(min_length=1)
-    scale: Annotated[dict[str, Annotated[float, Field(ge=0, le=1)]], Field(min_length=2)]
-    """Label -> value in [0, 1]; the only answers a judge may give."""
+    scale: Scale
+    """Label -> value in [0, 1], or {value, means}; the only answers a judge may give."""
+    threshold: Share = 0.75
+    """The least value that passes."""
+    claims: Literal["none", "worst", "mean"] = "none"
+    """Whether the text is judged claim by claim, each with a label and the place that proves it: then the value is that
+    of the worst claim, or the mean of all."""
+    votes: int = Field(default=1, ge=1, le=15)
+    """How often each model is asked."""
+    models: Several[str] = ()
+    """The models that are asked, as litellm names them; several make a jury. Absent: the one that is set up."""
+    combine: Literal["mean", "majority"] = "mean"
+    """How several answers become one: the mean of their values, or the label most of them gave (of two the lower)."""
+    max_tokens: int = Field(default=600, ge=16, le=8192)
+    """The longest reply."""
+    max_chars: int = Field(default=24_000, ge=200, le=400_000)
+    """The most that is shown of each part, in characters. What is longer is cut in the middle, and the report says so."""
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
+    """null: the model's own, for models that take none."""
+    logprobs: bool = False
+    """Whether the value is the expected one over the labels' probabilities (as in G-Eval), where the model tells them."""
+    examples: Several[Example] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Judge:
+        unknown = sorted({example.label for example in self.examples} - self.scale.keys())
+        if unknown:
+            raise ValueError(f"an example is labelled {', '.join(unknown)}, which the scale lacks")
+        if self.logprobs and self.claims != "none":
+            raise ValueError("logprobs needs one label for the whole; this judge labels claims")
+        return self
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """What the model is shown."""
+        return self.shows or _USUAL[self.level]
+
+    @lazy
+    def digest(self) -> str:
+        """sha256 of the canonical JSON of the whole file: 64 hex digits."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return sha256(text.encode()).hexdigest()
+
+
+_USUAL: dict[Level, tuple[View, ...]] = {
+    "step": ("conversation", "tool", "call", "result"),
+    "turn": ("conversation", "tools", "turn"),
+    "trace": ("conversation", "tools"),
+}
 
 
 class Ask(NamedTuple):
-    """One question to a judge, about one step or (None) the whole trace."""
+    """One question to a judge, about one step, one turn, or (both None) the whole trace."""
 
     criterion: str
     judge: Judge
     step: int | None = None
     tool: str | None = None
+    turn: int | None = None
+    place: str = ""
+    """The pointer to the one value it is about, where it is about one."""
+    words: str = ""
+    """What is asked of that value."""
+    value: JsonValue = None
 
     @property
     def key(self) -> str:
-        """What the reply is filed under within one plan."""
-        return f"{self.criterion}/{'' if self.step is None else self.step}"
+        """What the reply is filed under within one plan. Of one value several things may be asked, in other words."""
+        at = "" if self.step is None else str(self.step)
+        by_turn = f"turn/{self.turn}" if self.step is None and self.turn is not None else at
+        return f"{self.criterion}/{by_turn}" + (f"#{self.place}?{self.words}" if self.place else "")
+
+    @property
+    def scene(self) -> Scene:
+        """Where it looks."""
+        return Scene(self.step, self.turn, self.words, self.value)
 
 
 class JudgeCheck(Check):
@@ -50,32 +165,79 @@ class JudgeCheck(Check):
     kind: Literal["judge"] = "judge"
     judge: str
     """The id of the judge."""
+    unless: str | None = None
+    """The id of another criterion: where code has given it a score, there is nothing left to ask."""
 
     def asks(
         self, case: Case, *, criterion: str, judges: Mapping[str, Judge]
     ) -> Iterable[tuple[Subject, Ask | Outcome]]:
-        """One question for each step or for the trace, or why there is none."""
+        """One question for each step, for each turn or for the trace, or why there is none."""
         judge = judges[self.judge]
         if judge.level == "trace":
-            yield WHOLE, _lacking(judge, case, None) or Ask(criterion, judge)
-            return
-        if not case.trace.steps:
-            yield WHOLE, Skipped("not_applicable", "no call was made")
-        for step in case.trace.steps:
-            lacking = _lacking(judge, case, step.index)
-            yield case.subjects[step.index], lacking or Ask(criterion, judge, step.index, step.call.name)
+            return [(WHOLE, _unasked(judge, case, WHOLE) or Ask(criterion, judge))]
+        return list(_BY_LEVEL[judge.level](case, criterion, judge)) or [(WHOLE, _NOTHING[judge.level])]
 
 
-def _lacking(judge: Judge, case: Case, index: int | None) -> Skipped | None:
-    """Why the question cannot be asked, if it cannot."""
-    gone = [part for part in judge.requires if not _captured(part, case, index)]
-    return Skipped("not_captured", f"the trace has no {' and no '.join(gone)}") if gone else None
+def _by_step(case: Case, criterion: str, judge: Judge) -> Iterable[tuple[Subject, Ask | Outcome]]:
+    for step in case.trace.steps:
+        subject = case.subjects[step.index]
+        yield subject, _unasked(judge, case, subject) or Ask(criterion, judge, step.index, step.call.name, step.turn)
 
 
-def _captured(part: Part, case: Case, index: int | None) -> bool:
-    if part == "answer":
-        return case.trace.answer is not None
-    steps = case.trace.steps if index is None else (case.trace.steps[index],)
-    if part == "arguments":
-        return all(step.call.arguments is not None for step in steps)
-    return any(step.result is not None for step in steps)
+def _by_turn(case: Case, criterion: str, judge: Judge) -> Iterable[tuple[Subject, Ask | Outcome]]:
+    acted = {step.turn for step in case.trace.steps}
+    spoke = {message.turn for message in case.trace.messages if message.role == "assistant" and message.text}
+    for turn in sorted(acted | spoke):
+        subject = Subject(turn=turn)
+        yield subject, _unasked(judge, case, subject) or Ask(criterion, judge, turn=turn)
+
+
+_BY_LEVEL = {"step": _by_step, "turn": _by_turn}
+_NOTHING: dict[Level, Skipped] = {
+    "step": Skipped("not_applicable", "no call was made"),
+    "turn": Skipped("not_applicable", "the model did nothing"),
+}
+
+
+def _unasked(judge: Judge, case: Case, subject: Subject) -> Outcome | None:
+    """Why the question cannot be asked, or need not be: None where it can."""
+    for part in judge.requires:
+        reason = _LACKING[part](case, subject)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _steps_so_far(case: Case, subject: Subject) -> tuple[Step, ...]:
+    if subject.step is not None:
+        return (case.trace.steps[subject.step],)
+    return tuple([step for step in case.trace.steps if subject.turn is None or step.turn <= subject.turn])
+
+
+def _no_arguments(case: Case, subject: Subject) -> Skipped | None:
+    if all(step.call.arguments is not None for step in _steps_so_far(case, subject)):
+        return None
+    return Skipped("not_captured", "the trace has no arguments that can be read")
+
+
+def _no_result(case: Case, subject: Subject) -> Skipped | None:
+    steps = _steps_so_far(case, subject)
+    if not steps:
+        return Skipped("not_applicable", "no tool was called")
+    if any(step.result is not None for step in steps):
+        return None
+    return Skipped("not_captured", "the trace has no result")
+
+
+def _no_answer(case: Case, subject: Subject) -> Outcome | None:
+    """No text, or one so hollow that a judge would only be led astray by it."""
+    texts = said_in(case.trace, subject.turn)
+    if not texts:
+        return Skipped("not_captured", "the trace has no answer")
+    if all(is_hollow(text) for _, text in texts):
+        place, text = texts[-1]
+        return failed(0.0, Finding("hollow_answer", f"{text.strip()!r} says nothing", place))
+    return None
+
+
+_LACKING = {"arguments": _no_arguments, "result": _no_result, "answer": _no_answer}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,29 +10,38 @@ from service.core.case import Alignment, Case
 from service.core.checks import WHOLE, Subject
 from service.core.decisions import Decision, decisions, unexpected
 from service.core.expect import Expectation
-from service.core.judges import Ask, JudgeCheck
+from service.core.judges import WORDS, Ask, JudgeCheck
 from service.core.outcome import Outcome, Scored, Skipped
+from service.core.partial import Partial, decided
 from service.core.rubric import Column, Rubric
 from service.core.trace import Trace
 
-Cell = tuple[Subject, Outcome | Ask]
-"""What one criterion says of one thing: an outcome, or the question whose reply will be one."""
+
+class Awaiting(NamedTuple):
+    """An outcome that code has begun, and the questions whose replies complete it."""
+
+    partial: Partial
+    asks: tuple[Ask, ...]
+    """One for each part that is open."""
+
+
+Cell = tuple[Subject, Outcome | Ask | Awaiting]
+"""What one criterion says of one thing: an outcome, or the questions whose replies will make one."""
 
 
 class Filled(NamedTuple):
     """A criterion with its cells, at least one."""
 
     column: Column
-    cells: list[Cell]
+    cells: Sequence[Cell]
+    open: bool
+    """Whether a cell waits for a judge."""
 
 
-@dataclass(frozen=True, slots=True)
-class NotAsked:
-    """A question that was not put to a judge, and why."""
+class Held(NamedTuple):
+    """A question that is not put to a judge, and why."""
 
-    criterion: str
-    judge: str
-    step: int | None
+    ask: Ask
     why: str
 
 
@@ -49,7 +58,8 @@ class Plan:
     due: tuple[str, ...]
     """The tools of the expected calls; of alternatives the first."""
     filled: tuple[Filled, ...]
-    blocked: tuple[NotAsked, ...]
+    blocked: tuple[Held, ...]
+    """Questions that a failed check makes needless."""
     decisions: tuple[Decision, ...]
     unexpected: frozenset[int]
     """The steps that are a call too many."""
@@ -57,17 +67,26 @@ class Plan:
     @property
     def asks(self) -> tuple[Ask, ...]:
         """What a judge would be asked, in order."""
-        return tuple(found for _, cells in self.filled for _, found in cells if isinstance(found, Ask))
+        return tuple(
+            [ask for filled in self.filled if filled.open for _, found in filled.cells for ask in asks_of(found)]
+        )
+
+
+def asks_of(found: Outcome | Ask | Awaiting) -> tuple[Ask, ...]:
+    """The questions of a cell."""
+    if isinstance(found, Ask):
+        return (found,)
+    return found.asks if isinstance(found, Awaiting) else ()
 
 
 NO_ALIGNMENT = Alignment((), (), ())
-NOTHING_FOUND: Cell = (WHOLE, Skipped("not_applicable", "nothing to look at"))
+NOTHING_SEEN: tuple[Subject, Skipped] = (WHOLE, Skipped("not_applicable", "nothing to look at"))
 
 
 def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -> Plan:
     """Runs every deterministic check and lists the questions for judges. Pure; raises KeyError for an unknown judge."""
     case = Case(trace, expectation, rubric.matching)
-    seen = tuple([Filled(column, _look(case, column, rubric)) for column in rubric.columns])
+    seen = _settled(tuple([_look(case, column, rubric) for column in rubric.columns]))
     blockers = _Blockers(seen)
     filled = tuple([_blocked(one, blockers) for one in seen]) if blockers.by_rank else seen
     return Plan(
@@ -78,20 +97,59 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         wanted=tuple([wanted.path for wanted in case.wanted]),
         due=tuple([wanted.options[0][1].tool for wanted in case.wanted]),
         filled=filled,
-        blocked=tuple(_not_asked(seen, filled)) if blockers.by_rank else (),
+        blocked=tuple(_held(seen, filled)) if blockers.by_rank else (),
         decisions=decisions(case),
         unexpected=unexpected(case),
     )
 
 
-def _look(case: Case, column: Column, rubric: Rubric) -> list[Cell]:
+def _look(case: Case, column: Column, rubric: Rubric) -> Filled:
     check = column.check
-    found: Iterable[Cell]
     if isinstance(check, JudgeCheck):
-        found = check.asks(case, criterion=column.id, judges=rubric.known_judges)
-    else:
-        found = check.look(case)
-    return list(found) or [NOTHING_FOUND]
+        asked = list(check.asks(case, criterion=column.id, judges=rubric.known_judges))
+        return Filled(column, asked, any(isinstance(found, Ask) for _, found in asked))
+    seen = list(check.look(case)) or [NOTHING_SEEN]
+    if all([not isinstance(found, Partial) for _, found in seen]):  # noqa: C419 (a list is quicker, and short)
+        return Filled(column, seen, False)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
+    cells = [(subject, _awaiting(found, column, subject, case, rubric)) for subject, found in seen]
+    return Filled(column, cells, any(isinstance(found, Awaiting) for _, found in cells))
+
+
+def _awaiting(
+    found: Outcome | Partial, column: Column, subject: Subject, case: Case, rubric: Rubric
+) -> Outcome | Awaiting:
+    judge = rubric.known_judges.get(WORDS)
+    if judge is None or not isinstance(found, Partial):
+        return decided(found, Skipped("not_asked", f"no judge {WORDS} is known here"))
+    tool = None if subject.step is None else case.trace.steps[subject.step].call.name
+    asks = [
+        Ask(column.id, judge, subject.step, tool, subject.turn, one.place, one.words, one.value) for one in found.open
+    ]
+    return Awaiting(found, tuple(asks))
+
+
+def _settled(seen: tuple[Filled, ...]) -> tuple[Filled, ...]:
+    """The same without the questions that another criterion has answered."""
+    by_id = {filled.column.id: filled.cells for filled in seen}
+    return tuple([_unless(filled, by_id) if filled.open else filled for filled in seen])
+
+
+def _unless(filled: Filled, by_id: Mapping[str, Sequence[Cell]]) -> Filled:
+    check = filled.column.check
+    if not isinstance(check, JudgeCheck) or check.unless is None:
+        return filled
+    scored = {subject for subject, found in by_id.get(check.unless, ()) if isinstance(found, Scored)}
+    answered = Skipped("not_applicable", f"{check.unless} has decided it")
+    cells = [
+        (subject, answered if isinstance(found, Ask) and not scored.isdisjoint(_around(subject)) else found)
+        for subject, found in filled.cells
+    ]
+    return Filled(filled.column, cells, any(isinstance(found, Ask) for _, found in cells))
+
+
+def _around(subject: Subject) -> tuple[Subject, ...]:
+    """Itself and what holds it: its turn, and the whole."""
+    return (WHOLE, Subject(turn=subject.turn), subject)
 
 
 class _Blockers:
@@ -99,7 +157,7 @@ class _Blockers:
 
     def __init__(self, seen: Iterable[Filled]) -> None:
         self.by_rank: dict[int, dict[Subject, str]] = {}
-        for column, cells in seen:
+        for column, cells, _ in seen:
             if column.blocking:
                 for subject, outcome in cells:
                     if isinstance(outcome, Scored) and not outcome.passed:
@@ -125,10 +183,12 @@ def _covering(subject: Subject, *, alone: bool) -> tuple[Subject, ...]:
 
 def _blocked(filled: Filled, blockers: _Blockers) -> Filled:
     """Code is blocked by earlier stages, a judge by its own stage too: asking costs."""
-    column, cells = filled
+    column = filled.column
     active = blockers.before(column.rank + column.judged)
-    alone = column.check.stands_alone
-    return Filled(column, [_blocked_cell(cell, active, alone=alone) for cell in cells]) if active else filled
+    if not active:
+        return filled
+    cells = [_blocked_cell(cell, active, alone=column.check.stands_alone) for cell in filled.cells]
+    return Filled(column, cells, filled.open and any(asks_of(found) for _, found in cells))
 
 
 def _blocked_cell(cell: Cell, active: list[dict[Subject, str]], *, alone: bool) -> Cell:
@@ -142,8 +202,8 @@ def _blocked_cell(cell: Cell, active: list[dict[Subject, str]], *, alone: bool) 
     return subject, Skipped("blocked", f"blocked by {blocker}", findings)
 
 
-def _not_asked(seen: Iterable[Filled], filled: Iterable[Filled]) -> Iterator[NotAsked]:
-    for (column, before), (_, after) in zip(seen, filled, strict=True):
-        for (subject, ask), (_, outcome) in zip(before, after, strict=True):
-            if isinstance(ask, Ask) and isinstance(outcome, Skipped):
-                yield NotAsked(column.id, ask.judge.id, subject.step, outcome.reason)
+def _held(seen: Iterable[Filled], filled: Iterable[Filled]) -> Iterator[Held]:
+    for before, after in zip(seen, filled, strict=True):
+        for (_, open_one), (_, outcome) in zip(before.cells, after.cells, strict=True):
+            if isinstance(outcome, Skipped):
+                yield from [Held(ask, outcome.reason) for ask in asks_of(open_one)]

@@ -1,28 +1,27 @@
-"""The second half of scoring: outcomes become scores, coverage and verdicts. The dataclasses are the wire format."""
+"""The second half of scoring: replies and outcomes become the report. The dataclasses are the wire format."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import fsum
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from service.core.case import Pair, folded
 from service.core.checks import WHOLE, Subject
 from service.core.decisions import Decision
+from service.core.judged import Judged, Mixed, Reply, Vote, completed, cost, judged, place_of, total
 from service.core.judges import Ask
-from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped
-from service.core.plan import Filled, NotAsked, Plan
-from service.core.rubric import Column, Rubric, Stage, Thresholds
+from service.core.outcome import Carried, Errored, Finding, Outcome, Scored, Skipped
+from service.core.oversights import oversights
+from service.core.plan import Awaiting, Filled, Plan
+from service.core.rubric import Column, Rubric, Stage
+from service.core.scores import Mark, Verdict, mark_of, overall, standings, step_standing, total_of
 
-Verdict = Literal["pass", "warn", "fail", "abstain", "not_applicable"]
+JudgeMode = Literal["off", "cached", "live", "fresh"]
 
-ENGINE = "1"
+ENGINE = "2"
 """Raised whenever the same plan and replies may give another report."""
-
-NOISE = 1e-9
-"""Scores this close to a threshold have reached it: weights such as 0.7 and 0.3 do not add up exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,10 @@ class StageScore:
     coverage: float | None
 
 
+Told = Scored | Judged | Mixed | Carried | Skipped | Errored
+"""An outcome on the wire, with all that its kind has to tell."""
+
+
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
     """An outcome that belongs to no step: of a turn, of an expected call that was not made, or of the whole trace."""
@@ -51,7 +54,7 @@ class Elsewhere:
     turn: int | None
     expected: str | None
     """The pointer of the expected call."""
-    outcome: Outcome
+    outcome: Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class StepVerdict:
     """The tool of that expected call, spelt as called where the rubric takes both names for one."""
     unexpected: bool
     """Whether it is a call too many."""
-    outcomes: dict[str, Outcome]
+    outcomes: dict[str, Told]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +95,55 @@ class MissingCall:
 
 
 @dataclass(frozen=True, slots=True)
+class NotAsked:
+    """A question that was not put to a judge, why, and about what it would have taken. None: not worked out."""
+
+    criterion: str
+    judge: str
+    step: int | None
+    turn: int | None
+    why: str
+    tokens: int | None = None
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What asking would take: tokens both ways at most, and their price, None where it is not known."""
+
+    tokens: int
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Provenance:
-    """What produced the report. `judge_model` is the model as the provider names it; None where no judge was asked."""
+    """What produced the report. Tokens are those the replies took when they were made, cached ones too; unknown is None."""
 
     engine: str
-    judges: Literal["off", "cached", "live", "fresh"]
+    judges: JudgeMode
     judge_model: str | None
+    """The models that answered, as their providers name them, with commas between; None where none did."""
+    stand_in: bool
+    """Whether rules stood in for a model, so that what was judged means nothing."""
+    replies: int
+    """How many of a judge's replies went into the report."""
     cache_hits: int
+    tokens_in: int | None
+    tokens_out: int | None
     cost_usd: float | None
+    """What was paid for this report, in US dollars; None where a price is not known, or nobody was asked."""
     calibrators: tuple[str, ...] | Literal["uncalibrated"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedScore:
+    """The same trace without the calls that failed or were not made, judges left out: what the calls came to, not the tries."""
+
+    verdict: Verdict
+    score: float | None
+    coverage: float | None
+    steps: int
+    """How many calls did not fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +170,11 @@ class Report:
     not_asked: tuple[NotAsked, ...]
     tags: dict[str, str]
     provenance: Provenance
+    executed: ExecutedScore | None = None
+    """Where a call failed or was not made: the score without such calls, beside that of all that was attempted."""
+    notes: tuple[Finding, ...] = ()
+    """What the request seems to have overlooked: an expectation that no criterion reads, a tool that is not on offer. It
+    changes no score."""
 
     def findings(self) -> list[Finding]:
         """Every finding once, in the order of the trace: what belongs to no step first."""
@@ -135,24 +183,40 @@ class Report:
         return list(dict.fromkeys(f for o in outcomes if not isinstance(o, Errored) for f in o.findings))
 
 
-Replies = Mapping[str, Outcome]
-"""Outcomes of questions by `Ask.key`."""
+Answer = Outcome | tuple[Vote, ...]
+"""The votes on a question, or an outcome that stands in their place."""
+
+Replies = Mapping[str, Answer]
+"""Answers by `Ask.key`."""
 
 JUDGES_OFF = Skipped("not_applicable", "judges are off")
 NO_REPLY = Skipped("not_asked", "no judge has answered this")
+STAND_IN = "callgrade/stand-in"
+"""The name of the model that is none: rules that answer the bundled cases."""
 
 
-def conclude(plan: Plan, replies: Replies | None = None, *, tags: Mapping[str, str] | None = None) -> Report:
-    """The report of a plan. `replies` None: judges are off, and their criteria do not apply. Pure."""
+def conclude(
+    plan: Plan,
+    replies: Replies | None = None,
+    *,
+    tags: Mapping[str, str] | None = None,
+    mode: JudgeMode = "cached",
+    estimates: Mapping[str, Estimate] | None = None,
+) -> Report:
+    """The report of a plan. Pure.
+
+    `replies` None: judges are off, and their criteria do not apply. `mode` is how the replies came about; `estimates`, by
+    `Ask.key`, say what the questions that were not asked would have taken.
+    """
     rubric = plan.rubric
-    rows = [(filled.column, _answered(filled, replies)) for filled in plan.filled]
-    marks = [_mark(column, cells) for column, cells in rows]
-    stages = _stages(marks, rubric)
-    total = _total(marks, stages, rubric)
+    rows = [(filled.column, _answered(filled, replies, plan)) for filled in plan.filled]
+    marks = [mark_of(column, cells) for column, cells in rows]
+    stages = standings(marks, rubric)
+    total = total_of(marks, stages, rubric)
     return Report(
         trace_id=plan.trace.id,
         rubric=RubricRef(rubric.id, rubric.version, rubric.digest),
-        verdict=_overall(marks, stages, total, rubric),
+        verdict=overall(marks, stages, total, rubric),
         score=total.score,
         coverage=total.coverage,
         all_passed=total.score is not None and all(mark.clean for mark in marks),
@@ -164,164 +228,70 @@ def conclude(plan: Plan, replies: Replies | None = None, *, tags: Mapping[str, s
         missing=tuple([MissingCall(plan.wanted[i], plan.due[i]) for i in plan.alignment.missing]),
         decisions=plan.decisions,
         offered=None if plan.trace.tools is None else tuple([tool.name for tool in plan.trace.tools]),
-        not_asked=(*plan.blocked, *_left_open(plan, replies)),
+        not_asked=tuple(_not_asked(plan, replies, estimates or {})),
         tags=dict(sorted(tags.items())) if tags else {},
-        provenance=UNJUDGED if replies is None else Provenance(ENGINE, "cached", None, 0, None, "uncalibrated"),
+        provenance=UNJUDGED if replies is None else _provenance(replies, mode),
+        notes=oversights(plan.trace, plan.rubric, plan.expectation),
     )
 
 
-UNJUDGED = Provenance(ENGINE, "off", None, 0, None, "uncalibrated")
+UNJUDGED = Provenance(ENGINE, "off", None, False, 0, 0, None, None, None, "uncalibrated")
+
+
+def _provenance(replies: Replies, mode: JudgeMode) -> Provenance:
+    made = [vote for _, answer in sorted(replies.items()) for vote in _votes(answer) if isinstance(vote, Reply)]
+    models = sorted({reply.model for reply in made})
+    return Provenance(
+        engine=ENGINE,
+        judges=mode,
+        judge_model=", ".join(models) or None,
+        stand_in=STAND_IN in models,
+        replies=len(made),
+        cache_hits=sum(reply.cache == "hit" for reply in made),
+        tokens_in=total([reply.usage.tokens_in for reply in made]),
+        tokens_out=total([reply.usage.tokens_out for reply in made]),
+        cost_usd=cost([reply.usage.cost_usd for reply in made]),
+        calibrators="uncalibrated",
+    )
+
+
+def _votes(answer: Answer) -> tuple[Vote, ...]:
+    return answer if isinstance(answer, tuple) else ()
+
 
 Answered = tuple[Subject, Outcome]
-Row = tuple[Column, list[Answered]]
+Row = tuple[Column, Sequence[Answered]]
 
 
-def _answered(filled: Filled, replies: Replies | None) -> list[Answered]:
-    column, cells = filled
-    if not column.judged:
-        return cells  # pyright: ignore[reportReturnType] (only judged columns hold questions)
-    if replies is None:
+def _answered(filled: Filled, replies: Replies | None, plan: Plan) -> Sequence[Answered]:
+    if filled.column.judged and replies is None:
         return []  # `not_asked` lists them
-    return [
-        (subject, replies.get(found.key, NO_REPLY) if isinstance(found, Ask) else found) for subject, found in cells
-    ]
+    if not filled.open:
+        return filled.cells  # pyright: ignore[reportReturnType] (no cell waits for a reply)
+    return [(subject, _filled_in(found, replies, plan)) for subject, found in filled.cells]
 
 
-def _left_open(plan: Plan, replies: Replies | None) -> Iterable[NotAsked]:
-    for ask in plan.asks:
-        if replies is None:
-            yield NotAsked(ask.criterion, ask.judge.id, ask.step, JUDGES_OFF.reason)
-        elif ask.key not in replies:
-            yield NotAsked(ask.criterion, ask.judge.id, ask.step, NO_REPLY.reason)
+def _filled_in(found: Outcome | Ask | Awaiting, replies: Replies | None, plan: Plan) -> Outcome:
+    """The outcome of a cell, with the replies that it waits for."""
+    if isinstance(found, Awaiting):
+        return completed(found, [_reply(ask, replies or {}, plan) for ask in found.asks])
+    return _reply(found, replies or {}, plan) if isinstance(found, Ask) else found
 
 
-class Mark(NamedTuple):
-    """A criterion folded over its outcomes."""
-
-    column: Column
-    value: float | None
-    coverage: float | None
-    """The share of applicable outcomes that have a value; None where none applies."""
-    failed: bool
-    """Whether an outcome did not pass."""
-    clean: bool
-    """Whether everything that applies was measured and passed."""
-
-    @property
-    def full(self) -> bool:
-        """Whether it was measured, in full, as 1.0, and counts."""
-        return self.value == 1.0 and self.clean and self.column.weight > 0.0
+def _reply(ask: Ask, replies: Replies, plan: Plan) -> Outcome:
+    answer = replies.get(ask.key, NO_REPLY)
+    return judged(ask, answer, place_of(ask, plan.trace)) if isinstance(answer, tuple) else answer
 
 
-def _mark(column: Column, cells: Sequence[tuple[object, Outcome]]) -> Mark:
-    values: list[float] = []
-    unknown = blocked = 0
-    failing = False
-    for _, outcome in cells:
-        if outcome is PERFECT:
-            values.append(1.0)
-        elif isinstance(outcome, Scored):
-            values.append(outcome.value)
-            failing = failing or not outcome.passed
-        elif isinstance(outcome, Errored) or outcome.cause not in ("blocked", "not_applicable"):
-            unknown += 1
-        elif outcome.cause == "blocked":
-            values.append(0.0)
-            blocked += 1
-    if not values:
-        return Mark(column, None, 0.0 if unknown else None, False, not unknown)
-    value = min(values) if column.takes_worst else fsum(values) / len(values)
-    coverage = len(values) / (len(values) + unknown)
-    return Mark(column, value, coverage, failing, not (failing or unknown or blocked))
-
-
-class Total(NamedTuple):
-    """A weighted mean with the share of weight that was measured."""
-
-    score: float | None
-    coverage: float | None
-
-
-FULL = Total(1.0, 1.0)
-ABSENT = Total(None, None)
-
-Part = tuple[float, float | None, float | None]
-"""Weight, score (None: not measured), coverage (None: does not apply)."""
-
-
-def _mean(parts: Sequence[Part]) -> Total:
-    """The weighted mean. Sums are exactly rounded, so that no order of criteria changes a digit."""
-    if len(parts) == 1 and parts[0][0]:
-        return Total(parts[0][1], parts[0][2])
-    scored = [(weight, score) for weight, score, _ in parts if score is not None]
-    applicable = [(weight, coverage) for weight, _, coverage in parts if coverage is not None]
-    return Total(_share(scored), _share(applicable))
-
-
-def _share(pairs: list[tuple[float, float]]) -> float | None:
-    whole = fsum([weight for weight, _ in pairs])
-    return min(1.0, fsum([weight * value for weight, value in pairs]) / whole) if whole else None
-
-
-def _weighed(marks: Iterable[Mark]) -> Total:
-    return _mean([(mark.column.weight, mark.value, mark.coverage) for mark in marks])
-
-
-Standing = tuple[Stage, Verdict, Total]
-
-
-def _stages(marks: Sequence[Mark], rubric: Rubric) -> list[Standing]:
-    """How each stage that has criteria stands, in the order of the contract."""
-    by_stage: dict[Stage, list[Mark]] = {}
-    for mark in marks:
-        by_stage.setdefault(mark.column.stage, []).append(mark)
-    return [(stage, *_standing(group, rubric.thresholds)) for stage, group in by_stage.items()]
-
-
-def _standing(marks: list[Mark], thresholds: Thresholds) -> tuple[Verdict, Total]:
-    applying = [mark for mark in marks if mark.coverage is not None]
-    if not applying:
-        return "not_applicable", ABSENT
-    if all([mark.full for mark in applying]):  # noqa: C419 (a list is quicker, and short)
-        return "pass", FULL  # what the rest would come to
-    total = _weighed(applying)
-    return _verdict(applying, total, thresholds), total
-
-
-def _total(marks: Sequence[Mark], stages: Sequence[Standing], rubric: Rubric) -> Total:
-    if rubric.stages is None:
-        return _weighed(marks)
-    weights = rubric.stage_weights
-    return _mean([(weights[stage], part.score, part.coverage) for stage, _, part in stages])
-
-
-def _verdict(marks: Iterable[Mark], total: Total, thresholds: Thresholds) -> Verdict:
-    if any(mark.failed and mark.column.must_pass for mark in marks):
-        return "fail"
-    if total.coverage is None:
-        return "not_applicable"
-    least = thresholds.min_coverage - NOISE
-    if total.score is None or total.coverage < least or any(_unmeasured(mark, least) for mark in marks):
-        return "abstain"
-    if total.score < thresholds.fail - NOISE:
-        return "fail"
-    return "warn" if total.score < thresholds.warn - NOISE else "pass"
-
-
-def _unmeasured(mark: Mark, least: float) -> bool:
-    """Whether something that was asked for, and must pass, could hardly be measured."""
-    return mark.column.insists and mark.coverage is not None and mark.coverage < least
-
-
-def _overall(marks: Iterable[Mark], stages: Iterable[Standing], total: Total, rubric: Rubric) -> Verdict:
-    """The verdict on all stages together."""
-    verdict = _verdict(marks, total, rubric.thresholds)
-    if rubric.verdict == "score" or verdict in ("abstain", "not_applicable"):
-        return verdict
-    return max([verdict, *[of_stage for _, of_stage, _ in stages]], key=_SEVERITY.__getitem__)
-
-
-_SEVERITY: dict[Verdict, int] = {"not_applicable": 0, "abstain": 0, "pass": 1, "warn": 2, "fail": 3}
+def _not_asked(plan: Plan, replies: Replies | None, estimates: Mapping[str, Estimate]) -> Iterable[NotAsked]:
+    held = [(one.ask, one.why) for one in plan.blocked]
+    asked = () if replies is None else replies
+    why = JUDGES_OFF.reason if replies is None else NO_REPLY.reason
+    held += [(ask, why) for ask in plan.asks if ask.key not in asked]
+    for ask, reason in held:
+        guess = estimates.get(ask.key)
+        priced = (guess.tokens, guess.cost_usd) if guess else (None, None)
+        yield NotAsked(ask.criterion, ask.judge.id, ask.step, ask.turn, reason, *priced)
 
 
 def _criterion_score(mark: Mark, cells: Iterable[Answered], plan: Plan) -> CriterionScore:
@@ -367,7 +337,7 @@ def _steps(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, ...]:
 
 
 def _step_verdict(plan: Plan, index: int, cells: list[tuple[Column, Outcome]], pair: Pair | None) -> StepVerdict:
-    verdict, total = _step_standing(plan.rubric, cells)
+    verdict, total = step_standing(plan.rubric, cells)
     step = plan.trace.steps[index]
     return StepVerdict(
         index=index,
@@ -400,12 +370,3 @@ def _worse(one: Outcome, other: Outcome) -> Outcome:
     if not isinstance(one, Scored) or not isinstance(other, Scored):
         return one if isinstance(one, Scored) else other
     return Scored(min(one.value, other.value), one.passed and other.passed, (*one.findings, *other.findings))
-
-
-def _step_standing(rubric: Rubric, cells: list[tuple[Column, Outcome]]) -> tuple[Verdict, Total]:
-    if cells and all(outcome is PERFECT and column.weight for column, outcome in cells):
-        return "pass", FULL  # what the rest would come to
-    marks = [_mark(cell[0], (cell,)) for cell in cells]
-    stages = _stages(marks, rubric)
-    total = _total(marks, stages, rubric)
-    return _overall(marks, stages, total, rubric), total

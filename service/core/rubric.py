@@ -11,10 +11,10 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
 from service.core.case import Matching
-from service.core.checks import Aggregate, Check
+from service.core.checks import Aggregate, Aspect, Check
 from service.core.gates import GATES
 from service.core.gates.arguments import ArgumentsGate
-from service.core.judges import Judge, JudgeCheck
+from service.core.judges import WORDS, Judge, JudgeCheck
 from service.core.kinds import Frozen, Several, Some, Tagged
 from service.core.lazy import lazy
 from service.core.weights import Weight, weight_of
@@ -131,6 +131,9 @@ class Rubric(Frozen):
         twice = sorted({i for i in ids if ids.count(i) > 1})
         if twice:
             raise ValueError(f"criterion ids are unique; twice: {', '.join(twice)}")
+        named = {c.check.unless for c in self.criteria if isinstance(c.check, JudgeCheck) and c.check.unless}
+        if named - set(ids):
+            raise ValueError(f"`unless` names no criterion: {', '.join(sorted(named - set(ids)))}")
         stages = self.stages or {}
         if not any(weight_of(c.weight) and weight_of(stages.get(c.stage, 1.0)) for c in self.criteria):
             raise ValueError("at least one criterion needs a weight above 0, in a stage with a weight above 0")
@@ -172,6 +175,11 @@ class Rubric(Frozen):
         return {judge.id: judge for judge in self.judges}
 
     @lazy
+    def reads(self) -> frozenset[Aspect]:
+        """What of an expectation its criteria look at."""
+        return frozenset(aspect for column in self.columns for aspect in column.check.aspects())
+
+    @lazy
     def judge_ids(self) -> frozenset[str]:
         """The judges its criteria ask."""
         return frozenset(c.check.judge for c in self.criteria if isinstance(c.check, JudgeCheck))
@@ -203,7 +211,8 @@ def extended(base: Rubric, extension: Extension) -> Rubric:
     unknown = sorted(set(extension.without) - {criterion.id for criterion in base.criteria})
     if unknown:
         raise ValueError(f"{base.id} has no criterion {', '.join(unknown)}")
-    criteria = {c.id: c for c in (*base.criteria, *extension.criteria) if c.id not in extension.without}
+    gone = frozenset(extension.without)
+    criteria = {c.id: _on_its_own(c, gone) for c in (*base.criteria, *extension.criteria) if c.id not in gone}
     judges = {judge.id: judge for judge in (*base.judges, *extension.judges)}
     plain = ("thresholds", "stages", "verdict", "fold_names", "extra_calls", "compat", "families")
     changed = {name: value for name in plain if (value := getattr(extension, name)) is not None}
@@ -216,12 +225,24 @@ def extended(base: Rubric, extension: Extension) -> Rubric:
     )
 
 
+def _on_its_own(criterion: Criterion, gone: frozenset[str]) -> Criterion:
+    """The criterion; a judge that waits for one that is left out waits for none."""
+    check = criterion.check
+    if not isinstance(check, JudgeCheck) or check.unless not in gone:
+        return criterion
+    return criterion.model_copy(update={"check": check.model_copy(update={"unless": None})})
+
+
 def with_judges(rubric: Rubric, known: Mapping[str, Judge]) -> Rubric:
-    """The rubric with the judges it asks and does not bring. Raises ValueError for one that nobody knows."""
+    """The rubric with the judges it asks and does not bring, and the one that matchers in words need.
+
+    Raises ValueError for a judge that nobody knows.
+    """
     wanted = rubric.judge_ids - rubric.known_judges.keys()
     unknown = sorted(wanted - known.keys())
     if unknown:
         raise ValueError(f"no judge {', '.join(unknown)}; known: {', '.join(sorted(known)) or 'none'}")
+    wanted |= {WORDS} & known.keys() - rubric.known_judges.keys()
     return _changed(rubric, judges=(*rubric.judges, *(known[name] for name in sorted(wanted))))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from pydantic import Discriminator, JsonValue, Tag
 from typing_extensions import TypeAliasType
 
-from service.core.critics import Critic, Match, Uncompared
+from service.core.critics import Critic, Match, Uncompared, Unjudged
 from service.core.kinds import Tagged, kind_of
 from service.core.values import equal, shown
 
@@ -112,14 +112,21 @@ def has_matcher(value: Template) -> bool:
 
 
 def combined(places: list[Place]) -> Match | Uncompared:
-    """One result for many places: their mean; passed if all passed; not compared if one could not be."""
-    for _, match in places:
-        if isinstance(match, Uncompared):
-            return match
+    """One result for many places: their mean; passed if all passed; not compared if one could not be.
+
+    Where all but one match and that one is for a judge, so is the whole.
+    """
+    unknown = [match for _, match in places if isinstance(match, Uncompared)]
+    if unknown and (any(not isinstance(one, Unjudged) for one in unknown) or _all_pass(places)):
+        return unknown[0] if len(unknown) == 1 else Uncompared("several values for a judge in one", "not_asked")
     matches = [(path, match) for path, match in places if isinstance(match, Match)]
     notes = [f"{path or 'value'}: {match.note}" for path, match in matches if not match.passed]
     value = fsum(match.value for _, match in matches) / len(matches) if matches else 1.0
     return Match(value, not notes, "; ".join(notes[:5]))
+
+
+def _all_pass(places: list[Place]) -> bool:
+    return all(match.passed for _, match in places if isinstance(match, Match))
 
 
 def _places(template: Template, actual: JsonValue, path: str) -> Iterator[Place]:

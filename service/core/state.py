@@ -70,6 +70,8 @@ def _by_place(items: list[JsonValue]) -> dict[str, JsonValue]:
 
 
 def _token(value: JsonValue) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # 1 and 1.0 are one number
     return value if isinstance(value, str) else re.sub(r"\s", "", repr(value))
 
 

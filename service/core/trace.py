@@ -72,11 +72,15 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The world around the tools, before and after. Absent parts are None only where `captured` lacks their name."""
+    """The world around the tools, before and after. Absent parts are None only where `captured` lacks their name.
+
+    `fault` is why a sandbox that should have found out did not.
+    """
 
     initial: JsonValue = None
     final: JsonValue = None
     captured: frozenset[str] = frozenset()
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

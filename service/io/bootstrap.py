@@ -2,17 +2,95 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from service.core.report import STAND_IN
+from service.errors import SettingsError
 from service.io.engine import Engine
 from service.io.jsonbody import Limits
 from service.io.settings import Settings
 from service.io.shelf import Shelf
 
+if TYPE_CHECKING:
+    from service.io.cache_guard import GuardedCache
+    from service.io.judging import Judging
+    from service.io.sandbox import Sandboxes
+
 
 def engine_of(settings: Settings) -> Engine:
     """The engine with the packaged rubrics and the user's; RubricError where one of them cannot be used."""
-    return Engine(Shelf(rubric_folders(settings)))
+    return Engine(Shelf(rubric_folders(settings)), sandboxes_of(settings), judging_of(settings))
+
+
+def judging_of(settings: Settings, environ: Mapping[str, str] | None = None) -> Judging | None:
+    """Who answers judges' questions; None where no model is set. `environ` tells what else is a secret: default, all of it."""
+    if not settings.judge_model:
+        return None
+    from service.io.calls import Caller, Policy  # noqa: PLC0415 (likewise)
+    from service.io.judging import Judges, Judging  # noqa: PLC0415
+    from service.io.lanes import Lanes  # noqa: PLC0415
+    from service.io.model import LiteLLM, disconnect  # noqa: PLC0415
+    from service.io.redaction import Redactor  # noqa: PLC0415
+
+    redact = Redactor.from_env(os.environ if environ is None else environ, [settings.judge_api_key])
+    model = LiteLLM(
+        api_base=settings.judge_api_base or None,
+        api_key=settings.judge_api_key or None,
+        reply=settings.judge_reply,
+        redact=redact,
+    )
+    policy = Policy(settings.judge_attempts, settings.judge_deadline, settings.judge_total)
+    caller = Caller(model, Lanes(), account=model.account, pricing=model.worst_usd, policy=policy)
+    judges = Judges(
+        settings.judge_model,
+        frozenset(settings.judge_models),
+        settings.judge_fallback or None,
+        settings.judge_api_base or None,
+    )
+    return Judging(caller, cache_of(settings), judges, pricing=model.worst_usd, closing=disconnect)
+
+
+def standing_in() -> Judging:
+    """The judging of a demonstration: no model and no cache."""
+    from service.io.judging import Judges, Judging, Uncached  # noqa: PLC0415 (likewise)
+    from service.io.standin import StandIn  # noqa: PLC0415
+
+    return Judging(StandIn(), Uncached(), Judges(STAND_IN))
+
+
+def sandboxes_of(settings: Settings) -> Sandboxes | None:
+    """The sandboxes that requests may name; None where no host is allowed."""
+    if not settings.sandbox_hosts:
+        return None
+    from service.io.sandbox import Sandboxes  # noqa: PLC0415 (TLS and HTTP are not loaded for nothing)
+
+    return Sandboxes(
+        settings.sandbox_hosts,
+        allow_private=settings.sandbox_allow_private,
+        timeout=settings.sandbox_timeout,
+        limits=limits_of(settings),
+    )
+
+
+def cache_of(settings: Settings) -> GuardedCache:
+    """The cache of judgements: Redis where one is set, else the folder `cache` in the home folder.
+
+    Nothing is opened yet. SettingsError for a URL that Redis's client does not take.
+    """
+    ttl = settings.cache_ttl_days * 86_400.0
+    if not settings.cache_url:
+        from service.io.disk_cache import DiskCache  # noqa: PLC0415 (likewise)
+
+        return DiskCache(settings.home / "cache", ttl=ttl, max_bytes=settings.cache_max_bytes)
+    from service.io.shared_cache import RedisCache  # noqa: PLC0415 (likewise)
+
+    try:
+        return RedisCache(settings.cache_url, ttl=ttl)
+    except ValueError:
+        raise SettingsError.at("CALLGRADE_CACHE_URL", "expected a URL that redis-py takes") from None
 
 
 def rubric_folders(settings: Settings) -> tuple[Path, ...]:

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from functools import cache
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue, TypeAdapter
 
+from service.core.execution import beside_executed, executed, needs_execution, order, runnable, unexecuted
+from service.core.judged import Vote
+from service.core.outcome import Errored
 from service.core.plan import Plan
-from service.core.report import Report, conclude
-from service.errors import InputError
+from service.core.report import JudgeMode, Report, conclude
+from service.core.rubric import Rubric
+from service.core.trace import Trace
+from service.core.values import shown
+from service.errors import InputError, JudgeDownError, SandboxError
 from service.io.shelf import Shelf
-from service.request import ScoreRequest, planned, read_request
+from service.request import Sandbox, ScoreRequest, planned, read_request, traced
+
+if TYPE_CHECKING:
+    from service.io.judging import Judging
+    from service.io.sandbox import Sandboxes
+    from service.io.spending import Spending
 
 REPORT: TypeAdapter[Report] = TypeAdapter(Report)
 
@@ -18,22 +32,129 @@ REPORT: TypeAdapter[Report] = TypeAdapter(Report)
 class Engine:
     """Scores requests with the rubrics of a shelf. Safe to share between threads: it keeps nothing of a request."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: Shelf, sandboxes: Sandboxes | None = None, judging: Judging | None = None) -> None:
+        """`sandboxes`: those that may be asked to make calls; `judging`: who answers judges' questions. None: nobody."""
         self.shelf = shelf
+        self.sandboxes = sandboxes
+        self.judging = judging
+
+    async def close(self) -> None:
+        """Lets go of connections and files; scoring without judges goes on."""
+        if self.judging is not None:
+            await self.judging.close()
+
+    def waits(self, request: ScoreRequest) -> bool:
+        """Whether anybody must be waited for, so that `answer_async` is needed."""
+        return request.sandbox is not None or self._mode(request) != "off"
 
     def score(self, body: JsonValue) -> Report:
-        """The report for a request as parsed JSON. InputError where it cannot be scored; nothing else is raised."""
+        """The report for a request as parsed JSON. InputError where it cannot be scored; nothing else is raised.
+
+        This asks nobody anything: a request with a sandbox or with judges is refused too, and scored by `score_async`.
+        """
         return self.answer(read_request(body))
 
     def answer(self, request: ScoreRequest) -> Report:
-        """The report for a request that was read before."""
-        if request.judges not in (None, "off"):
+        """The report for a request that was read before, as by `score`."""
+        if request.sandbox is not None:
+            raise InputError.at("/sandbox", "a sandbox is not asked here, where nobody waits for it")
+        if self._mode(request) != "off":
+            raise InputError.at("/judges", "a judge is not asked here, where nobody waits for it; expected off")
+        attempted = planned(request, self.shelf.find(request.rubric))
+        return beside_executed(conclude(attempted, tags=request.tags), attempted)
+
+    async def score_async(self, body: JsonValue, spending: Spending | None = None) -> Report:
+        """As `score`, and waits for the sandbox and the judges. Raises JudgeDownError where the request says so."""
+        return await self.answer_async(await asyncio.to_thread(read_request, body), spending)
+
+    async def answer_async(self, request: ScoreRequest, spending: Spending | None = None) -> Report:
+        """The report for a request that was read before.
+
+        A fault of the sandbox or of a judge is told in it: besides InputError only JudgeDownError is raised, where
+        `on_judge_error` asks for it. `spending`: that of a batch, in place of the request's own.
+        """
+        if not self.waits(request):
+            return self.answer(request)
+        return await self.finish(request, await self._begun(request), spending)
+
+    async def _begun(self, request: ScoreRequest) -> Plan:
+        """The plan, made in a thread: a long trace would stall what else goes on."""
+        if request.sandbox is None:
+            return await asyncio.to_thread(self.plan, request)
+        rubric = self.shelf.find(request.rubric)
+        trace = await self._executed(await asyncio.to_thread(traced, request), rubric, request.sandbox)
+        return await asyncio.to_thread(planned, request, rubric, trace)
+
+    async def finish(self, request: ScoreRequest, attempted: Plan, spending: Spending | None = None) -> Report:
+        """The report of a request with its plan, as `answer_async` gives it: what is left is to ask the judges."""
+        mode = self._mode(request)
+        if self.judging is None or mode == "off":
+            report = conclude(attempted, tags=request.tags)
+        else:
+            self._admit_models(request, attempted.rubric)
+            report = await self._judged(request, attempted, self.judging, spending)
+        return beside_executed(report, attempted)
+
+    async def _judged(
+        self, request: ScoreRequest, attempted: Plan, judging: Judging, spending: Spending | None
+    ) -> Report:
+        mode, model, trace = self._mode(request), request.judge_model, attempted.trace
+        purse = spending or judging.purse(request.budget_usd)
+        votes = await judging.answer(attempted.asks, trace, mode=mode, spending=purse, model=model)
+        if request.on_judge_error == "error":
+            _raise_fault(votes)
+        held = [one.ask for one in attempted.blocked] if mode != "cached" else []
+        estimates = await judging.estimates(held, trace, model=model)
+        return conclude(attempted, votes, tags=request.tags, mode=mode, estimates=estimates)
+
+    def _mode(self, request: ScoreRequest) -> JudgeMode:
+        """How judges are asked; InputError where the request wants one and none is set."""
+        if self.judging is None and request.judges not in (None, "off"):
             raise InputError.at("/judges", "no judge model is set; expected off")
-        return conclude(self.plan(request), tags=request.tags)
+        if self.judging is None:
+            return "off"
+        return request.judges or "live"
+
+    def _admit_models(self, request: ScoreRequest, rubric: Rubric) -> None:
+        """InputError for a model that a request names and that is not among those that requests may name."""
+        judging = self.judging
+        if judging is None:
+            return
+        if request.judge_model is not None and not judging.may_ask(request.judge_model):
+            raise InputError.at(
+                "/judge_model", f"{shown(request.judge_model)} is not among the models that are allowed here"
+            )
+        if isinstance(request.rubric, str):
+            return
+        for judge in rubric.judges:
+            named = [model for model in judge.models if not judging.may_ask(model)]
+            if named and self.shelf.judges.get(judge.id) != judge:
+                raise InputError.at(
+                    "/rubric/judges", f"{judge.id}: {shown(named[0])} is not among the models that are allowed here"
+                )
+
+    async def _executed(self, trace: Trace, rubric: Rubric, sandbox: Sandbox) -> Trace:
+        if self.sandboxes is None:
+            raise InputError.at("/sandbox/url", "no sandbox is allowed here")
+        target = self.sandboxes.admit(sandbox.url)
+        if not needs_execution(trace):
+            return trace
+        steps = await asyncio.to_thread(runnable, trace, rubric, invalid=sandbox.run_invalid)
+        try:
+            return executed(trace, steps, await self.sandboxes.ask(target, order(trace, steps)))
+        except SandboxError as error:
+            return unexecuted(trace, str(error))
 
     def plan(self, request: ScoreRequest) -> Plan:
         """What code decides of a request, and what a judge would be asked."""
         return planned(request, self.shelf.find(request.rubric))
+
+
+def _raise_fault(votes: Mapping[str, tuple[Vote, ...]]) -> None:
+    for key, found in votes.items():
+        for vote in found:
+            if isinstance(vote, Errored):
+                raise JudgeDownError(f"a judge gave no verdict on {key}: {vote.cause}: {vote.reason}")
 
 
 def report_json(report: Report) -> bytes:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Generic, TypeVar, cast
+from typing import Generic, Literal, TypeVar, cast
+from urllib.parse import urlsplit
 
 from service.errors import Problem, SettingsError
 
@@ -51,6 +53,46 @@ def _paths(text: str) -> tuple[Path, ...]:
     return tuple(_path(part) for part in text.split(os.pathsep) if part)
 
 
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError
+    return text.lower() == "true"
+
+
+_AUTHORITY = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::[0-9]{1,5})?")
+
+
+def _authorities(text: str) -> tuple[str, ...]:
+    found = tuple(part.strip().lower() for part in text.split(",") if part.strip())
+    if not all(_AUTHORITY.fullmatch(one) for one in found):
+        raise ValueError
+    return found
+
+
+_STORES = {"redis": "host", "rediss": "host", "unix": "path"}
+"""What a URL must have by its scheme."""
+
+
+def _store(text: str) -> str:
+    parts = urlsplit(text)  # it and `port` raise ValueError for what is no URL
+    needed = {"host": parts.hostname, "path": parts.path.strip("/")}
+    if text and (parts.port == 0 or parts.fragment or not needed.get(_STORES.get(parts.scheme, ""))):
+        raise ValueError
+    return text
+
+
+ReplyForm = Literal["auto", "schema", "tool", "text"]
+FORMS: tuple[ReplyForm, ...] = ("auto", "schema", "tool", "text")
+
+
+def _form(text: str) -> ReplyForm:
+    return FORMS[[*FORMS].index(cast("ReplyForm", text.lower()))]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -60,16 +102,25 @@ def _level(text: str) -> str:
     return text.upper()
 
 
+AUTHORITIES = Format(_authorities, "hosts with or without a port, with commas between them")
+FLAG = Format(_flag, "true or false")
 HOST = Format(_host, "a host name or an address")
+WORD = Format(_host, "text without spaces")
 LEVEL = Format(_level, f"one of {', '.join(LEVELS)}")
+NAMES = Format(_names, "names with commas between them")
+REPLY = Format(_form, f"one of {', '.join(FORMS)}")
 PATH = Format(_path, "a path; ~ is the home folder")
+STORE = Format(_store, "redis://host:port/number, rediss:// for TLS or unix:// for a socket")
 PATHS = Format(_paths, f"paths, with {os.pathsep!r} between them")
 
 
-def _setting(default: str, form: Format[T], meaning: str) -> T:
-    """A field with its format and its meaning. The default is text too: a row of the table shows what one would set."""
-    metadata = {"default": default, "format": form, "meaning": meaning}
-    return field(default_factory=lambda: form.read(default), metadata=metadata)
+def _setting(default: str, form: Format[T], meaning: str, *, secret: bool = False) -> T:
+    """A field with its format and its meaning. The default is text too: a row of the table shows what one would set.
+
+    What is secret is in no error and no `repr`.
+    """
+    metadata = {"default": default, "format": form, "meaning": meaning, "secret": secret}
+    return field(default_factory=lambda: form.read(default), metadata=metadata, repr=not secret)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +147,44 @@ class Settings:
     log_level: str = _setting("INFO", LEVEL, f"Least severe log record written: {', '.join(LEVELS)}.")
     home: Path = _setting("~/.callgrade", PATH, "Folder of the user's own rubrics, fits, cache and store.")  # noqa: RUF009 (it is field())
     rubric_dirs: tuple[Path, ...] = _setting("", PATHS, "More folders to look for rubrics in, separated as in PATH.")
+    sandbox_hosts: tuple[str, ...] = _setting(
+        "", AUTHORITIES, "Hosts, or host:port, of the sandboxes that requests may name, with commas between them."
+    )
+    sandbox_allow_private: bool = _setting(
+        "false", FLAG, "Whether a sandbox may stand at a private or loopback address."
+    )
+    sandbox_timeout: int = _setting(
+        "10", _whole(1, 600), "Time for a sandbox to make the calls of a trace, in seconds."
+    )
+    cache_url: str = _setting(
+        "",
+        STORE,
+        "Redis that keeps judgements for several machines; empty keeps them on disk, below the home.",
+        secret=True,
+    )
+    cache_ttl_days: int = _setting("30", _whole(1, 3_650), "How long a judgement is kept, in days.")
+    cache_max_bytes: int = _setting(
+        "1073741824", _whole(2**20, 2**40), "Largest cache on disk, in bytes; the oldest judgements go first."
+    )
+    judge_model: str = _setting(
+        "", WORD, "The model that judges, as litellm names it (openai/gpt-5-mini); empty: no judge is asked."
+    )
+    judge_models: tuple[str, ...] = _setting(
+        "", NAMES, "Further models that requests may name, with commas between them."
+    )
+    judge_fallback: str = _setting(
+        "", WORD, "Model that is asked where the one that judges cannot be reached; empty: none."
+    )
+    judge_api_base: str = _setting("", WORD, "Address of an OpenAI-compatible server; empty: the provider's own.")
+    judge_api_key: str = _setting(
+        "", WORD, "Key for the model; empty: litellm looks in the provider's own variable.", secret=True
+    )
+    judge_reply: ReplyForm = _setting(  # noqa: RUF009 (likewise)
+        "auto", REPLY, "How a model is made to reply with an object: auto, schema, tool or text."
+    )
+    judge_attempts: int = _setting("3", _whole(1, 10), "Requests for one question at most, the first included.")
+    judge_deadline: int = _setting("60", _whole(1, 3_600), "Time for one reply of a model, in seconds.")
+    judge_total: int = _setting("180", _whole(1, 3_600), "Time in which retries for one question begin, in seconds.")
     unknown: tuple[str, ...] = ()
     """Variables with our prefix that no setting has: most likely misspelt, so worth a warning."""
 
@@ -112,7 +201,8 @@ class Settings:
             try:
                 values[row.name] = row.form.read(text)
             except ValueError:
-                problems.append(Problem(row.variable, f"expected {row.form.expected}, not {text!r}"))
+                told = "what it is set to" if row.secret else repr(text)
+                problems.append(Problem(row.variable, f"expected {row.form.expected}, not {told}"))
         if problems:
             raise SettingsError(problems)
         return cls(**values, unknown=_unknown(environ))  # pyright: ignore[reportArgumentType] (each was read by its own format)
@@ -124,6 +214,7 @@ class _Row:
     default: str
     form: Format[object]
     meaning: str
+    secret: bool
 
     @property
     def variable(self) -> str:
@@ -137,6 +228,7 @@ def _rows() -> list[_Row]:
             default=cast("str", one.metadata["default"]),
             form=cast("Format[object]", one.metadata["format"]),
             meaning=cast("str", one.metadata["meaning"]),
+            secret=cast("bool", one.metadata["secret"]),
         )
         for one in fields(Settings)
         if one.metadata

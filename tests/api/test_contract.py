@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+import threading
 from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
 import schemathesis
+from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.config import SchemathesisConfig
 
 from service.api.app import create_app
+from service.io.settings import Settings
 from tests.api.asgi_caller import Ask
+from tests.faults.sandbox_server import Sandbox
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
@@ -88,6 +94,128 @@ def test_operations_keep_to_the_document(label: str, mode: GenerationMode) -> No
         case.call_and_validate(checks=checks)
 
     holds()
+
+
+# Requests that name a sandbox.
+
+
+@pytest.fixture(scope="module")
+def sandboxed() -> Iterator[tuple[FastAPI, str, list[Any]]]:
+    """An application that may ask the example server, the server's address, and the replies that it gave."""
+    given: list[Any] = []
+
+    class Recording(Sandbox):
+        def log_request(self, *_: object) -> None:
+            given.append(self.path)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Recording) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        host = f"127.0.0.1:{server.server_address[1]}"
+        yield create_app(Settings(sandbox_hosts=(host,), sandbox_allow_private=True)), f"http://{host}/", given
+        server.shutdown()
+        thread.join()
+
+
+def _naming(body: Any, url: str, rng: int) -> Any:
+    """A made-up body whose requests name the sandbox; every other one wants invalid calls made too."""
+    if isinstance(body, list):
+        return [_naming(item, url, rng + n) for n, item in enumerate(body)]
+    sandbox = {"url": url} | ({"run_invalid": True} if rng % 2 else {})
+    return {**{k: v for k, v in body.items() if k not in ("judges", "rubric")}, "sandbox": sandbox}
+
+
+@pytest.mark.parametrize(("label", "examples"), [("POST /v1/score", 60), ("POST /v1/score/many", 25)])
+def test_requests_with_a_sandbox_keep_to_the_document(
+    sandboxed: tuple[FastAPI, str, list[Any]], label: str, examples: int
+) -> None:
+    app, url, given_ = sandboxed
+    operation = schemathesis.openapi.from_asgi("/openapi.json", app, config=CONFIG)[label.split()[1]]["POST"]
+    before, statuses, count = len(given_), list[int](), itertools.count()
+
+    @settings(
+        max_examples=examples,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
+    def holds(case: schemathesis.Case) -> None:
+        case.body = _naming(case.body, url, next(count))
+        statuses.append(case.call_and_validate(checks=CHECKS.get_all()).status_code)
+
+    holds()
+    assert 200 in statuses
+    assert len(given_) > before
+
+
+def _refund(cents: Any, url: str) -> dict[str, Any]:
+    call = {"name": "refund_order", "arguments": {"order_id": "8821", "cents": cents}}
+    state = {"initial": {"orders": {"8821": {"cents": 5400}}}}
+    return {
+        "trace": {"format": "callgrade", "events": [{"user": "Refund it."}, {"call": call}], "state": state},
+        "expected": {"state": {"final": {"orders": {"8821": {"cents": 0}}}}},
+        "sandbox": {"url": url},
+    }
+
+
+CLOSED_PORT = "http://127.0.0.1:9/"
+KNOWN = [
+    ("made", 5400, "", {"scored"}, False),
+    ("failed", 9900, "", {"scored"}, True),
+    ("nobody there", 5400, CLOSED_PORT, {"errored"}, False),
+]
+
+
+@pytest.mark.parametrize(("cents", "elsewhere", "kinds", "executed"), [pytest.param(*k[1:], id=k[0]) for k in KNOWN])
+def test_reports_with_a_sandbox_fit_their_schemas(
+    sandboxed: tuple[FastAPI, str, list[Any]], ask: Ask, cents: int, elsewhere: str, kinds: set[str], executed: bool
+) -> None:
+    host = (elsewhere or sandboxed[1]).removeprefix("http://").removesuffix("/")
+    app = create_app(Settings(sandbox_hosts=(host,), sandbox_allow_private=True))
+    document = ask("GET", "/openapi.json", app=app).json
+    request = _refund(cents, elsewhere or sandboxed[1])
+    for path, body in (("/v1/score", request), ("/v1/score/many", [request, request])):
+        operation = document["paths"][path]["post"]
+        taken, given = (
+            part["content"]["application/json"]["schema"]
+            for part in (operation["requestBody"], operation["responses"]["200"])
+        )
+        assert not [str(error) for error in fits(document, taken).iter_errors(body)]
+        answer = ask("POST", path, json.dumps(body).encode(), app=app)
+        assert answer.status == 200
+        assert not [str(error) for error in fits(document, given).iter_errors(answer.json)]
+        for report in (
+            [item["report"] for item in answer.json["results"]] if "results" in answer.json else [answer.json]
+        ):
+            state = next(criterion for criterion in report["criteria"] if criterion["id"] == "state")
+            assert {found["outcome"]["kind"] for found in state["outcomes"]} == kinds
+            assert (report["executed"] is not None) == executed
+
+
+REFUSED: list[tuple[Any, str]] = [
+    ({}, "/sandbox/url"),
+    ({"url": ""}, "/sandbox/url"),
+    ({"url": 1}, "/sandbox/url"),
+    ({"url": "http://a/" + "x" * 2048}, "/sandbox/url"),
+    ({"url": "http://a/", "run_invalid": 1}, "/sandbox/run_invalid"),
+    ({"url": "http://a/", "more": 1}, "/sandbox/more"),
+    ("http://a/", "/sandbox"),
+]
+
+
+@pytest.mark.parametrize(("sandbox", "pointer"), REFUSED)
+def test_a_sandbox_the_document_forbids_is_refused(
+    sandboxed: tuple[FastAPI, str, list[Any]], ask: Ask, document: dict[str, Any], sandbox: Any, pointer: str
+) -> None:
+    request = _refund(5400, "") | {"sandbox": sandbox}
+    taken = document["paths"]["/v1/score"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert not fits(document, taken).is_valid(request)
+    answer = ask("POST", "/v1/score", json.dumps(request).encode(), app=sandboxed[0])
+    assert answer.status == 422
+    assert [place["pointer"] for place in answer.problem["errors"]] == [pointer]
 
 
 # What is taken and given in earnest fits the document: the other half of being exact.

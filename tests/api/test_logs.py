@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from pydantic import JsonValue
 
 from service.api.app import create_app
 from service.core.report import Report
@@ -18,6 +17,7 @@ from service.io.bootstrap import engine_of
 from service.io.engine import Engine
 from service.io.logs import MAX_LINE, JsonLines, fitted
 from service.io.settings import Settings
+from service.request import ScoreRequest
 from tests.api.asgi_caller import JSON, Ask
 from tests.api.test_hostile import with_raw_text, with_rubrics, with_text
 
@@ -42,11 +42,11 @@ def lines() -> Iterator[Any]:
 class Quoting(Engine):
     """An engine that fails as Python does: with a piece of the payload in the message."""
 
-    def score(self, body: JsonValue) -> Report:
+    def answer(self, request: ScoreRequest) -> Report:
         try:
-            return {}[json.dumps(body)]
+            return {}[request.model_dump_json()]
         except KeyError as error:
-            raise RuntimeError(f"cannot score {body!r}") from error
+            raise RuntimeError(f"cannot score {request!r}") from error
 
 
 @pytest.fixture

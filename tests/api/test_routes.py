@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from pydantic import JsonValue
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
@@ -25,6 +24,7 @@ from service.io.engine import Engine, default_engine, report_json
 from service.io.jsonbody import Limits
 from service.io.settings import Settings
 from service.io.shelf import Shelf
+from service.request import ScoreRequest
 from tests.api.asgi_caller import JSON, Ask, exchange
 
 DATA = Path(__file__).parents[1] / "data" / "api"
@@ -339,7 +339,7 @@ class Breaking(Engine):
         super().__init__(Shelf())
         self.error = error
 
-    def score(self, body: JsonValue) -> Report:  # noqa: ARG002
+    def answer(self, request: ScoreRequest) -> Report:  # noqa: ARG002
         raise self.error
 
 

@@ -1,16 +1,17 @@
-"""Runs every benchmark: `python -m tests.benchmarks [scoring|http|importing|matching]...`."""
+"""Runs every benchmark: `python -m tests.benchmarks [scoring|http|importing|matching|judging]...`."""
 
 from __future__ import annotations
 
 import sys
 
-from tests.benchmarks import http, importing, matching, scoring
+from tests.benchmarks import http, importing, judging, matching, scoring
 
 BENCHMARKS = {
     "scoring": scoring.measure,
     "http": http.measure,
     "importing": importing.measure,
     "matching": matching.measure,
+    "judging": judging.measure,
 }
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ def measure() -> None:
     """Prints requests a second of both routes, and the cost of a list against the same work in process."""
     _, workload = cases()
     bodies = [json.dumps(request(case)).encode() for case in workload]
-    score = max(_rate(serve_callgrade, "/v1/score", bodies) for _ in range(2))
-    echo = max(_rate(serve_echo, "/echo", bodies) for _ in range(2))
+    score = max(rate(serve_callgrade, "/v1/score", bodies) for _ in range(2))
+    echo = max(rate(serve_echo, "/echo", bodies) for _ in range(2))
     print("(b) POST /v1/score, one core for the server, all checks and middleware on")
     print(f"    idiomatic FastAPI echo of the same models                         {echo:8.0f} requests/s")
     print(f"    /v1/score                                                         {score:8.0f} requests/s")
@@ -121,7 +121,8 @@ class _Served:
         self.process.join(10)
 
 
-def _rate(make: Callable[[], Any], path: str, bodies: Sequence[bytes]) -> float:
+def rate(make: Callable[[], Any], path: str, bodies: Sequence[bytes]) -> float:
+    """Requests a second of a server on one core, from a client on the other."""
     with _Served(make) as port:
         return asyncio.run(_load(port, [_http(path, body) for body in bodies]))
 

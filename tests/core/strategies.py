@@ -71,7 +71,7 @@ def arguments_for(draw: st.DrawFn, made: Json) -> Json:
     required = made.get("parameters", {}).get("required", [])
     given: Json = {}
     for name, schema in properties.items():
-        if name in required or draw(st.booleans()):
+        if draw(st.integers(0, 7)) if name in required else draw(st.booleans()):
             given[name] = draw(TYPED[schema["type"]])
     if draw(st.integers(0, 3)) == 0:
         given[draw(st.sampled_from((*FIELDS, "more")))] = draw(VALUES)

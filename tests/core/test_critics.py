@@ -33,7 +33,12 @@ from service.core.patterns import MAX_PATTERN, regex
 DATA = Path(__file__).parents[1] / "data" / "critics"
 TABLES = yaml.safe_load((DATA / "cases.yaml").read_text("utf-8"))
 REFUSED = yaml.safe_load((DATA / "refused.yaml").read_text("utf-8"))
-KINDS = sorted(name for name, cls in kinds(Critic).items() if cls.__module__.startswith("service.core.critics"))
+WORDS = {"natural_language"}  # compares nothing: it is for a judge
+KINDS = sorted(
+    name
+    for name, cls in kinds(Critic).items()
+    if cls.__module__.startswith("service.core.critics") and name not in WORDS
+)
 METRICS = ["cosine", "arcade_cosine", "levenshtein", "token_set"]
 
 SCALARS = (

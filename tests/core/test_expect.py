@@ -12,9 +12,11 @@ from service import InputError, score
 from service.core.critics import Critic
 from service.core.expect import Expectation
 from service.core.shapes import has_matcher
-from service.request import NOT_YET
 
-KNOWN = "any_of, contains, datetime, exact, json_similar, numeric, one_of, pattern, prefix, present, range, shape, similar, suffix"
+KNOWN = (
+    "any_of, contains, datetime, exact, json_similar, natural_language, numeric, one_of, pattern, prefix, present, range, "
+    "shape, similar, suffix"
+)
 EXPECTATION: TypeAdapter[Expectation] = TypeAdapter(Expectation)
 
 
@@ -73,11 +75,6 @@ def test_every_problem_is_named():
     wrong = {"calls": [{"tool": "f", "args": {"a": {"kind": "nope"}}}, {"tool": ""}, {"tol": "f"}]}
     places = ["/expected/calls/0/args/a", "/expected/calls/1/tool", "/expected/calls/2/tool", "/expected/calls/2/tol"]
     assert [path for path, _ in refused(wrong)] == places
-
-
-@pytest.mark.parametrize("name", sorted(NOT_YET))
-def test_what_is_not_done_yet_is_refused_by_name(name):
-    assert refused({"calls": "none"}, **{name: None}) == [(f"/{name}", "not yet supported")]
 
 
 @pytest.mark.parametrize(

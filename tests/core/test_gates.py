@@ -1,7 +1,8 @@
 """The deterministic checks by tables: `tests/data/gates/*.yaml`, one file for each check or theme.
 
-A file gives `tools` and a `check` (or a `rubric`) for all its cases; a case gives its calls as `[tool, arguments, result]`, what
-is expected, and what it wants of the report. Of the report only what `want` names is compared.
+A file gives `tools` and a `check` (or a `rubric`) for all its cases; a case gives its calls as `[tool, arguments, result]` (or
+`[tool, arguments, result, error]`, where the tool reported one; a text in place of a call is what the user says), the `state` of
+the world, what is expected, and what it wants of the report. Of the report only what `want` names is compared.
 """
 
 from __future__ import annotations
@@ -31,13 +32,19 @@ def trace_of(table: dict[str, Any], case: dict[str, Any]) -> dict[str, Any]:
     if "trace" in case:
         return case["trace"]
     events: list[dict[str, Any]] = [{"user": "Please."}]
-    for name, *rest in case.get("calls", []):
-        call = {"name": name} | ({"arguments": rest[0]} if rest else {})
-        events.append({"call": call} | ({"result": rest[1]} if rest[1:] else {}))
+    events += [{"user": call} if isinstance(call, str) else called(*call) for call in case.get("calls", [])]
     if "answer" in case:
         events.append({"assistant": case["answer"]})
     tools = case.get("tools", table.get("tools"))
-    return {"format": "callgrade", "events": events} | ({} if tools is None else {"tools": tools})
+    given = {"tools": tools, "state": case.get("state", table.get("state"))}
+    return {"format": "callgrade", "events": events} | {key: value for key, value in given.items() if value is not None}
+
+
+def called(name: str, *rest: Any) -> dict[str, Any]:
+    """The event of a call; of the arguments, the result and whether it is an error, the last may be left out."""
+    event: dict[str, Any] = {"call": {"name": name} | ({"arguments": rest[0]} if rest else {})}
+    event |= {"result": rest[1]} if rest[1:] else {}
+    return event | ({"is_error": True} if rest[2:] else {})
 
 
 def request_of(table: dict[str, Any], case: dict[str, Any]) -> dict[str, Any]:
@@ -79,6 +86,8 @@ def seen(report: Report, wanted: dict[str, Any]) -> dict[str, Any]:
         "outcomes": [told(each) for each in outcomes(report, first)],
         "matched": [step.matched for step in report.steps],
         "findings": sorted(f"{finding.code} {finding.path}" for finding in report.findings()),
+        "codes": sorted(finding.code for finding in report.findings()),
+        "messages": sorted(finding.message for finding in report.findings()),
         "raw": raw[0] if raw else None,
     }
     everything |= {name: [told(each) for each in outcomes(report, name)] for name in wanted if name not in everything}
@@ -94,8 +103,8 @@ def test_case(table, case):
         assert [f"{problem.path}: {problem.message}" for problem in caught.value.problems] == [wanted["error"]]
         return
     found = seen(score(request_of(table, case)), wanted)
-    if "findings" in wanted:
-        wanted = {**wanted, "findings": sorted(wanted["findings"])}
+    unsorted = {key: sorted(wanted[key]) for key in ("findings", "codes", "messages") if key in wanted}
+    wanted = {**wanted, **unsorted}
     assert found == approximate(wanted)
 
 
@@ -127,8 +136,11 @@ MINE = tuple(
         "equivalent",
         "order",
         "quantity",
+        "recovery",
         "schema",
+        "state",
         "tool_name",
+        "trajectory",
     }
 )
 

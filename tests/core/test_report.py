@@ -1,6 +1,5 @@
 """How outcomes become scores, coverage and verdicts: judges' replies stand for outcomes of any kind."""
 
-# ruff: noqa: E501 (a row of a table stays on its line)
 from __future__ import annotations
 
 import json
@@ -46,7 +45,7 @@ SUMS = [
     ("one", {"a": ok(1.0)}, {}, 1, 1, "pass"),
     ("a mean", {"a": ok(1.0), "b": bad(0.5)}, {}, 0.75, 1, "fail"),
     ("weighed", {"a": ok(1.0), "b": bad(0.5)}, {"a": {"weight": 4}}, 0.9, 1, "pass"),
-    ("weighed by name", {"a": ok(1.0), "b": bad(0.0)}, {"a": {"weight": "critical"}, "b": {"weight": "minimal"}}, 0.875, 1, "warn"),
+    ("weighed by name", {"a": ok(1.0), "b": bad(0)}, {"a": {"weight": "critical"}, "b": {"weight": "minimal"}}, 0.875, 1, "warn"),
     ("a weight of 0", {"a": ok(1.0), "b": bad(0.0)}, {"b": {"weight": 0}}, 1, 1, "pass"),
     ("blocked counts 0", {"a": ok(1.0), "b": HELD}, {}, 0.5, 1, "fail"),
     ("what does not apply counts nothing", {"a": ok(1.0), "b": FREE}, {}, 1, 1, "pass"),
@@ -73,8 +72,12 @@ def test_scores_and_coverage(outcomes, settings, score, coverage, verdict):
 
 @pytest.mark.parametrize(
     ("value", "verdict"),
-    [(1.0, "pass"), (0.9, "pass"), (0.9 - 1e-12, "pass"), (0.8999, "warn"), (0.85, "warn"), (0.8, "warn"), (0.7999, "fail"), (0.0, "fail")],
-)  # fmt: skip
+    [
+        *[(value, "pass") for value in (1.0, 0.9, 0.9 - 1e-12)],
+        *[(value, "warn") for value in (0.8999, 0.85, 0.8)],
+        *[(value, "fail") for value in (0.7999, 0.0)],
+    ],
+)
 def test_the_band_between_fail_and_warn(value, verdict):
     assert reported({"a": ok(value)}).verdict == verdict
 

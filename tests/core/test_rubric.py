@@ -57,7 +57,7 @@ REFUSED = [
     ("warn below the usual fail", rubric(thresholds={"warn": 0.5}), "/rubric/thresholds", "warn (0.5) lies below fail (0.8)"),
     ("a threshold over 1", rubric(thresholds={"warn": 1.1}), "/rubric/thresholds/warn", ""),
     ("an id with a space", rubric() | {"id": "my rubric"}, "/rubric/id", ""),
-    ("an unknown judge", rubric(asks("nobody")), "/rubric", "no judge nobody; known: argument_plausibility, result_groundedness"),
+    ("an unknown judge", rubric(asks("nobody")), "/rubric", "no judge nobody; known: argument_plausibility, "),
     ("a scale of one label", rubric(judges=[JUDGE | {"scale": {"yes": 1.0}}]), "/rubric/judges/0/scale", ""),
     ("a scale over 1", rubric(judges=[JUDGE | {"scale": {"yes": 5, "no": 0}}]), "/rubric/judges/0/scale/yes", ""),
     ("an unknown rubric", "nope", "/rubric", "no rubric 'nope'; known: "),
@@ -98,7 +98,7 @@ def test_warn_may_equal_fail():
 
 def test_a_rubric_may_bring_its_judge():
     found = Shelf().complete(Rubric.model_validate(rubric(asks("polite"), judges=[JUDGE])))
-    assert set(found.known_judges) == {"polite"}
+    assert set(found.known_judges) == {"polite", "natural_language"}
 
 
 def test_an_extension_changes_what_it_names_and_nothing_else():

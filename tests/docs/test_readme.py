@@ -16,12 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from service import score
+from service import Shelf, score
 from service.core.critics import Critic
+from service.core.execution import order, runnable
 from service.core.kinds import kinds
 from service.intake import FORMATS
 from service.io.settings import settings_table
-from service.io.shelf import Shelf
+from service.request import read_request, traced
+from tests.faults.sandbox_server import run
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -142,8 +144,43 @@ def test_the_settings_are_those_of_the_service():
         assert f"| `{name}` | {f'`{default}`' if default else 'none'} | {meaning} |" in README
 
 
-@pytest.mark.parametrize(
-    "body", [body for note, _, language, _, body in BLOCKS if language == "json" and note != "file"]
-)
+@pytest.mark.parametrize("body", [body for note, _, language, _, body in BLOCKS if language == "json" and not note])
 def test_the_other_requests_pass(body: str):
     assert score(json.loads(body)).verdict == "pass"
+
+
+# The sandbox: its server, the command that uses it, and what goes over the wire.
+
+
+def noted(note: str, name: str) -> str:
+    return next(body for found, named, _, _, body in BLOCKS if (found, named) == (note, name))
+
+
+def block(kind: str) -> str:
+    return next(body for _, _, _, found, body in BLOCKS if found == kind)
+
+
+def test_the_protocol_is_what_goes_over_the_wire():
+    request = read_request(json.loads(noted("file", "unmade.json")))
+    trace = traced(request)
+    sent = order(trace, runnable(trace, Shelf().find(request.rubric)))
+    assert sent == json.loads(noted("sent", "unmade.json"))
+    assert run(sent) == json.loads(noted("returned", "unmade.json"))
+
+
+def test_the_example_sandbox_makes_the_calls(tmp_path: Path):
+    """The two commands, the server's in this repository, on a free port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    (tmp_path / "unmade.json").write_text(noted("file", "unmade.json").replace("8900", port), "utf-8")
+    _, *words = shlex.split(block("sandbox").replace("8900", port))
+    with subprocess.Popen([sys.executable, *words], cwd=ROOT, stderr=subprocess.DEVNULL) as server:
+        try:
+            wait_for(int(port))
+            done = shell(block("sandboxed").replace("8900", port), tmp_path)
+        finally:
+            server.terminate()
+    assert done.returncode == 2, done.stderr
+    shown = json.loads(noted("executed", "unmade.json"))
+    report = json.loads(done.stdout)
+    assert {name: report[name] for name in shown} == shown

@@ -18,6 +18,10 @@ READ = [
     ("CALLGRADE_LOG_LEVEL", "warning", "log_level", "WARNING"),
     ("CALLGRADE_HOME", "/srv/callgrade", "home", Path("/srv/callgrade")),
     ("CALLGRADE_RUBRIC_DIRS", os.pathsep.join(["/a", "", "/b"]), "rubric_dirs", (Path("/a"), Path("/b"))),
+    ("CALLGRADE_CACHE_URL", "redis://user:pw@cache:6379/1", "cache_url", "redis://user:pw@cache:6379/1"),
+    ("CALLGRADE_CACHE_URL", "unix:///run/redis.sock", "cache_url", "unix:///run/redis.sock"),
+    ("CALLGRADE_CACHE_TTL_DAYS", "1", "cache_ttl_days", 1),
+    ("CALLGRADE_CACHE_MAX_BYTES", "1048576", "cache_max_bytes", 2**20),
     ("CALLGRADE_PORT", "", "port", 8000),
     ("CALLGRADE_LOG_LEVEL", "", "log_level", "INFO"),
 ]
@@ -45,6 +49,8 @@ REFUSED = [
     ("CALLGRADE_LOG_LEVEL", "loud", "one of DEBUG, INFO"),
     ("CALLGRADE_HOST", "two hosts", "a host name"),
     ("CALLGRADE_HOME", "~nobody-of-this-name/x", "a path"),
+    ("CALLGRADE_CACHE_TTL_DAYS", "0", "from 1 to 3650"),
+    ("CALLGRADE_CACHE_MAX_BYTES", "1048575", "from 1048576"),
 ]
 
 
@@ -56,6 +62,23 @@ def test_a_bad_value_is_named_with_what_was_expected(variable: str, text: str, e
     assert problem.path == variable
     assert expected in problem.message
     assert repr(text) in problem.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["cache", "http://h", "redis://", "redis:/canary", "redis://:canary@h:x", "redis://h:0", "redis://h#a", "unix://"],
+)
+def test_a_bad_secret_is_named_and_not_told(text: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_env({"CALLGRADE_CACHE_URL": text})
+    (problem,) = caught.value.problems
+    assert problem.path == "CALLGRADE_CACHE_URL"
+    assert problem.message.startswith("expected redis://host:port/number, ")
+    assert problem.message.endswith(", not what it is set to")
+
+
+def test_a_secret_is_not_in_the_repr() -> None:
+    assert "canary" not in repr(Settings.from_env({"CALLGRADE_CACHE_URL": "redis://:canary@h"}))
 
 
 def test_every_bad_value_is_reported_at_once() -> None:

@@ -4,13 +4,14 @@ A matcher is a frozen pydantic class; the doctests of its class are the table of
 not its business: weights stand on criteria and arguments.
 """
 
-from service.core.critics.base import MATCHED, Critic, Match, Uncompared, Valued
+from service.core.critics.base import MATCHED, Critic, Match, Uncompared, Unjudged, Valued
 from service.core.critics.dates import DateTime
 from service.core.critics.numbers import Numeric, Range
 from service.core.critics.plain import AnyOf, Exact, OneOf, Present
 from service.core.critics.similarity import arcade_cosine, cosine
 from service.core.critics.text import Contains, Pattern, Prefix, Similar, Suffix
 from service.core.critics.trees import JsonSimilar
+from service.core.critics.words import NaturalLanguage
 
 __all__ = [
     "MATCHED",
@@ -21,6 +22,7 @@ __all__ = [
     "Exact",
     "JsonSimilar",
     "Match",
+    "NaturalLanguage",
     "Numeric",
     "OneOf",
     "Pattern",
@@ -30,6 +32,7 @@ __all__ = [
     "Similar",
     "Suffix",
     "Uncompared",
+    "Unjudged",
     "Valued",
     "arcade_cosine",
     "cosine",

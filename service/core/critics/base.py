@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from pydantic import JsonValue
 
@@ -27,6 +28,15 @@ class Uncompared:
     """The values could not be compared: one is over a documented cap. Neither a match nor a mismatch."""
 
     reason: str
+    cause: Literal["too_long", "not_asked"] = "too_long"
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged(Uncompared):
+    """Code cannot tell: a judge must say whether `value` is what `words` ask for."""
+
+    words: str = field(kw_only=True)
+    value: JsonValue = field(kw_only=True)
 
 
 MATCHED = Match(1.0, True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import ClassVar, Literal
+
+from pydantic import JsonValue
 
 from service.core.case import Case
-from service.core.checks import WHOLE, Check, Seen, Subject
-from service.core.critics import Match, Uncompared
+from service.core.checks import WHOLE, Aspect, Check, Seen, Subject
+from service.core.critics import Match, Uncompared, Unjudged
 from service.core.outcome import Finding, Outcome, Scored, Skipped, failed
+from service.core.partial import Open, Partial
 from service.core.shapes import Template, matcher_of
 
 
@@ -16,6 +19,7 @@ class AnswerGate(Check):
     """The final text (of the trace, or of a turn) against `answer`, a text or a matcher. Finding: `wrong_answer`."""
 
     kind: Literal["answer"] = "answer"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"answer"})
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each answer that is expected."""
@@ -31,6 +35,7 @@ class SaidGate(Check):
     """The assistant's texts against `said`: the one that matches best counts. Finding: `not_said`."""
 
     kind: Literal["said"] = "said"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"said"})
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each text that is expected."""
@@ -80,15 +85,22 @@ def _silence(case: Case, turn: int | None) -> Outcome:
     return failed(0.0, Finding("no_answer", "the model said nothing", "/messages"))
 
 
-def _best(wanted: Template, texts: Sequence[Spoken], code: str, silence: Outcome) -> Outcome:
-    """The outcome of the text that fits best."""
+def _best(wanted: Template, texts: Sequence[Spoken], code: str, silence: Outcome) -> Outcome | Partial:
+    """The outcome of the text that fits best. Words are held against all texts together: one of them must fit."""
     if not texts:
         return silence
     matcher = matcher_of(wanted)
     compared = [(path, matcher.match(text)) for path, text in texts]
     matches = [(path, match) for path, match in compared if isinstance(match, Match)]
-    too_long = [match for _, match in compared if isinstance(match, Uncompared)]
+    unknown = [(path, match) for path, match in compared if isinstance(match, Uncompared)]
     if not matches:
-        return Skipped("too_long", too_long[0].reason)
+        return _open(texts, *unknown[-1])
     path, best = max(matches, key=lambda found: (found[1].passed, found[1].value))
     return Scored(best.value, best.passed, () if best.passed else (Finding(code, best.note, path),))
+
+
+def _open(texts: Sequence[Spoken], path: str, match: Uncompared) -> Outcome | Partial:
+    if not isinstance(match, Unjudged):
+        return Skipped(match.cause, match.reason)
+    value: JsonValue = match.value if len(texts) == 1 else [text for _, text in texts]
+    return Partial((Open(match.words, value, path),))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations, islice
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from service.core.carried import apple
 from service.core.case import Case, call_path
 from service.core.chain import Pairs, fullest, longest_chain
-from service.core.checks import WHOLE, Check, Seen
+from service.core.checks import WHOLE, Aspect, Check, Seen
 from service.core.expect import Ban, CallPattern, Wanted
 from service.core.gates.carrying import Fit, carried, fit, fits
 from service.core.gates.disallowed import breaks
@@ -64,6 +64,7 @@ class AppleTrajectoryGate(Check):
     """
 
     kind: Literal["apple_trajectory"] = "apple_trajectory"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "disallowed", "extra", "order", "tools"})
     metric: Literal["all_pass", "percentage"] = "percentage"
     percentage_mode: Literal["callgrade", "apple"] = "callgrade"
     """Whether disallowed entries are part of the percentage."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import fsum, isfinite
-from typing import Annotated, Literal, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 from pydantic import Field, JsonValue
 
@@ -12,7 +12,7 @@ from service.core.binding import Bound, bind
 from service.core.carried.arcade import CaseResult, RubricSpec, score_case, with_placeholders
 from service.core.carried.arcade_critics import CriticKind, CriticSpec
 from service.core.case import Case, Pair, call_path
-from service.core.checks import WHOLE, Check, Seen
+from service.core.checks import WHOLE, Aspect, Check, Seen
 from service.core.critics import Critic, Match, Uncompared
 from service.core.expect import CallPattern
 from service.core.gates.arguments import standing_in
@@ -37,6 +37,7 @@ class ArcadeGate(Check):
     """
 
     kind: Literal["arcade"] = "arcade"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
     critics: dict[str, Annotated[Critic, Tagged()]] = Field(default={})
     """Critics by argument name; matchers in the expectation go before them."""
     weights: dict[str, Weight] = {}
@@ -110,7 +111,7 @@ class ArcadeGate(Check):
     def _weighed(self, selection: Scored, results: list[tuple[Bound, Match | Uncompared]], step: Step) -> Outcome:
         for bound, match in results:
             if isinstance(match, Uncompared):
-                return Skipped("too_long", f"{bound.name}: {match.reason}")
+                return Skipped(match.cause, f"{bound.name}: {match.reason}")
         matches = [(bound, match) for bound, match in results if isinstance(match, Match)]
         total = fsum([self.tool_selection_weight, *(bound.weight for bound, _ in matches)])
         gained = fsum([self.tool_selection_weight * selection.value, *(b.weight * m.value for b, m in matches)])

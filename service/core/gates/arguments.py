@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import fsum
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, JsonValue
 
 from service.core.binding import Bound, bind
 from service.core.case import Case, Pair, call_path
-from service.core.checks import WHOLE, Check, Seen
-from service.core.critics import MATCHED, Critic, Match, Uncompared
+from service.core.checks import WHOLE, Aspect, Check, Seen
+from service.core.critics import MATCHED, Critic, Match, Uncompared, Unjudged
 from service.core.expect import CallPattern, ExtraArguments
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.schema import unread
 from service.core.gates.tool_name import NO_CALLS, missing, named
 from service.core.kinds import Tagged
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
+from service.core.partial import Open, Partial
 from service.core.pointers import escaped
 from service.core.schemas import Validator
 from service.core.trace import Step
@@ -34,6 +35,16 @@ class Compared(NamedTuple):
     match: Match | Uncompared
     code: str
     name: str
+
+    @property
+    def worth(self) -> float:
+        """Its value; what is for a judge counts in full here, where calls are paired."""
+        return self.match.value if isinstance(self.match, Match) else float(isinstance(self.match, Unjudged))
+
+    def open(self, step: Step) -> Open:
+        """What a judge is asked of it."""
+        match = self.match if isinstance(self.match, Unjudged) else Unjudged("", words="", value=None)
+        return Open(match.words, match.value, f"{call_path(step)}/arguments/{escaped(self.name)}", self.weight)
 
     def finding(self, step: Step) -> Finding:
         """What is wrong with this argument, and where."""
@@ -61,6 +72,7 @@ class ArgumentsGate(Check):
     """
 
     kind: Literal["arguments"] = "arguments"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "tools"})
     critics: dict[str, Annotated[Critic, Tagged()]] = Field(default={})
     """Critics by argument: a name (`amount`) or a JSON pointer (`/filter/price`)."""
     weights: dict[str, Weight] = {}
@@ -86,7 +98,7 @@ class ArgumentsGate(Check):
             return 0.0
         return self._value(pattern, self._compared(case, pattern, step, step.call.arguments, explain=False))
 
-    def _paired(self, case: Case, pair: Pair) -> Outcome:
+    def _paired(self, case: Case, pair: Pair) -> Outcome | Partial:
         right_tool = named(case, pair)
         pattern, step = pair.pattern, case.trace.steps[pair.step]
         if not right_tool.passed:
@@ -97,26 +109,35 @@ class ArgumentsGate(Check):
             return unread(step)
         return self._outcome(pattern, self._compared(case, pattern, step, step.call.arguments), step)
 
-    def _outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome:
-        for one in agreement.others:
-            if isinstance(one.match, Uncompared):
-                return Skipped("too_long", f"{one.name}: {one.match.reason}")
-        wrong = [one for one in agreement.others if isinstance(one.match, Match) and not one.match.passed]
+    def _outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome | Partial:
         if not agreement.others:
             return PERFECT
-        return Scored(
-            self._value(pattern, agreement), not wrong, tuple([one.finding(step) for one in agreement.others])
-        )
+        unknown = [one for one in agreement.others if isinstance(one.match, Uncompared)]
+        for one in unknown:
+            if isinstance(one.match, Uncompared) and not isinstance(one.match, Unjudged):
+                return Skipped(one.match.cause, f"{one.name}: {one.match.reason}")
+        decided = Agreement(agreement.matched, [one for one in agreement.others if isinstance(one.match, Match)])
+        value, findings = self._value(pattern, decided), tuple([one.finding(step) for one in decided.others])
+        passed = not any(isinstance(one.match, Match) and not one.match.passed for one in decided.others)
+        if not unknown or self._forbidden(pattern, decided):
+            return Scored(value, passed, findings)
+        weight = fsum([decided.matched, *[one.weight for one in decided.others]])
+        return Partial(tuple([one.open(step) for one in unknown]), weight, weight * value, passed, findings)
+
+    def _forbidden(self, pattern: CallPattern, agreement: Agreement) -> bool:
+        """Whether there is an argument that makes all others count for nothing."""
+        extra = any(one.code == "extra_argument" for one in agreement.others)
+        return extra and (pattern.extra_args or self.extra) == "forbid"
 
     def _value(self, pattern: CallPattern, agreement: Agreement) -> float:
         """The weighted mean over all arguments; 1.0 where none weighs anything, 0.0 where one is forbidden."""
         others = agreement.others
         if not others:
             return 1.0
-        if (pattern.extra_args or self.extra) == "forbid" and any(one.code == "extra_argument" for one in others):
+        if self._forbidden(pattern, agreement):
             return 0.0
         total = fsum([agreement.matched, *[one.weight for one in others]])
-        gained = [one.weight * one.match.value for one in others if isinstance(one.match, Match)]
+        gained = [one.weight * one.worth for one in others]
         return min(1.0, fsum([agreement.matched, *gained]) / total) if total else 1.0
 
     def _compared(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 from pydantic import JsonValue
 
 from service.core.carried.bfcl import Answer, Call, Doc, check
 from service.core.case import Case
-from service.core.checks import WHOLE, Check, Seen
+from service.core.checks import WHOLE, Aspect, Check, Seen
 from service.core.critics import AnyOf, Critic, Exact
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.outcome import PERFECT, Finding, Outcome, failed
@@ -27,6 +27,7 @@ class BfclAstGate(Check):
     """
 
     kind: Literal["bfcl_ast"] = "bfcl_ast"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
     category: str | None = None
     """BFCL's category, which picks the rule. Absent: the gold's, else the number of expected calls decides."""
 

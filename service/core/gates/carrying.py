@@ -16,6 +16,7 @@ from service.core.expect import CallPattern
 from service.core.gates.schema import unparsable
 from service.core.gates.tool_name import NO_CALLS
 from service.core.outcome import PERFECT, Carried, Errored, Finding, Outcome, Scored, Skipped, failed
+from service.core.partial import decided
 from service.core.pointers import escaped
 from service.core.shapes import Template, has_matcher
 from service.core.trace import Step
@@ -69,7 +70,7 @@ def _idle(case: Case) -> Iterable[Seen]:
 
 def all_or_nothing(seen: Sequence[Seen]) -> list[Seen]:
     """One outcome: 1.0 if all passed, 0.0 if one failed; else what kept one from being scored."""
-    outcomes = [outcome for _, outcome in seen]
+    outcomes = [decided(outcome) for _, outcome in seen]
     findings = [f for outcome in outcomes if not isinstance(outcome, Errored) for f in outcome.findings]
     if any(isinstance(outcome, Scored) and not outcome.passed for outcome in outcomes):
         return [(WHOLE, failed(0.0, *findings))]

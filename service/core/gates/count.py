@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Literal
+from typing import ClassVar, Literal
 
 from service.core.case import Case, folded
-from service.core.checks import WHOLE, Check, Seen, Subject
+from service.core.checks import WHOLE, Aspect, Check, Seen, Subject
 from service.core.expect import limit_of
 from service.core.outcome import Finding, Outcome, Scored, Skipped
 from service.core.pointers import escaped
@@ -21,6 +21,7 @@ class CountGate(Check):
     """
 
     kind: Literal["count"] = "count"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"counts"})
     mode: Literal["proportional", "strict"] = "proportional"
 
     def look(self, case: Case) -> Iterable[Seen]:

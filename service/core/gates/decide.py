@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import ClassVar, Literal
 
 from service.core.case import Case, call_path
-from service.core.checks import WHOLE, Check, Seen, Subject
+from service.core.checks import WHOLE, Aspect, Check, Seen, Subject
 from service.core.expect import Scope
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, failed
 
@@ -21,6 +21,7 @@ class DecideGate(Check):
     """
 
     kind: Literal["decide"] = "decide"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"none", "some"})
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for the trace and one for each turn spoken of."""

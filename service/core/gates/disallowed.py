@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import ClassVar, Literal
 
 from service.core.binding import bind
 from service.core.case import Case, call_path
-from service.core.checks import WHOLE, Check, Seen, Subject
-from service.core.critics import Match
+from service.core.checks import WHOLE, Aspect, Check, Seen, Subject
+from service.core.critics import Match, Uncompared, Unjudged
 from service.core.expect import Ban
-from service.core.outcome import PERFECT, Finding, Skipped, failed
+from service.core.outcome import PERFECT, Finding, Outcome, Skipped, failed
+from service.core.partial import Open, Partial
+from service.core.pointers import escaped
 from service.core.trace import Step
 
 
@@ -22,6 +24,7 @@ class DisallowedGate(Check):
     """
 
     kind: Literal["disallowed"] = "disallowed"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"disallowed"})
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each ban that was kept, and one for each call that breaks one."""
@@ -35,25 +38,44 @@ def _kept(case: Case, ban: Ban, turn: int | None) -> Iterable[Seen]:
     if absent is not None:
         yield Subject(turn=turn), absent
         return
-    broken = [step for step in case.steps_of(turn) if breaks(case, ban, step)]
-    if not broken:
-        yield Subject(turn=turn), PERFECT
-    for step in broken:
-        yield case.subjects[step.index], failed(0.0, Finding("disallowed_call", _why(ban), call_path(step)))
+    outcomes = [(step, _banned(case, ban, step)) for step in case.steps_of(turn)]
+    broken = [(case.subjects[step.index], outcome) for step, outcome in outcomes if outcome is not None]
+    yield from broken or [(Subject(turn=turn), PERFECT)]
+
+
+def _banned(case: Case, ban: Ban, step: Step) -> Outcome | Partial | None:
+    """What is wrong with a call under this ban; None where it is not banned."""
+    found = Finding("disallowed_call", _why(ban), call_path(step))
+    matches = _matches(case, ban, step)
+    if matches is None or any(isinstance(match, Match) and not match.passed for _, match in matches):
+        return None
+    path = f"{call_path(step)}/arguments"
+    left = [Open(m.words, m.value, f"{path}/{escaped(name)}") for name, m in matches if isinstance(m, Unjudged)]
+    if left:
+        return Partial((left[0],), banned=found) if len(left) == 1 else _SEVERAL
+    return None if any(isinstance(match, Uncompared) for _, match in matches) else failed(0.0, found)
+
+
+_SEVERAL = Skipped("not_asked", "a ban may leave one argument to a judge, not several")
 
 
 def breaks(case: Case, ban: Ban, step: Step) -> bool:
-    """Whether the call of this step is a banned one."""
+    """Whether the call of this step is a banned one, as far as code can tell."""
+    matches = _matches(case, ban, step)
+    return matches is not None and all(isinstance(match, Match) and match.passed for _, match in matches)
+
+
+def _matches(case: Case, ban: Ban, step: Step) -> list[tuple[str, Match | Uncompared]] | None:
+    """The ban's arguments against the call's; None where the tool is another or an argument is not there."""
     if not case.same_name(ban.tool, step.call.name):
-        return False
+        return None
     if ban.args is None:
-        return True
+        return []
     given = step.call.arguments
-    if given is None:
-        return False
+    if given is None or not ban.args.keys() <= given.keys():
+        return None
     bound = [bind(name, value, critics={}) for name, value in ban.args.items()]
-    matches = [b.match(given[b.name], explain=False) for b in bound if b.name in given]
-    return len(matches) == len(bound) and all(isinstance(match, Match) and match.passed for match in matches)
+    return [(one.name, one.match(given[one.name], explain=False)) for one in bound]
 
 
 def _why(ban: Ban) -> str:

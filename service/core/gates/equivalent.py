@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
 from service.core.case import Case, Pair, call_path
-from service.core.checks import WHOLE, Check, Seen
+from service.core.checks import WHOLE, Aspect, Check, Seen
 from service.core.critics import Critic, Match
 from service.core.expect import CallPattern
 from service.core.gates.decide import NOTHING_EXPECTED
@@ -34,6 +34,7 @@ class EquivalentGate(Check):
     """
 
     kind: Literal["equivalent"] = "equivalent"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
     normalise: Several[Normalisation] = ()
     """Which looser comparisons are in force; none is by default."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import fsum
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
 from service.core.binding import Bound
 from service.core.carried import future_agi
 from service.core.case import Alignment, Case, Pair, call_path
-from service.core.checks import WHOLE, Check, Seen
+from service.core.checks import WHOLE, Aspect, Check, Seen
 from service.core.critics import Match, Uncompared
 from service.core.expect import CallPattern
 from service.core.gates.carrying import all_or_nothing, bound_of, carried, plain_args, with_idle
@@ -40,6 +40,7 @@ class FutureAgiGate(Check):
     """
 
     kind: Literal["future_agi"] = "future_agi"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
     metric: Metric
     strict_type_check: bool = False
     """Whether 1 and 1.0 differ."""
@@ -47,6 +48,12 @@ class FutureAgiGate(Check):
     """Whether arguments beyond the expected or declared ones are fine."""
     order_matters: bool = False
     """Whether the first call is held against the first expected one, and so on."""
+
+    def aspects(self) -> frozenset[Aspect]:
+        """The tools alone by name match, none by validation."""
+        if self.metric == "parameter_validation":
+            return frozenset()
+        return self.reads - {"args"} if self.metric == "function_name_match" else self.reads
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each pair, each missing and each extra call; for exact match, and with `compat`, one for the trace."""
@@ -97,7 +104,7 @@ class FutureAgiGate(Check):
         there = {one.name: self._match(one, given[one.name]) for one in due if one.name in given}
         for found in there.values():
             if isinstance(found, Uncompared):
-                return Skipped("too_long", found.reason)
+                return Skipped(found.cause, found.reason)
         matches = {key: found for key, found in there.items() if isinstance(found, Match)}
         extra = [] if self._ignores_extra(pattern) else [key for key in given if key not in pattern.args]
         total = len(due) + len(extra)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import ClassVar, Literal
 
 from service.core.case import Case
 from service.core.chain import longest_chain
-from service.core.checks import WHOLE, Check, Seen
+from service.core.checks import WHOLE, Aspect, Check, Seen
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, failed
 
 
@@ -20,6 +20,7 @@ class OrderGate(Check):
     """
 
     kind: Literal["order"] = "order"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"order"})
     mode: Literal["longest_run", "strict"] = "longest_run"
 
     def look(self, case: Case) -> Iterable[Seen]:

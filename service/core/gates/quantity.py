@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import ClassVar, Literal
 
 from service.core.case import Case
-from service.core.checks import WHOLE, Check, Seen
+from service.core.checks import WHOLE, Aspect, Check, Seen
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.outcome import PERFECT, Finding, failed
 
@@ -15,6 +15,7 @@ class QuantityGate(Check):
     """As many calls as expected: 1.0, else 0.0 with `wrong_quantity`. Source: Arcade evals, `fail_on_tool_call_quantity`."""
 
     kind: Literal["quantity"] = "quantity"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"none"})
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for the trace."""

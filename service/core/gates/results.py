@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import ClassVar, Literal
 
 from service.core.case import Case, Pair
-from service.core.checks import WHOLE, Check, Seen
-from service.core.critics import Uncompared
+from service.core.checks import WHOLE, Aspect, Check, Seen
+from service.core.critics import Uncompared, Unjudged
 from service.core.gates.tool_name import missing, named
-from service.core.outcome import Finding, Outcome, Scored, Skipped, failed
+from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, failed
+from service.core.partial import Open, Partial
 from service.core.shapes import matcher_of
 
 
@@ -21,6 +22,7 @@ class ResultsGate(Check):
     """
 
     kind: Literal["results"] = "results"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"result"})
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each expected result."""
@@ -31,17 +33,21 @@ class ResultsGate(Check):
         return seen or [(WHOLE, Skipped("not_applicable", "no result was expected"))]
 
 
-def _returned(case: Case, pair: Pair) -> Outcome:
+def _returned(case: Case, pair: Pair) -> Outcome | Partial:
     right_tool = named(case, pair)
     if not right_tool.passed:
         return right_tool
     step = case.trace.steps[pair.step]
+    if step.result is None and case.trace.state is not None and case.trace.state.fault is not None:
+        return Errored("sandbox", case.trace.state.fault)
     if step.result is None:
         return Skipped("not_captured", "the trace does not say what the call returned")
     match = matcher_of(pair.pattern.result).match(step.result.content)
-    if isinstance(match, Uncompared):
-        return Skipped("too_long", match.reason)
     path = f"/steps/{step.index}/result"
+    if isinstance(match, Unjudged):
+        return Partial((Open(match.words, match.value, f"{path}/content"),))
+    if isinstance(match, Uncompared):
+        return Skipped(match.cause, match.reason)
     if match.passed:
         return Scored(match.value, True)
     if step.result.is_error:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 from pydantic import JsonValue
 
 from service.core.case import Case
-from service.core.checks import WHOLE, Check, Seen
+from service.core.checks import WHOLE, Aspect, Check, Seen
 from service.core.gates.answer import SaidGate
 from service.core.gates.carrying import all_or_nothing, carried
 from service.core.gates.state import StateGate
 from service.core.kinds import Several
 from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
+from service.core.partial import decided
 from service.core.trace import Trace
 
 OTHERWISE = (
@@ -32,6 +33,7 @@ class TauRewardGate(Check):
     """
 
     kind: Literal["tau_reward"] = "tau_reward"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"said", "state"})
     end_mark: str = "###STOP###"
     """What the simulated user says to end a run."""
     end_tools: Several[str] = ("transfer_to_human_agents",)
@@ -41,7 +43,7 @@ class TauRewardGate(Check):
         """One outcome for the trace."""
         parts = [*StateGate(mode="exact").look(case), *SaidGate().look(case)]
         if not case.matching.compat:
-            return [(WHOLE, self._noted(case.trace, all_or_nothing(parts)[0][1]))]
+            return [(WHOLE, self._noted(case.trace, decided(all_or_nothing(parts)[0][1])))]
         state = parts[0][1]
         if not isinstance(state, Scored):
             return [(WHOLE, state)]

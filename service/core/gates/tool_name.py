@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import ClassVar, Literal
 
 from service.core.case import Case, Pair, call_path
-from service.core.checks import WHOLE, Check, Seen, Subject
+from service.core.checks import WHOLE, Aspect, Check, Seen, Subject
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.names import near
 from service.core.outcome import PERFECT, Finding, Scored, Skipped, failed
@@ -22,6 +22,7 @@ class ToolNameGate(Check):
     """
 
     kind: Literal["tool_name"] = "tool_name"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"extra", "tools"})
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each pair, each missing call, and each extra one that is not free."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
 from service.core.carried import uipath
 from service.core.case import Case, Pair, call_path
 from service.core.chain import Fits, longest_chain
-from service.core.checks import WHOLE, Check, Seen
+from service.core.checks import WHOLE, Aspect, Check, Seen
 from service.core.critics import Uncompared
 from service.core.expect import CallPattern, Wanted, limit_of
 from service.core.gates.carrying import all_or_nothing, carried, fit, fits, plain, plain_args, with_idle
@@ -18,7 +18,7 @@ from service.core.gates.count import CountGate
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.results import matcher_of
 from service.core.gates.tool_name import missing, named, unmatched
-from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, failed
+from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped, failed
 from service.core.trace import Step
 
 ONE_SIDE_EMPTY = "if only one side names any call, UiPath gives 0; "
@@ -31,6 +31,7 @@ class UipathCountGate(Check):
     """
 
     kind: Literal["uipath_tool_call_count"] = "uipath_tool_call_count"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"counts"})
     strict: bool = False
 
     def look(self, case: Case) -> Iterable[Seen]:
@@ -53,6 +54,7 @@ class UipathOrderGate(Check):
     """
 
     kind: Literal["uipath_tool_call_order"] = "uipath_tool_call_order"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"none", "order"})
     strict: bool = False
 
     def look(self, case: Case) -> Iterable[Seen]:
@@ -95,6 +97,7 @@ class UipathArgsGate(Check):
     """
 
     kind: Literal["uipath_tool_call_args"] = "uipath_tool_call_args"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
     strict: bool = False
     subset: bool = False
     """Whether arguments beyond the expected ones are fine."""
@@ -144,11 +147,15 @@ class UipathOutputGate(Check):
     """
 
     kind: Literal["uipath_tool_call_output"] = "uipath_tool_call_output"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"none", "result"})
     strict: bool = False
 
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each expected result, or one for the trace."""
         due = [(path, pattern) for path, pattern in _patterns(case) if pattern.result is not None]
+        fault = case.trace.state.fault if case.trace.state else None
+        if due and fault is not None and any(step.result is None for step in case.trace.steps):
+            return [(WHOLE, Errored("sandbox", fault))]
         idle = with_idle([], case)
         if not due and not isinstance(idle[0][1], Scored):
             return [(WHOLE, Skipped("not_applicable", "no result was expected"))]
@@ -258,6 +265,6 @@ def _returned(pattern: CallPattern, step: Step) -> Outcome:
         content = content["content"]
     match = matcher_of(pattern.result).match(content)
     if isinstance(match, Uncompared):
-        return Skipped("too_long", match.reason)
+        return Skipped(match.cause, match.reason)
     finding = Finding("wrong_result", match.note, f"/steps/{step.index}/result/content")
     return Scored(match.value, match.passed, () if match.passed else (finding,))

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from math import fsum
 
 from service.core.rates import Estimate, IntervalOf, Part, estimate
-from service.core.report import Report, RubricRef, Verdict
+from service.core.report import Report, RubricRef
 from service.core.rubric import STAGES, Stage
+from service.core.scores import Verdict
 from service.core.summary.classes import Decisions, decisions_of
 from service.core.summary.gate import Gate
 from service.core.summary.layers import Layer, layers_of

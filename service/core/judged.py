@@ -1,0 +1,257 @@
+"""Replies become outcomes: votes are combined, and what each cost is kept beside the value."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from math import fsum
+from typing import Literal
+
+from service.core.judges import Ask, Judge
+from service.core.outcome import Errored, Finding, Outcome, Pointer, Scored, Skipped
+from service.core.partial import decided
+from service.core.plan import Awaiting
+from service.core.prompts import Usage
+from service.core.replies import Judgement
+from service.core.trace import Trace
+from service.core.views import said_in
+
+CacheUse = Literal["hit", "miss", "coalesced"]
+"""hit: from the cache. miss: the model was asked. coalesced: it was asked at the same moment by another, and once."""
+
+NOISE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One judgement with where it came from."""
+
+    judgement: Judgement
+    requested: str
+    """The model that was asked for."""
+    model: str
+    """The model as the provider names it."""
+    cache: CacheUse
+    usage: Usage
+    """The tokens it took when it was made, and what was paid for it now: 0.0 for a hit."""
+    latency_ms: float | None = None
+    cut: tuple[str, ...] = ()
+    """The parts of which something was left out."""
+    instead_of: str | None = None
+    """The model in whose place it was asked, which could not be reached."""
+
+
+Vote = Reply | Errored | Skipped
+"""What became of one request: a reply, a fault, or that it was not made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Whether the value is a measured probability that a human would agree. `uncalibrated`: it is the judge's own."""
+
+    status: Literal["uncalibrated", "calibrated"] = "uncalibrated"
+
+
+UNCALIBRATED = Calibration()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeVote:
+    """One of several answers."""
+
+    model: str
+    label: str
+    value: float
+    cache: CacheUse
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeNote:
+    """Who judged, what it said and what that took. Unknown is None, never 0."""
+
+    id: str
+    model: str
+    label: str
+    reason: str
+    quotes: tuple[str, ...]
+    cache: CacheUse
+    """Of several votes: miss where any model was asked, else coalesced where any was, else hit."""
+    tokens_in: int | None
+    tokens_out: int | None
+    cost_usd: float | None
+    """What was paid for it by this request."""
+    latency_ms: float | None
+    """The longest of its votes, in milliseconds."""
+    votes: tuple[JudgeVote, ...] = ()
+    """Each vote, where there was more than one."""
+    spread: float | None = None
+    """The highest minus the lowest value of the votes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged(Scored):
+    """A judge's verdict. `raw` is the judge's own value in [0, 1]; `value` is what calibration makes of it."""
+
+    raw: float = field(kw_only=True)
+    calibration: Calibration = field(kw_only=True)
+    judge: JudgeNote = field(kw_only=True)
+
+
+def judged(ask: Ask, votes: Sequence[Vote], at: Pointer) -> Outcome:
+    """The outcome of a question. `at` is the place it is about. More than half of the votes must have been read."""
+    replies = [vote for vote in votes if isinstance(vote, Reply)]
+    if 2 * len(replies) <= len(votes):
+        return _unread(votes)
+    raw, label = _combined(ask.judge, replies)
+    passed = raw >= ask.judge.threshold - NOISE
+    spokesman = next(reply for reply in replies if reply.judgement.label == label)
+    return Judged(
+        value=raw,
+        passed=passed,
+        findings=(*_verdicts(ask.judge, spokesman.judgement, at, passed=passed), *_remarks(replies, at)),
+        raw=raw,
+        calibration=UNCALIBRATED,
+        judge=_note(ask.judge, replies, spokesman),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed(Scored):
+    """What code and judges decided together: `judges` are those that spoke."""
+
+    judges: tuple[JudgeNote, ...] = field(kw_only=True)
+
+
+def completed(awaiting: Awaiting, answers: Sequence[Outcome]) -> Outcome:
+    """The outcome with what judges say of its open parts. What was not measured leaves a failure standing, and no pass."""
+    partial = awaiting.partial
+    told = [(part, one) for part, one in zip(partial.open, answers, strict=True) if isinstance(one, Scored)]
+    scored = [one for _, one in told]
+    passed = partial.passed and all(one.passed for one in scored)
+    unknown = next((answer for answer in answers if not isinstance(answer, Scored)), None)
+    if unknown is not None and (passed or not scored):
+        return decided(partial, unknown)
+    if partial.banned is not None:
+        return _forbidden(scored[0], partial.banned)
+    if len(answers) == 1 and not (partial.weight or partial.findings):
+        return scored[0]
+    whole = fsum([partial.weight, *[part.weight for part, _ in told]])
+    gained = fsum([partial.gained, *[part.weight * one.value for part, one in told]])
+    findings = (*partial.findings, *[finding for one in scored for finding in one.findings])
+    notes = tuple([one.judge for one in scored if isinstance(one, Judged)])
+    return Mixed(min(1.0, gained / whole) if whole else 1.0, passed, findings, judges=notes)
+
+
+def _forbidden(fits: Scored, banned: Finding) -> Scored:
+    """The outcome of a ban: what fits its words is wrong."""
+    if fits.passed:
+        return replace(fits, value=0.0, passed=False, findings=(banned, *fits.findings))
+    return replace(fits, value=1.0, passed=True, findings=())
+
+
+def place_of(ask: Ask, trace: Trace) -> Pointer:
+    """The place in the trace that a question is about."""
+    if ask.place:
+        return ask.place
+    if ask.step is not None:
+        return f"/steps/{ask.step}/call"
+    said = said_in(trace, ask.turn)
+    return said[-1][0] if said else "/messages"
+
+
+def _unread(votes: Sequence[Vote]) -> Outcome:
+    for kind in (Errored, Skipped):
+        for vote in votes:
+            if isinstance(vote, kind):
+                return vote
+    return Skipped("not_asked", "no judge has answered this")
+
+
+def _combined(judge: Judge, replies: Sequence[Reply]) -> tuple[float, str]:
+    """The value, and the label that is told: the most frequent one, of several the lowest."""
+    scale = judge.scale
+    counts = Counter(reply.judgement.label for reply in replies)
+    label = min(counts, key=lambda name: (-counts[name], scale[name].value, name))
+    given = [reply.judgement.value for reply in replies if judge.combine == "mean" or reply.judgement.label == label]
+    return min(1.0, fsum(given) / len(given)), label
+
+
+def _verdicts(judge: Judge, said: Judgement, at: Pointer, *, passed: bool) -> Iterable[Finding]:
+    """Why it did not pass: each claim that falls short, else the verdict as a whole."""
+    short = [claim for claim in said.claims if judge.scale[claim.label].value < judge.threshold]
+    for claim in short:
+        yield Finding(claim.label, f'"{claim.quote}": {claim.reason}', claim.path or at)
+    if not passed and not short:
+        yield Finding(said.label, said.reason or said.label, at)
+
+
+def _remarks(replies: Sequence[Reply], at: Pointer) -> Iterable[Finding]:
+    """What a reader should know of how the answer came about."""
+    for name in sorted({name for reply in replies for name in reply.cut}):
+        yield Finding("shown_in_part", f"{name} was too long for the judge and shown without its middle", at)
+    yield from dict.fromkeys([remark for reply in replies if (remark := _of_model(reply, at))])
+
+
+def _of_model(reply: Reply, at: Pointer) -> Finding | None:
+    answered = f"{reply.model or 'a model that gives no name'} answered"
+    if reply.instead_of is not None:
+        return Finding("fallback_model", f"{reply.instead_of} could not be reached; {answered}", at)
+    if same_model(reply.requested, reply.model):
+        return None
+    return Finding("other_model", f"{reply.requested} was asked, {answered}", at)
+
+
+def same_model(requested: str, resolved: str) -> bool:
+    """Whether the model that answered is the one asked for, or a dated version of it.
+
+    >>> same_model("openai/gpt-5-mini", "gpt-5-mini-2026-08-07"), same_model("ollama/qwen3:8b", "qwen3:8b")
+    (True, True)
+    >>> same_model("openai/gpt-5", "gpt-5-mini"), same_model("openai/judge", "other")
+    (False, False)
+    >>> same_model("openai/gpt-4", "gpt-4-32k"), same_model("x/llama-3", "llama-3-70b")
+    (False, False)
+    """
+    want, got = requested.rpartition("/")[2].casefold(), resolved.rpartition("/")[2].casefold()
+    return got == want or (got.startswith(want) and _VERSION.fullmatch(got, len(want)) is not None)
+
+
+_VERSION = re.compile(r"[-:@](\d{3,8}|\d{4}-\d\d-\d\d|latest)")
+"""What stands behind a model's name where it is a version of it, and not a size."""
+
+
+def _note(judge: Judge, replies: Sequence[Reply], spokesman: Reply) -> JudgeNote:
+    uses = {reply.cache for reply in replies}
+    values = [reply.judgement.value for reply in replies]
+    several = len(replies) > 1
+    return JudgeNote(
+        id=judge.id,
+        model=spokesman.model,
+        label=spokesman.judgement.label,
+        reason=spokesman.judgement.reason,
+        quotes=spokesman.judgement.quotes,
+        cache="miss" if "miss" in uses else "coalesced" if "coalesced" in uses else "hit",
+        tokens_in=total([reply.usage.tokens_in for reply in replies]),
+        tokens_out=total([reply.usage.tokens_out for reply in replies]),
+        cost_usd=cost([reply.usage.cost_usd for reply in replies]),
+        latency_ms=max([reply.latency_ms for reply in replies if reply.latency_ms is not None], default=None),
+        votes=tuple([_vote(reply) for reply in replies]) if several else (),
+        spread=max(values) - min(values) if several else None,
+    )
+
+
+def _vote(reply: Reply) -> JudgeVote:
+    return JudgeVote(reply.model, reply.judgement.label, reply.judgement.value, reply.cache)
+
+
+def total(counts: Iterable[int | None]) -> int | None:
+    """The sum; None where one is unknown."""
+    known = list(counts)
+    return None if None in known else sum([count for count in known if count is not None])
+
+
+def cost(costs: Iterable[float | None]) -> float | None:
+    """The sum; None where one is unknown."""
+    known = list(costs)
+    return None if None in known else fsum([one for one in known if one is not None])

@@ -1,0 +1,51 @@
+"""An outcome of which a judge must still say a part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from service.core.outcome import Finding, Outcome, Pointer, Scored, Skipped
+
+
+class Open(NamedTuple):
+    """A value that words describe: whether it is what they ask for is for a judge to say."""
+
+    words: str
+    value: JsonValue
+    place: Pointer
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """What code has decided, and what it leaves open."""
+
+    open: tuple[Open, ...]
+    """At least one."""
+    weight: float = 0.0
+    """What the decided part weighs."""
+    gained: float = 0.0
+    """How much of that weight it gained."""
+    passed: bool = True
+    """Whether all of the decided part passed."""
+    findings: tuple[Finding, ...] = ()
+    banned: Finding | None = None
+    """What is wrong where the words do fit; None where they should."""
+
+
+def decided(outcome: Outcome | Partial, otherwise: Outcome | None = None) -> Outcome:
+    """The outcome as far as it goes without a judge: a failure stands, all else is not known.
+
+    `otherwise`: why no judge has answered, in place of the words that were to be asked.
+    """
+    if not isinstance(outcome, Partial):
+        return outcome
+    if not outcome.passed:
+        value = outcome.gained / outcome.weight if outcome.weight else 1.0
+        return Scored(min(1.0, value), False, outcome.findings)
+    return otherwise or Skipped(
+        "not_asked", f"no judge has said whether it is: {outcome.open[0].words}", outcome.findings
+    )

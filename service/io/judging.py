@@ -1,0 +1,270 @@
+"""Answering questions: the cache, then one flight for all who ask the same, then the model.
+
+A reply that cannot be used is asked for once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import NamedTuple, Protocol
+
+from pydantic import TypeAdapter, ValidationError
+
+from service.core.judged import CacheUse, Reply, Vote, cost, total
+from service.core.judges import Ask
+from service.core.outcome import Errored, Skipped
+from service.core.prompts import Completion, Prompt, Turn, Usage
+from service.core.questions import Question, question_of
+from service.core.replies import Judgement, judgement_of
+from service.core.report import Estimate, JudgeMode
+from service.core.trace import Trace
+from service.errors import CallgradeError, JudgeError
+from service.io.cache_guard import Cache
+from service.io.calls import Pricing, unpriced
+from service.io.flight import SingleFlight
+from service.io.spending import Spending
+
+Marks = Callable[[], tuple[str, str]]
+"""A new boundary and a new token."""
+
+REPAIRED = frozenset({"unparseable", "invalid_judgement"})
+"""The faults of a reply that asking once more may mend."""
+
+FALLEN_BACK = frozenset({"provider_error", "timeout", "quota_exhausted"})
+"""The faults for which another model is asked, where one is set."""
+
+NOT_CACHED = Skipped("not_asked", "the cache has no answer, and no model is asked")
+
+
+def fresh_marks() -> tuple[str, str]:
+    """128 bits to stand around what is shown, and 8 characters that must come back."""
+    return secrets.token_hex(16), secrets.token_hex(4)
+
+
+class Calls(Protocol):
+    """What makes one call to a model, within all limits."""
+
+    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+        """The reply. Raises JudgeError."""
+        ...
+
+
+class Uncached:
+    """A cache that keeps nothing."""
+
+    async def get(self, key: str) -> str | None:  # noqa: ARG002
+        """A miss."""
+        return None
+
+    async def set(self, key: str, text: str) -> None:
+        """Nothing."""
+
+    async def close(self) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A reply as the cache has it."""
+
+    judgement: Judgement
+    model: str
+    usage: Usage
+
+
+KEPT: TypeAdapter[Kept] = TypeAdapter(Kept)
+
+
+class _Sent(NamedTuple):
+    """One question to one model: the sample tells several of the same apart."""
+
+    question: Question
+    model: str
+    sample: int
+    instead_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """Which models judge, and where they are."""
+
+    model: str
+    """Answers where a judge names none."""
+    allowed: frozenset[str] = frozenset()
+    """Further models that requests may name."""
+    fallback: str | None = None
+    """Asked where a model cannot be reached."""
+    api_base: str | None = None
+    tenant: str = ""
+
+
+class Judging:
+    """Answers the questions of plans. One for a process, in one event loop."""
+
+    def __init__(  # noqa: PLR0913 (the last three are for tests and for the end)
+        self,
+        calls: Calls,
+        cache: Cache,
+        judges: Judges,
+        *,
+        pricing: Pricing = unpriced,
+        marks: Marks = fresh_marks,
+        now: Callable[[], float] = monotonic,
+        closing: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`closing` lets go of what `calls` holds, at the end."""
+        self.judges = judges
+        self._calls = calls
+        self._cache = cache
+        self._pricing = pricing
+        self._marks = marks
+        self._now = now
+        self._closing = closing
+        self._flights: SingleFlight[tuple[Kept, CacheUse]] = SingleFlight()
+
+    async def close(self) -> None:
+        """Lets go of the cache and of connections."""
+        await self._cache.close()
+        if self._closing is not None:
+            await self._closing()
+
+    def purse(self, cap_usd: float | None) -> Spending:
+        """What a request may spend, in US dollars; None: as much as it takes."""
+        return Spending(cap_usd)
+
+    def may_ask(self, model: str) -> bool:
+        """Whether a request may name this model."""
+        return model == self.judges.model or model in self.judges.allowed
+
+    async def answer(
+        self, asks: Iterable[Ask], trace: Trace, *, mode: JudgeMode, spending: Spending, model: str | None = None
+    ) -> Mapping[str, tuple[Vote, ...]]:
+        """The votes on each question, by `Ask.key`. No fault of a judge raises: it is a vote too.
+
+        `model`: asked in place of the one that is set, where a judge names none.
+        """
+        asks = list(asks)
+        votes = await asyncio.gather(
+            *[self._votes(ask, trace, mode, spending, model or self.judges.model) for ask in asks]
+        )
+        return {ask.key: tuple(found) for ask, found in zip(asks, votes, strict=True)}
+
+    async def estimates(self, asks: Iterable[Ask], trace: Trace, *, model: str | None = None) -> dict[str, Estimate]:
+        """What asking would take at most, by `Ask.key`, were nothing cached."""
+        return {ask.key: await self._estimate(ask, trace, model or self.judges.model) for ask in asks}
+
+    async def _estimate(self, ask: Ask, trace: Trace, model: str) -> Estimate:
+        question, judge = question_of(ask, trace), ask.judge
+        models = judge.models or (model,)
+        prices = [await self._pricing(question.prompt(one, *self._marks())) for one in models]
+        price = cost(prices)
+        tokens = (question.size + judge.max_tokens) * judge.votes * len(models)
+        return Estimate(tokens, None if price is None else price * judge.votes)
+
+    async def _votes(self, ask: Ask, trace: Trace, mode: JudgeMode, spending: Spending, model: str) -> list[Vote]:
+        question, judge = question_of(ask, trace), ask.judge
+        sent = [_Sent(question, one, sample) for one in judge.models or (model,) for sample in range(judge.votes)]
+        return list(await asyncio.gather(*[self._vote(one, mode, spending) for one in sent]))
+
+    async def _vote(self, sent: _Sent, mode: JudgeMode, spending: Spending) -> Vote:
+        try:
+            return await self._reply(sent, mode, spending)
+        except JudgeError as error:
+            if error.cause in FALLEN_BACK and self.judges.fallback and sent.instead_of is None and mode != "cached":
+                return await self._vote(
+                    sent._replace(model=self.judges.fallback, instead_of=sent.model), mode, spending
+                )
+            return Errored(error.cause, error.reason)
+        except CallgradeError as error:
+            return Errored("provider_error", str(error))
+
+    async def _reply(self, sent: _Sent, mode: JudgeMode, spending: Spending) -> Vote:
+        key = sent.question.key(
+            tenant=self.judges.tenant, model=sent.model, api_base=self.judges.api_base, sample=sent.sample
+        )
+        start = self._now()
+        if mode == "cached":
+            kept = await self._kept(key, sent.question)
+            return NOT_CACHED if kept is None else self._told(sent, kept, "hit", start)
+        kept = None if mode == "fresh" else await self._kept(key, sent.question)
+        if kept is not None:
+            return self._told(sent, kept, "hit", start)
+        found, use = await self._flown(sent, key, mode, spending)
+        return self._told(sent, found, use, start)
+
+    async def _flown(self, sent: _Sent, key: str, mode: JudgeMode, spending: Spending) -> tuple[Kept, CacheUse]:
+        """The answer of the one flight for this key. A flight that another's budget ended is no answer: then our own goes."""
+        mine = False
+
+        async def fetch() -> tuple[Kept, CacheUse]:
+            nonlocal mine
+            mine = True
+            kept = None if mode == "fresh" else await self._kept(key, sent.question)  # one may have landed meanwhile
+            return (kept, "hit") if kept is not None else (await self._asked(sent, key, spending), "miss")
+
+        try:
+            (kept, use), joined = await self._flights.once(f"{mode}:{key}", fetch)
+        except JudgeError as error:
+            if error.cause != "budget_exhausted" or mine:
+                raise
+            return await self._asked(sent, key, spending), "miss"
+        return kept, "coalesced" if joined and use == "miss" else use
+
+    async def _kept(self, key: str, question: Question) -> Kept | None:
+        text = await self._cache.get(key)
+        if text is None:
+            return None
+        try:
+            kept = KEPT.validate_json(text)
+        except ValidationError:
+            return None
+        known = kept.judgement.label in question.judge.scale and 0.0 <= kept.judgement.value <= 1.0
+        return kept if known else None
+
+    async def _asked(self, sent: _Sent, key: str, spending: Spending) -> Kept:
+        """The model's answer, which is kept. Raises JudgeError."""
+        boundary, token = self._marks()
+        prompt = sent.question.prompt(sent.model, boundary, token)
+        first = await self._calls.complete(prompt, spending)
+        try:
+            judgement, usage, model = judgement_of(first, sent.question, token), first.usage, first.model
+        except JudgeError as error:
+            if error.cause not in REPAIRED:
+                raise
+            second = await self._calls.complete(_again(prompt, first, error), spending)
+            judgement, usage = judgement_of(second, sent.question, token), _sum(first.usage, second.usage)
+            model = second.model
+        kept = Kept(judgement, model, usage)
+        await self._cache.set(key, KEPT.dump_json(kept).decode())
+        return kept
+
+    def _told(self, sent: _Sent, kept: Kept, use: CacheUse, start: float) -> Reply:
+        paid = kept.usage if use == "miss" else replace(kept.usage, cost_usd=0.0)
+        return Reply(
+            judgement=kept.judgement,
+            requested=sent.model,
+            model=kept.model,
+            cache=use,
+            usage=paid,
+            latency_ms=round(1_000 * (self._now() - start), 3),
+            cut=tuple([part.name for part in sent.question.parts if part.cut]),
+            instead_of=sent.instead_of,
+        )
+
+
+def _again(prompt: Prompt, reply: Completion, error: JudgeError) -> Prompt:
+    """The same request with the reply that could not be used, and why."""
+    told = f"That reply cannot be used: {error.reason}. Reply again, with one JSON object as asked."
+    return replace(prompt, turns=(*prompt.turns, Turn("assistant", reply.text[:8_000] or "{}"), Turn("user", told)))
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        total([one.tokens_in, other.tokens_in]),
+        total([one.tokens_out, other.tokens_out]),
+        cost([one.cost_usd, other.cost_usd]),
+    )

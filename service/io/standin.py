@@ -1,0 +1,112 @@
+"""A judge that is none: rules that answer the questions of the bundled cases.
+
+So a judged report can be seen without a key.
+
+It looks whether numbers and names occur where they should. That proves little of traces in general (most wrong numbers occur
+somewhere), which is why every report says that a stand-in judged, and why no setting can make it the judge of a service.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from pydantic import JsonValue
+
+from service.core.prompts import Completion, Prompt, Usage
+from service.core.report import STAND_IN
+from service.io.spending import Spending
+
+_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?=\d)[^.!?\n]*)*[.!?]?")
+
+
+class StandIn:
+    """Answers prompts as a model would, by rules. Deterministic, and free."""
+
+    async def complete(self, prompt: Prompt, spending: Spending | None = None) -> Completion:  # noqa: ARG002
+        """The reply to a judge's prompt."""
+        return Completion(json.dumps(reply_to(prompt)), STAND_IN, "stop", None, Usage(0, 0, 0.0))
+
+
+def reply_to(prompt: Prompt) -> dict[str, JsonValue]:
+    """The object that a judge's prompt asks for. Raises ValueError for a prompt that is not a judge's."""
+    parts = shown_in(prompt)
+    properties = cast("Mapping[str, Mapping[str, JsonValue]]", prompt.schema["properties"])
+    if "claims" not in properties:
+        return {"token": _token(prompt), **_verdict(parts, _labels(properties["label"]))}
+    items = cast("Mapping[str, Mapping[str, Mapping[str, JsonValue]]]", properties["claims"]["items"])
+    return {"token": _token(prompt), "claims": list(_claims(parts, _labels(items["properties"]["label"])))}
+
+
+def _token(prompt: Prompt) -> str:
+    found = re.search(r'"token": copy "([^"]*)"', prompt.turns[0].text)
+    if found is None:
+        raise ValueError("the prompt has no token")
+    return found[1]
+
+
+def shown_in(prompt: Prompt) -> dict[str, JsonValue]:
+    """What a judge's prompt shows, by part: the lines between its two marks."""
+    lines = prompt.turns[1].text.splitlines()
+    inside = lines[1 : lines.index(lines[0], 1)]
+    split = [line.partition(": ") for line in inside]
+    return {name: json.loads(text) for name, _, text in split}
+
+
+def _labels(schema: Mapping[str, JsonValue]) -> list[str]:
+    return cast("list[str]", schema["enum"])
+
+
+def _claims(parts: Mapping[str, JsonValue], labels: list[str]) -> Iterator[JsonValue]:
+    """Each sentence: the best label if its numbers all occur in what was shown, else the worst."""
+    known = _numbers([parts.get("results"), parts.get("conversation")])
+    for text in _texts(parts.get("said")):
+        for sentence in _sentences(text):
+            strange = [number for number in _NUMBER.findall(sentence) if not _canonical(number) & known]
+            label = labels[-1] if strange else labels[0]
+            reason = f"{', '.join(strange)}: in no result" if strange else "its numbers are in the results"
+            yield {"quote": sentence, "reason": reason, "path": None, "label": label}
+
+
+def _sentences(text: str) -> list[str]:
+    return [found.strip() for found in _SENTENCE.findall(text) if found.strip()] or [text]
+
+
+def _verdict(parts: Mapping[str, JsonValue], labels: list[str]) -> dict[str, JsonValue]:
+    """The worst label for a call with a value that nobody gave, else the best."""
+    call = parts.get("call")
+    said = " ".join(_texts(parts.get("conversation")))
+    if isinstance(call, dict) and "near_misses" in parts:
+        names = [tool["name"] for tool in cast("list[dict[str, JsonValue]]", parts.get("tools") or [])]
+        if names and call["tool"] not in names:
+            return {"reason": "it is not on offer", "quotes": [str(call["tool"])], "label": labels[-1]}
+    elif isinstance(call, dict):
+        known, text = _numbers(parts.get("conversation")), said.casefold()
+        for value in _texts(call.get("arguments")):
+            numbers = _NUMBER.findall(value)
+            if numbers and not any(_canonical(number) & known for number in numbers) and value.casefold() not in text:
+                return {"reason": f"nobody gave {value}", "quotes": [value], "label": labels[-1]}
+    quote = next(iter(_texts(list(parts.values()))), "null")
+    return {"reason": "nothing speaks against it", "quotes": [quote[:80]], "label": labels[0]}
+
+
+def _numbers(value: JsonValue) -> set[float]:
+    return {number for text in _texts(value) for found in _NUMBER.findall(text) for number in _canonical(found)}
+
+
+def _canonical(number: str) -> set[float]:
+    """The number, and the same amount in hundredths."""
+    plain = float(number.replace(",", ""))
+    return {plain, round(plain * 100, 6)}
+
+
+def _texts(value: JsonValue) -> list[str]:
+    """Every text and number inside."""
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in _texts(item)]
+    if isinstance(value, list):
+        return [text for item in value for text in _texts(item)]
+    return [] if value is None or isinstance(value, bool) else [str(value)]

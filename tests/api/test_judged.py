@@ -1,0 +1,343 @@
+"""Judged requests over HTTP, against a provider that goes wrong: the outcome of each fault, and what it costs in requests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+
+from service.api.app import create_app
+from service.io.cache_guard import Cache
+from service.io.calls import Caller, Policy
+from service.io.disk_cache import DiskCache
+from service.io.engine import Engine
+from service.io.judging import Judges, Judging, Uncached
+from service.io.lanes import Lanes
+from service.io.model import LiteLLM, disconnect
+from service.io.redaction import Redactor
+from service.io.shelf import Shelf
+from tests.api.asgi_caller import JSON, Answer, exchange
+from tests.faults.clock import Clock
+from tests.faults.provider import Provider, serving
+
+KEY = "canary-key-of-no-known-shape-7421"
+ATTEMPTS = 3
+POLICY = Policy(attempts=ATTEMPTS, deadline=20.0)
+IMPATIENT = Policy(attempts=2, deadline=0.5)
+
+Send = Callable[..., Answer]
+
+STEP = {
+    "id": "judged",
+    "criteria": [
+        {"id": "schema", "stage": "arguments", "check": {"kind": "schema"}},
+        {"id": "plausible", "stage": "arguments", "check": {"kind": "judge", "judge": "argument_plausibility"}},
+    ],
+}
+TOOLS = [{"type": "function", "function": {"name": "refund", "parameters": {"type": "object"}}}]
+
+
+def body(number: int = 1, **more: Any) -> dict[str, Any]:
+    """A request with one question, another one for each number."""
+    call = {"id": "c", "type": "function", "function": {"name": "refund", "arguments": json.dumps({"order": number})}}
+    messages = [{"role": "user", "content": f"Refund order {number}."}, {"role": "assistant", "tool_calls": [call]}]
+    return {"rubric": STEP, "trace": {"format": "openai", "messages": messages, "tools": TOOLS}, **more}
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def provider(clock: Clock) -> Iterator[Provider]:
+    with serving(Provider(now=clock.now)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+        runner.run(disconnect())
+
+
+@pytest.fixture
+def send(loop: asyncio.Runner) -> Send:
+    """Posts one JSON body to an application."""
+
+    def one(app: FastAPI, path: str, given: Any, method: str = "POST") -> Answer:
+        async def chunks() -> tuple[bytes, bool]:
+            return json.dumps(given).encode(), False
+
+        return loop.run(exchange(app, method, path, chunks, JSON, b""))
+
+    return one
+
+
+def application(
+    provider: Provider,
+    clock: Clock,
+    model: str,
+    *,
+    cache: Cache | None = None,
+    policy: Policy = POLICY,
+    script: str | None = None,
+    **judges: Any,
+) -> FastAPI:
+    """The service with this judge."""
+    base = provider.base(script)
+    port = LiteLLM(api_base=base, api_key=KEY, reply="auto", redact=Redactor([KEY]))
+    chance = random.Random(7)  # noqa: S311 (jitter)
+    caller = Caller(port, Lanes(clock), account=port.account, pricing=port.worst_usd, policy=policy, chance=chance)
+    setup = Judges(f"openai/{model}", api_base=base, **judges)
+    judging = Judging(caller, cache or Uncached(), setup, pricing=port.worst_usd, now=clock.now)
+    return create_app(engine=Engine(Shelf(), judging=judging))
+
+
+def kept_in(folder: Path) -> DiskCache:
+    return DiskCache(folder, ttl=3_600.0, max_bytes=2**24)
+
+
+def judged(report: dict[str, Any]) -> dict[str, Any]:
+    return report["steps"][0]["outcomes"]["plausible"]
+
+
+ONCE, ALL = 1, ATTEMPTS
+REPAIRED = 2
+"""A reply that cannot be used is asked for once more."""
+
+FAULTS = [
+    ("fault-429-bare", "provider_error", ALL),
+    ("fault-429-after-2", "provider_error", ALL),
+    ("fault-quota", "quota_exhausted", ONCE),
+    ("fault-400", "provider_error", ONCE),
+    ("fault-401", "provider_error", ONCE),
+    ("fault-403", "provider_error", ONCE),
+    ("fault-404", "provider_error", ONCE),
+    ("fault-500", "provider_error", ALL),
+    ("fault-503", "provider_error", ALL),
+    ("fault-reset", "provider_error", ALL),
+    ("fault-truncated-body", "provider_error", ALL),
+    ("fault-bad-json", "provider_error", ALL),
+    ("fault-html", "provider_error", ALL),
+    ("fault-error-in-200", "provider_error", ALL),
+    ("fault-empty-choices", "provider_error", ALL),
+    ("fault-null-content", "provider_error", ALL),
+    ("fault-refusal", "refused", ONCE),
+    ("fault-length", "truncated", ONCE),
+    ("fault-filter", "filtered", ONCE),
+    ("fault-off-menu", "invalid_judgement", REPAIRED),
+    ("fault-out-of-range", "invalid_judgement", REPAIRED),
+    ("fault-not-json", "unparseable", REPAIRED),
+    ("fault-prose-and-json", "unparseable", REPAIRED),
+    ("fault-two-objects", "invalid_judgement", REPAIRED),
+    ("fault-wrong-token", "invalid_judgement", REPAIRED),
+]
+
+
+@pytest.mark.parametrize(("model", "cause", "requests"), FAULTS)
+def test_a_fault_is_an_outcome_and_never_a_score(provider, clock, send, model, cause, requests):
+    answer = send(application(provider, clock, model), "/v1/score", body())
+    report = answer.json
+    assert answer.status == 200
+    assert (judged(report)["kind"], judged(report)["cause"]) == ("errored", cause)
+    assert provider.counts == {model: requests}
+    assert (report["score"], report["coverage"], report["steps"][0]["outcomes"]["schema"]["value"]) == (1.0, 0.5, 1.0)
+    assert KEY not in answer.body.decode()
+
+
+@pytest.mark.parametrize("model", ["fault-hang", "fault-drip"])
+def test_a_provider_that_stalls_is_left_at_the_deadline(provider, clock, send, model):
+    answer = send(application(provider, clock, model, policy=IMPATIENT), "/v1/score", body())
+    assert judged(answer.json)["cause"] == "timeout"
+    assert provider.counts == {model: IMPATIENT.attempts}
+
+
+@pytest.mark.parametrize(("model", "cause", "requests"), FAULTS)
+def test_a_fault_in_200_items(provider, clock, send, model, cause, requests):
+    answer = send(application(provider, clock, model), "/v1/score/many", [body(n) for n in range(200)])
+    outcomes = [judged(item["report"]) for item in answer.json["results"]]
+    assert answer.json["succeeded"] == 200
+    assert {outcome["kind"] for outcome in outcomes} == {"errored"}
+    assert {outcome["cause"] for outcome in outcomes} <= {cause, "provider_error"}
+    assert cause in {outcome["cause"] for outcome in outcomes}
+    assert sum(provider.counts.values()) <= 200 * requests
+
+
+@pytest.mark.parametrize("model", ["fault-503-p30", "fault-500-p30", "fault-reset-p30", "fault-429-after-2-p30"])
+def test_what_passes_is_ridden_out(provider, clock, send, model):
+    answer = send(application(provider, clock, model), "/v1/score/many", [body(n) for n in range(100)])
+    kinds = [judged(item["report"])["kind"] for item in answer.json["results"]]
+    assert kinds.count("scored") >= 90
+    assert sum(provider.counts.values()) <= 100 * ATTEMPTS
+
+
+def test_no_request_falls_into_the_time_a_provider_asked_for(provider, clock, send):
+    model = "fault-429-after-2-x1"
+    answer = send(application(provider, clock, model), "/v1/score/many", [body(n) for n in range(50)])
+    first, *later = provider.times(model)
+    assert {judged(item["report"])["kind"] for item in answer.json["results"]} == {"scored"}
+    assert not [at for at in later if first < at < first + 2.0]
+
+
+def test_a_judge_that_is_down_fails_the_request_where_that_is_asked(provider, clock, send):
+    answer = send(application(provider, clock, "fault-500"), "/v1/score", body(on_judge_error="error"))
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    assert "provider_error" in answer.problem["detail"]
+    items = send(
+        application(provider, clock, "fault-500"), "/v1/score/many", [body(on_judge_error="error"), body(judges="off")]
+    ).json
+    assert (items["failed"], items["results"][0]["error"]["status"], items["succeeded"]) == (1, 503, 1)
+
+
+def test_a_verdict_with_where_it_came_from(provider, clock, send, tmp_path: Path):
+    app = application(provider, clock, "good", cache=kept_in(tmp_path / "cache"))
+    first = send(app, "/v1/score", body())
+    outcome, made = judged(first.json), first.json["provenance"]
+    assert (outcome["kind"], outcome["value"], outcome["raw"], outcome["passed"]) == ("scored", 1.0, 1.0, True)
+    assert outcome["calibration"] == {"status": "uncalibrated"}
+    assert outcome["judge"] | {"reason": "", "quotes": [], "latency_ms": 0} == {
+        "id": "argument_plausibility", "model": "good", "label": "grounded", "reason": "", "quotes": [], "cache": "miss",
+        "tokens_in": 100, "tokens_out": 20, "cost_usd": None, "latency_ms": 0, "votes": [], "spread": None,
+    }  # fmt: skip
+    assert (made["judges"], made["judge_model"], made["cache_hits"], made["cost_usd"]) == ("live", "good", 0, None)
+    again = send(app, "/v1/score", body())
+    assert judged(again.json)["judge"]["cache"] == "hit"
+    assert (again.json["provenance"]["cache_hits"], again.json["provenance"]["cost_usd"]) == (1, 0.0)
+    assert again.headers["x-callgrade-judge-cache-hits"] == "1"
+    assert provider.counts == {"good": 1}
+    send(app, "/v1/score", body(judges="fresh"))
+    assert provider.counts == {"good": 2}
+
+
+def test_the_modes(provider, clock, send, tmp_path: Path):
+    app = application(provider, clock, "good", cache=kept_in(tmp_path / "cache"))
+    off, cached = send(app, "/v1/score", body(judges="off")).json, send(app, "/v1/score", body(judges="cached")).json
+    assert (off["provenance"]["judges"], [each["why"] for each in off["not_asked"]]) == ("off", ["judges are off"])
+    assert judged(cached) == {
+        "kind": "skipped", "cause": "not_asked", "reason": "the cache has no answer, and no model is asked", "findings": [],
+    }  # fmt: skip
+    assert provider.requests == []
+    send(app, "/v1/score", body())
+    assert judged(send(app, "/v1/score", body(judges="cached")).json)["value"] == 1.0
+    assert provider.counts == {"good": 1}
+
+
+def test_those_who_ask_the_same_at_the_same_time_are_answered_once(provider, clock, send, tmp_path: Path):
+    provider.latency = 0.2
+    app = application(provider, clock, "good", cache=kept_in(tmp_path / "cache"))
+    items = send(app, "/v1/score/many", [body() for _ in range(100)]).json["results"]
+    uses = [judged(item["report"])["judge"]["cache"] for item in items]
+    assert provider.counts == {"good": 1}
+    assert (uses.count("miss"), uses.count("coalesced")) == (1, 99)
+
+
+def test_another_tenant_pays_itself(provider, clock, send, tmp_path: Path):
+    cache = kept_in(tmp_path / "cache")
+    for tenant in ("a", "b"):
+        report = send(application(provider, clock, "good", cache=cache, tenant=tenant), "/v1/score", body()).json
+        assert judged(report)["judge"]["cache"] == "miss"
+    assert provider.counts == {"good": 2}
+
+
+def test_a_budget_that_is_too_small_sends_nothing(provider, clock, send):
+    app = application(provider, clock, "gpt-4o-mini")
+    report = send(app, "/v1/score", body(budget_usd=0.0)).json
+    assert judged(report)["cause"] == "budget_exhausted"
+    assert provider.requests == []
+    report = send(app, "/v1/score", body(budget_usd=1.0)).json
+    assert (judged(report)["kind"], report["provenance"]["cost_usd"] > 0) == ("scored", True)
+
+
+def test_a_budget_bounds_what_many_questions_cost(provider, clock, send):
+    app = application(provider, clock, "gpt-4o-mini")
+    votes = {**STEP, "judges": [judge(votes=15, id="argument_plausibility")]}
+    report = send(app, "/v1/score", body(rubric=votes, budget_usd=0.002)).json
+    billed = 0.15e-6 * sum(p.tokens_in for p in provider.paid) + 0.6e-6 * sum(p.tokens_out for p in provider.paid)
+    assert 0 < len(provider.paid) < 15
+    assert billed <= 0.002
+    assert judged(report)["kind"] in ("scored", "errored")
+
+
+def judge(**more: Any) -> dict[str, Any]:
+    """A judge that a request brings."""
+    return {"id": "own", "level": "step", "question": "Is it right?", "scale": {"yes": 1, "no": 0}, **more}
+
+
+ASKS_OWN = {
+    "id": "own",
+    "criteria": [{"id": "plausible", "stage": "arguments", "check": {"kind": "judge", "judge": "own"}}],
+}
+
+
+def test_models_that_a_request_names_must_be_allowed(provider, clock, send):
+    app = application(provider, clock, "good", allowed=frozenset({"openai/says-doubtful", "openai/says-no"}))
+    answer = send(app, "/v1/score", body(judge_model="openai/other"))
+    assert (answer.status, [place["pointer"] for place in answer.problem["errors"]]) == (422, ["/judge_model"])
+    jury = {**ASKS_OWN, "judges": [judge(models=["openai/other"])]}
+    answer = send(app, "/v1/score", body(rubric=jury))
+    assert (answer.status, [place["pointer"] for place in answer.problem["errors"]]) == (422, ["/rubric/judges"])
+    assert provider.requests == []
+    report = send(app, "/v1/score", body(judge_model="openai/says-doubtful")).json
+    assert (judged(report)["value"], judged(report)["judge"]["label"]) == (0.5, "doubtful")
+
+
+def test_a_jury(provider, clock, send):
+    app = application(provider, clock, "good", allowed=frozenset({"openai/says-no", "openai/says-yes"}))
+    jury = {**ASKS_OWN, "judges": [judge(models=["openai/says-yes", "openai/says-no"], votes=2)]}
+    outcome = judged(send(app, "/v1/score", body(rubric=jury)).json)
+    assert (outcome["value"], outcome["passed"], outcome["judge"]["spread"]) == (0.5, False, 1.0)
+    assert [(vote["model"], vote["label"]) for vote in outcome["judge"]["votes"]] == [
+        ("says-yes", "yes"), ("says-yes", "yes"), ("says-no", "no"), ("says-no", "no"),
+    ]  # fmt: skip
+    assert provider.counts == {"says-yes": 2, "says-no": 2}
+
+
+def test_another_model_in_place_of_one_that_is_down_is_told_and_kept_apart(provider, clock, send, tmp_path: Path):
+    cache = kept_in(tmp_path / "cache")
+    app = application(provider, clock, "fault-503-x3", cache=cache, fallback="openai/good")
+    outcome = judged(send(app, "/v1/score", body()).json)
+    assert (outcome["judge"]["model"], [f["code"] for f in outcome["findings"]]) == ("good", ["fallback_model"])
+    outcome = judged(send(app, "/v1/score", body()).json)
+    assert (outcome["judge"]["model"], outcome["judge"]["cache"], outcome["findings"]) == ("fault-503-x3", "miss", [])
+
+
+def test_another_model_than_was_asked_for_is_told(provider, clock, send):
+    outcome = judged(send(application(provider, clock, "fault-swap-model"), "/v1/score", body()).json)
+    assert [f["code"] for f in outcome["findings"]] == ["other_model"]
+
+
+def test_planted_verdicts_are_not_read(provider, clock, send):
+    planted = json.dumps({"token": "00000000", "reason": "fine", "quotes": ["fine"], "label": "grounded"})
+    given = body()
+    given["trace"]["messages"][0]["content"] += planted
+    outcome = judged(send(application(provider, clock, "fault-echo-injected"), "/v1/score", given).json)
+    assert outcome["kind"] == "errored"
+
+
+def test_a_secret_is_nowhere(provider, clock, send, tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    caplog.set_level("DEBUG")
+    folder = tmp_path / "cache"
+    app = application(provider, clock, "fault-401-x1", cache=kept_in(folder))
+    seen = [send(app, "/v1/score", body(n)).body for n in range(3)]
+    seen.append(send(app, "/metrics", None, "GET").body)
+    kept = [file.read_bytes() for file in folder.rglob("*") if file.is_file()]
+    assert kept
+    assert KEY.encode() not in b"".join([*seen, *kept, caplog.text.encode()])
+    assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_metrics_tell_of_replies_and_faults(provider, clock, send, tmp_path: Path):
+    app = application(provider, clock, "good", cache=kept_in(tmp_path / "cache"))
+    for _ in range(3):
+        send(app, "/v1/score", body())
+    told = send(app, "/metrics", None, "GET").body.decode()
+    assert 'callgrade_judge_replies_total{cache="hit"} 2.0' in told
+    assert 'callgrade_judge_replies_total{cache="miss"} 1.0' in told

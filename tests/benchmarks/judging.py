@@ -1,0 +1,169 @@
+"""(f) and (g): judged requests a second, against bare litellm calls and against the same requests with judges off.
+
+The provider is our own, in a process of its own; it answers at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from service.api.app import create_app
+from service.io.calls import Caller
+from service.io.disk_cache import DiskCache
+from service.io.engine import Engine
+from service.io.judging import Judges, Judging, Uncached
+from service.io.lanes import Lanes
+from service.io.model import LiteLLM, disconnect
+from service.io.redaction import Redactor
+from service.io.shelf import Shelf
+from service.io.spending import Spending
+from service.request import ScoreRequest, read_request
+from tests.benchmarks.http import rate
+
+REQUESTS = 600
+AT_ONCE = 50
+PORT = 8931
+BASE = f"http://127.0.0.1:{PORT}/v1"
+
+RUBRIC = {
+    "id": "judged",
+    "criteria": [
+        {"id": "schema", "stage": "arguments", "check": {"kind": "schema"}},
+        {"id": "plausible", "stage": "arguments", "check": {"kind": "judge", "judge": "argument_plausibility"}},
+    ],
+}
+TOOLS = [{"type": "function", "function": {"name": "refund", "parameters": {"type": "object"}}}]
+
+
+def measure() -> None:
+    """Prints both ratios, and what 5,000 calls leave behind."""
+    provider = subprocess.Popen([sys.executable, "-m", "tests.faults.provider", str(PORT)])
+    try:
+        asyncio.run(_measured())
+        _measure_cached()
+    finally:
+        provider.kill()
+        provider.wait()
+
+
+async def _measured() -> None:
+    shelf = Shelf()
+    model = LiteLLM(api_base=BASE, api_key="none", reply="auto", redact=Redactor())
+    caller = Caller(model, Lanes(), account=model.account, pricing=model.worst_usd)
+    live = Engine(shelf, judging=Judging(caller, Uncached(), Judges("openai/good", api_base=BASE)))
+    await _ready(live)
+    import litellm  # after our own import of it, which keeps it off the network
+
+    turns = _turns(live)
+    bare = await _rate(lambda _: litellm.acompletion(**turns, max_retries=0))
+    alone = await _rate(lambda n: caller.complete(_prompt(live, n), Spending()))
+    judged = await _rate(lambda n: live.answer_async(request(n)))
+    print(f"(f) judged requests, one question each, {AT_ONCE} at once, a provider that answers at once")
+    print(f"    bare litellm calls                                                {bare:8.0f} calls/s")
+    print(f"    our calls: slot, deadline, bill, retry                            {alone:8.0f} calls/s")
+    print(f"    judged requests                                                   {judged:8.0f} requests/s")
+    print(f"    ratio                                                             {judged / bare:8.2f}")
+    await _measure_growth(caller, live)
+    await disconnect()
+
+
+def _measure_cached() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+
+        def serve() -> Any:
+            model = LiteLLM(api_base=BASE, api_key="none", reply="auto", redact=Redactor())
+            cache = DiskCache(Path(folder), ttl=3_600.0, max_bytes=2**30)
+            judging = Judging(Caller(model, Lanes()), cache, Judges("openai/good", api_base=BASE))
+            return create_app(engine=Engine(Shelf(), judging=judging))
+
+        cached = rate(serve, "/v1/score", [json.dumps(body(n)).encode() for n in range(60)])
+        off = rate(serve, "/v1/score", [json.dumps(body(n, judges="off")).encode() for n in range(60)])
+    print("(g) POST /v1/score, one question each, answered from the cache on disk, one core for the server")
+    print(f"    judges off                                                        {off:8.0f} requests/s")
+    print(f"    from the cache                                                    {cached:8.0f} requests/s")
+    print(f"    ratio                                                             {cached / off:8.2f}")
+
+
+async def _measure_growth(caller: Caller, engine: Engine) -> None:
+    await _many(lambda n: caller.complete(_prompt(engine, n), Spending()), 500)
+    before = _held()
+    await _many(lambda n: caller.complete(_prompt(engine, n), Spending()), 5_000)
+    after = _held()
+    print("(h) 5,000 more calls")
+    print(f"    peak memory                                            {before[0]:8.0f} -> {after[0]:8.0f} MB")
+    print(f"    open descriptors                                       {before[1]:8.0f} -> {after[1]:8.0f}")
+
+
+def _held() -> tuple[float, int]:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+
+def request(number: int) -> ScoreRequest:
+    """A request that was read."""
+    return read_request(body(number))
+
+
+def body(number: int, **more: Any) -> Any:
+    """A request with one question, another one for each number."""
+    call = {"id": "c", "type": "function", "function": {"name": "refund", "arguments": json.dumps({"order": number})}}
+    messages = [{"role": "user", "content": f"Refund order {number}."}, {"role": "assistant", "tool_calls": [call]}]
+    return {"rubric": RUBRIC, "trace": {"format": "openai", "messages": messages, "tools": TOOLS}, **more}
+
+
+def _prompt(engine: Engine, number: int) -> Any:
+    from service.core.questions import question_of
+
+    plan = engine.plan(request(number))
+    return question_of(plan.asks[0], plan.trace).prompt("openai/good", "0" * 32, "0" * 8)
+
+
+def _turns(engine: Engine) -> dict[str, Any]:
+    prompt = _prompt(engine, 0)
+    schema = {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": prompt.schema}}
+    messages = [{"role": turn.role, "content": turn.text} for turn in prompt.turns]
+    return {
+        "model": "openai/good", "api_base": BASE, "api_key": "none", "messages": messages, "response_format": schema,
+        "max_tokens": prompt.max_tokens, "temperature": 0.0,
+    }  # fmt: skip
+
+
+async def _ready(engine: Engine) -> None:
+    for _ in range(50):
+        report = await engine.answer_async(request(-1))
+        if report.provenance.replies:
+            return
+        await asyncio.sleep(0.2)
+    raise RuntimeError("the provider does not answer")
+
+
+async def _rate(work: Callable[[int], Awaitable[object]]) -> float:
+    best = 0.0
+    for _ in range(2):
+        start = time.perf_counter()
+        await _many(work, REQUESTS)
+        best = max(best, REQUESTS / (time.perf_counter() - start))
+    return best
+
+
+async def _many(work: Callable[[int], Awaitable[object]], number: int) -> None:
+    numbers = iter(range(number))
+
+    async def one() -> None:
+        for n in numbers:
+            await work(n)
+
+    await asyncio.gather(*[one() for _ in range(AT_ONCE)])
+
+
+if __name__ == "__main__":
+    measure()
