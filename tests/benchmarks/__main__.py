@@ -1,10 +1,10 @@
-"""Runs every benchmark: `python -m tests.benchmarks [scoring|http|importing|matching|judging]...`."""
+"""Runs every benchmark: `python -m tests.benchmarks [scoring|http|importing|matching|judging|evidence]...`."""
 
 from __future__ import annotations
 
 import sys
 
-from tests.benchmarks import http, importing, judging, matching, scoring
+from tests.benchmarks import evidence, http, importing, judging, matching, scoring
 
 BENCHMARKS = {
     "scoring": scoring.measure,
@@ -12,6 +12,7 @@ BENCHMARKS = {
     "importing": importing.measure,
     "matching": matching.measure,
     "judging": judging.measure,
+    "evidence": evidence.measure,
 }
 
 if __name__ == "__main__":

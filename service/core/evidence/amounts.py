@@ -1,0 +1,117 @@
+"""Numbers among the arguments: found, derived, or an order of magnitude off what the user said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from itertools import islice
+
+from service.core.evidence.located import Located, against, at_place, left_open
+from service.core.evidence.parameters import Parameter
+from service.core.evidence.quantities import significant
+from service.core.evidence.sources import Mention, Sources
+from service.core.evidence.units import UNITS, in_base
+
+HUNDRED = Decimal(100)
+_FEW = 400
+"""Among more numbers than these some sum fits anything."""
+
+
+def locate_number(path: str, value: Decimal, parameter: Parameter, sources: Sources, before: int) -> Located:
+    """A number: as it was given, in other units, as a sum or a difference; else contradicted or open."""
+    found = sources.mentions(value, before)
+    stated = [m for m in sources.said_before(before) if m.quantity.number is not None]
+    if found and not (parameter.is_minor and _says_whole(found, value)):
+        return at_place(path, found[0].place)
+    derived = _converted(path, value, stated) or _minor(path, value, parameter, sources, before)
+    if derived is not None:
+        return derived
+    off = _off_by_tens(path, value, parameter, stated)
+    if off is not None:
+        return off
+    return _sum(path, value, sources, before) or left_open(path, "a number that no text and no result holds")
+
+
+def _says_whole(found: Sequence[Mention], value: Decimal) -> bool:
+    """Whether a number is only there as whole units of money: 54 in `$54`."""
+    return all(m.quantity.kind == "money" and m.quantity.value == value for m in found)
+
+
+def _minor(path: str, value: Decimal, parameter: Parameter, sources: Sources, before: int) -> Located | None:
+    """Cents for whole units and the other way round. Without a word of cents, only from whole units said to cents."""
+    for other, name in ((value / HUNDRED, "minor units"), (value * HUNDRED, "whole units")):
+        for mention in sources.mentions(other, before):
+            cents = parameter.is_minor if name == "minor units" else _is_minor(mention)
+            if cents and (other or value):
+                return at_place(path, mention.place, name)
+    return None
+
+
+def _is_minor(mention: Mention) -> bool:
+    return Parameter(mention.place.keys[-1] if mention.place.keys else "", {}).is_minor
+
+
+def _converted(path: str, value: Decimal, stated: Iterable[Mention]) -> Located | None:
+    """Other units of the same thing: 120 for two hours, 0.15 for 15%."""
+    for mention in stated:
+        quantity = mention.quantity
+        number = quantity.number
+        if number is None:
+            continue
+        if quantity.kind == "percent" and number / HUNDRED == value:
+            return at_place(path, mention.place, "percent to ratio")
+        if quantity.kind in ("duration", "measure") and _is_other_unit(value, number, quantity.unit):
+            return at_place(path, mention.place, "unit")
+    return None
+
+
+def _is_other_unit(value: Decimal, number: Decimal, unit: str) -> bool:
+    mine = UNITS.get(unit)
+    if mine is None or not value:
+        return False
+    base = in_base(number, mine)
+    return any(
+        abs(in_base(value, other) - base) <= abs(base) / 200
+        for other in set(UNITS.values())
+        if other.dimension == mine.dimension and other != mine
+    )
+
+
+def _off_by_tens(path: str, value: Decimal, parameter: Parameter, stated: Sequence[Mention]) -> Located | None:
+    """The digits of the one amount the user stated, with the point elsewhere."""
+    money = [m for m in stated if m.quantity.kind == "money"]
+    amounts = money or [m for m in stated if m.quantity.kind == "number"]
+    if not (parameter.is_amount or parameter.is_minor or parameter.is_major) or not value:
+        return None
+    for mention in amounts:
+        said = mention.quantity.number
+        if said is None or not said or (not money and len(significant(said)) < 2):
+            continue
+        if said == value and parameter.is_minor and money:
+            note = f"the user said {mention.quantity.text}, and {value} in cents is a hundredth of it"
+            return against(path, mention.place, "order_of_magnitude", note)
+        if significant(said) == significant(value) and abs(said) != abs(value):
+            return _tens(path, value, said, parameter, mention)
+    return None
+
+
+def _tens(path: str, value: Decimal, said: Decimal, parameter: Parameter, mention: Mention) -> Located:
+    if abs(value) == abs(said) * HUNDRED and not parameter.is_major:
+        return at_place(path, mention.place, "minor units, perhaps")  # the schema leaves open whether it wants cents
+    note = f"the user said {mention.quantity.text}, the argument is {value}"
+    return against(path, mention.place, "order_of_magnitude", note)
+
+
+def _sum(path: str, value: Decimal, sources: Sources, before: int) -> Located | None:
+    """Of two numbers, if the number says enough for that to be no accident."""
+    if len(significant(value)) < 2 or abs(value) < HUNDRED // 5:
+        return None
+    known = list(islice(sources.numbers(before), _FEW + 1))
+    if len(known) > _FEW:
+        return None
+    distinct = set(known)
+    for one in known:
+        for other, name in ((value - one, "sum"), (one - value, "difference")):
+            if other in distinct and other and one != value:
+                return at_place(path, sources.mentions(one, before)[0].place, name)
+    return None

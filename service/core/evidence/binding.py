@@ -1,0 +1,83 @@
+"""Which field a claim's words name, and how closely."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from service.core.evidence.claims import ABOUT, COMPARING, LINKS, LOOSE, MADE, OVER, RANGES, UNDER, Claim
+from service.core.evidence.ledger import GENERIC, Group, Ledger
+from service.core.evidence.words import abbreviates, stem, tokens
+
+_THAN = {"more": "over", "higher": "over", "greater": "over", "less": "under", "lower": "under", "fewer": "under"}
+
+
+def bind(claim: Claim, ledger: Ledger) -> list[Group]:
+    """The fields whose whole name is among a claim's words: of these the ones beside it, with most of what they stand under."""
+    groups = ledger.named(claim.label, claim.quantity)
+    unit = claim.quantity.unit
+    if claim.quantity.kind in ("measure", "duration"):
+        groups = [group for group in groups if unit in group.units] or groups
+    if claim.quantity.kind == "money":
+        groups = [group for group in groups if group.is_money or "money" in group.kinds] or groups
+    groups = [group for group in groups if is_direct(claim, [group])] or groups
+    best = max((_fit(group, claim) for group in groups), default=0)
+    return [group for group in groups if _fit(group, claim) == best]
+
+
+def _fit(group: Group, claim: Claim) -> int:
+    return len(group.own) + len(group.above & claim.words)
+
+
+def is_direct(claim: Claim, groups: Sequence[Group]) -> bool:
+    """Whether the field's name stands right beside the number: `price: 5`, `the price of it is 5`, `5 seats`.
+
+    In a label it must be all of it: `amount deducted` is another thing than `amount`.
+    """
+    if claim.exact:
+        named = {word for group in groups for word in (*group.own, *group.above)}
+        return all(word in LINKS | GENERIC or any(abbreviates(short, word) for short in named) for word in claim.label)
+    left = _without_links(claim)
+    return any(
+        group.own and (group.is_named_in(left[-len(group.own) :]) or group.is_named_in(claim.right[: len(group.own)]))
+        for group in groups
+    )
+
+
+def _without_links(claim: Claim) -> list[str]:
+    """The words before a number without those that only join it to a name."""
+    passed = LINKS | RANGES if claim.extreme is not None else LINKS
+    if side_of(claim) is not None:
+        passed = passed | COMPARING
+    left = list(claim.left)
+    while left and (left[-1] in passed or any(c.isdigit() for c in left[-1])):
+        left.pop()
+    return left
+
+
+def side_of(claim: Claim) -> Literal["over", "under"] | None:
+    """On which side of its number a claim sees the value: `over $200`, `less than 5`."""
+    near = before(claim)[-2:]
+    word = _THAN.get(near[0]) if near[1:] == ["than"] else None
+    if word == "over" or OVER & set(near):
+        return "over"
+    return "under" if word == "under" or UNDER & set(near) else None
+
+
+def before(claim: Claim) -> list[str]:
+    """The words of the sentence up to the claim, the last few."""
+    at = claim.quantity.start - claim.sentence_start
+    return tokens(claim.sentence[max(0, at - 60) : at])
+
+
+def is_about(claim: Claim) -> bool:
+    """Whether a number is said roughly."""
+    at = claim.quantity.start - claim.sentence_start
+    return bool(ABOUT & set(before(claim)[-3:])) or claim.sentence[:at].endswith("~")
+
+
+def is_loose(claim: Claim, groups: Sequence[Group]) -> bool:
+    """Whether the words leave room between a number and its field."""
+    own = {word for group in groups for word in (*group.own, *group.above)}
+    words = {stem(word) for word in claim.words} | claim.words
+    return not claim.plain or is_about(claim) or bool((MADE | LOOSE) & words - own)

@@ -1,0 +1,128 @@
+"""When a claim that no fact of its field supports is contradicted, and when it is only unsupported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from service.core.evidence.binding import before, is_about, is_direct, is_loose, side_of
+from service.core.evidence.claims import COMPARING, LIMITED, LOOSE, NEGATED, Claim
+from service.core.evidence.entities import Narrowed
+from service.core.evidence.facts import Fact
+from service.core.evidence.holding import is_same_sort, number_of, numbers_of, worked_out
+from service.core.evidence.ledger import NUMERIC, Group, Ledger
+from service.core.evidence.quantities import Quantity, find_quantities
+from service.core.evidence.transforms import may_be_minor, misstated
+from service.core.evidence.verdicts import OPEN, Found, Heard, contradicted
+from service.core.evidence.words import tokens
+
+
+def compare(claim: Claim, narrowed: Narrowed, groups: Sequence[Group]) -> Found | None:
+    """`above $200`, of one value: true or not. None where the claim is no comparison."""
+    side, said, fact = side_of(claim), claim.quantity.number, narrowed.facts[0]
+    if side is None or said is None or not is_direct(claim, groups):
+        return None
+    held = numbers_of(claim.quantity, narrowed.facts)
+    same = is_same_sort(claim.quantity, narrowed.facts)
+    if len(held) != 1 or not same or not claim.plain or LOOSE & claim.words - COMPARING or NEGATED & set(before(claim)):
+        return OPEN
+    if held[0] > said if side == "over" else held[0] < said:
+        return Found("supported", fact.pointer, "comparison")
+    return contradicted(claim, fact, "threshold", f"{side} ")
+
+
+def refute(claim: Claim, narrowed: Narrowed, groups: Sequence[Group], ledger: Ledger, heard: Heard) -> Found:
+    """What a bound claim is that no fact supports.
+
+    It is contradicted where its words are plain and stand beside the field, the field's values are of its sort, nobody
+    else said the number and no other field that is touched on has it; and then if the records meant hold one other value,
+    or none in all holds as little or as much.
+    """
+    if claim.quantity.kind not in NUMERIC:
+        return _refute_other(claim, narrowed, groups, heard)
+    said, held = claim.quantity.number, numbers_of(claim.quantity, narrowed.facts)
+    if said is None or not held or claim.composite:
+        return OPEN
+    unsupported = Found("unsupported", narrowed.facts[0].pointer)
+    if not is_direct(claim, groups) or heard.has(claim.quantity) or not is_same_sort(claim.quantity, narrowed.facts):
+        return unsupported
+    if claim.extreme is not None and len(held) > 1:
+        return _end_of_range(claim, said, held, narrowed) or unsupported
+    if is_loose(claim, groups) or _is_elsewhere(claim, groups, ledger) or _is_made_of_several(claim, narrowed):
+        return unsupported
+    if claim.quantity.kind == "money" and any(may_be_minor(fact, said) for fact in narrowed.facts):
+        return OPEN
+    if len(held) == 1 and narrowed.settled:
+        return contradicted(claim, _fact_with(claim, held[0], narrowed.facts), _slip(claim, said, held[0], narrowed))
+    return _beyond_all(claim, said, narrowed) or unsupported
+
+
+def _fact_with(claim: Claim, number: Decimal, facts: Sequence[Fact]) -> Fact:
+    return next(fact for fact in facts if number_of(claim.quantity, fact) == number)
+
+
+def _slip(claim: Claim, said: Decimal, held: Decimal, narrowed: Narrowed) -> str:
+    swapped = any(number_of(claim.quantity, other) == said for other in narrowed.others)
+    return "swapped_entity" if swapped else misstated(said, held)
+
+
+def _is_made_of_several(claim: Claim, narrowed: Narrowed) -> bool:
+    """Whether an amount is worked out of several records'."""
+    return claim.quantity.kind == "money" and worked_out(claim, [*narrowed.facts, *narrowed.others]) is not None
+
+
+def _is_elsewhere(claim: Claim, groups: Sequence[Group], ledger: Ledger) -> bool:
+    """Whether another field holds the number: one that the claim's words touch, or that has the same unit."""
+    mine = {id(group) for group in groups}
+    return any(
+        id(ledger.group_of(fact)) not in mine
+        and (claim.words & {*fact.own, *fact.above} or _has_unit(fact, claim.quantity))
+        for value in claim.quantity.values
+        for fact in ledger.holding(value)
+    )
+
+
+def _has_unit(fact: Fact, said: Quantity) -> bool:
+    if said.kind not in ("measure", "duration"):
+        return False
+    return any(held.unit == said.unit and held.value == said.value for held in fact.quantities)
+
+
+def _end_of_range(claim: Claim, said: Decimal, held: Sequence[Decimal], narrowed: Narrowed) -> Found | None:
+    """`from 3 to 9`, of all that is told: neither the least nor the greatest of it."""
+    part = LIMITED & set(tokens(claim.sentence)) or any(q.kind == "date" for q in find_quantities(claim.sentence))
+    if narrowed.others or part or not claim.plain or is_about(claim):
+        return None
+    end = held[-1] if claim.extreme == "highest" else held[0]
+    if abs(said - end) < 1:  # rounded up, or down
+        return None
+    return contradicted(claim, _fact_with(claim, end, narrowed.facts), _of_range(said, end, "wrong_extreme"))
+
+
+def _beyond_all(claim: Claim, said: Decimal, narrowed: Narrowed) -> Found | None:
+    """A measure that is less or more than any, whichever record is meant. Amounts are as often sums of some of them."""
+    every = [*narrowed.facts, *narrowed.others]
+    held = numbers_of(claim.quantity, every)
+    if claim.quantity.kind not in ("measure", "percent") or len(held) < 2 or held[0] <= said <= held[-1]:
+        return None
+    end = min((held[0], held[-1]), key=lambda value: abs(value - said))
+    if abs(end - said) < 1:
+        return None
+    return contradicted(claim, _fact_with(claim, end, every), _of_range(said, end, "out_of_range"))
+
+
+def _of_range(said: Decimal, end: Decimal, code: str) -> str:
+    slip = misstated(said, end)
+    return slip if slip in ("scale_flip", "sign_flip") else code
+
+
+def _refute_other(claim: Claim, narrowed: Narrowed, groups: Sequence[Group], heard: Heard) -> Found:
+    """A date, a time or a truth value that the field does not hold, by its label."""
+    kind, fact = claim.quantity.kind, narrowed.facts[0]
+    held = {q.value for fact in narrowed.facts for q in fact.quantities if q.kind == kind}
+    open_or = OPEN if kind == "boolean" else Found("unsupported", fact.pointer)
+    if len(held) != 1 or not narrowed.settled or not claim.exact or not is_direct(claim, groups):
+        return open_or
+    if is_loose(claim, groups) or heard.has(claim.quantity):
+        return open_or
+    return contradicted(claim, fact, f"wrong_{kind}")

@@ -1,0 +1,57 @@
+"""Step 4 of the contract without a reference: do the answers retell what the tools returned?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar, Literal
+
+from service.core.case import Case
+from service.core.checks import WHOLE, Aggregate, Check, Seen, Subject
+from service.core.evidence.evidenced import Evidenced
+from service.core.evidence.narrate import Narration, narrate
+from service.core.evidence.verdicts import ClaimVerdict
+from service.core.outcome import Finding, Outcome, Skipped
+
+
+class NarrationGate(Check):
+    """Each text that follows a result: 1.0 unless one of its claims contradicts a field it names, then 0.0.
+
+    Every number, amount, measure, date and time of the text is bound to a field, by its words, and to a record, by the
+    names and days around it, among all results so far; `evidence` is the verdict on each. Findings of what fails:
+    `scale_flip` (the point elsewhere), `digit_flip`, `sign_flip`, `swapped_entity` (the value of another record),
+    `out_of_range` (of all that may be meant), `threshold` (`above $200`, and it is not), `wrong_value`, `wrong_date`,
+    `wrong_time`, `wrong_boolean`, `wrong_text`. Finding of what does not: `unsupported_claim`, unless `unsupported` is
+    `fail`. What names no field is left alone; a text in which nothing can be checked is not applicable.
+    """
+
+    kind: Literal["narration"] = "narration"
+    unsupported: Literal["note", "fail"] = "note"
+    """What a claim does that no result supports and none contradicts."""
+
+    by_default: ClassVar[Aggregate] = "min"
+
+    def look(self, case: Case) -> Iterable[Seen]:
+        """One outcome for each text that follows a result."""
+        narrations = case.once(narrate, lambda: narrate(case.trace))
+        if not narrations:
+            yield WHOLE, Skipped("not_applicable", "no text follows a result")
+        for narration in narrations:
+            yield Subject(turn=narration.turn), self._judged(narration)
+
+    def _judged(self, narration: Narration) -> Outcome:
+        if narration.too_long:
+            return Skipped("too_long", narration.too_long)
+        findings = tuple(
+            [_finding(claim) for claim in narration.claims if claim.verdict in ("contradicted", "unsupported")]
+        )
+        if all(claim.verdict == "not_checkable" for claim in narration.claims):
+            return Skipped("not_applicable", "nothing in the text can be checked against a field")
+        failing = ("contradicted", "unsupported") if self.unsupported == "fail" else ("contradicted",)
+        bad = any(claim.verdict in failing for claim in narration.claims)
+        return Evidenced(0.0 if bad else 1.0, not bad, findings, narration.claims)
+
+
+def _finding(claim: ClaimVerdict) -> Finding:
+    if claim.verdict == "contradicted":
+        return Finding(claim.code or "wrong_value", claim.note or "", claim.path)
+    return Finding("unsupported_claim", f"no result bears out {claim.text}", claim.path)

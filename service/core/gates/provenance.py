@@ -1,0 +1,54 @@
+"""Step 3 of the contract, the content, without a reference: where does each argument come from?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar, Literal
+
+from service.core.case import Case
+from service.core.checks import WHOLE, Aggregate, Check, Seen
+from service.core.evidence.evidenced import Evidenced
+from service.core.evidence.provenance import locate_arguments
+from service.core.evidence.sources import MAX_CHARACTERS, Sources
+from service.core.gates.schema import unread
+from service.core.outcome import Finding, Outcome, Skipped
+from service.core.trace import Step
+
+
+class ProvenanceGate(Check):
+    """Each call: 1.0 unless an identifier comes from nowhere or an argument goes against the user's words, then 0.0.
+
+    Every leaf of the arguments is located: in a user's message, a result, the system's text, the tool's schema, derived
+    from one of these by a named transform, or not; `evidence` is the map. Findings: `identifier_from_nowhere`;
+    `order_of_magnitude`, for an amount with the digits of the one the user stated and the point elsewhere; `wrong_date`,
+    for a date that is not the one the user said. A text, a choice or a number that is merely not found proves nothing.
+    """
+
+    kind: Literal["provenance"] = "provenance"
+
+    by_default: ClassVar[Aggregate] = "min"
+
+    def look(self, case: Case) -> Iterable[Seen]:
+        """One outcome for each step."""
+        if not case.trace.steps:
+            yield WHOLE, Skipped("not_applicable", "no call was made")
+        for step in case.trace.steps:
+            yield case.subjects[step.index], _mapped(case, step)
+
+
+def sources_of(case: Case) -> Sources:
+    """What was said and returned, indexed once for a case."""
+    return case.once(Sources, lambda: Sources(case.trace))
+
+
+def _mapped(case: Case, step: Step) -> Outcome:
+    if step.call.arguments is None:
+        return unread(step) if not step.call.captured else Skipped("not_applicable", "the arguments are no object")
+    sources = sources_of(case)
+    if sources.too_long:
+        return Skipped("too_long", f"more than {MAX_CHARACTERS} characters of messages and results")
+    located = tuple(locate_arguments(step, case.catalogue.get(step.call.name), sources))
+    if not located:
+        return Skipped("not_applicable", "the call has no arguments")
+    findings = tuple([Finding(each.code, each.note or "", each.path) for each in located if each.code])
+    return Evidenced(0.0 if findings else 1.0, not findings, findings, located)

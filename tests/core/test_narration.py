@@ -1,0 +1,181 @@
+"""What answers claim: tables, later turns, and laws that hold for any answer."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from service import Report, score
+from service.core.evidence.facts import MAX_FACTS
+from service.core.evidence.narrate import narrate
+from service.core.evidence.quantities import MAX_TEXT
+from service.intake import read_trace
+from service.io.files import read_yaml
+
+FILE = Path(__file__).parents[1] / "data" / "evidence" / "narration.yaml"
+TABLE: Any = read_yaml(FILE.read_text("utf-8"), source=FILE.name)
+CASES = [
+    pytest.param(group["result"], answer, wanted, id=f"{group['class']}: {answer}"[:90])
+    for group in TABLE["groups"]
+    for answer, wanted in group["cases"]
+]
+
+
+def events_of(result: Any, *answers: str) -> list[dict[str, Any]]:
+    said = [event for answer in answers for event in ({"assistant": answer}, {"user": "And?"})]
+    return [{"user": "Please."}, {"call": {"name": "look"}, "result": result}, *said[:-1]]
+
+
+def scored(events: list[dict[str, Any]], **check: Any) -> Any:
+    rubric = {"id": "case", "criteria": [{"id": "it", "stage": "integrate", "check": {"kind": "narration", **check}}]}
+    return score({"trace": {"format": "callgrade", "events": events}, "rubric": rubric, "judges": "off"})
+
+
+def outcomes(report: Any) -> list[Any]:
+    return [each.outcome for each in report.criteria[0].outcomes]
+
+
+def told(outcome: Any) -> str:
+    claims = getattr(outcome, "evidence", ())
+    return " ".join(claim.code or claim.verdict for claim in claims if claim.verdict != "not_checkable")
+
+
+@pytest.mark.parametrize(("result", "answer", "wanted"), CASES)
+def test_case(result: Any, answer: str, wanted: str):
+    [outcome] = outcomes(scored(events_of(result, answer)))
+    assert told(outcome) == wanted
+    if wanted:
+        contradicted = {claim.note for claim in outcome.evidence if claim.verdict == "contradicted"}
+        assert outcome.passed == (not contradicted)
+        assert contradicted <= {finding.message for finding in outcome.findings}
+    else:
+        assert outcome.cause == "not_applicable"
+
+
+def test_every_class_has_twenty_cases():
+    count = Counter(group["class"] for group in TABLE["groups"] for _ in group["cases"])
+    assert len(CASES) >= 200 * len(count) / 10
+    assert min(count.values()) >= 20
+
+
+def test_a_later_turn_that_contradicts_an_earlier_payload_is_found():
+    report = scored(events_of({"balance_cents": 12400}, "Your balance is $124.", "As I said, your balance is $142."))
+    assert [told(outcome) for outcome in outcomes(report)] == ["supported", "digit_flip"]
+    assert [each.turn for each in report.criteria[0].outcomes] == [1, 2]
+    assert [finding.path for finding in report.findings()] == ["/messages/4/text"]
+
+
+def test_the_worst_text_decides():
+    report = scored(events_of({"balance_cents": 12400}, "Your balance is $124.", "As I said, your balance is $142."))
+    assert (report.criteria[0].value, report.verdict) == (0.0, "fail")
+
+
+def test_the_evidence_is_in_the_report_and_the_report_is_read_back():
+    report = scored(events_of({"balance_cents": 12400}, "Your balance is $124."))
+    written = json.loads(TypeAdapter(Any).dump_json(report))
+    [outcome] = [each["outcome"] for each in written["criteria"][0]["outcomes"]]
+    assert outcome["evidence"][0]["source"] == "/steps/0/result/content/balance_cents"
+    assert TypeAdapter(Report).validate_python(written).criteria[0].value == 1.0
+
+
+def test_only_results_before_a_text_are_known_to_it():
+    events = [
+        {"user": "Hi"},
+        {"assistant": "Your balance is $9."},
+        *events_of({"balance": 5}, "Your balance is $5.")[1:],
+    ]
+    assert [told(outcome) for outcome in outcomes(scored(events))] == ["supported"]
+
+
+def test_a_contradiction_points_at_the_fact():
+    [outcome] = outcomes(scored(events_of({"order": {"total_cents": 1999}}, "Total: $199.90")))
+    [claim] = outcome.evidence
+    assert (claim.source, claim.text) == ("/steps/0/result/content/order/total_cents", "$199.90")
+
+
+def test_what_the_user_said_is_no_retelling_of_a_result():
+    events = events_of({"balance": 5}, "Your balance is $9.")
+    assert not outcomes(scored(events))[0].passed
+    events[0] = {"user": "I have $9."}
+    assert outcomes(scored(events))[0].passed
+
+
+def test_a_failed_call_tells_no_facts():
+    events = [
+        {"user": "?"},
+        {"call": {"name": "look"}, "result": {"balance": 5}, "is_error": True},
+        {"assistant": "Balance: $9"},
+    ]
+    assert [outcome.cause for outcome in outcomes(scored(events))] == ["not_applicable"]
+
+
+def test_unsupported_claims_may_be_made_to_fail():
+    events = events_of({"balance": 5}, "We owe you $1234.56.")
+    [noted], [failing] = outcomes(scored(events)), outcomes(scored(events, unsupported="fail"))
+    assert (noted.passed, failing.passed) == (True, False)
+    assert [finding.code for finding in noted.findings] == ["unsupported_claim"]
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [({"balance": 5}, "a" * (MAX_TEXT + 1)), ([{"a": n} for n in range(MAX_FACTS + 1)], "Balance: $9")],
+)
+def test_what_is_too_long_is_said_to_be(result: Any, answer: str):
+    assert [outcome.cause for outcome in outcomes(scored(events_of(result, answer)))] == ["too_long"]
+
+
+def test_a_text_that_is_a_table_is_read_as_one():
+    table = "# unit: people\ndate,value\n2024-01-01,5.5\n2024-01-02,6.5\n2024-01-03,7.5\n"
+    [outcome] = outcomes(scored(events_of({"csv": table}, "On January 2, 2024 the value was 7.5.")))
+    assert told(outcome) == "swapped_entity"
+
+
+def test_columns_are_read_as_records():
+    box = {"NAME": {"0": "Anna Lee", "1": "Bo Wong"}, "PTS": {"0": "31", "1": "12"}, "REB": {"0": "4", "1": "11"}}
+    [outcome] = outcomes(scored(events_of({"box": box}, "Anna Lee had 31 points and 11 rebounds.")))
+    assert told(outcome) == "supported swapped_entity"
+
+
+KEY = st.sampled_from(["price", "order_id", "name", "seats", "date", "value", "amount_cents", "2", "is_paid"])
+WORD = st.sampled_from(
+    ["price", "is", "$", "12", "HAT12", "May 5", "seats:", "\n-", "not", "paid", "from", "to", "over", "3.5%"]
+)
+VALUE = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), WORD),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(KEY, inner, max_size=4)),
+    max_leaves=12,
+)
+
+
+@given(VALUE, st.lists(WORD, max_size=20).map(" ".join))
+def test_any_answer_to_any_result_has_its_verdicts_in_place(result: Any, answer: str):
+    trace = read_trace({"format": "callgrade", "events": events_of(result, answer)})
+    for narration in narrate(trace):
+        for claim in narration.claims:
+            assert answer[claim.start : claim.end].strip() == claim.text.strip() or claim.text in answer
+            assert (claim.verdict == "contradicted") == (claim.code is not None)
+
+
+@given(st.integers(1, 10**7), st.integers(1, 10**7))
+def test_an_amount_is_borne_out_if_it_is_the_one_held(held: int, said: int):
+    [outcome] = outcomes(scored(events_of({"amount_cents": held}, f"The amount is ${Decimal(said) / 100:,.2f}.")))
+    assert outcome.passed == (held == said)
+
+
+@given(st.permutations(["price", "seats", "nights", "stops"]), st.randoms())
+def test_the_order_of_keys_changes_nothing(names: list[str], random: Any):
+    answer = "The price is $12, with 7 seats and 2 stops."
+    plain = {"price": 12, "seats": 8, "nights": 3, "stops": 2}
+    verdicts = [
+        told(outcomes(scored(events_of(json.loads(json.dumps(result)), answer)))[0])
+        for result in (plain, {name: plain[name] for name in names})
+    ]
+    assert verdicts[0] == verdicts[1] == "supported wrong_value supported"

@@ -1,0 +1,136 @@
+"""Where arguments come from: a table, and laws that hold for any conversation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service import score
+from service.core.evidence import sources
+from service.core.evidence.provenance import MAX_ARGUMENTS, locate_arguments
+from service.core.evidence.sources import Sources, reference_date
+from service.intake import read_trace
+from service.io.files import read_yaml
+
+FILE = Path(__file__).parents[1] / "data" / "evidence" / "provenance.yaml"
+TABLE: Any = read_yaml(FILE.read_text("utf-8"), source=FILE.name)
+RUBRIC = {"id": "case", "criteria": [{"id": "it", "stage": "arguments", "check": {"kind": "provenance"}}]}
+
+
+def scored(events: list[Any], **more: Any) -> Any:
+    """The report of a conversation, with the outcomes of the last call first."""
+    trace = {"format": "callgrade", "events": events, "tools": TABLE["tools"], **more}
+    return score({"trace": trace, "rubric": RUBRIC, "judges": "off"})
+
+
+def told(located: Any) -> str:
+    return " ".join(filter(None, [located.status, located.origin, located.transform or located.code]))
+
+
+@pytest.mark.parametrize("case", TABLE["cases"], ids=lambda case: case["name"])
+def test_case(case: dict[str, Any]):
+    step = scored(case["events"]).steps[-1]
+    outcome = step.outcomes["it"]
+    base = f"/steps/{step.index}/call/arguments/"
+    found = {each.path.removeprefix(base): told(each) for each in outcome.evidence}
+    assert {name: found.get(name) for name in case["want"]} == case["want"]
+    assert outcome.value == case.get("score", outcome.value)
+    assert {finding.path for finding in outcome.findings} == {each.path for each in outcome.evidence if each.code}
+
+
+def test_no_case_is_named_twice():
+    names = [case["name"] for case in TABLE["cases"]]
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_a_source_is_a_pointer_into_the_trace():
+    events = [{"user": "Refund W77"}, {"call": {"name": "refund", "arguments": {"order_id": "W77"}}}]
+    [located] = scored(events).steps[0].outcomes["it"].evidence
+    assert (located.source, located.turn) == ("/messages/0/text", 1)
+
+
+@pytest.mark.parametrize(
+    ("events", "cause"),
+    [
+        ([{"user": "Hello"}], "not_applicable"),
+        ([{"user": "Go"}, {"call": {"name": "refund", "arguments": {}}}], "not_applicable"),
+        ([{"user": "Go"}, {"call": {"name": "refund", "arguments": "{"}}], "not_applicable"),
+        (
+            [{"user": "a" * sources.MAX_CHARACTERS}, {"call": {"name": "refund", "arguments": {"order_id": "W1"}}}],
+            "too_long",
+        ),
+    ],
+    ids=["no call", "no arguments", "unparsable", "too long"],
+)
+def test_there_is_nothing_to_locate(events: list[Any], cause: str):
+    report = scored(events)
+    found = [o for step in report.steps for o in step.outcomes.values()] or [report.criteria[0].outcomes[0].outcome]
+    assert [outcome.cause for outcome in found] == [cause]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The current time is 2024-05-15 15:00:00 EST.", "2024-05-15"),
+        ("Today is May 15, 2024.", "2024-05-15"),
+        ("You know 2024-05-15.", None),
+        ("Today is 2024-05-15. Now it is 2024-05-16.", None),
+        ("Today is May 15.", None),
+    ],
+)
+def test_the_date_of_the_trace(text: str, found: str | None):
+    trace = read_trace({"format": "callgrade", "events": [{"system": text}, {"user": "Hi"}]})
+    day = reference_date(trace)
+    assert (day.isoformat() if day else None) == found
+
+
+WORD = st.text("abcdef0123456789-_ .@$%/:", max_size=12)
+VALUE = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), WORD),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(WORD, inner, max_size=3)),
+    max_leaves=6,
+)
+IDENTIFIER = st.from_regex(r"\A[A-Z]{2}[0-9]{4,8}\Z")
+
+
+@given(WORD, VALUE, st.dictionaries(st.sampled_from(["order_id", "amount", "date", "x"]), VALUE, max_size=4))
+def test_every_leaf_is_located_once(said: str, result: Any, arguments: dict[str, Any]):
+    events = [
+        {"user": said},
+        {"call": {"name": "look"}, "result": result},
+        {"call": {"name": "do", "arguments": arguments}},
+    ]
+    trace = read_trace({"format": "callgrade", "events": events})
+    found = locate_arguments(trace.steps[1], None, Sources(trace))
+    assert len({each.path for each in found}) == len(found)
+
+
+@given(IDENTIFIER, IDENTIFIER)
+def test_an_identifier_passes_only_if_somebody_gave_it(given_one: str, used: str):
+    events = [{"user": f"It is {given_one}."}, {"call": {"name": "refund", "arguments": {"order_id": used}}}]
+    assert scored(events).steps[0].outcomes["it"].passed == (given_one == used)
+
+
+@given(st.integers(1, 99_999), st.integers(-3, 3))
+def test_the_point_of_an_amount_may_not_move(whole: int, shift: int):
+    value = float(f"{whole}e{shift}")
+    events = [{"user": f"Refund ${whole}."}, {"call": {"name": "refund", "arguments": {"usd": value}}}]
+    assert scored(events).steps[0].outcomes["it"].passed == (shift == 0)
+
+
+def test_the_worst_call_decides():
+    calls = [{"call": {"name": "refund", "arguments": {"order_id": given}}} for given in ("W77", "W78")]
+    report = scored([{"user": "Refund W77"}, *calls])
+    assert (report.criteria[0].value, report.verdict) == (0.0, "fail")
+
+
+def test_no_more_arguments_are_located_than_a_cap():
+    arguments = {f"a{n}": "W1" for n in range(MAX_ARGUMENTS + 5)}
+    trace = read_trace(
+        {"format": "callgrade", "events": [{"user": "Go"}, {"call": {"name": "do", "arguments": arguments}}]}
+    )
+    assert len(locate_arguments(trace.steps[0], None, Sources(trace))) == MAX_ARGUMENTS
