@@ -147,26 +147,27 @@ class Judging:
 
         `model`: asked in place of the one that is set, where a judge names none.
         """
-        asks = list(asks)
+        questions = await _questions(asks, trace)
         votes = await asyncio.gather(
-            *[self._votes(ask, trace, mode, spending, model or self.judges.model) for ask in asks]
+            *[self._votes(one, mode, spending, model or self.judges.model) for one in questions]
         )
-        return {ask.key: tuple(found) for ask, found in zip(asks, votes, strict=True)}
+        return {one.ask.key: tuple(found) for one, found in zip(questions, votes, strict=True)}
 
     async def estimates(self, asks: Iterable[Ask], trace: Trace, *, model: str | None = None) -> dict[str, Estimate]:
         """What asking would take at most, by `Ask.key`, were nothing cached."""
-        return {ask.key: await self._estimate(ask, trace, model or self.judges.model) for ask in asks}
+        questions = await _questions(asks, trace)
+        return {one.ask.key: await self._estimate(one, model or self.judges.model) for one in questions}
 
-    async def _estimate(self, ask: Ask, trace: Trace, model: str) -> Estimate:
-        question, judge = question_of(ask, trace), ask.judge
+    async def _estimate(self, question: Question, model: str) -> Estimate:
+        judge = question.judge
         models = judge.models or (model,)
         prices = [await self._pricing(question.prompt(one, *self._marks())) for one in models]
         price = cost(prices)
         tokens = (question.size + judge.max_tokens) * judge.votes * len(models)
         return Estimate(tokens, None if price is None else price * judge.votes)
 
-    async def _votes(self, ask: Ask, trace: Trace, mode: JudgeMode, spending: Spending, model: str) -> list[Vote]:
-        question, judge = question_of(ask, trace), ask.judge
+    async def _votes(self, question: Question, mode: JudgeMode, spending: Spending, model: str) -> list[Vote]:
+        judge = question.judge
         sent = [_Sent(question, one, sample) for one in judge.models or (model,) for sample in range(judge.votes)]
         return list(await asyncio.gather(*[self._vote(one, mode, spending) for one in sent]))
 
@@ -222,8 +223,9 @@ class Judging:
             kept = KEPT.validate_json(text)
         except ValidationError:
             return None
-        known = kept.judgement.label in question.judge.scale and 0.0 <= kept.judgement.value <= 1.0
-        return kept if known else None
+        said = kept.judgement
+        labels = {said.label, *[claim.label for claim in said.claims]}
+        return kept if labels <= question.judge.scale.keys() and 0.0 <= said.value <= 1.0 else None
 
     async def _asked(self, sent: _Sent, key: str, spending: Spending) -> Kept:
         """The model's answer, which is kept. Raises JudgeError."""
@@ -235,7 +237,7 @@ class Judging:
         except JudgeError as error:
             if error.cause not in REPAIRED:
                 raise
-            second = await self._calls.complete(_again(prompt, first, error), spending)
+            second = await self._calls.complete(_again(prompt, error), spending)
             judgement, usage = judgement_of(second, sent.question, token), _sum(first.usage, second.usage)
             model = second.model
         kept = Kept(judgement, model, usage)
@@ -256,10 +258,28 @@ class Judging:
         )
 
 
-def _again(prompt: Prompt, reply: Completion, error: JudgeError) -> Prompt:
-    """The same request with the reply that could not be used, and why."""
-    told = f"That reply cannot be used: {error.reason}. Reply again, with one JSON object as asked."
-    return replace(prompt, turns=(*prompt.turns, Turn("assistant", reply.text[:8_000] or "{}"), Turn("user", told)))
+LONG = 200
+"""Messages and calls from which on questions are put together in a thread: each shows all that was before it."""
+
+
+async def _questions(asks: Iterable[Ask], trace: Trace) -> list[Question]:
+    def put() -> list[Question]:
+        return [question_of(ask, trace) for ask in asks]
+
+    return put() if len(trace.messages) + len(trace.steps) < LONG else await asyncio.to_thread(put)
+
+
+_AMISS = {
+    "unparseable": "it was not one JSON object and nothing else",
+    "invalid_judgement": "it broke a rule: the token, a label, quotes word for word, or pointers that lead to a value",
+}
+
+
+def _again(prompt: Prompt, error: JudgeError) -> Prompt:
+    """The same request, saying that a reply could not be used. Nothing of that reply: it may repeat what it was shown."""
+    *before, last = prompt.turns
+    told = f"{last.text}\nAn earlier reply could not be used: {_AMISS[error.cause]}."
+    return replace(prompt, turns=(*before, Turn(last.role, told)))
 
 
 def _sum(one: Usage, other: Usage) -> Usage:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import JsonValue
 
-from service.core.critics.base import MATCHED, Critic, Match, Uncompared, Valued, differing
+from service.core.critics.base import MATCHED, Critic, Match, Uncompared, Unjudged, Valued, differing
 from service.core.critics.numbers import number_in
 from service.core.kinds import Some, Tagged
 from service.core.values import equal, shown
@@ -103,7 +103,11 @@ class AnyOf(Critic):
         best = max((match.value for match in matches), default=0.0)
         if any(match.passed for match in matches):
             return Match(best, True)
-        for result in results:
-            if isinstance(result, Uncompared):
-                return result
+        unknown = [result for result in results if isinstance(result, Uncompared)]
+        asked = [result for result in unknown if isinstance(result, Unjudged)]
+        if len(asked) > 1 and len(asked) == len(unknown):
+            words = ", or else: ".join([one.words for one in asked])
+            return Unjudged(f"a judge must say whether it is: {words}", "not_asked", words=words, value=actual)
+        if unknown:
+            return unknown[0]
         return Match(best, False, " and ".join(dict.fromkeys(match.note for match in matches)))

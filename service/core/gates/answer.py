@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, Seen, Subject
 from service.core.critics import Match, Uncompared, Unjudged
+from service.core.hollow import is_hollow
 from service.core.outcome import Finding, Outcome, Scored, Skipped, failed
 from service.core.partial import Open, Partial
 from service.core.shapes import Template, matcher_of
@@ -102,5 +103,8 @@ def _best(wanted: Template, texts: Sequence[Spoken], code: str, silence: Outcome
 def _open(texts: Sequence[Spoken], path: str, match: Uncompared) -> Outcome | Partial:
     if not isinstance(match, Unjudged):
         return Skipped(match.cause, match.reason)
-    value: JsonValue = match.value if len(texts) == 1 else [text for _, text in texts]
+    full: list[JsonValue] = [text for _, text in texts if not is_hollow(text)]
+    if not full:
+        return failed(0.0, Finding("hollow_answer", f"{texts[-1][1].strip()!r} says nothing", texts[-1][0]))
+    value: JsonValue = match.value if len(texts) == 1 else full
     return Partial((Open(match.words, value, path),))

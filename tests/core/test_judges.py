@@ -1,0 +1,555 @@
+"""Judges: their files, what they are asked and when, how votes become outcomes, and what a report says of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from service import Plan, conclude, plan, report_json
+from service.core.hollow import MASTER_KEYS, is_hollow
+from service.core.judged import Judged, JudgeNote, JudgeVote, Reply, Vote, cost, judged, same_model, total
+from service.core.judges import Ask, Judge
+from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
+from service.core.prompts import Usage
+from service.core.questions import question_of
+from service.core.replies import Claim, Judgement
+from service.core.views import view
+from service.io.files import read_yaml, resource
+from service.summaries import read_report
+
+FILES = sorted((resource("rubrics") / "judges").glob("*.yaml"))
+SCALE = {"yes": 1.0, "so": 0.5, "no": 0.0}
+AT = "/steps/0/call"
+DOWN = Errored("timeout", "no answer in time")
+UNASKED = Skipped("not_asked", "the cache has no answer, and no model is asked")
+
+
+def judge(**fields: Any) -> Judge:
+    return Judge.model_validate({"id": "j", "level": "step", "question": "?", "scale": SCALE, **fields})
+
+
+def reply(label: str = "yes", value: float | None = None, **fields: Any) -> Reply:
+    claims = fields.pop("claims", ())
+    said = Judgement(label, SCALE[label] if value is None else value, f"it is {label}", (f"q {label}",), claims)
+    usage = Usage(fields.pop("tokens_in", 10), fields.pop("tokens_out", 2), fields.pop("cost_usd", 0.25))
+    given: dict[str, Any] = {"requested": "x/m", "model": "m", "cache": "miss", "latency_ms": 5.0, **fields}
+    return Reply(said, usage=usage, **given)
+
+
+def outcome(*votes: Vote, **fields: Any) -> Outcome:
+    return judged(Ask("it", judge(**fields), 0), votes, AT)
+
+
+# The files
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_packaged_judge_is_complete(file: Any) -> None:
+    made = Judge.model_validate(read_yaml(file.read_text("utf-8"), source=file.name))
+    assert made.id == file.stem
+    assert max(label.value for label in made.scale.values()) == 1.0
+    assert min(label.value for label in made.scale.values()) == 0.0
+    assert all(label.means for label in made.scale.values()), "each label has its anchor"
+    assert any(label.value < made.threshold for label in made.scale.values())
+    named = {part for part in made.views if f"`{part}`" in made.question}
+    assert named, "the question names what it is about as it is shown"
+
+
+def test_the_packaged_judges() -> None:
+    assert {file.stem for file in FILES} == {
+        "argument_plausibility",
+        "call_decision",
+        "chunk_attribution",
+        "context_adherence",
+        "natural_language",
+        "result_groundedness",
+        "tool_selection",
+        "trajectory",
+    }
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"scale": {"yes": 1}}, "at least 2 items"),
+    ({"scale": {"yes": 1, "no": -0.1}}, "greater than or equal to 0"),
+    ({"scale": {"yes": 1.1, "no": 0}}, "less than or equal to 1"),
+    ({"scale": {"yes": True, "no": 0}}, "Label"),
+    ({"scale": {"": 1, "no": 0}}, "at least 1 character"),
+    ({"shows": ["secrets"]}, "conversation"),
+    ({"requires": ["luck"]}, "arguments"),
+    ({"votes": 0}, "greater than or equal to 1"),
+    ({"question": ""}, "at least 1 character"),
+    ({"id": "No"}, "match pattern"),
+    ({"examples": [{"shown": {}, "label": "maybe"}]}, "an example is labelled maybe, which the scale lacks"),
+    ({"logprobs": True, "claims": "worst"}, "logprobs needs one label"),
+    ({"api_base": "http://x"}, "Extra inputs"),
+]
+
+
+@pytest.mark.parametrize(("fields", "why"), REFUSED)
+def test_a_judge_that_cannot_be_used_is_refused(fields: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        judge(**fields)
+
+
+def test_labels_may_be_numbers() -> None:
+    assert {name: label.value for name, label in judge(scale={5: 1, 0: 0.0}).scale.items()} == {"5": 1.0, "0": 0.0}
+
+
+# Votes
+
+
+TOLD: list[tuple[str, dict[str, Any], list[Vote], Any]] = [
+    ("one", {}, [reply("so")], (0.5, "so", False)),
+    ("the mean", {}, [reply("yes"), reply("yes"), reply("no")], (2 / 3, "yes", False)),
+    (
+        "the mean at the threshold",
+        {"threshold": 0.7},
+        [reply("yes", 0.9)] * 3 + [reply("yes", 0.1)],
+        (0.7, "yes", True),
+    ),
+    ("noise below it", {}, [reply("yes", 0.75 - 1e-12)], (0.75, "yes", True)),
+    ("less than noise", {}, [reply("yes", 0.7499)], (0.7499, "yes", False)),
+    ("most", {"combine": "majority"}, [reply("yes"), reply("yes"), reply("no")], (1.0, "yes", True)),
+    ("of two the lower", {"combine": "majority"}, [reply("yes"), reply("no")], (0.0, "no", False)),
+    ("of three the lowest", {"combine": "majority"}, [reply("yes"), reply("so"), reply("no")], (0.0, "no", False)),
+    ("of two the lower is told", {}, [reply("yes"), reply("no")], (0.5, "no", False)),
+    (
+        "most, expected values",
+        {"combine": "majority"},
+        [reply("yes", 0.9), reply("yes", 0.8), reply("no", 0.1)],
+        (0.85, "yes", True),
+    ),
+    ("two of three read", {}, [reply("yes"), DOWN, reply("yes")], (1.0, "yes", True)),
+    ("half read", {}, [reply("yes"), DOWN], DOWN),
+    ("one of three read", {}, [DOWN, reply("yes"), DOWN], DOWN),
+    ("none read", {}, [DOWN, Errored("refused", "no")], DOWN),
+    ("a fault goes before what was not asked", {}, [UNASKED, DOWN], DOWN),
+    ("none asked", {}, [UNASKED, UNASKED], UNASKED),
+    ("none at all", {}, [], Skipped("not_asked", "no judge has answered this")),
+]
+
+
+@pytest.mark.parametrize(("fields", "votes", "want"), [case[1:] for case in TOLD], ids=[case[0] for case in TOLD])
+def test_votes_become_an_outcome(fields: dict[str, Any], votes: list[Vote], want: Any) -> None:
+    found = outcome(*votes, **fields)
+    if not isinstance(found, Judged):
+        assert found == want
+        return
+    assert (found.value, found.judge.label, found.passed) == (pytest.approx(want[0]), *want[1:])
+    assert found.raw == found.value
+    assert found.judge.reason == f"it is {want[1]}"
+
+
+LABELS = st.sampled_from(sorted(SCALE))
+VOTES = st.lists(LABELS.map(reply) | st.just(DOWN) | st.just(UNASKED), min_size=1, max_size=7)
+
+
+@given(VOTES, st.data(), st.sampled_from(["mean", "majority"]))
+def test_the_order_of_votes_means_nothing(votes: list[Vote], data: st.DataObject, how: str) -> None:
+    found, other = (outcome(*some, combine=how) for some in (votes, data.draw(st.permutations(votes))))
+    read = [vote for vote in votes if isinstance(vote, Reply)]
+    assert isinstance(found, Scored) == isinstance(other, Scored) == (2 * len(read) > len(votes))
+    if isinstance(found, Judged) and isinstance(other, Judged):
+        assert (found.value, found.judge.label, found.judge.spread) == (
+            other.value,
+            other.judge.label,
+            other.judge.spread,
+        )
+        assert min(one.judgement.value for one in read) <= found.value <= max(one.judgement.value for one in read)
+
+
+SUMS: list[tuple[list[Any], Any, Any]] = [
+    ([], 0, 0.0),
+    ([1, 2], 3, 3.0),
+    ([0, 0], 0, 0.0),
+    ([1, None], None, None),
+    ([None], None, None),
+    ([0, None], None, None),
+]
+
+
+@pytest.mark.parametrize(("given_", "whole", "price"), SUMS)
+def test_the_sum_of_what_is_not_known_is_not_known(given_: list[Any], whole: Any, price: Any) -> None:
+    assert (total(given_), cost(given_)) == (whole, price)
+
+
+def test_one_vote_is_noted() -> None:
+    found = outcome(reply("no", latency_ms=None, cost_usd=None, tokens_in=None))
+    assert isinstance(found, Judged)
+    assert found.judge == JudgeNote("j", "m", "no", "it is no", ("q no",), "miss", None, 2, None, None)
+    assert found.findings == (Finding("no", "it is no", AT),)
+
+
+def test_several_votes_are_noted() -> None:
+    votes = [reply("yes", cache="hit", cost_usd=0.0), reply("no", model="n", requested="n", latency_ms=9.0), DOWN]
+    found = outcome(*votes, reply("no", cache="coalesced", cost_usd=0.0))
+    assert isinstance(found, Judged)
+    ballots = (
+        JudgeVote("m", "yes", 1.0, "hit"),
+        JudgeVote("n", "no", 0.0, "miss"),
+        JudgeVote("m", "no", 0.0, "coalesced"),
+    )
+    assert found.judge == JudgeNote("j", "n", "no", "it is no", ("q no",), "miss", 30, 6, 0.25, 9.0, ballots, 1.0)
+
+
+USES = [(["hit", "hit"], "hit"), (["hit", "coalesced"], "coalesced"), (["coalesced", "miss", "hit"], "miss")]
+
+
+@pytest.mark.parametrize(("uses", "want"), USES)
+def test_the_cache_note_of_several(uses: list[Any], want: str) -> None:
+    found = outcome(*[reply(cache=use) for use in uses])
+    assert isinstance(found, Judged)
+    assert found.judge.cache == want
+
+
+REMARKS: list[tuple[list[Vote], list[tuple[str, str]]]] = [
+    ([reply()], []),
+    ([reply(requested="openai/gpt-5-mini", model="gpt-5-mini-2026-08-07")], []),
+    ([reply(model="other")], [("other_model", "x/m was asked, other answered")]),
+    ([reply(model="other")] * 3, [("other_model", "x/m was asked, other answered")]),
+    ([reply(model="")], [("other_model", "x/m was asked, a model that gives no name answered")]),
+    (
+        [reply(model="b", requested="y/b", instead_of="x/m")],
+        [("fallback_model", "x/m could not be reached; b answered")],
+    ),
+    (
+        [reply(cut=("results", "call")), reply(cut=("call",))],
+        [
+            (name, f"{part} was too long for the judge and shown without its middle")
+            for name, part in (("shown_in_part", "call"), ("shown_in_part", "results"))
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("votes", "want"), REMARKS)
+def test_what_a_reader_should_know(votes: list[Vote], want: list[tuple[str, str]]) -> None:
+    found = outcome(*votes)
+    assert isinstance(found, Judged)
+    assert found.passed
+    assert [(one.code, one.message, one.path) for one in found.findings] == [(*one, AT) for one in want]
+
+
+MODELS = [
+    ("a/m", "m", True),
+    ("m", "b/m", True),
+    ("a/M", "m", True),
+    ("a/m", "m-20260807", True),
+    ("a/m", "m@20260807", True),
+    ("a/m", "m-0613", True),
+    ("a/m", "m-002", True),
+    ("a/m", "m:latest", True),
+    ("a/m", "m-2026-08-07", True),
+    ("a/m", "m-mini", False),
+    ("a/m", "m-32k", False),
+    ("a/m", "m:70b", False),
+    ("a/m", "m-3-5-sonnet", False),
+    ("a/m", "m2", False),
+    ("a/m", "", False),
+    ("a/m-mini", "m", False),
+    ("a/m", "m-", False),
+]
+
+
+@pytest.mark.parametrize(("asked", "answered", "same"), MODELS)
+def test_which_model_is_the_one_asked(asked: str, answered: str, same: bool) -> None:
+    assert same_model(asked, answered) is same
+
+
+def test_each_claim_that_falls_short_is_a_finding() -> None:
+    claims = (
+        Claim("a", "yes", "", None),
+        Claim("b", "no", "not b", "/steps/0/result/content/b"),
+        Claim("c", "so", "maybe c", None),
+    )
+    found = outcome(reply("no", 0.5, claims=claims), claims="mean")
+    assert isinstance(found, Judged)
+    assert found.findings == (
+        Finding("no", '"b": not b', "/steps/0/result/content/b"),
+        Finding("so", '"c": maybe c', AT),
+    )
+
+
+# Hollow answers
+
+HOLLOW = [
+    "",
+    " ",
+    ".",
+    ",",
+    ":",
+    "Thought process:",
+    "Let's solve this problem step by step.",
+    "Solution",
+    "\u89e3",
+    "\u304b\u3044\u305b\u3064",
+    "Respuesta",
+    "thought process",
+    "**Solution:**\n\n",
+    "SOLUTION",
+    "...",
+    "`:`",
+    "\u200b",
+    "\u200bSo\u200blution\ufeff",
+    "Thought  process",
+    "Let\u2019s solve this problem step by step.",
+    "\uff33\uff4f\uff4c\uff55\uff54\uff49\uff4f\uff4e\uff1a",
+    "Thought process:\nSolution:",
+    "- \n- \n",
+    "\x00:",
+    "?" * 100_000,
+]
+FULL = [
+    "Done.",
+    "42",
+    "\U0001f44d",
+    "Solution: 42",
+    "Solution\n42",
+    "Thought process: none",
+    "I do not know.",
+    "no",
+    "\u89e3\u7b54",
+    "a",
+]
+
+
+@pytest.mark.parametrize("text", HOLLOW, ids=lambda text: ascii(text)[:40])
+def test_a_hollow_answer(text: str) -> None:
+    assert is_hollow(text)
+
+
+@pytest.mark.parametrize("text", FULL, ids=ascii)
+def test_an_answer_that_says_something(text: str) -> None:
+    assert not is_hollow(text)
+
+
+@given(st.sampled_from(sorted(MASTER_KEYS)), st.text(alphabet=" \n.:*#`\u200b!?", max_size=9))
+def test_no_marks_fill_a_hollow_answer(key: str, marks: str) -> None:
+    assert is_hollow(marks + key.upper() + marks)
+
+
+RESULT = {"call": {"name": "f"}, "result": {"total": 5400}}
+
+
+def planned(*events: dict[str, Any], rubric: Any = "four_step", **more: Any) -> Plan:
+    return plan({"rubric": rubric, "trace": {"format": "callgrade", "events": [{"user": "Pay"}, *events]}, **more})
+
+
+def settled(made: Plan, criterion: str) -> list[Outcome | str]:
+    """The cells of a criterion: outcomes, and the keys of questions."""
+    cells = [found for filled in made.filled if filled.column.id == criterion for _, found in filled.cells]
+    return [found.key if isinstance(found, Ask) else found for found in cells]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("text", [text for text in HOLLOW if text], ids=lambda text: ascii(text)[:40])
+def test_a_hollow_answer_never_reaches_a_judge(text: str) -> None:
+    made = planned(RESULT, {"assistant": text})
+    (found,) = settled(made, "grounded")
+    assert isinstance(found, Scored)
+    assert (found.value, found.passed) == (0.0, False)
+    assert [(one.code, one.path) for one in found.findings] == [("hollow_answer", "/messages/2/text")]
+    assert made.asks, "other questions are still asked"
+    for ask in made.asks:
+        shown = json.dumps([part.value for part in question_of(ask, made.trace).parts])
+        assert '"assistant"' not in shown
+    report = conclude(made, {ask.key: DOWN for ask in made.asks})
+    assert "grounded" in report.failing
+
+
+def test_a_hollow_text_beside_a_full_one_is_left_out() -> None:
+    made = planned(RESULT, {"assistant": "Thought process:"}, {"assistant": "Paid."})
+    (ask,) = [ask for ask in made.asks if ask.criterion == "grounded"]
+    assert view("said", made.trace, ask.scene) == ["Paid."]
+
+
+# What is asked, and when
+
+
+def rubric(*criteria: dict[str, Any], **judges: dict[str, Any]) -> dict[str, Any]:
+    stage = {"stage": "arguments"}
+    made = [{"id": name, "level": "step", "question": "?", "scale": SCALE, **fields} for name, fields in judges.items()]
+    return {"id": "case", "criteria": [{**stage, **one} for one in criteria], "judges": made}
+
+
+def asking(name: str, judge_id: str, **check: Any) -> dict[str, Any]:
+    return {"id": name, "check": {"kind": "judge", "judge": judge_id, **check}}
+
+
+TWO_TURNS = (
+    RESULT,
+    RESULT,
+    {"assistant": "Paid."},
+    {"user": "Again"},
+    {"call": {"name": "f", "arguments": "{"}},
+    {"assistant": "Hm."},
+)
+LEVELS: list[tuple[str, dict[str, Any], list[Any]]] = [
+    ("step", {}, ["it/0", "it/1", "it/2"]),
+    ("turn", {}, ["it/turn/1", "it/turn/2"]),
+    ("trace", {}, ["it/"]),
+    ("step", {"requires": ["arguments"]}, ["it/0", "it/1", "not_captured"]),
+    ("step", {"requires": ["result"]}, ["it/0", "it/1", "not_captured"]),
+    ("turn", {"requires": ["result"]}, ["it/turn/1", "it/turn/2"]),
+    ("turn", {"requires": ["arguments"]}, ["it/turn/1", "not_captured"]),
+    ("turn", {"requires": ["answer"]}, ["it/turn/1", "it/turn/2"]),
+    ("trace", {"requires": ["answer", "result"]}, ["it/"]),
+    ("trace", {"requires": ["arguments"]}, ["not_captured"]),
+]
+
+
+@pytest.mark.parametrize(("level", "fields", "want"), LEVELS)
+def test_what_a_judge_is_asked(level: str, fields: dict[str, Any], want: list[Any]) -> None:
+    made = planned(*TWO_TURNS, rubric=rubric(asking("it", "j"), j={"level": level, **fields}))
+    found = settled(made, "it")
+    assert [one.cause if isinstance(one, Skipped) else one for one in found] == want
+    assert [ask.key for ask in made.asks] == [one for one in want if "/" in one]
+
+
+BARE: list[tuple[str, dict[str, Any], Any]] = [
+    ("step", {}, "no call was made"),
+    ("turn", {"requires": ["result"]}, "the model did nothing"),
+    ("trace", {"requires": ["result"]}, "no tool was called"),
+    ("trace", {"requires": ["answer"]}, "the trace has no answer"),
+]
+
+
+@pytest.mark.parametrize(("level", "fields", "why"), BARE)
+def test_where_there_is_nothing_nothing_is_asked(level: str, fields: dict[str, Any], why: str) -> None:
+    made = planned(rubric=rubric(asking("it", "j"), j={"level": level, **fields}))
+    (found,) = settled(made, "it")
+    assert isinstance(found, Skipped)
+    assert found.reason == why
+    assert made.asks == ()
+
+
+def by_code(kind: str, **more: Any) -> dict[str, Any]:
+    return {"id": "code", "check": {"kind": kind}, **more}
+
+
+EXPECTED = {"calls": [{"tool": "f", "args": {"a": 1}}, {"tool": "f", "args": {}}, {"tool": "f", "args": {}}]}
+UNLESS: list[tuple[str, dict[str, Any], str, Any, list[str]]] = [
+    ("code scored no step", by_code("arguments"), "step", None, ["it/0", "it/1", "it/2"]),
+    ("code scored each step", by_code("arguments"), "step", EXPECTED, []),
+    (
+        "code scored one step",
+        by_code("arguments"),
+        "step",
+        {"turns": [{"turn": 2, "calls": [{"tool": "f", "args": {}}]}]},
+        ["it/0", "it/1"],
+    ),
+    ("code scored the whole", by_code("decide"), "turn", {"calls": "some"}, []),
+    ("code scored one turn", by_code("decide"), "turn", {"turns": [{"turn": 2, "calls": "some"}]}, ["it/turn/1"]),
+    ("and with it its steps", by_code("decide"), "step", {"turns": [{"turn": 2, "calls": "some"}]}, ["it/0", "it/1"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("code", "level", "expected", "want"), [case[1:] for case in UNLESS], ids=[case[0] for case in UNLESS]
+)
+def test_a_judge_is_asked_what_code_has_not_decided(
+    code: dict[str, Any], level: str, expected: Any, want: list[str]
+) -> None:
+    more = {"expected": expected} if expected else {}
+    scored = rubric(code, asking("it", "j", unless="code"), j={"level": level})
+    made = planned(*TWO_TURNS, rubric=scored, **more)
+    assert [ask.key for ask in made.asks] == want
+    for found in settled(made, "it"):
+        assert isinstance(found, str) or found == Skipped("not_applicable", "code has decided it")
+    assert made.blocked == (), "what need not be asked is not missing"
+
+
+TOOLS = [{"name": "f", "parameters": {"type": "object", "required": ["a"]}}]
+
+
+def test_a_failed_gate_leaves_the_question_unasked_and_the_report_says_so() -> None:
+    calls = [{"call": {"name": "f"}}, {"call": {"name": "f", "arguments": {"a": 1}}}]
+    trace = {"format": "callgrade", "events": [{"user": "Go"}, *calls], "tools": TOOLS}
+    scored = rubric({**by_code("schema"), "blocking": True}, asking("it", "j"), j={})
+    made = plan({"rubric": scored, "trace": trace})
+    assert [ask.key for ask in made.asks] == ["it/1"]
+    report = conclude(made, {"it/1": (reply("yes"),)})
+    assert [(one.criterion, one.judge, one.step, one.why) for one in report.not_asked] == [
+        ("it", "j", 0, "blocked by code")
+    ]
+    assert report.steps[0].outcomes["it"] == Skipped("blocked", "blocked by code")
+    assert report.verdict == "fail"
+
+
+def test_judges_that_are_off_are_listed_and_count_for_nothing() -> None:
+    made = planned(RESULT, rubric=rubric(by_code("schema"), asking("it", "j"), j={}))
+    report = conclude(made)
+    assert [(one.criterion, one.step, one.turn, one.why) for one in report.not_asked] == [
+        ("it", 0, 1, "judges are off")
+    ]
+    assert "it" not in report.steps[0].outcomes
+
+
+def test_a_judge_that_is_down_lowers_coverage_alone() -> None:
+    made = planned(
+        {"assistant": "Hi"},
+        rubric=rubric(by_code("decide"), asking("it", "j"), j={"level": "trace"}),
+        expected={"calls": "none"},
+    )
+    report = conclude(made, {"it/": (DOWN,)})
+    assert (report.score, report.coverage, report.verdict) == (1.0, 0.5, "pass")
+    assert report.criteria[-1].outcomes[0].outcome == DOWN
+
+
+def test_the_keys_of_a_plan_are_its_own() -> None:
+    events = [*TWO_TURNS, RESULT, {"assistant": "Paid."}]
+    keys = [ask.key for ask in planned(*events).asks]
+    assert len(keys) == len(set(keys)) > 8
+
+
+# The report
+
+
+def test_a_judged_outcome_in_json() -> None:
+    made = planned(RESULT, rubric=rubric(asking("it", "j", unless=None), j={"votes": 2}))
+    votes = (reply("yes", cost_usd=None), reply("no", cache="hit", cost_usd=0.0, latency_ms=None))
+    report = conclude(made, {"it/0": votes}, mode="live")
+    text = report_json(report)
+    found = json.loads(text)
+    assert found["steps"][0]["outcomes"]["it"] == {
+        "kind": "scored",
+        "value": 0.5,
+        "passed": False,
+        "findings": [{"code": "no", "message": "it is no", "path": "/steps/0/call"}],
+        "raw": 0.5,
+        "evidence": None,
+        "calibration": {"status": "uncalibrated"},
+        "judge": {
+            "id": "j",
+            "model": "m",
+            "label": "no",
+            "reason": "it is no",
+            "quotes": ["q no"],
+            "cache": "miss",
+            "tokens_in": 20,
+            "tokens_out": 4,
+            "cost_usd": None,
+            "latency_ms": 5.0,
+            "votes": [
+                {"model": "m", "label": "yes", "value": 1.0, "cache": "miss"},
+                {"model": "m", "label": "no", "value": 0.0, "cache": "hit"},
+            ],
+            "spread": 1.0,
+        },
+    }
+    told = found["provenance"]
+    assert (told["judges"], told["judge_model"], told["replies"], told["cache_hits"]) == ("live", "m", 2, 1)
+    assert (told["tokens_in"], told["tokens_out"], told["cost_usd"]) == (20, 4, None)
+    assert report_json(conclude(made, {"it/0": votes}, mode="live")) == text
+
+
+def test_a_judged_report_can_be_read_back() -> None:
+    made = planned(RESULT, rubric=rubric(asking("it", "j"), j={}))
+    report = conclude(made, {"it/0": (reply("so", claims=(Claim("a", "no", "b", None),)),)})
+    back = read_report(json.loads(report_json(report)))
+    assert back == report
+    assert type(back.steps[0].outcomes["it"]) is Judged

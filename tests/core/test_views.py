@@ -1,0 +1,66 @@
+"""What a judge is shown: the table `tests/data/judges/views.yaml`, and that nothing later leaks into a step's conversation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+
+from service import plan
+from service.core.trace import Trace
+from service.core.views import Scene, View, view
+from service.io.files import read_yaml
+from tests.core.strategies import traces
+
+FILE = Path(__file__).parents[1] / "data" / "judges" / "views.yaml"
+TABLE: dict[str, Any] = read_yaml(FILE.read_text("utf-8"), source=FILE.name)  # type: ignore[assignment]
+VIEWS: tuple[View, ...] = get_args(View)
+
+
+def read(trace: dict[str, Any]) -> Trace:
+    return plan({"trace": {"format": "callgrade", **trace}, "judges": "off"}).trace
+
+
+TRACES = {name: read(trace) for name, trace in TABLE["traces"].items()}
+
+
+@pytest.mark.parametrize("case", TABLE["cases"], ids=lambda case: case["name"])
+def test_a_view_at_a_moment(case: dict[str, Any]) -> None:
+    found = view(case["show"], TRACES[case.get("trace", "shop")], Scene(**case["at"]))
+    assert found == case["want"]
+    assert json.dumps(found) == json.dumps(case["want"])  # the order of keys too
+
+
+def test_every_view_is_in_the_table() -> None:
+    assert {case["show"] for case in TABLE["cases"]} == set(VIEWS)
+
+
+def cut_before(record: dict[str, Any], step: int) -> dict[str, Any]:
+    """The same up to the call of that number, which is the last event and has returned nothing."""
+    places = [n for n, event in enumerate(record["events"]) if "call" in event]
+    kept = record["events"][: places[step] + 1]
+    return {**record, "events": [*kept[:-1], {"call": kept[-1]["call"]}]}
+
+
+@given(record=traces(least=1))
+def test_a_step_sees_what_it_would_see_if_the_trace_ended_with_it(record: dict[str, Any]) -> None:
+    whole = read(record)
+    for step in whole.steps:
+        ended = read(cut_before(record, step.index))
+        for name in ("conversation", "call", "calls", "tool", "tools", "near_misses"):
+            assert view(name, whole, Scene(step.index)) == view(name, ended, Scene(step.index))
+
+
+@given(record=traces())
+def test_every_view_of_every_moment_is_json(record: dict[str, Any]) -> None:
+    trace = read(record)
+    scenes = [Scene(step.index, step.turn) for step in trace.steps]
+    scenes += [Scene(turn=turn) for turn in range(trace.turns + 2)]
+    shown = [view(name, trace, scene) for scene in scenes for name in VIEWS if trace.steps or name not in OF_STEPS]
+    assert json.loads(json.dumps(shown, allow_nan=False)) == shown
+
+
+OF_STEPS = {"tool", "near_misses", "call", "result"}
