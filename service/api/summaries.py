@@ -42,6 +42,7 @@ SUMMED = {
                 "stand_in": False,
                 "replies": 0,
                 "cache_hits": 0,
+                "questions_saved": 0,
                 "tokens_in": None,
                 "tokens_out": None,
                 "cost_usd": None,

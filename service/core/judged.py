@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Literal
 
+from pydantic import JsonValue
+
 from service.core.judges import Ask, Judge
 from service.core.outcome import Errored, Finding, Outcome, Pointer, Scored, Skipped
 from service.core.partial import decided
@@ -97,6 +99,8 @@ class Judged(Scored):
     raw: float = field(kw_only=True)
     calibration: Calibration = field(kw_only=True)
     judge: JudgeNote = field(kw_only=True)
+    evidence: JsonValue = field(default=None, kw_only=True)
+    """What code had found before, as the judge was shown it."""
 
 
 def judged(ask: Ask, votes: Sequence[Vote], at: Pointer) -> Outcome:
@@ -105,15 +109,17 @@ def judged(ask: Ask, votes: Sequence[Vote], at: Pointer) -> Outcome:
     if 2 * len(replies) <= len(votes):
         return _unread(votes)
     raw, label = _combined(ask.judge, replies)
-    passed = raw >= ask.judge.threshold - NOISE
+    value = raw if ask.veto is None else min(raw, ask.veto)
+    passed = value >= ask.judge.threshold - NOISE
     spokesman = next(reply for reply in replies if reply.judgement.label == label)
     return Judged(
-        value=raw,
+        value=value,
         passed=passed,
-        findings=(*_verdicts(ask.judge, spokesman.judgement, at, passed=passed), *_remarks(replies, at)),
+        findings=(*ask.findings, *_verdicts(ask.judge, spokesman.judgement, at, passed=passed), *_remarks(replies, at)),
         raw=raw,
         calibration=UNCALIBRATED,
         judge=_note(ask.judge, replies, spokesman),
+        evidence=ask.evidence,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from typing import Annotated, Literal, NamedTuple
 
@@ -145,6 +145,12 @@ class Ask(NamedTuple):
     words: str = ""
     """What is asked of that value."""
     value: JsonValue = None
+    evidence: JsonValue = None
+    """What code has found of it, for the judge to see."""
+    findings: tuple[Finding, ...] = ()
+    """What code has against it."""
+    veto: float | None = None
+    """The highest score that this leaves; None: any."""
 
     @property
     def key(self) -> str:
@@ -156,7 +162,13 @@ class Ask(NamedTuple):
     @property
     def scene(self) -> Scene:
         """Where it looks."""
-        return Scene(self.step, self.turn, self.words, self.value)
+        return Scene(self.step, self.turn, self.words, self.value, self.evidence)
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """What the model is shown: what the judge names, and the evidence where there is some."""
+        views = self.judge.views
+        return views if self.evidence is None or "evidence" in views else (*views, "evidence")
 
 
 class JudgeCheck(Check):
@@ -169,13 +181,26 @@ class JudgeCheck(Check):
     """The id of another criterion: where code has given it a score, there is nothing left to ask."""
 
     def asks(
-        self, case: Case, *, criterion: str, judges: Mapping[str, Judge]
+        self,
+        case: Case,
+        *,
+        criterion: str,
+        judges: Mapping[str, Judge],
+        answered: Collection[Subject] = (),  # noqa: ARG002 (for those who do more than ask)
     ) -> Iterable[tuple[Subject, Ask | Outcome]]:
-        """One question for each step, for each turn or for the trace, or why there is none."""
+        """One question for each step, for each turn or for the trace, or why there is none.
+
+        `answered`: of what has been decided already, so that nothing need be worked out.
+        """
         judge = judges[self.judge]
         if judge.level == "trace":
             return [(WHOLE, _unasked(judge, case, WHOLE) or Ask(criterion, judge))]
         return list(_BY_LEVEL[judge.level](case, criterion, judge)) or [(WHOLE, _NOTHING[judge.level])]
+
+
+def is_answered(subject: Subject, answered: Collection[Subject]) -> bool:
+    """Whether something was decided of it, of its turn or of the whole."""
+    return subject in answered or WHOLE in answered or Subject(turn=subject.turn) in answered
 
 
 def _by_step(case: Case, criterion: str, judge: Judge) -> Iterable[tuple[Subject, Ask | Outcome]]:

@@ -10,7 +10,7 @@ from service.core.case import Alignment, Case
 from service.core.checks import WHOLE, Subject
 from service.core.decisions import Decision, decisions, unexpected
 from service.core.expect import Expectation
-from service.core.judges import WORDS, Ask, JudgeCheck
+from service.core.judges import WORDS, Ask, JudgeCheck, is_answered
 from service.core.outcome import Outcome, Scored, Skipped
 from service.core.partial import Partial, decided
 from service.core.rubric import Column, Rubric
@@ -36,6 +36,8 @@ class Filled(NamedTuple):
     cells: Sequence[Cell]
     open: bool
     """Whether a cell waits for a judge."""
+    saved: int = 0
+    """How many questions code has answered in the judge's place."""
 
 
 class Held(NamedTuple):
@@ -60,6 +62,8 @@ class Plan:
     filled: tuple[Filled, ...]
     blocked: tuple[Held, ...]
     """Questions that a failed check makes needless."""
+    saved: int
+    """How many questions code has answered in a judge's place."""
     decisions: tuple[Decision, ...]
     unexpected: frozenset[int]
     """The steps that are a call too many."""
@@ -86,7 +90,7 @@ NOTHING_SEEN: tuple[Subject, Skipped] = (WHOLE, Skipped("not_applicable", "nothi
 def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -> Plan:
     """Runs every deterministic check and lists the questions for judges. Pure; raises KeyError for an unknown judge."""
     case = Case(trace, expectation, rubric.matching)
-    seen = _settled(tuple([_look(case, column, rubric) for column in rubric.columns]))
+    seen = _all_seen(case, rubric)
     blockers = _Blockers(seen)
     filled = tuple([_blocked(one, blockers) for one in seen]) if blockers.by_rank else seen
     return Plan(
@@ -98,21 +102,42 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         due=tuple([wanted.options[0][1].tool for wanted in case.wanted]),
         filled=filled,
         blocked=tuple(_held(seen, filled)) if blockers.by_rank else (),
+        saved=sum([one.saved + _decided(one) for one in filled if one.column.judged]),
         decisions=decisions(case),
         unexpected=unexpected(case),
     )
 
 
+def _all_seen(case: Case, rubric: Rubric) -> tuple[Filled, ...]:
+    """Every criterion with its cells. Code looks first: what it has answered need not be asked."""
+    checked = {column.id: _look(case, column, rubric) for column in rubric.columns if not column.judged}
+    return tuple([checked.get(column.id) or _ask(case, column, rubric, checked) for column in rubric.columns])
+
+
 def _look(case: Case, column: Column, rubric: Rubric) -> Filled:
-    check = column.check
-    if isinstance(check, JudgeCheck):
-        asked = list(check.asks(case, criterion=column.id, judges=rubric.known_judges))
-        return Filled(column, asked, any(isinstance(found, Ask) for _, found in asked))
-    seen = list(check.look(case)) or [NOTHING_SEEN]
+    seen = list(column.check.look(case)) or [NOTHING_SEEN]
     if all([not isinstance(found, Partial) for _, found in seen]):  # noqa: C419 (a list is quicker, and short)
         return Filled(column, seen, False)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
     cells = [(subject, _awaiting(found, column, subject, case, rubric)) for subject, found in seen]
     return Filled(column, cells, any(isinstance(found, Awaiting) for _, found in cells))
+
+
+def _ask(case: Case, column: Column, rubric: Rubric, checked: Mapping[str, Filled]) -> Filled:
+    check = column.check
+    if not isinstance(check, JudgeCheck):
+        return _look(case, column, rubric)
+    before = checked.get(check.unless or "")
+    answered = {subject for subject, found in before.cells if isinstance(found, Scored)} if before else set[Subject]()
+    asked = list(check.asks(case, criterion=column.id, judges=rubric.known_judges, answered=answered))
+    if not answered:
+        return Filled(column, asked, any(isinstance(found, Ask) for _, found in asked))
+    needless = Skipped("not_applicable", f"{check.unless} has decided it")
+    cells = [
+        (subject, needless if isinstance(found, Ask | Scored) and is_answered(subject, answered) else found)
+        for subject, found in asked
+    ]
+    saved = sum([found is needless for _, found in cells])
+    return Filled(column, cells, any(isinstance(found, Ask) for _, found in cells), saved)
 
 
 def _awaiting(
@@ -128,28 +153,9 @@ def _awaiting(
     return Awaiting(found, tuple(asks))
 
 
-def _settled(seen: tuple[Filled, ...]) -> tuple[Filled, ...]:
-    """The same without the questions that another criterion has answered."""
-    by_id = {filled.column.id: filled.cells for filled in seen}
-    return tuple([_unless(filled, by_id) if filled.open else filled for filled in seen])
-
-
-def _unless(filled: Filled, by_id: Mapping[str, Sequence[Cell]]) -> Filled:
-    check = filled.column.check
-    if not isinstance(check, JudgeCheck) or check.unless is None:
-        return filled
-    scored = {subject for subject, found in by_id.get(check.unless, ()) if isinstance(found, Scored)}
-    answered = Skipped("not_applicable", f"{check.unless} has decided it")
-    cells = [
-        (subject, answered if isinstance(found, Ask) and not scored.isdisjoint(_around(subject)) else found)
-        for subject, found in filled.cells
-    ]
-    return Filled(filled.column, cells, any(isinstance(found, Ask) for _, found in cells))
-
-
-def _around(subject: Subject) -> tuple[Subject, ...]:
-    """Itself and what holds it: its turn, and the whole."""
-    return (WHOLE, Subject(turn=subject.turn), subject)
+def _decided(filled: Filled) -> int:
+    """How many of its questions code has answered."""
+    return sum([isinstance(found, Scored) for _, found in filled.cells])
 
 
 class _Blockers:
@@ -157,10 +163,11 @@ class _Blockers:
 
     def __init__(self, seen: Iterable[Filled]) -> None:
         self.by_rank: dict[int, dict[Subject, str]] = {}
-        for column, cells, _ in seen:
+        for column, cells, _, _ in seen:
             if column.blocking:
                 for subject, outcome in cells:
-                    if isinstance(outcome, Scored) and not outcome.passed:
+                    decided_part = outcome.partial if isinstance(outcome, Awaiting) else outcome
+                    if isinstance(decided_part, Scored | Partial) and not decided_part.passed:
                         self.by_rank.setdefault(column.rank, {}).setdefault(_reach(subject), column.id)
 
     def before(self, rank: int) -> list[dict[Subject, str]]:
@@ -188,7 +195,7 @@ def _blocked(filled: Filled, blockers: _Blockers) -> Filled:
     if not active:
         return filled
     cells = [_blocked_cell(cell, active, alone=column.check.stands_alone) for cell in filled.cells]
-    return Filled(column, cells, filled.open and any(asks_of(found) for _, found in cells))
+    return Filled(column, cells, filled.open and any(asks_of(found) for _, found in cells), filled.saved)
 
 
 def _blocked_cell(cell: Cell, active: list[dict[Subject, str]], *, alone: bool) -> Cell:
@@ -198,7 +205,8 @@ def _blocked_cell(cell: Cell, active: list[dict[Subject, str]], *, alone: bool) 
     blocker = next((found[at] for found in active for at in _covering(subject, alone=alone) if at in found), None)
     if blocker is None:
         return cell
-    findings = outcome.findings if isinstance(outcome, Scored) else ()
+    told = outcome.partial if isinstance(outcome, Awaiting) else outcome
+    findings = told.findings if isinstance(told, Scored | Partial) else ()
     return subject, Skipped("blocked", f"blocked by {blocker}", findings)
 
 

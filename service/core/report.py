@@ -10,6 +10,7 @@ from typing import Literal
 from service.core.case import Pair, folded
 from service.core.checks import WHOLE, Subject
 from service.core.decisions import Decision
+from service.core.evidence.evidenced import Evidenced
 from service.core.judged import Judged, Mixed, Reply, Vote, completed, cost, judged, place_of, total
 from service.core.judges import Ask
 from service.core.outcome import Carried, Errored, Finding, Outcome, Scored, Skipped
@@ -43,7 +44,7 @@ class StageScore:
     coverage: float | None
 
 
-Told = Scored | Judged | Mixed | Carried | Skipped | Errored
+Told = Scored | Judged | Mixed | Evidenced | Carried | Skipped | Errored
 """An outcome on the wire, with all that its kind has to tell."""
 
 
@@ -128,6 +129,8 @@ class Provenance:
     replies: int
     """How many of a judge's replies went into the report."""
     cache_hits: int
+    questions_saved: int
+    """How many questions code answered, so that no judge was needed."""
     tokens_in: int | None
     tokens_out: int | None
     cost_usd: float | None
@@ -230,17 +233,16 @@ def conclude(
         offered=None if plan.trace.tools is None else tuple([tool.name for tool in plan.trace.tools]),
         not_asked=tuple(_not_asked(plan, replies, estimates or {})),
         tags=dict(sorted(tags.items())) if tags else {},
-        provenance=UNJUDGED if replies is None else _provenance(replies, mode),
+        provenance=_provenance(replies, mode, plan.saved),
         notes=oversights(plan.trace, plan.rubric, plan.expectation),
     )
 
 
-UNJUDGED = Provenance(ENGINE, "off", None, False, 0, 0, None, None, None, "uncalibrated")
-
-
-def _provenance(replies: Replies, mode: JudgeMode) -> Provenance:
+def _provenance(replies: Replies | None, mode: JudgeMode, saved: int) -> Provenance:
+    if replies is None:
+        return _unjudged(saved)
     made = [vote for _, answer in sorted(replies.items()) for vote in _votes(answer) if isinstance(vote, Reply)]
-    models = sorted({reply.model for reply in made})
+    models = sorted({reply.model or reply.requested for reply in made})
     return Provenance(
         engine=ENGINE,
         judges=mode,
@@ -248,11 +250,17 @@ def _provenance(replies: Replies, mode: JudgeMode) -> Provenance:
         stand_in=STAND_IN in models,
         replies=len(made),
         cache_hits=sum(reply.cache == "hit" for reply in made),
-        tokens_in=total([reply.usage.tokens_in for reply in made]),
-        tokens_out=total([reply.usage.tokens_out for reply in made]),
-        cost_usd=cost([reply.usage.cost_usd for reply in made]),
+        questions_saved=saved,
+        tokens_in=total([reply.usage.tokens_in for reply in made]) if made else None,
+        tokens_out=total([reply.usage.tokens_out for reply in made]) if made else None,
+        cost_usd=cost([reply.usage.cost_usd for reply in made]) if made else None,
         calibrators="uncalibrated",
     )
+
+
+@lru_cache(maxsize=64)
+def _unjudged(saved: int) -> Provenance:
+    return Provenance(ENGINE, "off", None, False, 0, 0, saved, None, None, None, "uncalibrated")
 
 
 def _votes(answer: Answer) -> tuple[Vote, ...]:
@@ -264,8 +272,8 @@ Row = tuple[Column, Sequence[Answered]]
 
 
 def _answered(filled: Filled, replies: Replies | None, plan: Plan) -> Sequence[Answered]:
-    if filled.column.judged and replies is None:
-        return []  # `not_asked` lists them
+    if filled.column.judged and replies is None:  # what code decided stands; `not_asked` lists the rest
+        return [(subject, found) for subject, found in filled.cells if isinstance(found, Scored)]
     if not filled.open:
         return filled.cells  # pyright: ignore[reportReturnType] (no cell waits for a reply)
     return [(subject, _filled_in(found, replies, plan)) for subject, found in filled.cells]

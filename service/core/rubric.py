@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
+from service.core.cascade import CascadeCheck
 from service.core.case import Matching
 from service.core.checks import Aggregate, Aspect, Check
 from service.core.gates import GATES
@@ -23,7 +24,7 @@ Stage = Literal["decide", "select", "arguments", "integrate", "sequence", "effec
 STAGES: tuple[Stage, ...] = ("decide", "select", "arguments", "integrate", "sequence", "effect")
 """The four steps of the contract, then sequence and effect. A blocking check blocks later stages."""
 
-KNOWN = (*GATES, JudgeCheck)
+KNOWN = (*GATES, JudgeCheck, CascadeCheck)
 """The checks a rubric can name; importing them is what declares them."""
 
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -13,7 +13,7 @@ from service.core.trace import Message, Step, ToolCall, ToolDef, Trace
 
 View = Literal[
     "conversation", "tools", "tool", "near_misses", "call", "calls", "result", "results", "turn", "said", "answer",
-    "criterion", "value",
+    "criterion", "value", "evidence",
 ]  # fmt: skip
 
 
@@ -24,6 +24,7 @@ class Scene(NamedTuple):
     turn: int | None = None
     words: str = ""
     value: JsonValue = None
+    evidence: JsonValue = None
 
 
 def view(name: View, trace: Trace, scene: Scene) -> JsonValue:
@@ -194,4 +195,5 @@ _VIEWS: Mapping[View, Callable[[Trace, Scene], JsonValue]] = {
     "answer": _answer,
     "criterion": lambda _, scene: scene.words,
     "value": lambda _, scene: scene.value,
+    "evidence": lambda _, scene: scene.evidence,
 }

@@ -126,13 +126,16 @@ CHECKS: dict[str, dict[str, Any]] = {
     "arcade": {"critics": {"a": {"kind": "numeric", "value_range": [0, 10]}}, "weights": {"a": "high"}},
     "arguments": {"critics": {"/a/b": {"kind": "similar"}}, "weights": {"a": 2}, "extra": "forbid"},
     "bfcl_ast": {"category": "parallel"},
+    "cascade": {"evidence": {"kind": "narration"}, "judge": "result_groundedness"},
     "count": {},
     "decide": {},
     "disallowed": {},
     "equivalent": {"normalise": ["nfc", "case_fold"]},
     "future_agi": {"metric": "function_name_match"},
     "judge": {"judge": "argument_plausibility"},
+    "narration": {"unsupported": "fail"},
     "order": {},
+    "provenance": {},
     "quantity": {},
     "recovery": {},
     "results": {},
@@ -191,7 +194,7 @@ EXPECTED = {
     "state": {"changes": [{"path": "/taken", "value": 1}]},
 }
 """A trace of which every check that needs no judge and no error has something to say, and it is good."""
-IDLE = ("judge", "recovery")
+IDLE = ("cascade", "judge", "recovery")
 
 
 @pytest.mark.parametrize("kind", CHECKS)

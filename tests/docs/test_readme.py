@@ -23,6 +23,7 @@ from service.core.kinds import kinds
 from service.intake import FORMATS
 from service.io.settings import settings_table
 from service.request import read_request, traced
+from tests.faults.provider import Provider, serving
 from tests.faults.sandbox_server import run
 
 ROOT = Path(__file__).parents[2]
@@ -137,6 +138,17 @@ def test_the_tables_name_all_there_is():
     assert table_names("### Formats") == set(FORMATS)
     assert table_names("### What can be expected") == set(kinds(Critic))
     assert table_names("### Rubrics") == {rubric.id for rubric in Shelf()}
+    assert table_names("## Let a judge answer the rest") == set(Shelf().judges)
+
+
+@pytest.mark.parametrize("kind", ["hosted", "local"])
+def test_a_judge_is_set_up_as_the_readme_says(kind: str, folder: Path, tmp_path: Path):
+    """Against a provider of our own; for the hosted model its address comes in by the setting."""
+    with serving(Provider()) as provider:
+        command = block(kind).replace("http://127.0.0.1:11434/v1", provider.base())
+        done = shell(f"export CALLGRADE_HOME={tmp_path} CALLGRADE_JUDGE_API_BASE={provider.base()}\n{command}", folder)
+    assert provider.requests
+    assert "judged: 1 reply, 0 from the cache" in done.stdout
 
 
 def test_the_settings_are_those_of_the_service():

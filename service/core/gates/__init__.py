@@ -10,7 +10,9 @@ from service.core.gates.decide import DecideGate
 from service.core.gates.disallowed import DisallowedGate
 from service.core.gates.equivalent import EquivalentGate
 from service.core.gates.future_agi import FutureAgiGate
+from service.core.gates.narration import NarrationGate
 from service.core.gates.order import OrderGate
+from service.core.gates.provenance import ProvenanceGate
 from service.core.gates.quantity import QuantityGate
 from service.core.gates.recovery import RecoveryGate
 from service.core.gates.results import ResultsGate
@@ -32,7 +34,9 @@ GATES = (
     DisallowedGate,
     EquivalentGate,
     FutureAgiGate,
+    NarrationGate,
     OrderGate,
+    ProvenanceGate,
     QuantityGate,
     RecoveryGate,
     ResultsGate,

@@ -1,0 +1,159 @@
+"""The cascade: what code proves is not asked, what it finds is shown, and a contradiction is a veto."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from service import conclude, plan, report_json, score
+from service.core.evidence.evidenced import Evidenced
+from service.core.judged import Judged, Reply
+from service.core.outcome import Errored, Scored, Skipped
+from service.core.prompts import Usage
+from service.core.questions import question_of
+from service.core.replies import Judgement
+
+TRUE, FLIPPED, FREE = "It came to $5,400.00.", "It came to $54.00.", "It has been settled for a while."
+
+
+def request(answer: str, *, order: str = "9104", expected: Any = None, **check: Any) -> dict[str, Any]:
+    """An order is looked up and its price told. `check` changes the cascade at the fourth step."""
+    grounded = {"kind": "cascade", "evidence": {"kind": "narration"}, "judge": "result_groundedness", **check}
+    body: dict[str, Any] = {
+        "rubric": {
+            "extends": "four_step",
+            "criteria": [{"id": "grounded", "stage": "integrate", "check": grounded}],
+        },
+        "trace": {
+            "format": "callgrade",
+            "tools": [
+                {"name": "get_order", "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}}}
+            ],
+            "events": [
+                {"user": "How much was order 9104?"},
+                {"call": {"name": "get_order", "arguments": {"order_id": order}}, "result": {"amount_cents": 540000}},
+                {"assistant": answer},
+            ],
+        },
+    }
+    return body if expected is None else {**body, "expected": expected}
+
+
+def criteria(made: Any) -> list[str]:
+    return [ask.criterion for ask in made.asks]
+
+
+def reply(label: str, value: float) -> tuple[Reply, ...]:
+    return (Reply(Judgement(label, value, "so it is"), "m", "m", "miss", Usage(1, 1, None)),)
+
+
+def outcome_of(report: Any, criterion: str) -> Any:
+    found = [each.outcome for one in report.criteria if one.id == criterion for each in one.outcomes]
+    found += [step.outcomes[criterion] for step in report.steps if criterion in step.outcomes]
+    return found[0] if found else None
+
+
+def test_what_code_proves_wrong_is_not_asked():
+    made = plan(request(FLIPPED))
+    assert "grounded" not in criteria(made)
+    assert made.saved == 1
+    outcome = outcome_of(conclude(made, {}), "grounded")
+    assert isinstance(outcome, Evidenced)
+    assert (outcome.value, [finding.code for finding in outcome.findings]) == (0.0, ["scale_flip"])
+
+
+def test_it_is_found_without_a_judge_too():
+    report = score(request(FLIPPED))
+    assert (report.verdict, report.first_failing_stage, report.provenance.questions_saved) == ("fail", "integrate", 1)
+    assert "grounded" in report.failing
+    assert "grounded" not in {left.criterion for left in report.not_asked}
+
+
+@pytest.mark.parametrize("answer", [TRUE, FREE])
+def test_what_it_leaves_open_is_asked_and_without_a_judge_not_scored(answer):
+    made = plan(request(answer))
+    assert "grounded" in criteria(made)
+    assert outcome_of(conclude(made), "grounded") is None
+    assert "grounded" in {left.criterion for left in conclude(made).not_asked}
+
+
+def test_the_judge_sees_the_evidence():
+    made = plan(request(TRUE))
+    ask = next(ask for ask in made.asks if ask.criterion == "grounded")
+    shown = {part.name: part.value for part in question_of(ask, made.trace).parts}
+    [claim] = shown["evidence"]  # type: ignore[misc]
+    assert (claim["verdict"], claim["text"]) == ("supported", "$5,400.00")  # type: ignore[index,call-overload]
+    assert claim["source"] == "/steps/0/result/content/amount_cents"  # type: ignore[index,call-overload]
+    free = plan(request(FREE))
+    ask = next(ask for ask in free.asks if ask.criterion == "grounded")
+    assert "evidence" not in {part.name for part in question_of(ask, free.trace).parts}
+
+
+def test_the_evidence_stays_in_the_report():
+    made = plan(request(TRUE))
+    outcome = outcome_of(conclude(made, {"grounded/turn/1": reply("grounded", 1.0)}), "grounded")
+    assert isinstance(outcome, Judged)
+    written = json.loads(report_json(conclude(made, {"grounded/turn/1": reply("grounded", 1.0)})))
+    told = next(one for one in written["criteria"] if one["id"] == "grounded")["outcomes"][0]["outcome"]
+    assert told["evidence"][0]["verdict"] == "supported"
+
+
+VETOES = [(None, 1.0, True), (0.5, 0.5, False), (0.8, 0.8, True), (1.0, 1.0, True)]
+
+
+@pytest.mark.parametrize(("veto", "value", "passed"), VETOES)
+def test_a_veto_caps_what_the_judge_may_give(veto, value, passed):
+    made = plan(request(FLIPPED, veto=veto))
+    assert "grounded" in criteria(made)
+    outcome = outcome_of(conclude(made, {"grounded/turn/1": reply("grounded", 1.0)}), "grounded")
+    assert (outcome.value, outcome.raw, outcome.passed) == (value, 1.0, passed)
+    assert "scale_flip" in [finding.code for finding in outcome.findings]
+
+
+def test_a_veto_lifts_nothing():
+    made = plan(request(FLIPPED, veto=0.5))
+    outcome = outcome_of(conclude(made, {"grounded/turn/1": reply("contradicted", 0.0)}), "grounded")
+    assert outcome.value == 0.0
+
+
+def test_a_judge_that_is_down_leaves_what_code_proved():
+    made = plan(request(FLIPPED))
+    replies = {ask.key: (Errored("provider_error", "down"),) for ask in made.asks}
+    assert isinstance(outcome_of(conclude(made, replies), "grounded"), Scored)
+    open_one = plan(request(TRUE))
+    replies = {ask.key: (Errored("provider_error", "down"),) for ask in open_one.asks}
+    assert isinstance(outcome_of(conclude(open_one, replies), "grounded"), Errored)
+
+
+def test_an_identifier_from_nowhere_fails_without_a_judge():
+    report = score(request(TRUE, order="7777777"))
+    outcome = outcome_of(report, "plausible")
+    assert (outcome.value, [finding.code for finding in outcome.findings]) == (0.0, ["identifier_from_nowhere"])
+    assert report.first_failing_stage == "arguments"
+
+
+def test_where_something_is_expected_of_the_arguments_nobody_looks_further():
+    expected = {"calls": [{"tool": "get_order", "args": {"order_id": "7777777"}}]}
+    made = plan(request(TRUE, order="7777777", expected=expected))
+    assert "plausible" not in criteria(made)
+    outcome = outcome_of(conclude(made, {}), "plausible")
+    assert (outcome.cause, outcome.reason) == ("not_applicable", "arguments has decided it")
+
+
+def test_without_results_there_is_nothing_to_ask():
+    body = request(TRUE)
+    del body["trace"]["events"][1]["result"]
+    outcome = outcome_of(conclude(plan(body), {}), "grounded")
+    assert isinstance(outcome, Skipped)
+    assert outcome.cause == "not_captured"
+
+
+def test_the_worst_turn_counts():
+    body = request(TRUE)
+    body["trace"]["events"] += [{"user": "Sure?"}, {"assistant": FLIPPED}]
+    report = score(body)
+    grounded = next(one for one in report.criteria if one.id == "grounded")
+    assert grounded.value == 0.0
+    assert [each.turn for each in grounded.outcomes] == [2]
