@@ -1,4 +1,4 @@
-"""Seeded statistics: intervals of rates, means and paired differences. The same numbers give the same interval, always.
+"""Intervals of rates, means and paired differences. The same numbers give the same interval, always.
 
 All intervals are two-sided at 95 % unless told otherwise. numpy is imported where resampling needs it.
 """

@@ -1,0 +1,132 @@
+"""Agreement against worked examples that were published, and against the definitions."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.stats.agreement import Confusion, alpha, between, confusion
+
+# Cohen's kappa, Gwet's AC1, balanced accuracy; by hand from the definitions. The third table is that of Gwet 2008.
+TABLES = [
+    (Confusion(20, 5, 10, 15), 0.4, 1 / 101 * 41, (20 / 30 + 15 / 20) / 2),
+    (Confusion(45, 15, 25, 15), 0.13043, 0.26606, (45 / 70 + 15 / 30) / 2),
+    (Confusion(118, 5, 2, 0), -0.02339, 0.94078, (118 / 120 + 0 / 5) / 2),
+    (Confusion(10, 0, 0, 10), 1.0, 1.0, 1.0),
+    (Confusion(0, 10, 10, 0), -1.0, -1.0, 0.0),
+]
+
+
+@pytest.mark.parametrize(("table", "kappa", "ac1", "balanced"), TABLES)
+def test_two_by_two(table: Confusion, kappa: float, ac1: float, balanced: float) -> None:
+    assert (table.kappa, table.balanced_accuracy) == pytest.approx((kappa, balanced), abs=1e-5)
+    assert table.ac1 == pytest.approx(ac1, abs=1e-5)
+
+
+def test_shares() -> None:
+    table = Confusion(6, 2, 3, 9)
+    assert (table.n, table.prevalence, table.passed, table.accuracy) == (20, 9 / 20, 8 / 20, 15 / 20)
+    assert (table.precision, table.recall) == (6 / 8, 6 / 9)
+    assert (table.fail_precision, table.fail_recall) == (9 / 12, 9 / 11)
+
+
+FIGURES = (
+    *("kappa", "ac1", "accuracy", "balanced_accuracy", "prevalence", "passed"),
+    *("precision", "recall", "fail_precision", "fail_recall"),
+)
+
+
+@pytest.mark.parametrize(
+    ("table", "undefined"),
+    [
+        (Confusion(), set(FIGURES)),
+        (Confusion(5, 0, 0, 0), {"kappa", "balanced_accuracy", "fail_recall", "fail_precision"}),
+        (Confusion(0, 5, 0, 0), {"recall", "balanced_accuracy", "fail_precision"}),
+    ],
+)
+def test_what_cannot_be_told_is_none(table: Confusion, undefined: set[str]) -> None:
+    assert {name for name in FIGURES if getattr(table, name) is None} == undefined
+
+
+def test_the_cells_are_where_they_belong() -> None:
+    assert confusion([True, True, True, False, False, False], [True, True, False, True, False, False]) == (2, 1, 1, 2)
+    with pytest.raises(ValueError, match="shorter"):
+        confusion([True], [])
+
+
+# Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability": two observers; four, with gaps.
+A = ([0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0])
+GAP = None
+C = (
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, GAP, GAP, GAP],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, GAP, 3],
+    [GAP, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, GAP],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, GAP],
+)
+
+
+@pytest.mark.parametrize(("observers", "want"), [(A, 0.095), (C, 0.743)])
+def test_alpha_of_the_published_examples(observers: tuple[list[int | None], ...], want: float) -> None:
+    assert alpha(zip(*observers, strict=True)) == pytest.approx(want, abs=5e-4)
+
+
+@pytest.mark.parametrize("units", [[], [(1,), (0,)], [(1, 1), (1, 1)], [(1, None), (None, 0)]])
+def test_alpha_is_none_where_nothing_differs_or_nothing_pairs(units: list[tuple[int | None, ...]]) -> None:
+    assert alpha(units) is None
+
+
+UNITS = st.lists(st.lists(st.sampled_from([True, False, None]), min_size=0, max_size=5), min_size=1, max_size=8)
+
+
+def by_definition(units: list[list[bool | None]]) -> float | None:
+    """1 - observed / expected disagreement, from the coincidence matrix, cell by cell."""
+    cells = {(a, b): 0.0 for a in (True, False) for b in (True, False)}
+    for unit in units:
+        said = [label for label in unit if label is not None]
+        for a, b in permutations(said, 2):
+            cells[a, b] += 1 / (len(said) - 1)
+    total = {a: cells[a, True] + cells[a, False] for a in (True, False)}
+    n = sum(total.values())
+    expected = total[True] * total[False]
+    return None if not expected else 1 - (n - 1) * cells[True, False] / expected
+
+
+@given(UNITS)
+def test_alpha_is_what_the_coincidence_matrix_gives(units: list[list[bool | None]]) -> None:
+    want = by_definition(units)
+    assert alpha(units) == (None if want is None else pytest.approx(want))
+
+
+@given(UNITS)
+def test_one_annotator_against_another_is_the_mean_over_pairs(units: list[list[bool | None]]) -> None:
+    counts = [{label: unit.count(label) for label in (True, False)} for unit in units]
+    table, usable = between(counts), [unit for unit in units if len(unit) - unit.count(None) > 1]
+    assert table.n == pytest.approx(len(usable))
+    assert table.fp == table.fn
+    agreed = 0.0
+    for unit in usable:
+        pairs = list(permutations([label for label in unit if label is not None], 2))
+        agreed += sum(a == b for a, b in pairs) / len(pairs)
+    assert table.tp + table.tn == pytest.approx(agreed)
+
+
+CELLS = st.builds(Confusion, *[st.integers(0, 30)] * 4)
+
+
+@given(CELLS)
+def test_agreement_does_not_depend_on_which_class_is_called_positive(table: Confusion) -> None:
+    turned = Confusion(table.tn, table.fn, table.fp, table.tp)
+    for name in ("kappa", "ac1", "balanced_accuracy", "accuracy"):
+        want = getattr(table, name)
+        assert getattr(turned, name) == (None if want is None else pytest.approx(want)), name
+
+
+@given(CELLS)
+def test_agreement_beyond_chance_is_at_most_whole(table: Confusion) -> None:
+    for value in (table.kappa, table.ac1):
+        assert value is None or -1 - 1e-9 <= value <= 1 + 1e-9
+    if table.ac1 == 1:
+        assert table.fp == table.fn == 0
