@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -21,6 +22,8 @@ rubrics = typer.Typer(help="List, show and check rubrics.", rich_markup_mode=Non
 app.add_typer(rubrics, name="rubrics")
 cache = typer.Typer(help="Look into, prune and clear the cache of judgements.", rich_markup_mode=None)
 app.add_typer(cache, name="cache")
+calibrate = typer.Typer(help="Fit judges to human labels, and show how far they agree.", rich_markup_mode=None)
+app.add_typer(calibrate, name="calibrate")
 
 InputFormat = Literal["auto", "openai", "openai_responses", "anthropic", "spans", "bfcl", "tau", "callgrade"]
 """`auto`, or a format of a trace; a test holds it to those that intake knows."""
@@ -297,3 +300,74 @@ def cache_clear() -> int:
     from service.cli.cache import clear_cache  # noqa: PLC0415
 
     return clear_cache()
+
+
+@calibrate.callback(invoke_without_command=True)
+def _calibrate(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+LabelsOption = Annotated[Path, typer.Option(metavar="FILE", help="The labelled set: JSON Lines (also gzipped) or CSV.")]
+PredictionsOption = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="FILE", help="What judges said of it, as JSON Lines. [default: what the labelled set holds]"),
+]
+
+
+@calibrate.command("run")
+def calibrate_run(  # noqa: PLR0913, PLR0917 (one for each option)
+    labels: LabelsOption,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where report and fits are written.")],
+    predictions: PredictionsOption = None,
+    method: Annotated[
+        Literal["auto", "identity", "platt", "isotonic", "temperature", "venn_abers"],
+        typer.Option(help="The map that is fitted; auto takes Platt below 300 labels, else isotonic."),
+    ] = "auto",
+    seed: Annotated[str | None, typer.Option(help="What the split of the groups is made with.")] = None,
+    splits: Annotated[
+        int, typer.Option(min=0, max=10_000, help="Over how many other splits the calibration error is measured again.")
+    ] = 0,
+    draws: Annotated[
+        int, typer.Option(min=0, max=100_000, help="Draws of the bootstrap behind each interval; 0: no intervals.")
+    ] = 1_000,
+) -> int:
+    """Fit recorded predictions to human labels: one part is fitted, the other is scored once.
+
+    Writes report.json, report.md, report.html and fits/*.json. A fit that lies in CALLGRADE_HOME/fits calibrates that very
+    judge from then on.
+    """
+    from service.calibrating.figures import Resampling  # noqa: PLC0415
+    from service.calibrating.options import Options  # noqa: PLC0415
+    from service.cli.calibrate import Sources, run_calibration  # noqa: PLC0415
+
+    options = Options(method=method, splits=splits, resampling=Resampling(draws=draws))
+    options = options if seed is None else replace(options, seed=seed)
+    return run_calibration(Sources(labels, predictions or ()), out, options)
+
+
+@calibrate.command("show")
+def calibrate_show(
+    report: Annotated[Path, typer.Argument(metavar="REPORT", help="The report.json of a run, or its folder.")],
+    output_format: Annotated[
+        Literal["table", "json", "markdown", "html"], typer.Option("--format", "-f", help="How it is written.")
+    ] = "table",
+) -> int:
+    """Show the report of a run once more."""
+    from service.cli.calibrate import show_calibration  # noqa: PLC0415
+
+    return show_calibration(report, output_format=output_format)
+
+
+@calibrate.command("rates")
+def calibrate_rates(
+    labels: LabelsOption,
+    predictions: PredictionsOption = None,
+    output_format: Annotated[
+        Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")
+    ] = "table",
+) -> int:
+    """Correct the pass rate of all that was judged by the labels of a part of it (PPI++)."""
+    from service.cli.calibrate import Sources, show_rates  # noqa: PLC0415
+
+    return show_rates(Sources(labels, predictions or ()), output_format=output_format)

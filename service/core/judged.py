@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Literal
 
 from pydantic import JsonValue
 
+from service.core.calibrate import Binding, Fit, Status, calibrated
 from service.core.judges import Ask, Judge
 from service.core.outcome import Errored, Finding, Outcome, Pointer, Scored, Skipped
 from service.core.partial import decided
 from service.core.plan import Awaiting
 from service.core.prompts import Usage
+from service.core.questions import ASSEMBLY
 from service.core.replies import Judgement
 from service.core.trace import Trace
 from service.core.views import said_in
@@ -51,12 +53,21 @@ Vote = Reply | Errored | Skipped
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Whether the value is a measured probability that a human would agree. `uncalibrated`: it is the judge's own."""
+    """Whether the value is a measured probability that a human would pass the item.
 
-    status: Literal["uncalibrated", "calibrated"] = "uncalibrated"
+    calibrated: it is, by the fit named. mismatched: there are only fits of another version of the judge or another model.
+    out_of_domain: the raw value lies beyond all that were fitted. uncalibrated: there is no fit that may be used. All but
+    the first leave the judge's own value as it is.
+    """
 
-
-UNCALIBRATED = Calibration()
+    status: Status
+    fit: str | None = None
+    interval: tuple[float, float] | None = None
+    """What the probability may as well be, where the method says so."""
+    threshold: float | None = None
+    """The least value that passes, chosen with the fit; None where the judge's own holds."""
+    ask_a_human: bool = False
+    """Whether the value lies where the fit says that it should not decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,24 +114,34 @@ class Judged(Scored):
     """What code had found before, as the judge was shown it."""
 
 
-def judged(ask: Ask, votes: Sequence[Vote], at: Pointer) -> Outcome:
-    """The outcome of a question. `at` is the place it is about. More than half of the votes must have been read."""
+def judged(ask: Ask, votes: Sequence[Vote], at: Pointer, fits: Collection[Fit] = ()) -> Outcome:
+    """The outcome of a question. `at` is the place it is about. More than half of the votes must have been read.
+
+    `fits`: where one was made for this very judge and these models, the value is what it makes of the judge's own.
+    """
     replies = [vote for vote in votes if isinstance(vote, Reply)]
     if 2 * len(replies) <= len(votes):
         return _unread(votes)
     raw, label = _combined(ask.judge, replies)
-    value = raw if ask.veto is None else min(raw, ask.veto)
-    passed = value >= ask.judge.threshold - NOISE
+    found = calibrated(fits, _binding(ask.judge, replies), ask.criterion, raw)
+    value = found.value if ask.veto is None else min(found.value, ask.veto)
+    passed = value >= (ask.judge.threshold if found.threshold is None else found.threshold) - NOISE
     spokesman = next(reply for reply in replies if reply.judgement.label == label)
     return Judged(
         value=value,
         passed=passed,
         findings=(*ask.findings, *_verdicts(ask.judge, spokesman.judgement, at, passed=passed), *_remarks(replies, at)),
         raw=raw,
-        calibration=UNCALIBRATED,
+        calibration=Calibration(found.status, found.fit, found.interval, found.threshold, found.abstain),
         judge=_note(ask.judge, replies, spokesman),
         evidence=ask.evidence,
     )
+
+
+def _binding(judge: Judge, replies: Sequence[Reply]) -> Binding:
+    """The very judge that spoke; of a jury, all of its models."""
+    models = dict.fromkeys(reply.model for reply in replies)
+    return Binding(judge.id, judge.digest, "+".join(models), ASSEMBLY)
 
 
 @dataclass(frozen=True, slots=True)

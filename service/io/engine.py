@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue, TypeAdapter
 
+from service.core.calibrate import Fit
 from service.core.execution import beside_executed, executed, needs_execution, order, runnable, unexecuted
 from service.core.judged import Vote
 from service.core.outcome import Errored
@@ -32,11 +33,21 @@ REPORT: TypeAdapter[Report] = TypeAdapter(Report)
 class Engine:
     """Scores requests with the rubrics of a shelf. Safe to share between threads: it keeps nothing of a request."""
 
-    def __init__(self, shelf: Shelf, sandboxes: Sandboxes | None = None, judging: Judging | None = None) -> None:
-        """`sandboxes`: those that may be asked to make calls; `judging`: who answers judges' questions. None: nobody."""
+    def __init__(
+        self,
+        shelf: Shelf,
+        sandboxes: Sandboxes | None = None,
+        judging: Judging | None = None,
+        fits: Collection[Fit] = (),
+    ) -> None:
+        """`sandboxes`: those that may be asked to make calls; `judging`: who answers judges' questions. None: nobody.
+
+        `fits`: the calibrations at hand.
+        """
         self.shelf = shelf
         self.sandboxes = sandboxes
         self.judging = judging
+        self.fits = fits
 
     async def close(self) -> None:
         """Lets go of connections and files; scoring without judges goes on."""
@@ -105,7 +116,7 @@ class Engine:
             _raise_fault(votes)
         held = [one.ask for one in attempted.blocked] if mode != "cached" else []
         estimates = await judging.estimates(held, trace, model=model)
-        return conclude(attempted, votes, tags=request.tags, mode=mode, estimates=estimates)
+        return conclude(attempted, votes, tags=request.tags, mode=mode, estimates=estimates, fits=self.fits)
 
     def _mode(self, request: ScoreRequest) -> JudgeMode:
         """How judges are asked; InputError where the request wants one and none is set."""

@@ -1,0 +1,150 @@
+"""One judge on one criterion: its two parts, and what is fitted to the one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import version
+
+from service.calibrating.figures import Figures, Row, metrics_of
+from service.calibrating.fitting import FEWEST, band_for, calibrated_tally, fitted, method_for, threshold_for
+from service.calibrating.labels import Key, LabelledItem, LabelledSet, Split, origin_of
+from service.calibrating.options import Options
+from service.calibrating.predictions import Recorded
+from service.calibrating.splits import split_of
+from service.core.calibrate import Binding, Calibrator, Fit, Method, Origin
+from service.stats.tallies import Tally, auroc, tally
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A judge with its items and the map that was fitted to half of them."""
+
+    name: str
+    binding: Binding
+    criterion: str
+    labels: LabelledSet
+    items: tuple[LabelledItem, ...]
+    """Those of the criterion that it said something about."""
+    raw: Mapping[Key, tuple[float, ...]]
+    split: Mapping[str, Split]
+    method: Method
+    calibrator: Calibrator
+    threshold: float
+    band: tuple[float, float] | None
+
+    def part(self, split: Split) -> list[LabelledItem]:
+        """The items of one side of the split."""
+        return [item for item in self.items if self.split[item.group] == split]
+
+    def value(self, item: LabelledItem) -> float:
+        """The calibrated value of its first answer."""
+        return self.calibrator.apply(self.raw[item.key][0]).value
+
+    def rows(self, *, among: Collection[Key] | None = None, raw: bool = False) -> list[Row]:
+        """The held-out items, all or those among some, with calibrated or raw values."""
+        return [
+            Row(item.group, item.stratum, self.raw[item.key][0] if raw else self.value(item), item.passes)
+            for item in self.part("test")
+            if among is None or item.key in among
+        ]
+
+    @property
+    def skill(self) -> float:
+        """How well it ranks the fitted items; what the best judge is chosen by."""
+        return auroc(tallied(self.part("fit"), self.raw)) or 0.0
+
+    @property
+    def origin(self) -> Origin:
+        """What its labels are at worst."""
+        return origin_of(self.items)
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether its values may be called calibrated."""
+        return not self.why
+
+    @property
+    def why(self) -> str:
+        """Why they may not; empty where they may."""
+        count = len(self.part("fit"))
+        if count < FEWEST:
+            return f"{count} labels were fitted, and fewer than {FEWEST} are too few"
+        if self.origin == "constructed":
+            return "its labels are constructed, not human"
+        return "its value was left as it is" if self.method == "identity" else ""
+
+
+def tallied(items: Sequence[LabelledItem], raw: Mapping[Key, tuple[float, ...]]) -> Tally:
+    """The tally of first answers."""
+    return tally([raw[item.key][0] for item in items], [item.passes for item in items])
+
+
+def bench_of(labels: LabelledSet, recorded: Recorded, options: Options) -> Bench | None:
+    """The judge with its fitted map; None where it has no item to fit or none to be tried on."""
+    own = tuple([item for item in labels.items if item.criterion == recorded.criterion])
+    items = tuple([item for item in own if item.key in recorded.raw])
+    # The split is that of all labelled items, so that judges with gaps are tried on the same ones.
+    split = split_of(own, seed=options.seed, share=options.share)
+    part = [item for item in items if split[item.group] == "fit"]
+    if not part or len(part) == len(items):
+        return None
+    found = tallied(part, recorded.raw)
+    method = method_for(len(part), options.method)
+    calibrator = fitted(method, found)
+    mapped = calibrated_tally(found, calibrator)
+    threshold = threshold_for(mapped)
+    return Bench(
+        name=recorded.name,
+        binding=recorded.binding,
+        criterion=recorded.criterion,
+        labels=labels,
+        items=items,
+        raw=recorded.raw,
+        split=split,
+        method=method,
+        calibrator=calibrator,
+        threshold=threshold,
+        band=band_for(mapped, threshold, least=options.decided),
+    )
+
+
+def fit_of(bench: Bench, seed: str, *, after: Figures, humans: Figures | None) -> Fit:
+    """The fit, with what the held-out items say of it."""
+    part = bench.part("fit")
+    raw = [bench.raw[item.key][0] for item in part]
+    return Fit(
+        judge=bench.binding.judge,
+        judge_digest=bench.binding.digest,
+        model=bench.binding.model,
+        assembly=bench.binding.assembly,
+        criterion=bench.criterion,
+        method=bench.method,
+        calibrator=bench.calibrator,
+        origin=bench.origin,
+        labels=len(part),
+        groups=len({item.group for item in part}),
+        enough=len(part) >= FEWEST and bench.method != "identity",
+        domain=(min(raw), max(raw)),
+        threshold=bench.threshold,
+        abstain=bench.band,
+        statistics=metrics_of(after),
+        humans=metrics_of(humans),
+        data=_digest(bench),
+        seed=seed,
+        libraries=libraries(),
+        notes=(bench.why,) if bench.why else (),
+    )
+
+
+def libraries() -> dict[str, str]:
+    """The versions that figures and fits were made with."""
+    return {name: version(name) for name in ("numpy", "scipy")}
+
+
+def _digest(bench: Bench) -> str:
+    """sha256 of the items and of what was said of them, in the order of their keys."""
+    rows = [[item.model_dump(mode="json"), list(bench.raw[item.key])] for item in bench.items]
+    return sha256(json.dumps(rows, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,0 +1,159 @@
+"""Labelled sets in the shapes they are published in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+from pydantic import ValidationError
+
+from service.calibrating.labels import Label, LabelledItem, LabelledSet, labelled_set, parsed, read_labels
+from service.calibrating.predictions import Prediction
+from service.core.invalid import problems_of
+from service.errors import InputError, Problem
+
+Shape = Literal["callgrade", "spans", "thumbs", "decisions"]
+"""callgrade: our own. spans: error spans of annotators (and judges) in a text, as D2T-Eval and Quintd-1. thumbs: a human
+reward of 0 or 1 for the next action, as Taskmaster-4. decisions: the right one of several answers, as When2Call."""
+SHAPES: tuple[Shape, ...] = get_args(Shape)
+Errors = Literal["contradictory", "ungrounded"]
+"""Which spans fail a text: those that contradict the payload, or also those that it does not say."""
+
+_SPAN_NAMES: Mapping[Errors, frozenset[str]] = {
+    "contradictory": frozenset({"contradictory", "incorrect"}),
+    "ungrounded": frozenset({"contradictory", "incorrect", "not_checkable"}),
+}
+_MARKS: Mapping[Shape, frozenset[str]] = {
+    "spans": frozenset({"human", "response", "span_types"}),
+    "thumbs": frozenset({"human_reward", "generation"}),
+    "decisions": frozenset({"correct_answer", "answers"}),
+}
+
+
+class Imported(NamedTuple):
+    """A labelled set with what judges are recorded to have said of it."""
+
+    labels: LabelledSet
+    predictions: tuple[Prediction, ...] = ()
+
+
+Read = tuple[LabelledItem, tuple[Prediction, ...]]
+
+
+def imported(
+    lines: Iterable[str], *, source: str = "labels", shape: Shape | None = None, errors: Errors = "contradictory"
+) -> Imported:
+    """The labelled set that JSON Lines hold in any shape; guessed from the first line where `shape` is None.
+
+    InputError names the line that cannot be read and what it lacks.
+    """
+    kept = list(lines)
+    shape = shape or guessed(kept)
+    if shape == "callgrade":
+        return Imported(read_labels(kept, source=source))
+    found: list[tuple[int, LabelledItem]] = []
+    predictions: list[Prediction] = []
+    for line, row in parsed(kept):
+        for item, said in _located(line, row, shape, errors):
+            found.append((line, item))
+            predictions += said
+    return Imported(labelled_set(found, source=source), tuple(predictions))
+
+
+def guessed(lines: Iterable[str]) -> Shape:
+    """The shape of the first row."""
+    first = next(parsed(lines), None)
+    keys = first[1].keys() if first else frozenset[str]()
+    fitting: list[Shape] = [shape for shape, marks in _MARKS.items() if marks <= keys]
+    return fitting[0] if fitting else "callgrade"
+
+
+def _located(line: int, row: Mapping[str, Any], shape: Shape, errors: Errors) -> list[Read]:
+    try:
+        return list(_spans(row, errors) if shape == "spans" else _READERS[shape](row))
+    except KeyError as error:
+        raise InputError.at(f"line {line}", f"{error.args[0]!r} is missing, which {shape} have") from None
+    except ValidationError as error:
+        raise InputError(
+            [Problem(f"line {line}: {p.path}", p.message) for p in problems_of(error, dict(row))]
+        ) from None
+    except (TypeError, AttributeError, IndexError, ValueError) as error:
+        raise InputError.at(f"line {line}", f"not of the shape of {shape}: {error}") from None
+
+
+def _spans(row: Mapping[str, Any], errors: Errors) -> Iterator[Read]:
+    """One text with the spans that each annotator and each judge found wrong. A judge's value falls with their number."""
+    wanted = {at for at, name in enumerate(row["span_types"]) if name in _SPAN_NAMES[errors]}
+    if not wanted:
+        raise ValueError(f"none of the span types is {errors}")
+    first = {one["annotator"]: _count(one["spans"], wanted) for one in reversed(row["human"])}
+    names = dict.fromkeys(one["annotator"] for one in row["human"])
+    item = LabelledItem(
+        id=row["id"],
+        criterion="grounded",
+        step="integrate",
+        payload=row["payload"],
+        answer=row["response"],
+        labels=tuple([Label(annotator=name, label=not first[name]) for name in names]),
+        source=row["source"],
+        group=row["payload_id"],
+        stratum=f"{row['domain']}/{row['model']}",
+        family=row["domain"],
+    )
+    said = [(judge, _count(spans, wanted)) for judge, spans in sorted(row["judges"].items())]
+    yield item, tuple([Prediction(id=row["id"], criterion="grounded", raw=1 / (1 + n), model=j) for j, n in said])
+
+
+def _count(spans: Iterable[Mapping[str, Any]], wanted: set[int]) -> int:
+    return sum(span["type"] in wanted for span in spans)
+
+
+def _thumbs(row: Mapping[str, Any]) -> Iterator[Read]:
+    """One next action with a thumb up or down. The label is of the action as a whole and of no step."""
+    action = row["generation"]
+    calls: dict[str, Any] = action.get("api") or {}
+    label = Label(annotator="thumb", label=_thumb(row["human_reward"]))
+    yield (
+        LabelledItem(
+            id=row["id"],
+            criterion="action",
+            payload=row["context"],
+            answer=action.get("text") or json.dumps(calls, sort_keys=True, ensure_ascii=False),
+            labels=(label,),
+            source="taskmaster-4",
+            group=row["conversation_id"],
+            stratum="call" if calls else "text",
+            family=",".join(sorted(calls)) or "text",
+        ),
+        (),
+    )
+
+
+def _thumb(reward: float) -> bool:
+    if reward not in (0, 1):
+        raise ValueError(f"human_reward is 0 or 1, not {reward!r}")
+    return bool(reward)
+
+
+def _decisions(row: Mapping[str, Any]) -> Iterator[Read]:
+    """One candidate answer for each decision; only the right one passes. Known beforehand, so no human agreement."""
+    if row["correct_answer"] not in row["answers"]:
+        raise ValueError(f"correct_answer is {row['correct_answer']!r}, which is not among the answers")
+    for decision, text in sorted(row["answers"].items()):
+        item = LabelledItem(
+            id=f"{row['uuid']}/{decision}",
+            criterion="decide",
+            step="decide",
+            payload={"question": row["question"], "tools": row["tools"]},
+            answer=text,
+            labels=(Label(annotator="gold", label=decision == row["correct_answer"]),),
+            source="when2call",
+            group=row["source_id"],
+            origin="gold",
+            stratum=decision,
+        )
+        yield item, ()
+
+
+_READERS = {"thumbs": _thumbs, "decisions": _decisions}

@@ -1,0 +1,85 @@
+"""What judges said of labelled items, recorded earlier or just now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+from pydantic import Field, TypeAdapter
+
+from service.calibrating.labels import Key, parsed, read_models
+from service.core.calibrate import Binding, Share
+from service.core.kinds import Frozen
+from service.errors import InputError
+
+RECORDED = "recorded"
+"""The judge of predictions that name none."""
+
+
+class Prediction(Frozen):
+    """One answer of a judge: its own value in [0, 1], 1 where all is well."""
+
+    id: str = Field(min_length=1)
+    criterion: str = Field(min_length=1)
+    raw: Share
+    judge: str = RECORDED
+    judge_digest: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    """sha256 of the judge file. Absent: that of the judge's name, and a fit binds to no judge file."""
+    model: str = "unknown"
+    """As the provider names it."""
+    assembly: int = 1
+    sample: int = Field(default=0, ge=0)
+    """Which of several answers to the same question."""
+
+    @property
+    def binding(self) -> Binding:
+        """The very judge that spoke."""
+        digest = self.judge_digest or sha256(self.judge.encode()).hexdigest()
+        return Binding(self.judge, digest, self.model, self.assembly)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """All that one judge said about one criterion: item -> its values, by sample."""
+
+    binding: Binding
+    criterion: str
+    raw: Mapping[Key, tuple[float, ...]]
+    title: str = ""
+
+    @property
+    def name(self) -> str:
+        """What a report calls it."""
+        judge, model = self.binding.judge, self.binding.model
+        if self.title:
+            return self.title
+        return model if judge == RECORDED else judge if model == "unknown" else f"{judge} ({model})"
+
+
+_PREDICTION: TypeAdapter[Prediction] = TypeAdapter(Prediction)
+
+
+def read_predictions(lines: Iterable[str]) -> tuple[Prediction, ...]:
+    """The predictions of JSON Lines; InputError names each line, the place in it and what was expected."""
+    found = read_models(parsed(lines), _PREDICTION)
+    seen: dict[tuple[object, ...], int] = {}
+    for line, one in found:
+        key = (one.id, one.criterion, one.binding, one.sample)
+        if key in seen:
+            raise InputError.at(f"line {line}", f"{one.id!r} has sample {one.sample} of this judge in line {seen[key]}")
+        seen[key] = line
+    return tuple([one for _, one in found])
+
+
+def by_judge(predictions: Iterable[Prediction]) -> tuple[Recorded, ...]:
+    """The predictions of each judge and criterion, in the order of their names."""
+    found: dict[tuple[str, Binding], dict[Key, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    for one in predictions:
+        found[one.criterion, one.binding][one.id, one.criterion][one.sample] = one.raw
+    recorded = [
+        Recorded(binding, criterion, {key: tuple([said[at] for at in sorted(said)]) for key, said in values.items()})
+        for (criterion, binding), values in found.items()
+    ]
+    return tuple(sorted(recorded, key=lambda one: (one.criterion, one.name, one.binding.fingerprint)))

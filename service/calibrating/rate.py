@@ -1,0 +1,65 @@
+"""The pass rate of traffic from a judge's word on all of it and labels for some of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
+from service.calibrating.labels import LabelledSet
+from service.calibrating.predictions import Prediction, Recorded, by_judge
+from service.calibrating.splits import SEED
+from service.errors import InputError
+from service.stats.corrected import Corrected, by_labels, ppi
+
+
+@dataclass(frozen=True, slots=True)
+class PassRate:
+    """The share of items that people would pass, three ways."""
+
+    judge: str
+    criterion: str
+    labelled: int
+    unlabelled: int
+    naive: float
+    """What the judge says, taken at its word."""
+    humans: Corrected
+    """From the labels alone."""
+    corrected: Corrected
+    """From both (PPI++)."""
+    label_next: tuple[str, ...]
+    """Items to label next, drawn at random: labels chosen any other way would bend the rate."""
+
+
+def pass_rates(
+    labels: LabelledSet, predictions: Iterable[Prediction], *, threshold: float = 0.75, count: int = 20
+) -> tuple[PassRate, ...]:
+    """The rate by each judge and criterion. The labelled items must be drawn at random from those that were judged.
+
+    `threshold` is the least raw value that passes; it matters for the naive rate alone. InputError where a judge has fewer
+    than two labelled items or none without a label.
+    """
+    return tuple([_rate(labels, judge, threshold, count) for judge in by_judge(predictions)])
+
+
+def _rate(labels: LabelledSet, judge: Recorded, threshold: float, count: int) -> PassRate:
+    known = {item.key: item for item in labels.items if item.criterion == judge.criterion and item.key in judge.raw}
+    labelled, rest = sorted(known), sorted(judge.raw.keys() - known.keys())
+    if len(labelled) < 2 or not rest:
+        raise InputError.at(judge.name, f"{len(labelled)} labelled items of {judge.criterion!r} and {len(rest)} others")
+    verdicts = [known[key].passes for key in labelled]
+    said, elsewhere = ([judge.raw[key][0] for key in keys] for keys in (labelled, rest))
+    return PassRate(
+        judge=judge.name,
+        criterion=judge.criterion,
+        labelled=len(labelled),
+        unlabelled=len(rest),
+        naive=sum(raw >= threshold for raw in [*said, *elsewhere]) / (len(said) + len(elsewhere)),
+        humans=by_labels(verdicts),
+        corrected=ppi(verdicts, said, elsewhere),
+        label_next=tuple(_shuffled([name for name, _ in rest]))[:count],
+    )
+
+
+def _shuffled(names: Iterable[str]) -> Iterator[str]:
+    yield from sorted(names, key=lambda name: sha256(f"{SEED}\0label\0{name}".encode()).hexdigest())

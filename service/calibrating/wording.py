@@ -1,0 +1,50 @@
+"""What figures are called and how they are written."""
+
+from __future__ import annotations
+
+from service.calibrating.figures import Measure
+from service.core.calibrate import Origin
+
+NAMES = {
+    "prevalence": "share that labels pass",
+    "passed": "share that it passes",
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "kappa": "Cohen's kappa",
+    "ac1": "Gwet's AC1",
+    "alpha": "Krippendorff's alpha",
+    "auroc": "AUROC, pooled",
+    "auroc_within": "AUROC, within strata",
+    "brier": "Brier score (less is better)",
+    "ece": "ECE, tie-safe (less is better)",
+    "precision": "precision of passes",
+    "recall": "recall of passes",
+    "fail_precision": "precision of failures",
+    "fail_recall": "recall of failures",
+}
+LABELS: dict[Origin, str] = {
+    "human": "human labels",
+    "gold": "right answers known beforehand (no human agreement)",
+    "constructed": "constructed labels (no human agreement)",
+}
+
+
+def shown(measure: Measure) -> str:
+    """The figure with its interval; `-` where it is undefined.
+
+    >>> shown(Measure(0.5, 0.4, 0.61)), shown(Measure(None)), shown(Measure(0.5))
+    ('0.500 [0.400, 0.610]', '-', '0.500')
+    """
+    if measure.low is None or measure.high is None:
+        return number(measure.value)
+    return f"{number(measure.value)} [{measure.low:.3f}, {measure.high:.3f}]"
+
+
+def number(value: float | None) -> str:
+    """Three digits; `-` where it is undefined."""
+    return "-" if value is None else f"{value:.3f}"
+
+
+def signed(value: float | None) -> str:
+    """Two digits with a sign; `-` where it is undefined."""
+    return "-" if value is None else f"{value:+.2f}"

@@ -1,0 +1,190 @@
+"""Maps from raw values to probabilities, and when a fit may be applied."""
+
+from __future__ import annotations
+
+from math import exp
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from service.core.calibrate import (
+    Binding,
+    Calibrator,
+    Fit,
+    Identity,
+    Isotonic,
+    Platt,
+    Temperature,
+    VennAbers,
+    calibrated,
+    log_odds,
+    sigmoid,
+)
+from service.core.kinds import kinds
+
+DIGEST, OTHER = "a" * 64, "b" * 64
+SHARES = st.floats(0, 1)
+
+
+@st.composite
+def isotonic(draw: st.DrawFn) -> Isotonic:
+    raw = sorted(draw(st.sets(SHARES, min_size=1, max_size=8)))
+    value = sorted(draw(st.lists(SHARES, min_size=len(raw), max_size=len(raw))))
+    return Isotonic(raw=tuple(raw), value=tuple(value))
+
+
+@st.composite
+def venn_abers(draw: st.DrawFn) -> VennAbers:
+    raw = sorted(draw(st.sets(SHARES, min_size=1, max_size=5)))
+    places = 2 * len(raw) + 1
+    one, other = (sorted(draw(st.lists(SHARES, min_size=places, max_size=places))) for _ in range(2))
+    return VennAbers(raw=tuple(raw), low=tuple(map(min, one, other)), high=tuple(map(max, one, other)))
+
+
+MAPS = st.one_of(
+    st.builds(Identity),
+    st.builds(Platt, slope=st.floats(0, 1e6), offset=st.floats(-1e6, 1e6)),
+    st.builds(Temperature, temperature=st.floats(1e-3, 1e3)),
+    isotonic(),
+    venn_abers(),
+)
+
+
+@given(MAPS, SHARES, SHARES)
+def test_every_map_is_monotone_and_stays_in_its_range(found: Calibrator, a: float, b: float) -> None:
+    low, high = found.apply(min(a, b)), found.apply(max(a, b))
+    assert 0 <= low.value <= 1
+    assert low.value <= high.value + 1e-12
+    if low.interval:
+        assert 0 <= low.interval[0] <= low.value + 1e-12 <= low.interval[1] + 2e-12 <= 1 + 3e-12
+
+
+@given(MAPS)
+def test_a_map_reads_back_as_the_same_map(found: Calibrator) -> None:
+    assert type(found).model_validate_json(found.model_dump_json()) == found
+
+
+def test_the_kinds() -> None:
+    assert set(kinds(Calibrator)) == {"identity", "platt", "isotonic", "temperature", "venn_abers"}
+
+
+CASES = [
+    (Identity(), 0.3, 0.3),
+    (Platt(slope=2.0, offset=-1.0), 0.25, 1 / (1 + exp(0.5))),
+    (Temperature(temperature=0.5), 0.6, 0.36 / (0.36 + 0.16)),
+    (Isotonic(raw=(0.0, 0.5, 1.0), value=(0.1, 0.2, 0.8)), 0.75, 0.5),
+    (Isotonic(raw=(0.2, 0.5), value=(0.1, 0.2)), 0.1, 0.1),
+    (Isotonic(raw=(0.2, 0.5), value=(0.1, 0.2)), 0.9, 0.2),
+    (Isotonic(raw=(0.2, 0.5), value=(0.1, 0.2)), 0.5, 0.2),
+    (VennAbers(raw=(0.5,), low=(0.1, 0.2, 0.3), high=(0.4, 0.6, 0.8)), 0.4, 0.4 / 1.3),
+    (VennAbers(raw=(0.5,), low=(0.1, 0.2, 0.3), high=(0.4, 0.6, 0.8)), 0.6, 0.8 / 1.5),
+]
+
+
+@pytest.mark.parametrize(("found", "raw", "want"), CASES)
+def test_values(found: Calibrator, raw: float, want: float) -> None:
+    assert found.apply(raw).value == pytest.approx(want)
+
+
+REFUSED = [
+    (Platt, {"slope": -0.1, "offset": 0.0}, "greater than or equal to 0"),
+    (Temperature, {"temperature": 0.0}, "greater than 0"),
+    (Isotonic, {"raw": (0.5, 0.5), "value": (0.1, 0.2)}, "raw must ascend strictly"),
+    (Isotonic, {"raw": (0.1, 0.5), "value": (0.3, 0.2)}, "value must not descend"),
+    (Isotonic, {"raw": (0.1, 0.5), "value": (0.3,)}, "expected 2 numbers in value, not 1"),
+    (Isotonic, {"raw": (), "value": ()}, "at least 1 item"),
+    (Isotonic, {"raw": (0.1,), "value": (1.2,)}, "less than or equal to 1"),
+    (VennAbers, {"raw": (0.1,), "low": (0.1, 0.2), "high": (0.1, 0.2)}, "expected 3 numbers in low"),
+    (VennAbers, {"raw": (0.1,), "low": (0.1, 0.2, 0.9), "high": (0.1, 0.2, 0.3)}, "low lies above high"),
+]
+
+
+@pytest.mark.parametrize(("kind", "fields", "why"), REFUSED)
+def test_a_map_that_could_not_hold_is_refused(kind: type[Calibrator], fields: dict[str, object], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        kind.model_validate(fields)
+
+
+@given(st.floats(-1e308, 1e308))
+def test_the_logistic_curve_never_overflows(x: float) -> None:
+    assert 0 <= sigmoid(x) <= 1
+
+
+def test_log_odds_of_certainty_are_finite() -> None:
+    assert log_odds(1.0) == pytest.approx(-log_odds(0.0))
+    assert log_odds(1.0) < 10
+    assert sigmoid(log_odds(0.3)) == pytest.approx(0.3)
+
+
+def fit(**changes: object) -> Fit:
+    fields = {
+        "judge": "grounded",
+        "judge_digest": DIGEST,
+        "model": "m-2026-01-01",
+        "criterion": "c",
+        "method": "platt",
+        "calibrator": {"kind": "platt", "slope": 4.0, "offset": -2.0},
+        "origin": "human",
+        "labels": 100,
+        "groups": 40,
+        "enough": True,
+        "domain": (0.0, 0.9),
+        "threshold": 0.4,
+        "abstain": (0.3, 0.5),
+        "data": OTHER,
+    }
+    return Fit.model_validate({**fields, **changes})
+
+
+BINDING = Binding("grounded", DIGEST, "m-2026-01-01")
+
+# Fits, criterion, raw value -> status, value, whether a human should be asked.
+APPLIED = [
+    ([fit()], "c", 0.5, "calibrated", 0.5, False),
+    ([fit()], "c", 0.4, "calibrated", sigmoid(-0.4), True),
+    ([fit(abstain=None)], "c", 0.4, "calibrated", sigmoid(-0.4), False),
+    ([fit()], "other", 0.5, "uncalibrated", 0.5, False),
+    ([], "c", 0.5, "uncalibrated", 0.5, False),
+    ([fit(enough=False)], "c", 0.4, "uncalibrated", 0.4, False),
+    ([fit(origin="constructed")], "c", 0.4, "uncalibrated", 0.4, False),
+    ([fit(origin="gold")], "c", 0.5, "calibrated", 0.5, False),
+    ([fit()], "c", 0.95, "out_of_domain", 0.95, False),
+    ([fit(judge_digest=OTHER)], "c", 0.4, "mismatched", 0.4, False),
+    ([fit(model="m-2026-02-02")], "c", 0.4, "mismatched", 0.4, False),
+    ([fit(assembly=2)], "c", 0.4, "mismatched", 0.4, False),
+    ([fit(judge="another")], "c", 0.4, "uncalibrated", 0.4, False),
+    ([fit(model="m-2026-02-02"), fit()], "c", 0.5, "calibrated", 0.5, False),
+]
+
+
+@pytest.mark.parametrize(("fits", "criterion", "raw", "status", "value", "abstain"), APPLIED)
+def test_a_fit_is_for_the_very_judge_it_was_made_for(
+    fits: list[Fit], criterion: str, raw: float, status: str, value: float, abstain: bool
+) -> None:
+    found = calibrated(fits, BINDING, criterion, raw)
+    assert (found.status, found.value, found.abstain) == (status, pytest.approx(value), abstain)
+    assert (found.threshold is None) is (status != "calibrated")
+
+
+def test_of_several_fits_the_usable_one_with_the_most_labels_is_applied() -> None:
+    few, many, unusable = fit(), fit(labels=200), fit(labels=400, enough=False)
+    for fits in ([few, many, unusable], [unusable, many, few]):
+        assert calibrated(fits, BINDING, "c", 0.5).fit == many.id
+
+
+def test_a_fit_is_plain_data_and_its_id_is_of_its_content() -> None:
+    found = fit()
+    again = TypeAdapter(Fit).validate_json(found.model_dump_json())
+    assert (again, again.id, again.fingerprint) == (found, found.id, found.fingerprint)
+    assert fit(labels=101).id != found.id
+    assert fit(libraries={"numpy": "9"}).id == found.id
+    assert fit(labels=101).fingerprint == found.fingerprint != fit(criterion="d").fingerprint
+
+
+@pytest.mark.parametrize("part", ["judge", "digest", "model", "assembly"])
+def test_the_fingerprint_covers_every_part_of_a_judge(part: str) -> None:
+    changed = {"judge": "x", "digest": OTHER, "model": "x", "assembly": 2}
+    fields = {"judge": "grounded", "digest": DIGEST, "model": "m", "assembly": 1}
+    assert Binding(**fields).fingerprint != Binding(**{**fields, part: changed[part]}).fingerprint

@@ -1,0 +1,107 @@
+"""Figures of the packaged human labels and recorded judges, as they were measured on these sets before."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from service.calibrating.figures import Resampling, human_figures
+from service.calibrating.importers import Imported, imported
+from service.calibrating.markdown import markdown
+from service.calibrating.options import Options
+from service.calibrating.predictions import by_judge
+from service.calibrating.run import calibrate
+from service.stats.tallies import auroc, confusion_at, tally
+
+pytestmark = pytest.mark.shared_data
+
+
+def read(folder: Path, name: str) -> Imported:
+    with gzip.open(folder / "labels" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return imported(lines, source=name)
+
+
+@pytest.fixture(scope="module")
+def spans(shared_data: Path) -> Imported:
+    return read(shared_data, "groundedness_d2teval_cal")
+
+
+SETS = [
+    ("groundedness_d2teval_cal", 696, 174, "human", 6 * 696),
+    ("groundedness_quintd1_train", 1976, 494, "human", 1976),
+    ("action_tm4coffee_cal", 2000, None, "human", 0),
+    ("decide_when2call_cal", 600, 137, "gold", 0),
+]
+
+
+@pytest.mark.parametrize(("name", "items", "groups", "origin", "predictions"), SETS)
+def test_the_packaged_sets_are_read_whole(
+    shared_data: Path, name: str, items: int, groups: int | None, origin: str, predictions: int
+) -> None:
+    found = read(shared_data, name)
+    assert len(found.labels.items) == items
+    assert len(found.predictions) == predictions
+    assert {item.origin for item in found.labels.items} == {origin}
+    if groups is not None:
+        assert len({item.group for item in found.labels.items}) == groups
+
+
+def test_no_annotator_is_two_opinions_in_quintd(shared_data: Path) -> None:
+    """A hundred of its outputs have three records, but of two people at most: their own repeated word is no agreement."""
+    items = read(shared_data, "groundedness_quintd1_train").labels.items
+    assert Counter(len(item.labels) for item in items) == {1: 1896, 2: 80}
+    found = human_figures(items, Resampling(draws=0))
+    assert found is not None
+    assert (found.of("kappa").value or 1) < 0.5
+
+
+def test_human_agreement_is_what_makes_the_ceiling(spans: Imported) -> None:
+    """Twelve outputs with 29 to 96 annotators, and the test outputs that two annotators labelled."""
+    many = [item for item in spans.labels.items if len(item.labels) > 2]
+    two = [item for item in spans.labels.items if len(item.labels) == 2]
+    crowd, pairs = (human_figures(items, Resampling(draws=0)) for items in (many, two))
+    assert crowd is not None
+    assert pairs is not None
+    assert len(many) == 12
+    assert crowd.of("alpha").value == pytest.approx(0.733, abs=0.02)
+    assert 0.3 < (pairs.of("kappa").value or 0) < 0.6
+    assert 0.65 < (pairs.of("accuracy").value or 0) < 0.8
+
+
+# Judge -> kappa, AUROC of its own verdicts (no contradictory span) on this half; the other half is kept back.
+JUDGES = {"o3-mini": (0.600, 0.865), "claude-3-7-sonnet": (0.529, 0.865), "llama3-3": (0.410, 0.721)}
+
+
+def test_recorded_judges_agree_as_far_as_they_did(spans: Imported) -> None:
+    for judge in by_judge(spans.predictions):
+        if judge.name in JUDGES:
+            found = tally(
+                [judge.raw[item.key][0] for item in spans.labels.items], [item.passes for item in spans.labels.items]
+            )
+            assert (confusion_at(found, 0.75).kappa, auroc(found)) == pytest.approx(JUDGES[judge.name], abs=1e-3)
+
+
+def test_a_run_from_labels_to_report(spans: Imported) -> None:
+    """One default seed, never searched. Over other splits the best judge's calibration error is at most .05 in the median."""
+    options = Options(resampling=Resampling(draws=100), splits=200)
+    run = calibrate(spans.labels, spans.predictions, options)
+    (jury,) = run.report.juries
+    best = next(judge for judge in run.report.judges if judge.name == jury.best)
+    assert best.ece_over_splits is not None
+    assert best.ece_over_splits.splits == 200
+    assert best.ece_over_splits.median <= 0.05
+    assert (best.method, best.fitted, best.held_out, best.fitted_groups) == ("isotonic", 348, 348, 87)
+    own, after = best.own.of("ece").value, best.after.of("ece").value
+    assert own is not None
+    assert after is not None
+    assert after < own
+    assert (jury.report.after.of("auroc").value or 0) > (best.after.of("auroc").value or 1)
+    for judge in run.report.judges:
+        pooled, within = judge.after.of("auroc").value, judge.after.of("auroc_within").value
+        assert pooled is not None
+        assert within is not None
+        assert within < pooled - 0.05  # much of the pooled figure is who wrote the text
+    assert "human beside human" in markdown(run.report)
