@@ -17,6 +17,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.judges import Ask, Judge
+from service.core.masking import UNMASKED, Masks
 from service.core.prompts import Prompt, Turn
 from service.core.trace import Trace
 from service.core.views import view
@@ -45,6 +46,8 @@ class Question:
     ask: Ask
     trace: Trace
     parts: tuple[Shown, ...]
+    masks: Masks = UNMASKED
+    """What stands in the parts in place of secrets and identifiers."""
 
     @property
     def judge(self) -> Judge:
@@ -83,10 +86,14 @@ class Question:
         return sha256(json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def question_of(ask: Ask, trace: Trace) -> Question:
-    """The question with what it shows of the trace."""
-    parts = [_shown(name, view(name, trace, ask.scene), ask.judge.max_chars) for name in ask.views]
-    return Question(ask, trace, tuple(parts))
+def question_of(ask: Ask, trace: Trace, masks: Masks = UNMASKED) -> Question:
+    """The question with what it shows of the trace, under these masks."""
+    parts = [_shown(name, _masked(view(name, trace, ask.scene), masks), ask.judge.max_chars) for name in ask.views]
+    return Question(ask, trace, tuple(parts), masks)
+
+
+def _masked(value: JsonValue, masks: Masks) -> JsonValue:
+    return masks.hide(value) if masks else value
 
 
 def _shown(name: str, value: JsonValue, limit: int) -> Shown:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from service.core.calibrate import Fit
 from service.core.case import Pair, folded
 from service.core.checks import WHOLE, Subject
 from service.core.decisions import Decision
 from service.core.evidence.evidenced import Evidenced
+from service.core.evidence.injection import suspicions
 from service.core.judged import Judged, Mixed, Reply, Vote, completed, cost, judged, place_of, total
 from service.core.judges import Ask
 from service.core.outcome import Carried, Errored, Finding, Outcome, Scored, Skipped
@@ -176,8 +178,8 @@ class Report:
     executed: ExecutedScore | None = None
     """Where a call failed or was not made: the score without such calls, beside that of all that was attempted."""
     notes: tuple[Finding, ...] = ()
-    """What the request seems to have overlooked: an expectation that no criterion reads, a tool that is not on offer. It
-    changes no score."""
+    """What the request seems to have overlooked (an expectation that no criterion reads, a tool that is not on offer), and
+    where judges were asked, what in the trace looks as if it spoke to them. It changes no score."""
 
     def findings(self) -> list[Finding]:
         """Every finding once, in the order of the trace: what belongs to no step first."""
@@ -205,14 +207,15 @@ def conclude(
     tags: Mapping[str, str] | None = None,
     mode: JudgeMode = "cached",
     estimates: Mapping[str, Estimate] | None = None,
+    fits: Collection[Fit] = (),
 ) -> Report:
     """The report of a plan. Pure.
 
     `replies` None: judges are off, and their criteria do not apply. `mode` is how the replies came about; `estimates`, by
-    `Ask.key`, say what the questions that were not asked would have taken.
+    `Ask.key`, say what the questions that were not asked would have taken; `fits` are the calibrations at hand.
     """
     rubric = plan.rubric
-    rows = [(filled.column, _answered(filled, replies, plan)) for filled in plan.filled]
+    rows = [(filled.column, _answered(filled, _Answers(replies, plan, fits))) for filled in plan.filled]
     marks = [mark_of(column, cells) for column, cells in rows]
     stages = standings(marks, rubric)
     total = total_of(marks, stages, rubric)
@@ -233,12 +236,12 @@ def conclude(
         offered=None if plan.trace.tools is None else tuple([tool.name for tool in plan.trace.tools]),
         not_asked=tuple(_not_asked(plan, replies, estimates or {})),
         tags=dict(sorted(tags.items())) if tags else {},
-        provenance=_provenance(replies, mode, plan.saved),
-        notes=oversights(plan.trace, plan.rubric, plan.expectation),
+        provenance=_provenance(replies, mode, plan.saved, _applied(rows)),
+        notes=(*oversights(plan.trace, plan.rubric, plan.expectation), *_suspicions(plan, replies)),
     )
 
 
-def _provenance(replies: Replies | None, mode: JudgeMode, saved: int) -> Provenance:
+def _provenance(replies: Replies | None, mode: JudgeMode, saved: int, fits: tuple[str, ...]) -> Provenance:
     if replies is None:
         return _unjudged(saved)
     made = [vote for _, answer in sorted(replies.items()) for vote in _votes(answer) if isinstance(vote, Reply)]
@@ -254,7 +257,7 @@ def _provenance(replies: Replies | None, mode: JudgeMode, saved: int) -> Provena
         tokens_in=total([reply.usage.tokens_in for reply in made]) if made else None,
         tokens_out=total([reply.usage.tokens_out for reply in made]) if made else None,
         cost_usd=cost([reply.usage.cost_usd for reply in made]) if made else None,
-        calibrators="uncalibrated",
+        calibrators=fits or "uncalibrated",
     )
 
 
@@ -271,24 +274,44 @@ Answered = tuple[Subject, Outcome]
 Row = tuple[Column, Sequence[Answered]]
 
 
-def _answered(filled: Filled, replies: Replies | None, plan: Plan) -> Sequence[Answered]:
-    if filled.column.judged and replies is None:  # what code decided stands; `not_asked` lists the rest
+def _suspicions(plan: Plan, replies: Replies | None) -> tuple[Finding, ...]:
+    """What looks as if it spoke to a judge, where judges were asked."""
+    return suspicions(plan.trace) if replies else ()
+
+
+class _Answers(NamedTuple):
+    """Where the outcomes of questions come from."""
+
+    replies: Replies | None
+    plan: Plan
+    fits: Collection[Fit]
+
+    def to(self, ask: Ask) -> Outcome:
+        answer = (self.replies or {}).get(ask.key, NO_REPLY)
+        at = place_of(ask, self.plan.trace)
+        return judged(ask, answer, at, self.fits) if isinstance(answer, tuple) else answer
+
+
+def _answered(filled: Filled, answers: _Answers) -> Sequence[Answered]:
+    if filled.column.judged and answers.replies is None:  # what code decided stands; `not_asked` lists the rest
         return [(subject, found) for subject, found in filled.cells if isinstance(found, Scored)]
     if not filled.open:
         return filled.cells  # pyright: ignore[reportReturnType] (no cell waits for a reply)
-    return [(subject, _filled_in(found, replies, plan)) for subject, found in filled.cells]
+    return [(subject, _filled_in(found, answers)) for subject, found in filled.cells]
 
 
-def _filled_in(found: Outcome | Ask | Awaiting, replies: Replies | None, plan: Plan) -> Outcome:
+def _filled_in(found: Outcome | Ask | Awaiting, answers: _Answers) -> Outcome:
     """The outcome of a cell, with the replies that it waits for."""
     if isinstance(found, Awaiting):
-        return completed(found, [_reply(ask, replies or {}, plan) for ask in found.asks])
-    return _reply(found, replies or {}, plan) if isinstance(found, Ask) else found
+        return completed(found, [answers.to(ask) for ask in found.asks])
+    return answers.to(found) if isinstance(found, Ask) else found
 
 
-def _reply(ask: Ask, replies: Replies, plan: Plan) -> Outcome:
-    answer = replies.get(ask.key, NO_REPLY)
-    return judged(ask, answer, place_of(ask, plan.trace)) if isinstance(answer, tuple) else answer
+def _applied(rows: Iterable[Row]) -> tuple[str, ...]:
+    """The fits that values of the report rest on."""
+    outcomes = [outcome for column, cells in rows if column.judged for _, outcome in cells]
+    calibrations = [outcome.calibration for outcome in outcomes if isinstance(outcome, Judged)]
+    return tuple(sorted({one.fit for one in calibrations if one.fit and one.status == "calibrated"}))
 
 
 def _not_asked(plan: Plan, replies: Replies | None, estimates: Mapping[str, Estimate]) -> Iterable[NotAsked]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from service.core.report import STAND_IN
 from service.errors import SettingsError
 from service.io.engine import Engine
+from service.io.fits import read_fits
 from service.io.jsonbody import Limits
 from service.io.settings import Settings
 from service.io.shelf import Shelf
@@ -21,8 +22,12 @@ if TYPE_CHECKING:
 
 
 def engine_of(settings: Settings) -> Engine:
-    """The engine with the packaged rubrics and the user's; RubricError where one of them cannot be used."""
-    return Engine(Shelf(rubric_folders(settings)), sandboxes_of(settings), judging_of(settings))
+    """The engine with the packaged rubrics and the user's, and the user's fits.
+
+    RubricError or SettingsError where one of them cannot be used.
+    """
+    fits = read_fits([settings.home / "fits"])
+    return Engine(Shelf(rubric_folders(settings)), sandboxes_of(settings), judging_of(settings), fits)
 
 
 def judging_of(settings: Settings, environ: Mapping[str, str] | None = None) -> Judging | None:
@@ -49,6 +54,7 @@ def judging_of(settings: Settings, environ: Mapping[str, str] | None = None) -> 
         frozenset(settings.judge_models),
         settings.judge_fallback or None,
         settings.judge_api_base or None,
+        mask=frozenset(settings.judge_mask),
     )
     return Judging(caller, cache_of(settings), judges, pricing=model.worst_usd, closing=disconnect)
 

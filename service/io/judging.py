@@ -16,11 +16,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from service.core.judged import CacheUse, Reply, Vote, cost, total
 from service.core.judges import Ask
+from service.core.masking import UNMASKED, Masks, masks_of
 from service.core.outcome import Errored, Skipped
 from service.core.prompts import Completion, Prompt, Turn, Usage
 from service.core.questions import Question, question_of
 from service.core.replies import Judgement, judgement_of
 from service.core.report import Estimate, JudgeMode
+from service.core.sensitive import What
 from service.core.trace import Trace
 from service.errors import CallgradeError, JudgeError
 from service.io.cache_guard import Cache
@@ -100,6 +102,8 @@ class Judges:
     """Asked where a model cannot be reached."""
     api_base: str | None = None
     tenant: str = ""
+    mask: frozenset[What] = frozenset()
+    """What no model is shown: stand-ins of the same form are, and the report has the real ones again."""
 
 
 class Judging:
@@ -147,7 +151,7 @@ class Judging:
 
         `model`: asked in place of the one that is set, where a judge names none.
         """
-        questions = await _questions(asks, trace)
+        questions = await _questions(asks, trace, self.judges.mask)
         votes = await asyncio.gather(
             *[self._votes(one, mode, spending, model or self.judges.model) for one in questions]
         )
@@ -155,7 +159,7 @@ class Judging:
 
     async def estimates(self, asks: Iterable[Ask], trace: Trace, *, model: str | None = None) -> dict[str, Estimate]:
         """What asking would take at most, by `Ask.key`, were nothing cached."""
-        questions = await _questions(asks, trace)
+        questions = await _questions(asks, trace, self.judges.mask)
         return {one.ask.key: await self._estimate(one, model or self.judges.model) for one in questions}
 
     async def _estimate(self, question: Question, model: str) -> Estimate:
@@ -247,7 +251,7 @@ class Judging:
     def _told(self, sent: _Sent, kept: Kept, use: CacheUse, start: float) -> Reply:
         paid = kept.usage if use == "miss" else replace(kept.usage, cost_usd=0.0)
         return Reply(
-            judgement=kept.judgement,
+            judgement=_unmasked(kept.judgement, sent.question.masks),
             requested=sent.model,
             model=kept.model,
             cache=use,
@@ -262,11 +266,25 @@ LONG = 200
 """Messages and calls from which on questions are put together in a thread: each shows all that was before it."""
 
 
-async def _questions(asks: Iterable[Ask], trace: Trace) -> list[Question]:
+async def _questions(asks: Iterable[Ask], trace: Trace, mask: frozenset[What]) -> list[Question]:
+    asks = list(asks)
+
     def put() -> list[Question]:
-        return [question_of(ask, trace) for ask in asks]
+        masks = masks_of(trace, mask) if mask and asks else UNMASKED
+        return [question_of(ask, trace, masks) for ask in asks]
 
     return put() if len(trace.messages) + len(trace.steps) < LONG else await asyncio.to_thread(put)
+
+
+def _unmasked(judgement: Judgement, masks: Masks) -> Judgement:
+    """The judgement in the words of the trace; the cache keeps it in those of the masks."""
+    if not masks:
+        return judgement
+    claims = [
+        claim._replace(quote=masks.show(claim.quote), reason=masks.show(claim.reason)) for claim in judgement.claims
+    ]
+    quotes = tuple(map(masks.show, judgement.quotes))
+    return replace(judgement, reason=masks.show(judgement.reason), quotes=quotes, claims=tuple(claims))
 
 
 _AMISS = {

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Generic, Literal, TypeVar, cast
+from typing import Generic, Literal, TypeVar, cast, get_args
 from urllib.parse import urlsplit
 
+from service.core.sensitive import What
 from service.errors import Problem, SettingsError
 
 PREFIX = "CALLGRADE_"
@@ -89,6 +90,13 @@ def _form(text: str) -> ReplyForm:
     return FORMS[[*FORMS].index(cast("ReplyForm", text.lower()))]
 
 
+SENSITIVE: tuple[What, ...] = get_args(What)
+
+
+def _masks(text: str) -> tuple[What, ...]:
+    return tuple([SENSITIVE[[*SENSITIVE].index(cast("What", name))] for name in _names(text.lower())])
+
+
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -107,6 +115,7 @@ FLAG = Format(_flag, "true or false")
 HOST = Format(_host, "a host name or an address")
 WORD = Format(_host, "text without spaces")
 LEVEL = Format(_level, f"one of {', '.join(LEVELS)}")
+MASKS = Format(_masks, f"some of {', '.join(SENSITIVE)}, with commas between them")
 NAMES = Format(_names, "names with commas between them")
 REPLY = Format(_form, f"one of {', '.join(FORMS)}")
 PATH = Format(_path, "a path; ~ is the home folder")
@@ -181,6 +190,9 @@ class Settings:
     )
     judge_reply: ReplyForm = _setting(  # noqa: RUF009 (likewise)
         "auto", REPLY, "How a model is made to reply with an object: auto, schema, tool or text."
+    )
+    judge_mask: tuple[What, ...] = _setting(
+        "", MASKS, "What no judge is shown, with commas between: secrets, identifiers, contacts; stand-ins are."
     )
     judge_attempts: int = _setting("3", _whole(1, 10), "Requests for one question at most, the first included.")
     judge_deadline: int = _setting("60", _whole(1, 3_600), "Time for one reply of a model, in seconds.")

@@ -89,7 +89,7 @@ def _verdict(parts: Mapping[str, JsonValue], labels: list[str]) -> dict[str, Jso
             numbers = _NUMBER.findall(value)
             if numbers and not any(_canonical(number) & known for number in numbers) and value.casefold() not in text:
                 return {"reason": f"nobody gave {value}", "quotes": [value], "label": labels[-1]}
-    quote = next(iter(_texts(list(parts.values()))), "null")
+    quote = max(_texts(list(parts.values())), key=len, default="null")
     return {"reason": "nothing speaks against it", "quotes": [quote[:80]], "label": labels[0]}
 
 

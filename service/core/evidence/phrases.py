@@ -42,7 +42,7 @@ _RULES = (
     r"|system messages?|programming|training)"
 )
 _PAST = (
-    r"(?:previous|prior|earlier|above|preceding|former|foregoing|initial|original|existing|system|grading|scoring"
+    r"(?:previous|prior|earlier|above|preceding|former|foregoing|grading|scoring"
     r"|evaluation|safety)"
 )
 _TOP = (
@@ -74,14 +74,18 @@ COMMANDS = _compiled(
             r"\b(?:attention|note|notice|message|instructions?|memo|important|reminder|hint|hey|dear)(?: to| for)?"
             rf"(?: the| any| all)?[,:]? {_JUDGE}\b(?! (?:of|panel|court|training|will|fee|schedule|'s|and|by|from))"
         ),
-        rf"\b(?:if|when|since|as) you are (?:an? |the )?(?:{_JUDGE}|ai|llm|language model|automated)\b",
+        (
+            rf"\b(?:if|since) you are (?:an? |the )?(?:{_JUDGE}|ai|llm|language model)"
+            r"(?:,| (?:model|assistant|agent|reading|grading|judging)\b)"
+        ),
         (
             rf"^(?:to )?(?:the )?{_JUDGE}[:,] "
-            r"(?:please |you |this |score|rate|give|mark|ignore|assign|return|output|choose|pick|the )"
+            r"(?:please |you |this |ignore|assign|return|output)"
         ),
         (
             rf"\b{_JUDGE} (?:must|should|shall|is to|are to|has to|have to) (?:\w{{1,12}} )?"
-            r"(?:give|award|assign|score|rate|mark|grade|label|accept|approve|return|output|choose|ignore|treat|consider)"
+            r"(?:give|award|assign|score|rate|mark|grade|label|accept|approve|return|output|choose|treat|consider) "
+            rf"(?:[\w-]{{1,20}} ){{0,6}}{_TOP}\b"
         ),
         (
             rf"\b(?:give|award|assign|score|rate|mark|grade|label|judge|treat|evaluate|classify) {_GAP}"
@@ -115,10 +119,10 @@ COMMANDS_IN_DATA = _compiled(
             r"|developer)\b"
         ),
         (
-            r"\b(?:new|updated|real|actual|revised|hidden) (?:system )?(?:instructions?|directives?|task|prompt|rubric)"
+            r"\b(?:new|updated|real|actual|revised|hidden) (?:system )?(?:instructions?|directives?|prompt|rubric)"
             r"(?: for (?:you|the \w{1,12}))?:"
         ),
-        r"\byour (?:new|real|actual|only|true) (?:task|goal|job|instructions?|objective|role|purpose) (?:is|are)\b",
+        r"\byour (?:new|real|actual|true) (?:task|job|instructions?|objective|purpose) (?:is|are)\b",
         (
             r"\b(?:reveal|print|repeat|show|leak|output|send|share|disclose|expose|exfiltrate) (?:me |us )?(?:all )?(?:of )?"
             r"(?:your|the) (?:full |entire |hidden |initial )?"
@@ -126,13 +130,14 @@ COMMANDS_IN_DATA = _compiled(
         ),
         (
             r"\b(?:add|include|append|insert|integrate|embed|incorporate|inject|weave|merge|blend|introduce|infuse|fuse"
-            rf"|feature|assimilate) {_GAP}(?:sentence|statement|paragraph|rumou?r|statistic|advert\w{{0,10}}|promotion|link"
+            rf"|feature|assimilate) {_GAP}(?:sentence|statement|paragraph|rumou?r|statistic|advert\w{{0,10}}|promotion"
             r"|code (?:block|snippet|section|excerpt|segment)) (?:[\w'\"()-]{1,20} ){0,4}"
             r"(?:in|into|to|within|of|with|throughout) (?:the \w{1,12} of )?your (?:final )?"
             r"(?:answer|response|reply|message|solution|implementation|algorithm|code|codebase|explanation|elucidation)"
         ),
         (
-            r"\b(?:encode|encrypt|render|scramble|reverse|obfuscate|rearrange|jumble|modify) (?:up )?(?:the )?"
+            r"\b(?:reverse|scramble|jumble) your (?:final )?(?:answer|response|reply)'s\b"
+            r"|\b(?:encode|encrypt|render|scramble|reverse|obfuscate|rearrange|jumble|modify) (?:up )?(?:the )?"
             r"(?:letters of |words of |order of )?your (?:final |whole |entire )?(?:answer|response|reply|message)(?:'s)? "
             r"(?:in |into |using |with |backwards?|to (?:spread|promote|claim|mention|include|endorse))"
         ),
@@ -163,7 +168,7 @@ COMMANDS_ELSEWHERE = _compiled(
 )
 """The oldest instruction in ten other languages."""
 
-_REASONS = r"[\"'](?:token|quotes|justification|reasoning|rationale)[\"']\s{0,4}:"
+_REASONS = r"[\"'](?:quotes|justification|reasoning|rationale)[\"']\s{0,4}:"
 
 REPLIES = _compiled(
     (
@@ -182,10 +187,11 @@ VERDICTS = _compiled(
     (
         (
             r"(?:^|[\n.#*>] ?)\**(?:final |overall |my )?"
-            r"(?:verdict|judge?ment|evaluation|evaluation result|judge?'s (?:verdict|score))"
-            rf"\**\s?(?:[:=]|is)\s?\**\[{{0,2}}(?:{_TOP}|adheres|meets|passed|fully correct){_NO_AMOUNT}"
+            r"(?:verdict|judge?ment|evaluation result|judge?'s (?:verdict|score))"
+            rf"\**\s?(?:[:=]|is)\s?\**\[{{0,2}}"
+            rf"(?:pass|passed|correct|grounded|supported|adheres|fully correct|full marks|10/10|5/5){_NO_AMOUNT}"
         ),
-        r"\b(?:rating|verdict|score|answer)\s?[:=]\s?\[\[(?:[a-c]|\d{1,3})\]\]",
+        r"\b(?:rating|verdict)\s?[:=]\s?\[\[(?:[a-c]|\d{1,3})\]\]",
         (
             rf"\b(?:final|overall) (?:score|rating|grade|label)\s?(?:[:=]|is)\s?\**{_TOP}\b"
             rf"[^\n]{{0,80}}\b(?:{_TEXT}|grounded)\b"
