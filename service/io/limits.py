@@ -125,10 +125,11 @@ class Breaker:
     """Stops asking a provider that is down (Nygard, Release It!, 2007: circuit breaker).
 
     Opens after `in_a_row` faults, or when more than half of the last `window` outcomes are faults. Open, it lets one probe
-    through every `probe_every` seconds; a probe that is answered closes it.
+    through every `probe_every` seconds; a probe that is answered closes it. (Over 20 outcomes, a provider that fails three
+    calls in ten would look like one that is down every few hundred calls.)
     """
 
-    def __init__(self, clock: Clock, *, in_a_row: int = 10, window: int = 20, probe_every: float = 10.0) -> None:
+    def __init__(self, clock: Clock, *, in_a_row: int = 10, window: int = 100, probe_every: float = 10.0) -> None:
         self._clock = clock
         self._in_a_row = in_a_row
         self._probe_every = probe_every

@@ -124,7 +124,7 @@ class LiteLLM:
         except Exception as error:  # noqa: BLE001 (whatever comes out of litellm is a fault of the call)
             fault = failure(error, self._redact)
         else:
-            return completion(reply, lambda: _cost(library, reply, prompt.model), self._redact)
+            return completion(reply, lambda: self._cost(library, reply, prompt.model), self._redact)
         raise fault  # here, where it has no context: that one quotes keys
 
     async def worst_usd(self, prompt: Prompt) -> float | None:
@@ -132,13 +132,23 @@ class LiteLLM:
 
         A token of the prompt is taken to be three bytes, the schema counts in, the reply uses all of `max_tokens`.
         """
-        library = await self._library()
-        if prompt.model not in self._prices:
-            self._prices[prompt.model] = _price(library, prompt.model)
-        price = self._prices[prompt.model]
+        price = self._price(await self._library(), prompt.model)
         text = "".join(turn.text for turn in prompt.turns) + str(prompt.schema)
         tokens = len(text.encode("utf-8", "replace")) // 3 + 16 * (len(prompt.turns) + 1)
         return price and tokens * price[0] + prompt.max_tokens * price[1]
+
+    def _price(self, library: _Library, model: str) -> tuple[float, float] | None:
+        if model not in self._prices:
+            self._prices[model] = _price(library, model)
+        return self._prices[model]
+
+    def _cost(self, library: _Library, reply: object, model: str) -> float | None:
+        if self._price(library, model) is None:
+            return None  # looking it up anew for each reply takes longer than all else here
+        try:
+            return library.completion_cost(reply, model=model)
+        except Exception:  # noqa: BLE001 (it raises a bare Exception for a model it does not know)
+            return None
 
     async def _library(self) -> _Library:
         if not _is_loaded():
@@ -205,13 +215,6 @@ def _price(library: _Library, model: str) -> tuple[float, float] | None:
     """US dollars for a token of a prompt and for one of a reply."""
     try:
         return library.cost_per_token(model=model, prompt_tokens=1, completion_tokens=1)
-    except Exception:  # noqa: BLE001 (it raises a bare Exception for a model it does not know)
-        return None
-
-
-def _cost(library: _Library, reply: object, model: str) -> float | None:
-    try:
-        return library.completion_cost(reply, model=model)
     except Exception:  # noqa: BLE001 (it raises a bare Exception for a model it does not know)
         return None
 

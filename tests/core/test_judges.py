@@ -522,7 +522,13 @@ def test_a_judged_outcome_in_json() -> None:
         "findings": [{"code": "no", "message": "it is no", "path": "/steps/0/call"}],
         "raw": 0.5,
         "evidence": None,
-        "calibration": {"status": "uncalibrated"},
+        "calibration": {
+            "status": "uncalibrated",
+            "fit": None,
+            "interval": None,
+            "threshold": None,
+            "ask_a_human": False,
+        },
         "judge": {
             "id": "j",
             "model": "m",

@@ -255,7 +255,7 @@ def test_the_slot_is_free_between_attempts(run: Run, provider: Provider) -> None
 
 def test_what_is_spent_is_what_the_provider_bills(run: Run, provider: Provider, clock: Clock) -> None:
     spending = Spending(1.0)
-    one = caller(provider, clock, Policy(attempts=9), script="fault-503-p30")
+    one = caller(provider, clock, Policy(attempts=9), script="fault-503-p20")
     outcomes = run(all_ended(one, PRICED, 60, spending))
     assert causes(outcomes) == {"answered": 60}
     price = next(one.usage.cost_usd for one in outcomes if isinstance(one, Completion))

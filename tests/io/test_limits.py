@@ -213,7 +213,7 @@ def test_it_opens_after_ten_faults_in_a_row(clock: Clock) -> None:
 
 @pytest.mark.parametrize(("faults", "opens"), [(10, False), (11, True)])
 def test_it_opens_when_more_than_half_of_twenty_are_faults(clock: Clock, faults: int, opens: bool) -> None:
-    breaker = Breaker(clock, in_a_row=100)
+    breaker = Breaker(clock, in_a_row=100, window=20)
     for _ in range(20 - faults):
         breaker.succeeded()
     for _ in range(faults):
