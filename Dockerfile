@@ -12,6 +12,7 @@ COPY pyproject.toml uv.lock ./
 RUN uv sync --frozen --no-dev --no-install-project --no-cache
 COPY README.md LICENSE ./
 COPY rubrics rubrics
+COPY calibration/labels calibration/labels
 COPY service service
 RUN uv sync --frozen --no-dev --no-editable --no-cache
 

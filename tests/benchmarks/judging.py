@@ -65,9 +65,12 @@ async def _measured() -> None:
     import litellm  # after our own import of it, which keeps it off the network
 
     turns = _turns(live)
-    bare = await _rate(lambda _: litellm.acompletion(**turns, max_retries=0))
-    alone = await _rate(lambda n: caller.complete(_prompt(live, n), Spending()))
-    judged = await _rate(lambda n: live.answer_async(request(n)))
+    prompts, requests = [_prompt(live, n) for n in range(REQUESTS)], [request(n) for n in range(REQUESTS)]
+    bare, alone, judged = await _rates(
+        lambda _: litellm.acompletion(**turns, max_retries=0),
+        lambda n: caller.complete(prompts[n], Spending()),
+        lambda n: live.finish(requests[n], live.plan(requests[n])),  # as the HTTP route does
+    )
     print(f"(f) judged requests, one question each, {AT_ONCE} at once, a provider that answers at once")
     print(f"    bare litellm calls                                                {bare:8.0f} calls/s")
     print(f"    our calls: slot, deadline, bill, retry                            {alone:8.0f} calls/s")
@@ -146,13 +149,15 @@ async def _ready(engine: Engine) -> None:
     raise RuntimeError("the provider does not answer")
 
 
-async def _rate(work: Callable[[int], Awaitable[object]]) -> float:
-    best = 0.0
-    for _ in range(2):
-        start = time.perf_counter()
-        await _many(work, REQUESTS)
-        best = max(best, REQUESTS / (time.perf_counter() - start))
-    return best
+async def _rates(*works: Callable[[int], Awaitable[object]]) -> list[float]:
+    """Calls a second of each, the median of rounds in which each has its turn: litellm grows slower as it goes."""
+    seconds: list[list[float]] = [[] for _ in works]
+    for _ in range(3):
+        for work, taken in zip(works, seconds, strict=True):
+            start = time.perf_counter()
+            await _many(work, REQUESTS)
+            taken.append(time.perf_counter() - start)
+    return [REQUESTS / sorted(taken)[1] for taken in seconds]
 
 
 async def _many(work: Callable[[int], Awaitable[object]], number: int) -> None:

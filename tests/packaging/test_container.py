@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import threading
+import tomllib
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -118,3 +119,13 @@ def test_the_one_check_can_be_run(root: Path) -> None:
     text = script.read_text(encoding="utf-8")
     assert "set -euo pipefail" in text
     assert text.rstrip().endswith("make test")
+
+
+def test_what_the_wheel_carries_is_there_when_it_is_built(recipe: list[tuple[str, str]], root: Path):
+    settings = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    carried = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    copied = {rest.split()[0] for rest in rests(recipe, "COPY") if not rest.startswith("--from")}
+    let_in = set((root / ".dockerignore").read_text("utf-8").split())
+    for folder in (*carried, "service"):
+        assert folder in copied
+        assert f"!{folder}" in let_in
