@@ -346,6 +346,21 @@ def calibrate_run(  # noqa: PLR0913, PLR0917 (one for each option)
     return run_calibration(Sources(labels, predictions or ()), out, options)
 
 
+@calibrate.command("judge")
+def calibrate_judge(
+    labels: LabelsOption,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the predictions are written, as JSON Lines.")],
+    rubric: Annotated[str, typer.Option("--rubric", "-r", metavar="ID", help="Whose judges are asked.")] = "four_step",
+    judges: Annotated[
+        Literal["cached", "live", "fresh"], typer.Option(help="How they are asked; fresh asks again what is cached.")
+    ] = "live",
+) -> int:
+    """Have judges answer the labelled items: the predictions that `calibrate run` fits."""
+    from service.cli.calibrate import judge_labels  # noqa: PLC0415
+
+    return judge_labels(labels, out, rubric=rubric, judges=judges)
+
+
 @calibrate.command("show")
 def calibrate_show(
     report: Annotated[Path, typer.Argument(metavar="REPORT", help="The report.json of a run, or its folder.")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import sys
 import zlib
@@ -27,9 +28,13 @@ from service.calibrating.results import CalibrationReport, JudgeReport, Run, as_
 from service.calibrating.run import calibrate
 from service.calibrating.wording import shown
 from service.cli.console import plural, printable, reading_console, say
+from service.cli.context import read_settings
 from service.cli.exits import ExitCode
 from service.core.invalid import problems_of
-from service.errors import InputError, Problem
+from service.core.report import JudgeMode
+from service.errors import InputError, Problem, SettingsError
+from service.io.bootstrap import engine_of
+from service.io.predicting import predictions_of
 from service.stats.corrected import Corrected
 
 T = TypeVar("T")
@@ -62,6 +67,30 @@ def run_calibration(sources: Sources, out: Path, options: Options | None = None)
     _overview(run.report)
     say(f"wrote {out / 'report.html'} and {plural(len(run.fits), 'fit')}")
     return ExitCode.PASSED
+
+
+def judge_labels(labels: Path, out: Path, *, rubric: str = "four_step", judges: JudgeMode = "live") -> ExitCode:
+    """Have the judges of a rubric answer the labelled items, and write the predictions as JSON Lines.
+
+    Items that no judge answered are told and left out: the exit code is then 5. A file that exists is replaced at the end.
+    """
+    engine = engine_of(read_settings())
+    if engine.judging is None:
+        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", "expected a model: none is set")
+    found, chosen = _read_labels(Sources(labels)), engine.shelf.find(rubric)
+
+    async def judged() -> tuple[list[Prediction], list[str]]:
+        try:
+            return await predictions_of(engine, found.labels.items, chosen, mode=judges)
+        finally:
+            await engine.close()
+
+    made, missing = _placed(labels, lambda: asyncio.run(judged()))
+    out.write_text("".join([one.model_dump_json() + "\n" for one in made]), "utf-8")
+    for reason in missing:
+        say(f"not judged: {printable(reason)}")
+    say(f"wrote {plural(len(made), 'prediction')} to {out}")
+    return ExitCode.DATA if missing else ExitCode.PASSED
 
 
 def show_calibration(path: Path, *, output_format: ReportFormat = "table") -> ExitCode:

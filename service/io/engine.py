@@ -121,7 +121,7 @@ class Engine:
     def _mode(self, request: ScoreRequest) -> JudgeMode:
         """How judges are asked; InputError where the request wants one and none is set."""
         if self.judging is None and request.judges not in (None, "off"):
-            raise InputError.at("/judges", "no judge model is set; expected off")
+            raise InputError.at("/judges", "no judge model is set (CALLGRADE_JUDGE_MODEL); expected off")
         if self.judging is None:
             return "off"
         return request.judges or "live"

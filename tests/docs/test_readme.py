@@ -196,3 +196,14 @@ def test_the_example_sandbox_makes_the_calls(tmp_path: Path):
     shown = json.loads(noted("executed", "unmade.json"))
     report = json.loads(done.stdout)
     assert {name: report[name] for name in shown} == shown
+
+
+def test_labelled_items_are_judged_as_the_readme_says(folder: Path, tmp_path: Path):
+    (tmp_path / "labels.jsonl").write_bytes((folder / "labels.jsonl").read_bytes())
+    with serving(Provider()) as provider:
+        settings = (
+            f"CALLGRADE_HOME={tmp_path} CALLGRADE_JUDGE_MODEL=openai/good CALLGRADE_JUDGE_API_BASE={provider.base()}"
+        )
+        done = shell(f"export {settings}\n{block('judging')}", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "predictions.jsonl").read_text("utf-8").splitlines()) == 2
