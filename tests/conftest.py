@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.faults.clock import Clock
+from tests.faults.provider import Provider, serving
+
 SHARED = Path(os.environ.get("CALLGRADE_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Our clock; time passes only where somebody sleeps."""
+    return Clock()
+
+
+@pytest.fixture
+def provider(clock: Clock) -> Iterator[Provider]:
+    """A provider that notes when requests arrive, by our clock."""
+    with serving(Provider(now=clock.now)) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ from service.io.redaction import Redactor
 from service.io.shelf import Shelf
 from tests.api.asgi_caller import JSON, Answer, exchange
 from tests.faults.clock import Clock
-from tests.faults.provider import Provider, serving
+from tests.faults.provider import Provider
 
 KEY = "canary-key-of-no-known-shape-7421"
 ATTEMPTS = 3
@@ -50,17 +50,6 @@ def body(number: int = 1, **more: Any) -> dict[str, Any]:
     call = {"id": "c", "type": "function", "function": {"name": "refund", "arguments": json.dumps({"order": number})}}
     messages = [{"role": "user", "content": f"Refund order {number}."}, {"role": "assistant", "tool_calls": [call]}]
     return {"rubric": STEP, "trace": {"format": "openai", "messages": messages, "tools": TOOLS}, **more}
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def provider(clock: Clock) -> Iterator[Provider]:
-    with serving(Provider(now=clock.now)) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect_left
 from itertools import pairwise
 from math import exp, log
@@ -28,9 +29,9 @@ class Calibrated(NamedTuple):
 class Calibrator(Frozen):
     """A map from raw values in [0, 1] to probabilities in [0, 1]."""
 
+    @abstractmethod
     def apply(self, raw: float) -> Calibrated:
         """The probability that a human would pass an item with this raw value in [0, 1]."""
-        raise NotImplementedError
 
 
 class Identity(Calibrator):
