@@ -16,8 +16,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from service.core.conclude import conclude
     from service.core.plan import Plan
-    from service.core.report import Report, conclude
+    from service.core.report import Report
     from service.errors import CallgradeError, InputError
     from service.io.engine import Engine, plan, report_json, score
     from service.io.shelf import Shelf
@@ -33,7 +34,7 @@ _HOMES = {
     "Report": "service.core.report",
     "ScoreRequest": "service.request",
     "Shelf": "service.io.shelf",
-    "conclude": "service.core.report",
+    "conclude": "service.core.conclude",
     "plan": "service.io.engine",
     "report_json": "service.io.engine",
     "score": "service.io.engine",

@@ -9,11 +9,12 @@ from typing import cast
 from pydantic import BaseModel, ConfigDict, JsonValue, SkipValidation, ValidationError
 
 from service.core.case import Case
+from service.core.conclude import conclude
 from service.core.gates.schema import SchemaGate
 from service.core.invalid import problems_of
 from service.core.outcome import Scored
 from service.core.plan import Plan, plan
-from service.core.report import ExecutedScore, Report, conclude
+from service.core.report import ExecutedScore, Report
 from service.core.rubric import Rubric
 from service.core.trace import State, Step, ToolResult, Trace
 from service.errors import SandboxError

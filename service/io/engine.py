@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue, TypeAdapter
 
 from service.core.calibrate import Fit
+from service.core.conclude import conclude
 from service.core.execution import beside_executed, executed, needs_execution, order, runnable, unexecuted
 from service.core.judged import Vote
 from service.core.outcome import Errored
 from service.core.plan import Plan
-from service.core.report import JudgeMode, Report, conclude
+from service.core.report import JudgeMode, Report
 from service.core.rubric import Rubric
 from service.core.trace import Trace
 from service.core.values import shown
