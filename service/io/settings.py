@@ -82,6 +82,20 @@ def _store(text: str) -> str:
     return text
 
 
+_DATABASES = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgresql+psycopg": "postgresql+psycopg"}
+"""The schemes of a database, by what they stand for to SQLAlchemy."""
+
+
+def _database(text: str) -> str:
+    scheme, colon, rest = text.partition("://")
+    if not text:
+        return ""
+    if not colon or scheme not in _DATABASES or not rest.strip("/"):
+        raise ValueError
+    urlsplit(f"x://{rest}").port  # raises ValueError for a port that is none # noqa: B018
+    return f"{_DATABASES[scheme]}://{rest}"
+
+
 ReplyForm = Literal["auto", "schema", "tool", "text"]
 FORMS: tuple[ReplyForm, ...] = ("auto", "schema", "tool", "text")
 
@@ -119,6 +133,7 @@ MASKS = Format(_masks, f"some of {', '.join(SENSITIVE)}, with commas between the
 NAMES = Format(_names, "names with commas between them")
 REPLY = Format(_form, f"one of {', '.join(FORMS)}")
 PATH = Format(_path, "a path; ~ is the home folder")
+DATABASE = Format(_database, "postgresql://user@host:port/name or sqlite:///path")
 STORE = Format(_store, "redis://host:port/number, rediss:// for TLS or unix:// for a socket")
 PATHS = Format(_paths, f"paths, with {os.pathsep!r} between them")
 
@@ -197,6 +212,33 @@ class Settings:
     judge_attempts: int = _setting("3", _whole(1, 10), "Requests for one question at most, the first included.")
     judge_deadline: int = _setting("60", _whole(1, 3_600), "Time for one reply of a model, in seconds.")
     judge_total: int = _setting("180", _whole(1, 3_600), "Time in which retries for one question begin, in seconds.")
+    database_url: str = _setting(
+        "",
+        DATABASE,
+        "PostgreSQL that keeps batches and keys for several machines; empty: SQLite, the file `store.db` in the home.",
+        secret=True,
+    )
+    worker: bool = _setting("true", FLAG, "Whether `callgrade serve` starts a worker for batches.")
+    batch_in_flight: int = _setting("64", _whole(1, 10_000), "Items of batches under way at once in one worker.")
+    batch_chunk: int = _setting("100", _whole(1, 10_000), "Items of a batch that are handed to a worker together.")
+    batch_max_items: int = _setting("100000", _whole(1, 10_000_000), "Most items in one batch.")
+    batch_max_bytes: int = _setting("1073741824", _whole(1_024, 2**40), "Largest body of a batch, unpacked, in bytes.")
+    batch_max_queued: int = _setting(
+        "1000000", _whole(1, 10**12), "Items that may wait in all; a batch that does not fit is answered with 429."
+    )
+    batch_hours: int = _setting("24", _whole(1, 8_760), "Time for a batch to end that names none, in hours.")
+    batch_days: int = _setting(
+        "30", _whole(1, 3_650), "How long a batch, its items and results are kept after its end, in days."
+    )
+    webhook_hosts: tuple[str, ...] = _setting(
+        "", AUTHORITIES, "Hosts, or host:port, that batches may have notified, with commas between them."
+    )
+    webhook_allow_private: bool = _setting(
+        "false", FLAG, "Whether a webhook may stand at a private or loopback address."
+    )
+    webhook_secret: str = _setting(
+        "", WORD, "What webhooks are signed with; needed where webhook hosts are set.", secret=True
+    )
     unknown: tuple[str, ...] = ()
     """Variables with our prefix that no setting has: most likely misspelt, so worth a warning."""
 

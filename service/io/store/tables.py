@@ -1,0 +1,93 @@
+"""The tables. Times are seconds since 1970 by the database's clock; what is JSON is kept as text that anybody can read."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+METADATA = sa.MetaData()
+
+BATCHES = sa.Table(
+    "callgrade_batches",
+    METADATA,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("tenant", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("ending", sa.Text),  # cancelled or expired: what it becomes once nothing of it is under way
+    sa.Column("reason", sa.Text),  # of a pause, or of a failure
+    sa.Column("resume_at", sa.Double),  # when a paused one is tried again
+    sa.Column("total", sa.Integer, nullable=False),
+    sa.Column("open_chunks", sa.Integer, nullable=False),
+    sa.Column("rejected", sa.Text, nullable=False),  # JSON: the lines left out by skip_invalid
+    sa.Column("options", sa.Text, nullable=False),  # JSON: what items have that do not say otherwise
+    sa.Column("tags", sa.Text, nullable=False),  # JSON object of text
+    sa.Column("budget_usd", sa.Double),
+    sa.Column("serial", sa.Boolean, nullable=False),  # one chunk after the other, so that a budget is one sum
+    sa.Column("webhook", sa.Text),
+    sa.Column("webhook_status", sa.Text),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("deadline_at", sa.Double, nullable=False),
+    sa.Column("ended_at", sa.Double),
+    sa.Index("callgrade_batches_of_tenant", "tenant", "created_at", "id"),
+    sa.Index("callgrade_batches_open", "status", "deadline_at"),
+)
+
+CHUNKS = sa.Table(
+    "callgrade_chunks",
+    METADATA,
+    sa.Column("batch", sa.Text, sa.ForeignKey("callgrade_batches.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("first", sa.Integer, nullable=False),  # the position of its first item in the batch
+    sa.Column("size", sa.Integer, nullable=False),
+    sa.Column("payload", sa.LargeBinary),  # its items, one JSON object a line, deflated; null once they have expired
+    sa.Column("done", sa.Boolean, nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),  # counts openings: who holds an older one may not write
+    sa.Column("generation", sa.Integer, nullable=False),  # counts how often it was put off
+    sa.Column("completed", sa.Integer, nullable=False),
+    sa.Column("failed", sa.Integer, nullable=False),
+    sa.Column("cost_usd", sa.Double, nullable=False),
+    sa.Column("uncertain_usd", sa.Double, nullable=False),
+    sa.Column("tokens_in", sa.Integer, nullable=False),
+    sa.Column("tokens_out", sa.Integer, nullable=False),
+    sa.Column("cache_hits", sa.Integer, nullable=False),
+)
+
+RESULTS = sa.Table(
+    "callgrade_results",
+    METADATA,
+    sa.Column("batch", sa.Text, sa.ForeignKey("callgrade_batches.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("ok", sa.Boolean, nullable=False),
+    sa.Column("line", sa.Text, nullable=False),  # the line of the results or of the errors, as it is given
+)
+
+SUBMISSIONS = sa.Table(
+    "callgrade_submissions",
+    METADATA,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("key_hash", sa.Text, primary_key=True),  # sha256 of the Idempotency-Key
+    sa.Column("fingerprint", sa.Text, nullable=False),  # sha256 of the body and of the options
+    sa.Column("batch", sa.Text, nullable=False),  # stays when the batch is deleted: the key does not become free
+    sa.Column("created_at", sa.Double, nullable=False),
+)
+
+WORKERS = sa.Table(
+    "callgrade_workers",
+    METADATA,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("started_at", sa.Double, nullable=False),
+    sa.Column("beat_at", sa.Double, nullable=False),
+)
+
+KEYS = sa.Table(
+    "callgrade_keys",
+    METADATA,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("tenant", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),  # sha256 of the secret part, which has 256 bits of chance
+    sa.Column("scopes", sa.Text, nullable=False),  # names with spaces between
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("expires_at", sa.Double),
+    sa.Column("revoked_at", sa.Double),
+)
