@@ -109,8 +109,8 @@ def is_passing(error: DBAPIError) -> bool:
     told = str(error.orig).lower()
     return (
         error.connection_invalidated
-        or isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
-        and ("no such" not in told and "syntax" not in told)
+        or (isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
+        and ("no such" not in told and "syntax" not in told))
     )
 
 
