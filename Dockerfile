@@ -20,11 +20,13 @@ FROM ${PYTHON_IMAGE} AS run
 LABEL org.opencontainers.image.title="callgrade" \
       org.opencontainers.image.description="Scores what language models do with tools" \
       org.opencontainers.image.licenses="Apache-2.0"
+# Whoever reaches the port needs a key; the first start makes one and prints it once (`docker logs`).
 # Everything is compiled and nothing is written but CALLGRADE_HOME, so the root file system may be read-only.
 ENV PATH=/opt/callgrade/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
-    CALLGRADE_HOME=/data
+    CALLGRADE_HOME=/data \
+    CALLGRADE_FIRST_KEY=true
 RUN useradd --uid 10001 --user-group --no-create-home --home-dir /data --shell /usr/sbin/nologin callgrade \
     && install --directory --owner=callgrade --group=callgrade --mode=0700 /data
 COPY --from=build /opt/callgrade /opt/callgrade

@@ -13,7 +13,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint chaos bench clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST))
@@ -29,6 +29,9 @@ lint: .venv/full.stamp ## style, types and the direction of imports
 	$(BIN)/ruff format --check
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
+
+chaos: .venv/full.stamp ## the tests of crashes that take minutes
+	$(BIN)/pytest -m chaos -n 1
 
 bench: .venv/full.stamp ## measure speed
 	$(BIN)/python -m tests.benchmarks

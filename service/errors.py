@@ -67,6 +67,14 @@ class SandboxError(CallgradeError):
     retryable = True
 
 
+class WebhookError(CallgradeError):
+    """A webhook that was not delivered. `retryable` says whether another try may help."""
+
+    def __init__(self, message: str, *, retryable: bool) -> None:
+        self.retryable = retryable
+        super().__init__(message)
+
+
 FaultCause = Literal[
     "refused",
     "unparseable",
@@ -105,3 +113,31 @@ class BusyError(CallgradeError):
     """No room for more work now."""
 
     retryable = True
+
+
+class QueueFullError(BusyError):
+    """As much work waits as may wait."""
+
+
+class UnknownBatchError(CallgradeError):
+    """No batch of that id."""
+
+
+class BatchStateError(CallgradeError):
+    """A batch is not in a state in which that can be done with it."""
+
+
+class BatchGoneError(CallgradeError):
+    """A batch that was there, and was deleted."""
+
+
+class KeyReusedError(CallgradeError):
+    """A key that stands for one submission was given to another one."""
+
+
+class BadLinesError(InputError):
+    """Items of a batch that cannot be taken. `problems` names the first of them; the message says how many there are."""
+
+    def __init__(self, problems: Iterable[Problem], message: str) -> None:
+        super().__init__(problems)
+        self.message = message

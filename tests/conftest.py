@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider, serving
+
+if TYPE_CHECKING:  # SQLAlchemy is a third of a second that few tests need
+    from service.io.store.database import Database
 
 SHARED = Path(os.environ.get("CALLGRADE_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -49,7 +55,66 @@ def redis_url() -> str:
     return url
 
 
-SERVICES = ("needs_redis",)
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """An empty database on the PostgreSQL to test with, dropped at the end; its tests are marked `needs_postgres`."""
+    import psycopg
+    from psycopg import sql
+
+    server = os.environ.get("CALLGRADE_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432")
+    name = f"callgrade_test_{token_hex(6)}"  # its own for every run and worker
+    try:
+        connection = psycopg.connect(server, dbname="postgres", connect_timeout=2, autocommit=True)
+    except psycopg.OperationalError as error:
+        pytest.skip(f"no PostgreSQL for tests ({type(error).__name__}); CALLGRADE_TEST_POSTGRES names one")
+    with connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        try:
+            yield _named(server, name)
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def _named(server: str, name: str) -> str:
+    """The URL, for SQLAlchemy, of one database of a server."""
+    parts = urlsplit(server)
+    return urlunsplit(parts._replace(scheme="postgresql+psycopg", path=f"/{name}"))
+
+
+@pytest.fixture(scope="session")
+def _migrated_postgres(postgres_url: str) -> Iterator[Database]:
+    from service.io.store.database import open_database
+
+    database = open_database(postgres_url)
+    database.migrate()
+    yield database
+    database.close()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.needs_postgres)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """An up-to-date database without rows: each test that asks for it runs on SQLite and on PostgreSQL."""
+    if request.param == "postgres":
+        yield _emptied(request.getfixturevalue("_migrated_postgres"))
+        return
+    from service.io.store.database import open_database
+
+    database = open_database(f"sqlite:///{tmp_path / 'store.db'}")
+    database.migrate()
+    yield database
+    database.close()
+
+
+def _emptied(database: Database) -> Database:
+    from service.io.store.tables import METADATA
+
+    with database.begin() as connection:
+        for table in reversed(METADATA.sorted_tables):
+            connection.execute(table.delete())
+    return database
+
+
+SERVICES = ("needs_redis", "needs_postgres")
 """Markers of tests that need a server, which CI has: there such a test may not skip."""
 
 

@@ -44,7 +44,7 @@ async def read(request: Request, limits: Limits, *, patience: float = PATIENCE) 
     _refuse_media(request.headers)
     try:
         async with asyncio.timeout(patience):
-            if _declared(request.headers) > limits.max_bytes:
+            if declared(request.headers) > limits.max_bytes:
                 raise await _too_large(request, limits, 0)
             return await _received(request, limits)
     except TimeoutError:
@@ -59,7 +59,7 @@ def _refuse_media(headers: Headers) -> None:
         raise HTTPException(415, "expected a body without content-encoding", {"accept-encoding": "identity"})
 
 
-def _declared(headers: Headers) -> float:
+def declared(headers: Headers) -> float:
     """The length that the sender announces; 0 where it announces none that makes sense."""
     text = headers.get("content-length", "")
     if not (text.isascii() and text.isdigit()):
@@ -70,14 +70,14 @@ def _declared(headers: Headers) -> float:
 async def _received(request: Request, limits: Limits) -> bytes:
     body, more = bytearray(), True
     while more:
-        part, more = await _next(request)
+        part, more = await next_part(request)
         body += part
         if len(body) > limits.max_bytes:
             raise await _too_large(request, limits, len(body), more=more)
     return bytes(body)
 
 
-async def _next(request: Request) -> tuple[bytes, bool]:
+async def next_part(request: Request) -> tuple[bytes, bool]:
     """The next part of the body, and whether more follow."""
     message = await request.receive()
     if message["type"] == "http.disconnect":
@@ -92,6 +92,6 @@ async def _too_large(request: Request, limits: Limits, seen: int, *, more: bool 
     """
     more = more and "expect" not in request.headers
     while more and seen <= limits.max_bytes * DISCARDED:
-        part, more = await _next(request)
+        part, more = await next_part(request)
         seen += len(part)
     return TooLargeError.at("", f"the body passes {limits.max_bytes} bytes")

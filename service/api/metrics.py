@@ -9,6 +9,7 @@ import prometheus_client as prometheus
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import Response
 
+from service.api.stock import Stock
 from service.core.outcome import Outcome, Scored
 from service.core.report import Report
 
@@ -23,11 +24,13 @@ OTHER = "other"
 class Metrics:
     """The counters of one application; each has its own registry, so two in a process do not mix.
 
-    `rubrics`: the ids of the rubrics at hand by their hash. A rubric that came with a request counts as `other`.
+    `rubrics`: the ids of the rubrics at hand by their hash. A rubric that came with a request counts as `other`. `stock`:
+    what is told of batches and workers; None where no store is.
     """
 
-    def __init__(self, rubrics: Mapping[str, str]) -> None:
+    def __init__(self, rubrics: Mapping[str, str], *, stock: Stock | None = None) -> None:
         self._rubrics = rubrics
+        self._stock = stock
         self._registry = registry = prometheus.CollectorRegistry()
         requests = prometheus.Counter(
             "callgrade_http_requests", "Requests answered", ["route", "method", "status"], registry=registry
@@ -46,6 +49,8 @@ class Metrics:
             "callgrade_judge_cost_usd", "Paid for judges, as far as known", registry=registry
         )
         self.in_flight = prometheus.Gauge("callgrade_http_in_flight", "Requests being answered", registry=registry)
+        if stock is not None:
+            registry.register(stock)
         # Finding the child of some labels costs more than counting; all labels are few, so the children are kept.
         self._requests = cache(requests.labels)
         self._seconds = cache(seconds.labels)
@@ -69,8 +74,10 @@ class Metrics:
         for kind, cause in _unscored(report):
             self._unscored(kind, cause).inc()
 
-    def exposition(self) -> Response:
+    async def exposition(self) -> Response:
         """The metrics as Prometheus reads them."""
+        if self._stock is not None:
+            await self._stock.refresh()
         return Response(generate_latest(self._registry), headers={"content-type": CONTENT_TYPE_LATEST})
 
 

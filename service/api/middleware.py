@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from dataclasses import dataclass
 from secrets import token_hex
 
 from starlette.requests import ClientDisconnect
@@ -15,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.metrics import METHODS, OTHER, Metrics
 from service.api.problems import details, problem
+from service.io.store.callers import NAMELESS, Caller
 
 LOG = logging.getLogger("callgrade.access")
 
@@ -22,6 +24,11 @@ SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 ALWAYS_ANSWERED = frozenset({"/livez", "/readyz", "/metrics"})
 """However busy the service is: a process that is restarted for being busy helps nobody."""
+
+MAX_STREAMS = 100
+"""Batches that are watched at once at most. They are counted apart, for they last long and take nothing."""
+
+STREAM = re.compile(r"/v1/batches/[^/]+/events")
 
 GONE = 499
 """Counted for a caller who left before the answer; nothing is sent."""
@@ -33,9 +40,9 @@ class Front:
     def __init__(self, app: ASGIApp, *, metrics: Metrics, max_concurrency: int) -> None:
         self.app = app
         self.metrics = metrics
-        self.max_concurrency = max_concurrency
-        self.under_way = 0
-        metrics.in_flight.set_function(lambda: self.under_way)
+        self.requests = _Places(max_concurrency, "requests under way")
+        self.streams = _Places(MAX_STREAMS, "batches watched")
+        metrics.in_flight.set_function(lambda: self.requests.taken + self.streams.taken)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request, or passes on what is none."""
@@ -43,16 +50,17 @@ class Front:
             await self.app(scope, receive, send)
             return
         exchange = _Exchange(scope, send)
-        self.under_way += 1
+        places = self.streams if STREAM.fullmatch(scope["path"]) else self.requests
+        places.taken += 1
         try:
-            await self._answer(exchange, receive)
+            await self._answer(exchange, receive, places)
         finally:
-            self.under_way -= 1
+            places.taken -= 1
             self._record(exchange)
 
-    async def _answer(self, exchange: _Exchange, receive: Receive) -> None:
-        if self.under_way > self.max_concurrency and exchange.scope["path"] not in ALWAYS_ANSWERED:
-            await exchange.fail(503, f"over {self.max_concurrency} requests under way", {"retry-after": "1"})
+    async def _answer(self, exchange: _Exchange, receive: Receive, places: _Places) -> None:
+        if places.taken > places.most and exchange.scope["path"] not in ALWAYS_ANSWERED:
+            await exchange.fail(503, f"over {places.most} {places.told}", {"retry-after": "1"})
             return
         try:
             await self.app(exchange.scope, receive, exchange.send)
@@ -70,7 +78,17 @@ class Front:
         self.metrics.answered(route, method, status, seconds)
         if LOG.isEnabledFor(logging.INFO):
             fields = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 3)}
-            LOG.info("request", extra={"fields": fields | {"request_id": exchange.request_id}})
+            fields |= {"request_id": exchange.request_id} | exchange.named
+            LOG.info("request", extra={"fields": fields})
+
+
+@dataclass
+class _Places:
+    """How many may be answered at once, and are."""
+
+    most: int
+    told: str
+    taken: int = 0
 
 
 class _Exchange:
@@ -84,13 +102,19 @@ class _Exchange:
         self.method: str = scope["method"] if scope["method"] in METHODS else OTHER
         self.head = scope["method"] == "HEAD"
         # A copy: servers look into their own to see whether a body belongs to the answer.
-        self.scope = {**scope, "method": "GET"} if self.head else scope
+        self.scope: Scope = {**scope, "method": "GET"} if self.head else scope
         self._send = send
 
     @property
     def route(self) -> str:
         """The template of the route that answered."""
         return getattr(self.scope.get("route"), "path", OTHER)
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The id of the caller's key, where one was asked for."""
+        caller: Caller = self.scope.get("state", {}).get("caller", NAMELESS)
+        return {"key": caller.key_id} if caller.key_id else {}
 
     async def send(self, message: Message) -> None:
         """Sends on, noting the status, adding the id, and leaving the body out where HEAD asked for none."""

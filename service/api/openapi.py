@@ -13,6 +13,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
+from service.api.access import PUBLIC
 from service.api.problems import MEDIA_TYPE
 
 JSON = "application/json"
@@ -21,11 +22,16 @@ Responses = dict[int | str, dict[str, Any]]
 
 TOLD: Mapping[int, str] = {
     400: "The body is not the JSON we accept: syntax, a key given twice, NaN, a number out of range, NUL, a lone surrogate",
+    401: "No key, or none that is good here",
+    403: "The key lacks the scope that this needs",
     404: "No such thing",
     408: "The body did not arrive in time",
+    409: "Not in the state that a batch is in",
+    410: "The batch of that Idempotency-Key was deleted",
     413: "A limit was passed: bytes, depth, digits, string length, number of values or items",
     415: "The body is not of type application/json, or is compressed",
     422: "The body cannot be used; `errors` names every place",
+    429: "Too many requests, or too many items that wait",
     500: "An error of ours",
     503: "Too many requests under way",
 }
@@ -33,12 +39,20 @@ TOLD: Mapping[int, str] = {
 READING = (400, 408, 413, 415)
 """What can be wrong with a body before it is looked into."""
 
+BEARER = {
+    "type": "http",
+    "scheme": "bearer",
+    "bearerFormat": "cg_<id>_<secret>",
+    "description": "A key as `callgrade keys create` gives it; `X-Api-Key` takes it too. As long as no key was ever made, and "
+    "the service listens on a loopback address, none is asked for.",
+}
+
 _RETRY = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "string"}}}
 
 
-def gives(schema: str | dict[str, Any], *statuses: int, media: str = JSON) -> Responses:
+def gives(schema: str | dict[str, Any], *statuses: int, media: str = JSON, status: int = 200) -> Responses:
     """The responses of an operation: its result, the problems named by status, and those that any operation may have."""
-    found: Responses = {200: {"description": "The result", "content": {media: {"schema": _refer(schema)}}}}
+    found: Responses = {status: {"description": "The result", "content": {media: {"schema": _refer(schema)}}}}
     return found | {status: _problem(status) for status in sorted({*statuses, 500})}
 
 
@@ -47,8 +61,10 @@ def takes(schema: str | dict[str, Any], example: object) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {JSON: {"schema": _refer(schema), "example": example}}}}
 
 
-def described(app: FastAPI, types: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]]) -> dict[str, Any]:
-    """The document of an application whose operations refer to `types` by name."""
+def described(
+    app: FastAPI, types: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]], *, keys: bool = False
+) -> dict[str, Any]:
+    """The document of an application whose operations refer to `types` by name; `keys`: whether they ask for a key."""
     document = get_openapi(
         title=app.title,
         version=app.version,
@@ -57,7 +73,18 @@ def described(app: FastAPI, types: Mapping[str, tuple[JsonSchemaMode, TypeAdapte
         routes=app.routes,
     )
     document["components"] = {"schemas": _schemas(types)}
+    if keys:
+        document["components"]["securitySchemes"] = {"key": BEARER}
+        for path in document["paths"].keys() - PUBLIC:
+            _guard(document["paths"][path])
     return document
+
+
+def _guard(operations: dict[str, Any]) -> None:
+    for operation in operations.values():
+        operation["security"] = [{"key": []}]
+        told = operation["responses"] | {str(status): _problem(status) for status in (401, 403, 429)}
+        operation["responses"] = dict(sorted(told.items()))
 
 
 def _schemas(types: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]]) -> dict[str, Any]:
@@ -97,5 +124,5 @@ def _refer(schema: str | dict[str, Any]) -> dict[str, Any]:
 
 
 def _problem(status: int) -> dict[str, Any]:
-    headers = {"headers": _RETRY} if status == 503 else {}
+    headers = {"headers": _RETRY} if status in (429, 503) else {}
     return {"description": TOLD[status], "content": {MEDIA_TYPE: {"schema": _refer("ProblemDetails")}}, **headers}

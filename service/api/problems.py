@@ -1,73 +1,29 @@
-"""Errors on the wire: RFC 9457 problem details, one shape everywhere."""
+"""Errors on the wire: problem documents as responses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from http import HTTPStatus
+from collections.abc import Mapping
 
-from pydantic import TypeAdapter
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from service.errors import BusyError, CallgradeError, InputError, JudgeDownError, MalformedError, TooLargeError
+from service.errors import CallgradeError, QueueFullError
+from service.io.problems import PROBLEM, Place, ProblemDetails, details, details_of, places_of, status_of
+
+__all__ = [
+    "MEDIA_TYPE",
+    "PROBLEM",
+    "Place",
+    "ProblemDetails",
+    "details",
+    "details_of",
+    "places_of",
+    "problem",
+    "refusal",
+    "status_of",
+]
 
 MEDIA_TYPE = "application/problem+json"
-
-SHOWN = 100
-"""How many places one problem document names at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """One thing wrong: a JSON pointer into the request's body ("" for the whole), and what was expected there."""
-
-    pointer: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProblemDetails:
-    """RFC 9457 with `errors`: the places in the body that are wrong, the first hundred of them."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    errors: tuple[Place, ...]
-
-
-PROBLEM: TypeAdapter[ProblemDetails] = TypeAdapter(ProblemDetails)
-
-STATUS: Mapping[type[CallgradeError], int] = {
-    MalformedError: 400,
-    TooLargeError: 413,
-    InputError: 422,
-    BusyError: 503,
-    JudgeDownError: 503,
-}
-
-
-def status_of(error: CallgradeError) -> int:
-    """The HTTP status of an error: that of its nearest class here, else 500."""
-    return next((STATUS[cls] for cls in type(error).__mro__ if cls in STATUS), 500)
-
-
-def details_of(error: CallgradeError, *, status: int | None = None) -> ProblemDetails:
-    """The problem document of an error; `status` where the route gives the error another one."""
-    status = status or status_of(error)
-    if not isinstance(error, InputError):
-        return details(status, str(error))
-    return details(status, _summary(error), places_of(error))
-
-
-def places_of(error: InputError) -> tuple[Place, ...]:
-    """What is wrong and where, the first hundred."""
-    return tuple(Place(one.path, one.message) for one in error.problems[:SHOWN])
-
-
-def details(status: int, detail: str, places: Iterable[Place] = ()) -> ProblemDetails:
-    """A problem document for a status."""
-    return ProblemDetails("about:blank", HTTPStatus(status).phrase, status, detail, tuple(places))
 
 
 def problem(found: ProblemDetails, headers: Mapping[str, str] | None = None) -> Response:
@@ -75,6 +31,9 @@ def problem(found: ProblemDetails, headers: Mapping[str, str] | None = None) -> 
     return Response(PROBLEM.dump_json(found), found.status, headers, MEDIA_TYPE)
 
 
-def _summary(error: InputError) -> str:
-    more = len(error.problems) - 1
-    return f"{error.problems[0]} (and {more} more)" if more else str(error.problems[0])
+def refusal(error: HTTPException | CallgradeError) -> Response:
+    """The response to a request that ended in an error."""
+    if isinstance(error, HTTPException):
+        return problem(details(error.status_code, error.detail), error.headers)
+    wait = "30" if isinstance(error, QueueFullError) else "1"
+    return problem(details_of(error), {"retry-after": wait} if error.retryable else None)

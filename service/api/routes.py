@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from service.api.access import caller_of
 from service.api.body import handled
 from service.api.metrics import Metrics
 from service.api.openapi import JSON, READING, Responses, gives, takes
@@ -181,13 +182,16 @@ class Routes:
         found = await handled(request, self.limits, self._begun)
         if isinstance(found, bytes):
             return Response(found, media_type=JSON)
-        report = await self._finished(found)
+        report = await self._finished(found, caller_of(request).tenant)
         return Response(self._told(report), headers=judging_headers(report), media_type=JSON)
 
     async def score_many(self, request: Request) -> Response:
         """Score a list of traces. Results are in its order; an item that cannot be scored does not spoil the others."""
         lines = await handled(request, self.limits, self._scored_many)
-        ended = await asyncio.gather(*[self._ended(n, one) for n, one in enumerate(lines) if isinstance(one, Waiting)])
+        tenant = caller_of(request).tenant
+        ended = await asyncio.gather(
+            *[self._ended(n, one, tenant) for n, one in enumerate(lines) if isinstance(one, Waiting)]
+        )
         late = iter(ended)
         return Response(_listed([next(late) if isinstance(one, Waiting) else one for one in lines]), media_type=JSON)
 
@@ -218,7 +222,7 @@ class Routes:
 
     async def show_metrics(self, _: Request) -> Response:
         """Give metrics to Prometheus."""
-        return self.metrics.exposition()
+        return await self.metrics.exposition()
 
     def _begun(self, body: JsonValue) -> bytes | Waiting:
         """The report, or a request that somebody must be waited for."""
@@ -227,10 +231,10 @@ class Routes:
             return self._told(self.engine.answer(request))
         return Waiting(request, self.engine.plan(request) if request.sandbox is None else None)
 
-    async def _finished(self, waiting: Waiting) -> Report:
+    async def _finished(self, waiting: Waiting, tenant: str) -> Report:
         if waiting.plan is None:
-            return await self.engine.answer_async(waiting.request)
-        return await self.engine.finish(waiting.request, waiting.plan)
+            return await self.engine.answer_async(waiting.request, tenant=tenant)
+        return await self.engine.finish(waiting.request, waiting.plan, tenant=tenant)
 
     def _told(self, report: Report) -> bytes:
         self.metrics.count(report)
@@ -250,9 +254,9 @@ class Routes:
         except Exception as error:  # noqa: BLE001 (a fault of ours with one item does not spoil the others)
             return _unreported(index, error)
 
-    async def _ended(self, index: int, waiting: Waiting) -> Line:
+    async def _ended(self, index: int, waiting: Waiting, tenant: str) -> Line:
         try:
-            return _reported(index, self._told(await self._finished(waiting)))
+            return _reported(index, self._told(await self._finished(waiting, tenant)))
         except Exception as error:  # noqa: BLE001 (likewise)
             return _unreported(index, error)
 
@@ -300,14 +304,15 @@ class Direct(APIRoute):
 
 
 def _post(path: str, handler: Handler, body: dict[str, Any], responses: Responses) -> Direct:
-    return _route("POST", path, handler, responses, body)
+    return route("POST", path, handler, responses, body)
 
 
 def _get(path: str, handler: Handler, responses: Responses, extra: dict[str, Any] | None = None) -> Direct:
-    return _route("GET", path, handler, responses, extra)
+    return route("GET", path, handler, responses, extra)
 
 
-def _route(method: str, path: str, handler: Handler, responses: Responses, extra: dict[str, Any] | None) -> Direct:
+def route(method: str, path: str, handler: Handler, responses: Responses, extra: dict[str, Any] | None) -> Direct:
+    """One operation, named for its handler; `extra` is what its description has besides."""
     return Direct(
         path,
         handler,

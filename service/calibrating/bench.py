@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.metadata import version
 
@@ -34,6 +34,7 @@ class Bench:
     calibrator: Calibrator
     threshold: float
     band: tuple[float, float] | None
+    reasons: Mapping[Key, str] = field(default_factory=dict[Key, str])
 
     def part(self, split: Split) -> list[LabelledItem]:
         """The items of one side of the split."""
@@ -41,7 +42,11 @@ class Bench:
 
     def value(self, item: LabelledItem) -> float:
         """The calibrated value of its first answer."""
-        return self.calibrator.apply(self.raw[item.key][0]).value
+        return self.mapped(self.raw[item.key][0])
+
+    def mapped(self, raw: float) -> float:
+        """The calibrated value of a raw one."""
+        return self.calibrator.apply(raw).value
 
     def rows(self, *, among: Collection[Key] | None = None, raw: bool = False) -> list[Row]:
         """The held-out items, all or those among some, with calibrated or raw values."""
@@ -108,10 +113,11 @@ def bench_of(labels: LabelledSet, recorded: Recorded, options: Options) -> Bench
         calibrator=calibrator,
         threshold=threshold,
         band=band_for(mapped, threshold, least=options.decided),
+        reasons=recorded.reasons,
     )
 
 
-def fit_of(bench: Bench, seed: str, *, after: Figures, humans: Figures | None) -> Fit:
+def fit_of(bench: Bench, options: Options, *, after: Figures, humans: Figures | None) -> Fit:
     """The fit, with what the held-out items say of it."""
     part = bench.part("fit")
     raw = [bench.raw[item.key][0] for item in part]
@@ -128,15 +134,22 @@ def fit_of(bench: Bench, seed: str, *, after: Figures, humans: Figures | None) -
         groups=len({item.group for item in part}),
         enough=len(part) >= FEWEST and bench.method != "identity",
         domain=(min(raw), max(raw)),
+        strata=_strata(part),
         threshold=bench.threshold,
         abstain=bench.band,
         statistics=metrics_of(after),
         humans=metrics_of(humans),
         data=_digest(bench),
-        seed=seed,
+        seed=options.seed,
         libraries=libraries(),
         notes=(bench.why,) if bench.why else (),
+        made=options.made,
     )
+
+
+def _strata(items: Sequence[LabelledItem]) -> tuple[str, ...]:
+    found = {item.stratum for item in items}
+    return () if "" in found else tuple(sorted(found))
 
 
 def libraries() -> dict[str, str]:

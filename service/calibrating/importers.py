@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import ValidationError
 
+from service.calibrating.gold_rows import answer_key, apibank, tooltalk
 from service.calibrating.labels import Label, LabelledItem, LabelledSet, labelled_set, parsed, read_labels
 from service.calibrating.predictions import Prediction
+from service.calibrating.sentences import corrections
 from service.core.invalid import problems_of
 from service.errors import InputError, Problem
 
-Shape = Literal["callgrade", "spans", "thumbs", "decisions"]
+Shape = Literal["callgrade", "spans", "thumbs", "decisions", "answer_keys", "corrections", "tooltalk", "apibank"]
 """callgrade: our own. spans: error spans of annotators (and judges) in a text, as D2T-Eval and Quintd-1. thumbs: a human
-reward of 0 or 1 for the next action, as Taskmaster-4. decisions: the right one of several answers, as When2Call."""
+reward of 0 or 1 for the next action, as Taskmaster-4. decisions: the right one of several answers, as When2Call.
+answer_keys: questions with the calls that are due, as BFCL. corrections: texts with typed errors, as the Rotowire accuracy
+task. tooltalk, apibank: dialogues without fault."""
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 Errors = Literal["contradictory", "ungrounded"]
 """Which spans fail a text: those that contradict the payload, or also those that it does not say."""
@@ -28,6 +32,10 @@ _MARKS: Mapping[Shape, frozenset[str]] = {
     "spans": frozenset({"human", "response", "span_types"}),
     "thumbs": frozenset({"human_reward", "generation"}),
     "decisions": frozenset({"correct_answer", "answers"}),
+    "answer_keys": frozenset({"category", "question", "function", "possible_answer"}),
+    "corrections": frozenset({"errors", "response", "payload"}),
+    "tooltalk": frozenset({"conversation_id", "conversation", "suites_used"}),
+    "apibank": frozenset({"file", "turns"}),
 }
 
 
@@ -71,7 +79,7 @@ def guessed(lines: Iterable[str]) -> Shape:
 
 def _located(line: int, row: Mapping[str, Any], shape: Shape, errors: Errors) -> list[Read]:
     try:
-        return list(_spans(row, errors) if shape == "spans" else _READERS[shape](row))
+        return list(_read(row, shape, errors))
     except KeyError as error:
         raise InputError.at(f"line {line}", f"{error.args[0]!r} is missing, which {shape} have") from None
     except ValidationError as error:
@@ -80,6 +88,18 @@ def _located(line: int, row: Mapping[str, Any], shape: Shape, errors: Errors) ->
         ) from None
     except (TypeError, AttributeError, IndexError, ValueError) as error:
         raise InputError.at(f"line {line}", f"not of the shape of {shape}: {error}") from None
+
+
+def _read(row: Mapping[str, Any], shape: Shape, errors: Errors) -> Iterable[Read]:
+    if shape == "spans":
+        return _spans(row, errors)
+    items = corrections(row, errors) if shape == "corrections" else _READERS[shape](row)
+    return ((item, ()) for item in items)
+
+
+def _span_reason(spans: Iterable[Mapping[str, Any]], wanted: set[int]) -> str:
+    told = [f"{span['text']!r}: {span.get('reason') or 'no reason'}" for span in spans if span["type"] in wanted]
+    return "; ".join(told)
 
 
 def _spans(row: Mapping[str, Any], errors: Errors) -> Iterator[Read]:
@@ -101,32 +121,33 @@ def _spans(row: Mapping[str, Any], errors: Errors) -> Iterator[Read]:
         stratum=f"{row['domain']}/{row['model']}",
         family=row["domain"],
     )
-    said = [(judge, _count(spans, wanted)) for judge, spans in sorted(row["judges"].items())]
-    yield item, tuple([Prediction(id=row["id"], criterion="grounded", raw=1 / (1 + n), model=j) for j, n in said])
+    yield item, tuple([_said(row["id"], judge, spans, wanted) for judge, spans in sorted(row["judges"].items())])
+
+
+def _said(name: str, judge: str, spans: list[Mapping[str, Any]], wanted: set[int]) -> Prediction:
+    raw, reason = 1 / (1 + _count(spans, wanted)), _span_reason(spans, wanted)
+    return Prediction(id=name, criterion="grounded", raw=raw, model=judge, reason=reason)
 
 
 def _count(spans: Iterable[Mapping[str, Any]], wanted: set[int]) -> int:
     return sum(span["type"] in wanted for span in spans)
 
 
-def _thumbs(row: Mapping[str, Any]) -> Iterator[Read]:
+def _thumbs(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
     """One next action with a thumb up or down. The label is of the action as a whole and of no step."""
     action = row["generation"]
     calls: dict[str, Any] = action.get("api") or {}
     label = Label(annotator="thumb", label=_thumb(row["human_reward"]))
-    yield (
-        LabelledItem(
-            id=row["id"],
-            criterion="action",
-            payload=row["context"],
-            answer=action.get("text") or json.dumps(calls, sort_keys=True, ensure_ascii=False),
-            labels=(label,),
-            source="taskmaster-4",
-            group=row["conversation_id"],
-            stratum="call" if calls else "text",
-            family=",".join(sorted(calls)) or "text",
-        ),
-        (),
+    yield LabelledItem(
+        id=row["id"],
+        criterion="action",
+        payload=row["context"],
+        answer=action.get("text") or json.dumps(calls, sort_keys=True, ensure_ascii=False),
+        labels=(label,),
+        source="taskmaster-4",
+        group=row["conversation_id"],
+        stratum="call" if calls else "text",
+        family=",".join(sorted(calls)) or "text",
     )
 
 
@@ -136,12 +157,12 @@ def _thumb(reward: float) -> bool:
     return bool(reward)
 
 
-def _decisions(row: Mapping[str, Any]) -> Iterator[Read]:
+def _decisions(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
     """One candidate answer for each decision; only the right one passes. Known beforehand, so no human agreement."""
     if row["correct_answer"] not in row["answers"]:
         raise ValueError(f"correct_answer is {row['correct_answer']!r}, which is not among the answers")
     for decision, text in sorted(row["answers"].items()):
-        item = LabelledItem(
+        yield LabelledItem(
             id=f"{row['uuid']}/{decision}",
             criterion="decide",
             step="decide",
@@ -153,7 +174,12 @@ def _decisions(row: Mapping[str, Any]) -> Iterator[Read]:
             origin="gold",
             stratum=decision,
         )
-        yield item, ()
 
 
-_READERS = {"thumbs": _thumbs, "decisions": _decisions}
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[LabelledItem]]] = {
+    "thumbs": _thumbs,
+    "decisions": _decisions,
+    "answer_keys": answer_key,
+    "tooltalk": tooltalk,
+    "apibank": apibank,
+}

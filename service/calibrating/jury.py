@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import optimize  # pyright: ignore[reportMissingTypeStubs]
 
 from service.calibrating.figures import Measure, Resampling, Row
-from service.stats.resampling import intervals
-from service.stats.tallies import Floats, Rows, auroc, brier
+from service.calibrating.paired import differences
+from service.stats.tallies import Floats, Tally, auroc, brier
 
 RIDGE = 1.0
 """How strongly weights are held back: as much as one item that is wholly wrong for a weight of about 1.4."""
@@ -62,18 +62,11 @@ def said_by_jury(weights: Sequence[float], raw: Sequence[float]) -> float:
 
 def advantage(jury: Sequence[Row], single: Sequence[Row], resampling: Resampling) -> Advantage:
     """The jury beside a single judge on the same items in the same order, with intervals of the paired difference."""
-    pairs = sorted(zip(jury, single, strict=True))
-    ours, theirs = (Rows([pair[at].value for pair in pairs], [pair[at].label for pair in pairs]) for at in (0, 1))
-
-    def statistics(weights: Floats) -> Mapping[str, float | None]:
-        one, other = ours.tally(weights), theirs.tally(weights)
-        return {"auroc": _less(auroc(one), auroc(other)), "brier": _less(brier(other), brier(one))}
-
-    values = statistics(np.ones(len(pairs)))
-    found = intervals(statistics, [one.group for one, _ in pairs], count=resampling.draws, seed=resampling.seed)
-    measures = {name: Measure(value, *(found[name] or (None, None))) for name, value in values.items()}
-    return Advantage(measures["auroc"], measures["brier"])
+    alike = {"auroc": auroc, "brier": _sharpness}
+    found = differences(single, jury, {name: (figure, figure) for name, figure in alike.items()}, resampling)
+    return Advantage(found["auroc"], found["brier"])
 
 
-def _less(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one - other
+def _sharpness(found: Tally) -> float | None:
+    lost = brier(found)
+    return None if lost is None else -lost

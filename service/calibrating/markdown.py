@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
+from service.calibrating.layout import Cell, Link, Section, Table
 from service.calibrating.results import CalibrationReport
-from service.calibrating.sections import Section, Table, sections
+from service.calibrating.sections import sections
 
 _MEANINGFUL = re.compile(r"[\\`*_{}\[\]<>#|~&!$]")
 
@@ -16,7 +18,8 @@ def markdown(report: CalibrationReport) -> str:
 
 
 def _section(section: Section) -> str:
-    parts = [f"{'#' * section.level} {escaped(section.title)}", *[escaped(text) for text in section.text]]
+    anchor = f'<a id="{section.anchor}"></a>' if section.anchor else ""
+    parts = [f"{'#' * section.level} {anchor}{escaped(section.title)}", *[escaped(text) for text in section.text]]
     return "\n\n".join([*parts, *[_table(table) for table in section.tables]]) + "\n"
 
 
@@ -25,8 +28,12 @@ def _table(table: Table) -> str:
     return "\n".join([_row(table.head), f"|{rule}|", *[_row(row) for row in table.rows]])
 
 
-def _row(cells: tuple[str, ...]) -> str:
-    return "| " + " | ".join(escaped(cell) for cell in cells) + " |"
+def _row(cells: Iterable[Cell]) -> str:
+    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
+
+
+def _cell(cell: Cell) -> str:
+    return f"[{escaped(cell.text)}](#{cell.to})" if isinstance(cell, Link) else escaped(cell)
 
 
 def escaped(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import date
 
 from service.calibrating.figures import Resampling
 from service.calibrating.fitting import Choice
@@ -27,3 +28,5 @@ class Options:
     splits: int = 0
     """Over how many other splits the calibration error is measured again."""
     jury: bool = True
+    made: date | None = None
+    """The day of the run, which its fits keep."""

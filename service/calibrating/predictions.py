@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import NamedTuple
 
 from pydantic import Field, TypeAdapter
 
@@ -16,6 +17,14 @@ from service.errors import InputError
 
 RECORDED = "recorded"
 """The judge of predictions that name none."""
+
+
+class Said(NamedTuple):
+    """Which answer about which item."""
+
+    id: str
+    criterion: str
+    sample: int = 0
 
 
 class Prediction(Frozen):
@@ -32,6 +41,13 @@ class Prediction(Frozen):
     assembly: int = 1
     sample: int = Field(default=0, ge=0)
     """Which of several answers to the same question."""
+    reason: str = ""
+    """Why, in the judge's own words."""
+
+    @property
+    def said(self) -> Said:
+        """Which answer it is."""
+        return Said(self.id, self.criterion, self.sample)
 
     @property
     def binding(self) -> Binding:
@@ -48,6 +64,8 @@ class Recorded:
     criterion: str
     raw: Mapping[Key, tuple[float, ...]]
     title: str = ""
+    reasons: Mapping[Key, str] = field(default_factory=dict[Key, str])
+    """Why it said what it said first, where it told."""
 
     @property
     def name(self) -> str:
@@ -75,11 +93,19 @@ def read_predictions(lines: Iterable[str]) -> tuple[Prediction, ...]:
 
 def by_judge(predictions: Iterable[Prediction]) -> tuple[Recorded, ...]:
     """The predictions of each judge and criterion, in the order of their names."""
-    found: dict[tuple[str, Binding], dict[Key, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-    for one in predictions:
-        found[one.criterion, one.binding][one.id, one.criterion][one.sample] = one.raw
-    recorded = [
-        Recorded(binding, criterion, {key: tuple([said[at] for at in sorted(said)]) for key, said in values.items()})
-        for (criterion, binding), values in found.items()
-    ]
+    found: dict[tuple[str, Binding], list[Prediction]] = defaultdict(list)
+    for one in sorted(predictions, key=lambda one: one.said):
+        found[one.criterion, one.binding].append(one)
+    recorded = [_recorded(criterion, binding, said) for (criterion, binding), said in found.items()]
     return tuple(sorted(recorded, key=lambda one: (one.criterion, one.name, one.binding.fingerprint)))
+
+
+def _recorded(criterion: str, binding: Binding, said: Iterable[Prediction]) -> Recorded:
+    """One judge's predictions; those of an item are in the order of their samples."""
+    raw: dict[Key, tuple[float, ...]] = {}
+    reasons: dict[Key, str] = {}
+    for one in said:
+        key = (one.id, one.criterion)
+        raw[key] = (*raw.get(key, ()), one.raw)
+        reasons.setdefault(key, one.reason)
+    return Recorded(binding, criterion, raw, reasons={key: reason for key, reason in reasons.items() if reason})

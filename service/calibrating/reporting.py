@@ -12,8 +12,17 @@ from service.calibrating.figures import Figures, Row, agreed, human_figures, jud
 from service.calibrating.fitting import calibrated_tally, coverage_curve, decided_share, fitted, method_for, verdicts
 from service.calibrating.labels import LabelledItem
 from service.calibrating.options import Options
-from service.calibrating.results import Abstaining, HistogramBar, JudgeReport, Slice, Spread
-from service.calibrating.signs import Disagreement, LengthBias, Retest, disagreement, length_bias, retest, worst
+from service.calibrating.results import Abstaining, HeldOut, HistogramBar, JudgeReport, Slice, Spread
+from service.calibrating.signs import (
+    Asked,
+    Disagreement,
+    LengthBias,
+    Retest,
+    disagreement,
+    furthest,
+    length_bias,
+    retest,
+)
 from service.calibrating.splits import split_of
 from service.core.calibrate import Fit
 from service.stats.tallies import Tally, ece, ece_by_chance, reliability, tally
@@ -26,7 +35,7 @@ def report_on(bench: Bench, options: Options) -> tuple[JudgeReport, Fit]:
     test, rows, raw_rows = bench.part("test"), bench.rows(), bench.rows(raw=True)
     after = judged_figures(rows, bench.threshold, options.resampling)
     humans = human_figures(test, options.resampling)
-    fit = fit_of(bench, options.seed, after=after, humans=humans)
+    fit = fit_of(bench, options, after=after, humans=humans)
     found = _tally(rows)
     report = JudgeReport(
         name=bench.name,
@@ -55,13 +64,18 @@ def report_on(bench: Bench, options: Options) -> tuple[JudgeReport, Fit]:
         histogram=_histogram(rows),
         curve=coverage_curve(found, bench.threshold),
         abstaining=_abstaining(bench, found),
-        retest=_retest(bench),
+        retest=_retest(bench, options),
         length=_length(bench, test),
-        worst=worst([_disagreement(bench, item) for item in test if _differs(bench, item)], options.worst),
+        worst=tuple(_worst(bench, test, options)),
         ece_by_chance=ece_by_chance(found),
         ece_over_splits=_over_splits(bench, options),
+        items=tuple([_held_out(bench, item) for item in test]),
     )
     return report, fit
+
+
+def _held_out(bench: Bench, item: LabelledItem) -> HeldOut:
+    return HeldOut(item.id, item.group, item.passes, bench.raw[item.key][0], bench.value(item))
 
 
 def _tally(rows: Sequence[Row]) -> Tally:
@@ -100,9 +114,9 @@ def _abstaining(bench: Bench, found: Tally) -> Abstaining | None:
     return Abstaining(bench.band, decided_share(found, bench.band), decided.accuracy)
 
 
-def _retest(bench: Bench) -> Retest | None:
-    said = [[bench.calibrator.apply(raw).value for raw in bench.raw[item.key]] for item in bench.items]
-    return retest(said, bench.threshold)
+def _retest(bench: Bench, options: Options) -> Retest | None:
+    asked = [Asked(item.group, tuple(map(bench.mapped, bench.raw[item.key]))) for item in bench.items]
+    return retest(asked, bench.threshold, interval=options.resampling.draws > 0)
 
 
 def _length(bench: Bench, test: Sequence[LabelledItem]) -> LengthBias | None:
@@ -118,8 +132,16 @@ def _differs(bench: Bench, item: LabelledItem) -> bool:
     return (bench.value(item) >= bench.threshold) is not item.passes
 
 
-def _disagreement(bench: Bench, item: LabelledItem) -> Disagreement:
-    return disagreement(item, bench.labels.lines[item.key], raw=bench.raw[item.key][0], value=bench.value(item))
+def _worst(bench: Bench, test: Sequence[LabelledItem], options: Options) -> Iterator[Disagreement]:
+    differing = [(item, bench.value(item)) for item in test if _differs(bench, item)]
+    for item in furthest(differing, options.worst):
+        yield disagreement(
+            item,
+            bench.labels.lines[item.key],
+            raw=bench.raw[item.key][0],
+            value=bench.value(item),
+            reason=bench.reasons.get(item.key, ""),
+        )
 
 
 def _over_splits(bench: Bench, options: Options) -> Spread | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,12 +11,11 @@ from pydantic import TypeAdapter
 from service.calibrating.figures import Figures
 from service.calibrating.fitting import CurvePoint
 from service.calibrating.jury import Advantage
-from service.calibrating.rate import PassRate
 from service.calibrating.signs import Disagreement, LengthBias, Retest
 from service.core.calibrate import Fit, Method, Origin
 from service.stats.tallies import Bin
 
-REPORT_VERSION = 1
+REPORT_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +79,18 @@ class Abstaining:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldOut:
+    """A held-out item under the judge: what it can be compared by later."""
+
+    id: str
+    group: str
+    label: bool
+    raw: float
+    value: float
+    """The calibrated one."""
+
+
+@dataclass(frozen=True, slots=True)
 class JudgeReport:
     """One judge on one criterion. All figures are of held-out items, scored once."""
 
@@ -121,6 +132,7 @@ class JudgeReport:
     ece_by_chance: float | None
     """The ECE that its calibrated values would show by chance alone, were they exactly right."""
     ece_over_splits: Spread | None
+    items: tuple[HeldOut, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +175,8 @@ _JSON: TypeAdapter[Any] = TypeAdapter(Any)
 _REPORT: TypeAdapter[CalibrationReport] = TypeAdapter(CalibrationReport)
 
 
-def as_json(value: CalibrationReport | Fit | Sequence[Fit | PassRate]) -> bytes:
-    """The report, fits or rates as JSON with a last newline: the same bytes for the same one."""
+def as_json(value: object) -> bytes:
+    """A report, fits or rates as JSON with a last newline: the same bytes for the same one."""
     return _JSON.dump_json(value, indent=1) + b"\n"
 
 

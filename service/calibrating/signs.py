@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
+from typing import NamedTuple
 
 import numpy as np
 from scipy import stats  # pyright: ignore[reportMissingTypeStubs]
 
-from service.calibrating.labels import LabelledItem
+from service.calibrating.excerpts import Excerpt, excerpt, shortened
+from service.calibrating.figures import Measure
+from service.calibrating.labels import Label, LabelledItem
+from service.core.rates import Part
+from service.stats.intervals import bootstrap
 from service.stats.tallies import Floats
 
-EXCERPT = 300
-"""Characters of an item that a report shows."""
+SEVERAL = 6
+"""Annotators of an item that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +28,9 @@ class Retest:
     items: int
     samples: int
     """The most answers that an item has."""
-    flip_rate: float
-    """The chance that two answers, drawn from those of an item, lie on two sides of the threshold; the noise floor."""
+    flip_rate: Measure
+    """The noise floor: the share of items whose verdict differs between two of their answers, over all pairs of answers; its
+    interval by drawing whole groups."""
     spread: float
     """The mean distance of the highest and the lowest value of an item."""
 
@@ -51,27 +57,46 @@ class Disagreement:
     """Where it stands in the labelled set."""
     label: bool
     labels: tuple[str, ...]
-    """What each annotator said."""
+    """What each annotator said, with their notes."""
     raw: float
     value: float
     distance: float
-    excerpt: str
+    reason: str
+    """Why, in the judge's words; empty where it is not recorded."""
+    excerpt: Excerpt
 
 
-def retest(raw: Sequence[Sequence[float]], threshold: float) -> Retest | None:
-    """The figures of items with two or more values; None where there are none. `threshold` is one of raw values."""
-    several = [values for values in raw if len(values) > 1]
+class Asked(NamedTuple):
+    """An item that was asked: its group, and the value of each answer."""
+
+    group: str
+    values: tuple[float, ...]
+
+
+def retest(asked: Iterable[Asked], threshold: float, *, interval: bool = True) -> Retest | None:
+    """The figures of items with two or more answers; None where there are none. Values from `threshold` upwards pass.
+
+    Labels have no part in it, so items that were fitted count as well.
+    """
+    several = [one for one in asked if len(one.values) > 1]
     if not several:
         return None
+    flips = [Part(one.group, _flips([value >= threshold for value in one.values])) for one in several]
+    rate = fsum(part.hits for part in flips) / len(flips)
     return Retest(
         items=len(several),
-        samples=max(len(values) for values in several),
-        flip_rate=fsum(_flips([value >= threshold for value in values]) for values in several) / len(several),
-        spread=fsum(max(values) - min(values) for values in several) / len(several),
+        samples=max(len(one.values) for one in several),
+        flip_rate=Measure(rate, *bootstrap(flips)) if interval else Measure(rate),
+        spread=fsum(max(one.values) - min(one.values) for one in several) / len(several),
     )
 
 
 def _flips(passed: Sequence[bool]) -> float:
+    """The share of pairs of answers that differ.
+
+    >>> _flips([True, True, False]), _flips([True, False])
+    (0.6666666666666666, 1.0)
+    """
     n, yes = len(passed), sum(passed)
     return 2 * yes * (n - yes) / (n * (n - 1))
 
@@ -93,20 +118,27 @@ def _rank_correlation(a: Floats, b: Floats) -> float | None:
     return float(np.corrcoef(stats.rankdata(a), stats.rankdata(b))[0, 1])  # pyright: ignore
 
 
-def disagreement(item: LabelledItem, line: int, *, raw: float, value: float) -> Disagreement:
+def disagreement(item: LabelledItem, line: int, *, raw: float, value: float, reason: str = "") -> Disagreement:
     """How far apart judge and labels are on one item."""
     return Disagreement(
         id=item.id,
         line=line,
         label=item.passes,
-        labels=tuple([f"{one.annotator}: {'pass' if one.label else 'fail'}" for one in item.labels[:6]]),
+        labels=tuple(map(_said, item.labels[:SEVERAL])),
         raw=raw,
         value=value,
         distance=abs(value - item.passes),
-        excerpt=(item.answer or "")[:EXCERPT],
+        reason=shortened(reason),
+        excerpt=excerpt(item),
     )
 
 
-def worst(found: Sequence[Disagreement], count: int) -> tuple[Disagreement, ...]:
-    """Those that are furthest apart."""
-    return tuple(sorted(found, key=lambda one: (-one.distance, one.id))[:count])
+def _said(label: Label) -> str:
+    verdict = f"{label.annotator}: {'pass' if label.label else 'fail'}"
+    return f"{verdict} ({shortened(label.note, 200)})" if label.note else verdict
+
+
+def furthest(found: Iterable[tuple[LabelledItem, float]], count: int) -> list[LabelledItem]:
+    """The items with the largest distance of value and label. `found`: each item with its value."""
+    ranked = sorted(found, key=lambda pair: (-abs(pair[1] - pair[0].passes), pair[0].id))
+    return [item for item, _ in ranked[:count]]

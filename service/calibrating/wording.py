@@ -22,6 +22,16 @@ NAMES = {
     "fail_precision": "precision of failures",
     "fail_recall": "recall of failures",
 }
+OVERVIEW = {
+    "balanced_accuracy": "balanced acc.",
+    "kappa": "kappa",
+    "ac1": "AC1",
+    "auroc": "AUROC",
+    "auroc_within": "within strata",
+    "brier": "Brier",
+    "ece": "ECE",
+}
+"""The figures of an overview, in short."""
 LABELS: dict[Origin, str] = {
     "human": "human labels",
     "gold": "right answers known beforehand (no human agreement)",
@@ -37,12 +47,16 @@ def shown(measure: Measure) -> str:
     """
     if measure.low is None or measure.high is None:
         return number(measure.value)
-    return f"{number(measure.value)} [{measure.low:.3f}, {measure.high:.3f}]"
+    return f"{number(measure.value)} [{number(measure.low)}, {number(measure.high)}]"
 
 
 def number(value: float | None) -> str:
-    """Three digits; `-` where it is undefined."""
-    return "-" if value is None else f"{value:.3f}"
+    """Three digits, with no sign before 0; `-` where it is undefined.
+
+    >>> number(0.12345), number(-1e-9), number(None)
+    ('0.123', '0.000', '-')
+    """
+    return "-" if value is None else f"{round(value, 3) + 0.0:.3f}"
 
 
 def signed(value: float | None) -> str:

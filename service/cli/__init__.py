@@ -1,4 +1,4 @@
-"""The command line: demo, score, plan, serve, rubrics."""
+"""The command line: one module for each command, and what they share."""
 
 from __future__ import annotations
 

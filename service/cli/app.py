@@ -9,6 +9,11 @@ from typing import Annotated, Literal
 import typer
 
 from service import __version__
+from service.cli.groups.batch import batch
+from service.cli.groups.cache import cache
+from service.cli.groups.keys import keys
+from service.cli.groups.rubrics import rubrics
+from service.cli.options import ExpectedOption, Files, FormatOption, OutputOption, Reports, RubricOption
 
 app = typer.Typer(
     name="callgrade",
@@ -18,45 +23,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-rubrics = typer.Typer(help="List, show and check rubrics.", rich_markup_mode=None)
-app.add_typer(rubrics, name="rubrics")
-cache = typer.Typer(help="Look into, prune and clear the cache of judgements.", rich_markup_mode=None)
-app.add_typer(cache, name="cache")
+for group in (rubrics, cache, keys, batch):
+    app.add_typer(group)
 calibrate = typer.Typer(help="Fit judges to human labels, and show how far they agree.", rich_markup_mode=None)
 app.add_typer(calibrate, name="calibrate")
-
-InputFormat = Literal["auto", "openai", "openai_responses", "anthropic", "spans", "bfcl", "tau", "callgrade"]
-"""`auto`, or a format of a trace; a test holds it to those that intake knows."""
-
-Files = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="JSON or JSON Lines, also gzipped; - is standard input.")
-]
-Reports = Annotated[
-    list[Path],
-    typer.Argument(metavar="FILE...", help="Reports as JSON or JSON Lines, also gzipped; - is standard input."),
-]
-RubricOption = Annotated[
-    str | None,
-    typer.Option(
-        "--rubric", "-r", metavar="ID|FILE", help="Rubric to score with, whatever a record names. [default: four_step]"
-    ),
-]
-ExpectedOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--expected",
-        "-e",
-        metavar="FILE",
-        help="What is expected of every trace, whatever a record says; JSON or YAML.",
-    ),
-]
-FormatOption = Annotated[
-    InputFormat,
-    typer.Option("--input-format", "-i", help="Format of traces that do not name theirs; auto guesses, and says so."),
-]
-OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write. [default: standard output]")
-]
 
 
 def _version(value: bool) -> None:  # noqa: FBT001 (typer calls it so)
@@ -112,6 +82,14 @@ def score(  # noqa: PLR0913, PLR0917 (one for each option)
         typer.Option(help="How judges are asked. [default: live where CALLGRADE_JUDGE_MODEL is set, else off]"),
     ] = None,
     output: OutputOption = None,
+    resumable: Annotated[
+        bool | None,
+        typer.Option(
+            "--resumable/--no-resumable",
+            help="Keep what is scored, so that the same command goes on where it was stopped. "
+            "[default: for judged files of 1,000 records or more]",
+        ),
+    ] = None,
 ) -> int:
     """Score traces: one report each.
 
@@ -123,7 +101,8 @@ def score(  # noqa: PLR0913, PLR0917 (one for each option)
     from service.cli.score import Judgement, run_score  # noqa: PLC0415
 
     inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format, judges=judges)
-    return run_score(inputs, Judgement(fail_under, strict=strict), output_format=output_format, output=output)
+    judgement = Judgement(fail_under, strict=strict)
+    return run_score(inputs, judgement, output_format=output_format, output=output, resumable=resumable)
 
 
 @app.command()
@@ -223,83 +202,26 @@ def serve(
     return run_serve(host=host, port=port, log_level=log_level, workers=workers)
 
 
-@rubrics.callback(invoke_without_command=True)
-def _rubrics(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
-@rubrics.command("list")
-def rubrics_list() -> int:
-    """List the rubrics at hand: the bundled ones and your own."""
-    from service.cli.rubrics import list_rubrics  # noqa: PLC0415
-
-    return list_rubrics()
-
-
-@rubrics.command("show")
-def rubrics_show(
-    rubric: Annotated[str, typer.Argument(metavar="ID", help="A rubric's id, id@version or file.")],
-    output_format: Annotated[
-        Literal["yaml", "json"], typer.Option("--format", "-f", help="How it is written.")
-    ] = "yaml",
+@app.command()
+def worker(
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error", "critical"] | None,
+        typer.Option(help="Least severe log record written. [default: CALLGRADE_LOG_LEVEL or info]"),
+    ] = None,
+    *,
+    beside: Annotated[bool, typer.Option("--beside", hidden=True, help="End with standard input.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only tell whether a worker of this machine is alive: 0 if so, 2 if not.")
+    ] = False,
 ) -> int:
-    """Print a rubric whole, as it scores, defaults and judges included."""
-    from service.cli.rubrics import show_rubric  # noqa: PLC0415
+    """Work on batches, until told to stop. On PostgreSQL any number of workers share the work; SQLite takes one."""
+    if check:
+        from service.cli.alive import check_worker  # noqa: PLC0415
 
-    return show_rubric(rubric, output_format=output_format)
+        return check_worker()
+    from service.cli.worker import run_worker  # noqa: PLC0415
 
-
-@rubrics.command("schema")
-def rubrics_schema() -> int:
-    """Print the JSON Schema of a rubric file, for editors."""
-    from service.cli.rubrics import print_schema  # noqa: PLC0415
-
-    return print_schema()
-
-
-@rubrics.command("check")
-def rubrics_check(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Rubrics, in YAML or JSON.")],
-) -> int:
-    """Check rubric files: every problem with its place, or ok with the rubric's hash."""
-    from service.cli.rubrics import check_rubrics  # noqa: PLC0415
-
-    return check_rubrics(files)
-
-
-@cache.callback(invoke_without_command=True)
-def _cache(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
-@cache.command("stats")
-def cache_stats(
-    output_format: Annotated[
-        Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")
-    ] = "table",
-) -> int:
-    """Say where the cache is, how many judgements it holds and how large it is."""
-    from service.cli.cache import show_stats  # noqa: PLC0415
-
-    return show_stats(output_format=output_format)
-
-
-@cache.command("prune")
-def cache_prune() -> int:
-    """Remove the judgements that have expired or are over the size. Redis does so by itself."""
-    from service.cli.cache import prune_cache  # noqa: PLC0415
-
-    return prune_cache()
-
-
-@cache.command("clear")
-def cache_clear() -> int:
-    """Remove all judgements, of all who share the cache: judges are asked, and paid for, again."""
-    from service.cli.cache import clear_cache  # noqa: PLC0415
-
-    return clear_cache()
+    return run_worker(log_level=log_level, beside=beside)
 
 
 @calibrate.callback(invoke_without_command=True)
@@ -339,9 +261,11 @@ def calibrate_run(  # noqa: PLR0913, PLR0917 (one for each option)
     """
     from service.calibrating.figures import Resampling  # noqa: PLC0415
     from service.calibrating.options import Options  # noqa: PLC0415
-    from service.cli.calibrate import Sources, run_calibration  # noqa: PLC0415
+    from service.cli.calibrate import run_calibration  # noqa: PLC0415
+    from service.cli.labelled import Sources  # noqa: PLC0415
+    from service.io.fits import today  # noqa: PLC0415
 
-    options = Options(method=method, splits=splits, resampling=Resampling(draws=draws))
+    options = Options(method=method, splits=splits, resampling=Resampling(draws=draws), made=today())
     options = options if seed is None else replace(options, seed=seed)
     return run_calibration(Sources(labels, predictions or ()), out, options)
 
@@ -354,11 +278,18 @@ def calibrate_judge(
     judges: Annotated[
         Literal["cached", "live", "fresh"], typer.Option(help="How they are asked; fresh asks again what is cached.")
     ] = "live",
+    repeats: Annotated[
+        int,
+        typer.Option(metavar="K", min=1, max=100, help="Answers to each question: how far a judge is its own noise."),
+    ] = 1,
 ) -> int:
-    """Have judges answer the labelled items: the predictions that `calibrate run` fits."""
-    from service.cli.calibrate import judge_labels  # noqa: PLC0415
+    """Have judges answer the labelled items: the predictions that `calibrate run` fits.
 
-    return judge_labels(labels, out, rubric=rubric, judges=judges)
+    It may be stopped at any time: started again with the same --out, it asks only for what is not there.
+    """
+    from service.cli.calibrate_judge import judge_labels  # noqa: PLC0415
+
+    return judge_labels(labels, out, rubric=rubric, judges=judges, repeats=repeats)
 
 
 @calibrate.command("show")
@@ -374,6 +305,60 @@ def calibrate_show(
     return show_calibration(report, output_format=output_format)
 
 
+@calibrate.command("check")
+def calibrate_check(  # noqa: PLR0913, PLR0917 (one for each option)
+    report: Annotated[Path, typer.Argument(metavar="REPORT", help="The report.json of a run, or its folder.")],
+    labels: LabelsOption,
+    rubric: Annotated[str, typer.Option("--rubric", "-r", metavar="ID", help="Whose judges are asked.")] = "four_step",
+    judge: Annotated[
+        str | None, typer.Option(metavar="NAME", help="One judge of the report. [default: each that the rubric has]")
+    ] = None,
+    size: Annotated[int, typer.Option(min=2, help="Held-out items that are judged again, for each criterion.")] = 100,
+    seed: Annotated[str | None, typer.Option(help="What the sample is drawn with.")] = None,
+    again: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A former check as JSON, whose items are judged once more.")
+    ] = None,
+    judges: Annotated[
+        Literal["cached", "live", "fresh"], typer.Option(help="How they are asked; fresh asks again what is cached.")
+    ] = "fresh",
+    output_format: Annotated[
+        Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")
+    ] = "table",
+) -> int:
+    """Judge a pinned sample of held-out items again; exit 2 where agreement fell out of the interval it had.
+
+    On standard error stands which figure of which judge fell to which side.
+    """
+    from service.cli.calibrate_check import Sampling, check_calibration  # noqa: PLC0415
+
+    sampling = Sampling(size, again=again) if seed is None else Sampling(size, seed, again)
+    return check_calibration(
+        report, labels, rubric=rubric, judges=judges, sampling=sampling, judge=judge, output_format=output_format
+    )
+
+
+@calibrate.command("compare")
+def calibrate_compare(  # noqa: PLR0913, PLR0917 (one for each option)
+    a: Annotated[Path, typer.Argument(metavar="A", help="A run's report.json or folder, or predictions.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another, on the same labelled items.")],
+    labels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The labelled set; needed for predictions.")
+    ] = None,
+    judge_a: Annotated[str | None, typer.Option(metavar="NAME", help="Which judge of A, where it has several.")] = None,
+    judge_b: Annotated[str | None, typer.Option(metavar="NAME", help="Which judge of B, where it has several.")] = None,
+    draws: Annotated[
+        int, typer.Option(min=0, max=100_000, help="Draws of the bootstrap behind each interval; 0: no intervals.")
+    ] = 1_000,
+    output_format: Annotated[
+        Literal["table", "json", "markdown"], typer.Option("--format", "-f", help="How it is written.")
+    ] = "table",
+) -> int:
+    """Compare two judges on the items that both have, paired: agreement, kappa, Brier score, and where they differ."""
+    from service.cli.calibrate_compare import compare_judges  # noqa: PLC0415
+
+    return compare_judges(a, b, labels=labels, judges=(judge_a, judge_b), draws=draws, output_format=output_format)
+
+
 @calibrate.command("rates")
 def calibrate_rates(
     labels: LabelsOption,
@@ -383,6 +368,7 @@ def calibrate_rates(
     ] = "table",
 ) -> int:
     """Correct the pass rate of all that was judged by the labels of a part of it (PPI++)."""
-    from service.cli.calibrate import Sources, show_rates  # noqa: PLC0415
+    from service.cli.calibrate import show_rates  # noqa: PLC0415
+    from service.cli.labelled import Sources  # noqa: PLC0415
 
     return show_rates(Sources(labels, predictions or ()), output_format=output_format)

@@ -17,7 +17,7 @@ class ExitCode(IntEnum):
     PASSED = 0
     INTERNAL = 1
     FAILED = 2
-    """A verdict is `fail`, or the mean score lies below what was asked for."""
+    """A verdict is `fail`, or the mean score lies below what was asked for; a batch came to another end than it should."""
     CONFIG = 4
     """An unknown rubric, a rubric or setting that cannot be used, a command that was called wrongly."""
     DATA = 5

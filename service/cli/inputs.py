@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import typer
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -23,6 +23,7 @@ from service.io.bootstrap import engine_of, limits_of
 from service.io.engine import Engine
 from service.io.files import read_yaml
 from service.io.jsonbody import Limits, parse
+from service.io.settings import Settings
 from service.io.shelf import Shelf, read_rubric
 from service.io.traces import BadRecord, Place, Record, records
 from service.request import Expected, ScoreRequest, read_request
@@ -48,16 +49,19 @@ class Asked:
     place: Place
     request: ScoreRequest
     bare: bool
+    body: dict[str, JsonValue]
+    """What the record says of the request; the command line has its say in `request` alone."""
 
     def refused(self, error: InputError) -> Refused:
         """The record as one that cannot be scored after all."""
-        return Refused(self.place, _located(error, self.place, bare=self.bare))
+        return Refused(self.place, located(error, self.place, bare=self.bare))
 
 
 @dataclass(frozen=True)
 class Inputs:
     """The files of one command with what it says of them. `guessed` counts the formats that were guessed so far."""
 
+    settings: Settings
     engine: Engine
     limits: Limits
     files: tuple[Path, ...]
@@ -70,51 +74,33 @@ class Inputs:
     def __iter__(self) -> Iterator[Asked | Refused]:
         """A request for every record, in order, or why there is none."""
         for file in self.files:
-            for record in self._records(file):
+            for record in read_records(file, self.limits):
                 yield (
-                    Refused(record.place, _located(record.error, record.place))
+                    Refused(record.place, located(record.error, record.place))
                     if isinstance(record, BadRecord)
                     else (self._asked(record))
                 )
 
     def tell_guesses(self) -> None:
         """Says on standard error which formats were guessed."""
-        if self.guessed:
-            told = ", ".join(f"{name} ({plural(count, 'trace')})" for name, count in sorted(self.guessed.items()))
-            say(f"guessed format: {told}")
-
-    def _records(self, file: Path) -> Iterator[Record | BadRecord]:
-        if str(file) == "-":
-            return records(sys.stdin.buffer, limits=self.limits, name="stdin")
-        return records(file, limits=self.limits)
+        tell_guesses(self.guessed)
 
     def _asked(self, record: Record) -> Asked | Refused:
-        bare = not isinstance(record.value.get("trace"), dict)
+        bare = is_bare(record)
         try:
-            body = self._with_format(_wrapped(record.value) if bare else dict(record.value))
-            return Asked(record.place, self._overridden(body), bare)
+            body = body_of(record, named=self.format, guessed=self.guessed)
+            return Asked(record.place, self.request_of(body), bare, body)
         except InputError as error:
-            return Refused(record.place, _located(error, record.place, bare=bare))
+            return Refused(record.place, located(error, record.place, bare=bare))
 
-    def _with_format(self, body: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """The body with its trace's format, named by the command line or guessed where the trace does not name it."""
-        trace = body["trace"]
-        if not isinstance(trace, dict) or "format" in trace:
-            return body
-        found = self.format or guess_format(trace)
-        if found is None:
-            raise InputError.at("/trace", _no_format(trace))
-        if self.format is None:
-            self.guessed[found] += 1
-        named: dict[str, JsonValue] = {"format": found, **trace}
-        return {**body, "trace": named}
-
-    def _overridden(self, body: dict[str, JsonValue]) -> ScoreRequest:
+    def request_of(self, body: JsonValue) -> ScoreRequest:
+        """The request in the body of an `Asked`, with what the command line says of it."""
         said = {"rubric": self.rubric, "expected": self.expected}
         over = {name: value for name, value in said.items() if value is not None}
+        told = cast("dict[str, JsonValue]", body)
         if self.judges is not None:
-            body = {"judges": self.judges, **body}
-        request = read_request({name: value for name, value in body.items() if name not in over})
+            told = {"judges": self.judges, **told}
+        request = read_request({name: value for name, value in told.items() if name not in over})
         return request.model_copy(update=over) if over else request
 
 
@@ -134,6 +120,7 @@ def read_inputs(
     engine = engine_of(settings)
     limits = limits_of(settings)
     return Inputs(
+        settings=settings,
         engine=engine,
         limits=limits,
         files=tuple(files),
@@ -145,14 +132,19 @@ def read_inputs(
 
 
 def find_rubric(shelf: Shelf, choice: str) -> Rubric:
-    """The rubric of an id, or of a file: what ends in .yaml, .yml or .json, or has a folder before its name."""
+    """The rubric of an id, or of a file."""
     path = Path(choice)
-    if path.suffix not in {".yaml", ".yml", ".json"} and path.name == choice:
+    if not names_file(choice):
         return _known(shelf, choice)
     try:
         return shelf.find(read_rubric(read_yaml(read_text(path, "--rubric"), source="")))
     except InputError as error:
         raise _in_file(error, str(path)) from None
+
+
+def names_file(choice: str) -> bool:
+    """Whether a rubric is named by its file: it ends in .yaml, .yml or .json, or has a folder before its name."""
+    return Path(choice).suffix in {".yaml", ".yml", ".json"} or Path(choice).name != choice
 
 
 def _known(shelf: Shelf, choice: str) -> Rubric:
@@ -192,13 +184,53 @@ def _expectation(document: JsonValue) -> object:
         raise InputError(problems_of(error, document)) from None
 
 
-def _wrapped(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def read_records(file: Path, limits: Limits) -> Iterator[Record | BadRecord]:
+    """The records of a file, `-` being standard input."""
+    if str(file) == "-":
+        return records(sys.stdin.buffer, limits=limits, name="stdin")
+    return records(file, limits=limits)
+
+
+def is_bare(record: Record) -> bool:
+    """Whether a record is a trace without a request around it."""
+    return not isinstance(record.value.get("trace"), dict)
+
+
+def body_of(
+    record: Record, *, named: str | None, guessed: Counter[str], beside: Collection[str] = BESIDE
+) -> dict[str, JsonValue]:
+    """The request that a record means, its trace with its format: `named` or a guess, which is counted, where it names none.
+
+    `beside`: what a bare trace may have beside its own fields. InputError, with pointers into the request, where no format
+    fits.
+    """
+    body = _wrapped(record.value, beside) if is_bare(record) else dict(record.value)
+    trace = body["trace"]
+    if not isinstance(trace, dict) or "format" in trace:
+        return body
+    found = named or guess_format(trace)
+    if found is None:
+        raise InputError.at("/trace", _no_format(trace))
+    if named is None:
+        guessed[found] += 1
+    formatted: dict[str, JsonValue] = {"format": found, **trace}
+    return {**body, "trace": formatted}
+
+
+def tell_guesses(guessed: Counter[str]) -> None:
+    """Says on standard error which formats were guessed."""
+    if guessed:
+        told = ", ".join(f"{name} ({plural(count, 'trace')})" for name, count in sorted(guessed.items()))
+        say(f"guessed format: {told}")
+
+
+def _wrapped(record: dict[str, JsonValue], beside: Collection[str]) -> dict[str, JsonValue]:
     """The request around a bare trace. `tags` and `judges` of another shape are the trace's own."""
     shapes: dict[str, type | tuple[type, ...]] = {"tags": dict, "judges": str}
-    beside = {
-        name: record[name] for name in BESIDE if name in record and isinstance(record[name], shapes.get(name, object))
+    found = {
+        name: record[name] for name in beside if name in record and isinstance(record[name], shapes.get(name, object))
     }
-    return {"trace": {name: value for name, value in record.items() if name not in beside}, **beside}
+    return {"trace": {name: value for name, value in record.items() if name not in found}, **found}
 
 
 def _no_format(trace: dict[str, JsonValue]) -> str:
@@ -208,7 +240,7 @@ def _no_format(trace: dict[str, JsonValue]) -> str:
     return f'cannot tell the format of this trace (its keys: {keys}); name it with --input-format or a "format" key'
 
 
-def _located(error: InputError, place: Place, *, bare: bool = False) -> InputError:
+def located(error: InputError, place: Place, *, bare: bool = False) -> InputError:
     """The error with pointers into the file's record: a bare trace has no `/trace` in it."""
     problems = [Problem(place.pointer + (_unwrapped(p.path) if bare else p.path), p.message) for p in error.problems]
     return type(error)(problems)

@@ -86,10 +86,11 @@ def _waits(record: Asked | Refused, engine: Engine) -> bool:
 
 
 async def _grade_all(group: Iterable[Numbered], inputs: Inputs) -> list[Result]:
-    return list(await asyncio.gather(*[_grade_later(number, asked, inputs) for number, asked in group]))
+    return list(await asyncio.gather(*[grade_later(number, asked, inputs) for number, asked in group]))
 
 
-async def _grade_later(position: int, asked: Asked | Refused, inputs: Inputs) -> Result:
+async def grade_later(position: int, asked: Asked | Refused, inputs: Inputs) -> Result:
+    """The result of a record that somebody must be waited for."""
     if isinstance(asked, Refused):
         return asked
     with _placed(asked):

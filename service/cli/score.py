@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,7 @@ from service.cli.exits import ExitCode, told
 from service.cli.inputs import Inputs, Refused
 from service.cli.junit import JUnit
 from service.cli.progress import watched
-from service.cli.results import Tally, graded
+from service.cli.results import Result, Tally, graded
 from service.cli.streams import JsonLines, JsonReports, Sink
 from service.cli.table import Table
 
@@ -49,14 +51,23 @@ class Judgement:
 
 
 def run_score(
-    inputs: Inputs, judgement: Judgement, *, output_format: OutputFormat = "table", output: Path | None = None
+    inputs: Inputs,
+    judgement: Judgement,
+    *,
+    output_format: OutputFormat = "table",
+    output: Path | None = None,
+    resumable: bool | None = None,
 ) -> ExitCode:
-    """Score everything, write it, and say on standard error what could not be scored."""
+    """Score everything, write it, and say on standard error what could not be scored.
+
+    `resumable`: whether the same may be started again after it was stopped; None: where that is worth it.
+    """
+    _check_output(output, inputs)
     tally = Tally()
     refusals: list[Refused] = []
-    with _opened(output, inputs) as stream:
+    with _results(inputs, resumable) as results, _opened(output) as stream:
         sink = _sink(output_format, stream, tally, judgement)
-        for result in watched(graded(inputs), silent=_shows_itself(output_format, output)):
+        for result in watched(results, silent=_shows_itself(output_format, output)):
             tally.add(result)
             sink.add(result)
             if isinstance(result, Refused) and len(refusals) < REFUSALS_TOLD:
@@ -67,14 +78,36 @@ def run_score(
 
 
 @contextmanager
-def _opened(output: Path | None, inputs: Inputs) -> Generator[BinaryIO]:
+def _results(inputs: Inputs, resumable: bool | None) -> Generator[Iterable[Result]]:  # noqa: FBT001 (None: as it is fitting)
+    if resumable is False or (inputs.engine.judging is None and not resumable):
+        yield graded(inputs)
+        return
+    from service.cli.resumable import is_resumed, resumed  # noqa: PLC0415 (a second that most runs need not wait)
+
+    if not is_resumed(inputs, resumable):
+        yield graded(inputs)
+        return
+    with resumed(inputs) as results:
+        yield results
+
+
+def _check_output(output: Path | None, inputs: Inputs) -> None:
+    """A usage error for an output that is an input, or has no folder: better now than when all is scored."""
+    if output is None:
+        return
+    if any(file.exists() and output.exists() and file.samefile(output) for file in inputs.files):
+        raise typer.BadParameter(f"{output} is also an input", param_hint="--output")
+    if not output.parent.is_dir():
+        raise typer.BadParameter(f"{output}: {os.strerror(errno.ENOENT)}", param_hint="--output")
+
+
+@contextmanager
+def _opened(output: Path | None) -> Generator[BinaryIO]:
     if output is None:
         sys.stdout.flush()
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    if any(file.exists() and output.exists() and file.samefile(output) for file in inputs.files):
-        raise typer.BadParameter(f"{output} is also an input", param_hint="--output")
     try:
         stream = output.open("wb")
     except OSError as error:
@@ -110,6 +143,6 @@ def _tell(inputs: Inputs, tally: Tally, refusals: list[Refused], judgement: Judg
         say(f"the mean score is below {judgement.fail_under}")
 
 
-def say_refused(refusal: Refused) -> None:
+def say_refused(refusal: Refused, label: str = "error") -> None:
     """The record and what is wrong with it, on standard error."""
-    console(sys.stderr).print(f"error: {told(refusal.error, where=str(refusal.place))}", soft_wrap=True)
+    console(sys.stderr).print(f"{label}: {told(refusal.error, where=str(refusal.place))}", soft_wrap=True)

@@ -15,11 +15,18 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
+from service.api.access import is_loopback
 from service.api.app import create_app
+from service.cli.console import say
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
+from service.cli.supervise import worker_beside
+from service.errors import SettingsError
+from service.io.batches import prepare
+from service.io.bootstrap import database_of, prepared
 from service.io.logs import configure
 from service.io.settings import Settings
+from service.io.store.keys import Keys
 
 LOG = logging.getLogger("callgrade.serve")
 
@@ -32,14 +39,20 @@ def run_serve(
     """Serve until told to stop. What is not given comes from the settings; SettingsError where one cannot be used."""
     read = read_settings()
     level = (log_level or read.log_level).upper()
-    settings = replace(read, log_level=level)
+    settings = replace(read, log_level=level, host=host or read.host)
     configure(level)
-    app = create_app(settings)  # here, also for workers: what cannot be used is told before anything listens
-    with _listener(host or read.host, read.port if port is None else port) as listener:
+    database = prepared(settings)
+    prepare(database)
+    _keyed(settings, Keys(database))
+    app = create_app(
+        settings, database=database
+    )  # here, also for workers: what cannot be used is told before anything listens
+    with _listener(settings.host, read.port if port is None else port) as listener:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         _told(listener, workers)
         try:
-            _serve(app, settings, listener, workers=workers)
+            with worker_beside(log_level=level, grace=settings.graceful_seconds, wanted=settings.worker):
+                _serve(app, settings, listener, workers=workers)
         except KeyboardInterrupt:
             LOG.info("stopped")
     return ExitCode.PASSED
@@ -49,7 +62,20 @@ def application(settings: Settings) -> FastAPI:
     """The application of a worker process, which starts from nothing but the settings."""
     configure(settings.log_level)
     _warm()
-    return create_app(settings)
+    return create_app(settings, database=database_of(settings))
+
+
+def _keyed(settings: Settings, keys: Keys) -> None:
+    """Makes the first key where that is wanted; SettingsError where anybody could come in for want of one."""
+    if settings.first_key and (made := keys.create_first()):
+        say("there was no key yet; here is one for everything, which is not shown again:")
+        typer.echo(made[1], err=True)
+    if not is_loopback(settings.host) and not keys.any_key():
+        message = (
+            f"{settings.host} can be reached from elsewhere, and there is no key yet: "
+            "make one with `callgrade keys create --name NAME`, or listen on 127.0.0.1"
+        )
+        raise SettingsError.at("CALLGRADE_HOST", message)
 
 
 def _serve(app: FastAPI, settings: Settings, listener: socket.socket, *, workers: int) -> None:

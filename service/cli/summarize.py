@@ -103,7 +103,10 @@ def run_summarize(files: Sequence[Path], asked: Asked, *, output_format: Summary
 
 
 def _report(value: dict[str, JsonValue]) -> Report:
-    """A report; also the {"error": ...} that stands in the place of one, which is told as what it is."""
+    """A report, also within a line of a batch's results; an {"error": ...} in the place of one is told as what it is."""
+    inner = value.get("report")
+    if isinstance(inner, dict) and "rubric" not in value:
+        value = inner
     error = value.get("error")
     if isinstance(error, dict) and "rubric" not in value:
         raise InputError.at("", f"no report, but a record that was not scored: {error.get('detail')}")

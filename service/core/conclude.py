@@ -32,6 +32,7 @@ from service.core.report import (
 )
 from service.core.rubric import Column, Rubric, Stage
 from service.core.scores import Mark, mark_of, overall, standings, step_standing, total_of
+from service.core.withheld import withheld
 
 Answer = Outcome | tuple[Vote, ...]
 """The votes on a question, or an outcome that stands in their place."""
@@ -41,6 +42,9 @@ Replies = Mapping[str, Answer]
 
 JUDGES_OFF = Skipped("not_applicable", "judges are off")
 NO_REPLY = Skipped("not_asked", "no judge has answered this")
+
+STRATUM = "stratum"
+"""The tag that says of which stratum of labelled sets a trace is: who wrote it, say."""
 
 
 def conclude(
@@ -55,10 +59,12 @@ def conclude(
     """The report of a plan. Pure.
 
     `replies` None: judges are off, and their criteria do not apply. `mode` is how the replies came about; `estimates`, by
-    `Ask.key`, say what the questions that were not asked would have taken; `fits` are the calibrations at hand.
+    `Ask.key`, say what the questions that were not asked would have taken; `fits` are the calibrations at hand, and
+    the tag `stratum` says whether they were made on such traces.
     """
     rubric = plan.rubric
-    rows = [(filled.column, _answered(filled, _Answers(replies, plan, fits))) for filled in plan.filled]
+    answers = _Answers(replies, plan, fits, (tags or {}).get(STRATUM))
+    rows = [(filled.column, _answered(filled, answers)) for filled in plan.filled]
     marks = [mark_of(column, cells) for column, cells in rows]
     stages = standings(marks, rubric)
     total = total_of(marks, stages, rubric)
@@ -128,11 +134,17 @@ class _Answers(NamedTuple):
     replies: Replies | None
     plan: Plan
     fits: Collection[Fit]
+    stratum: str | None
 
     def to(self, ask: Ask) -> Outcome:
         answer = (self.replies or {}).get(ask.key, NO_REPLY)
         at = place_of(ask, self.plan.trace)
-        return judged(ask, answer, at, self.fits) if isinstance(answer, tuple) else answer
+        if not isinstance(answer, tuple):
+            return answer
+        found = judged(ask, answer, at, self.fits, stratum=self.stratum)
+        if self.plan.rubric.require_calibration and isinstance(found, Judged):
+            return withheld(found, at)
+        return found
 
 
 def _answered(filled: Filled, answers: _Answers) -> Sequence[Answered]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pydantic import JsonValue, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, from_json
 
 from service.core.pointers import pointer_of_loc
 from service.errors import Problem
@@ -32,6 +32,15 @@ def problems_of(error: ValidationError, document: JsonValue, *, below: str = "")
         Problem(below + pointer_of_loc(one["loc"], document, missing=one["type"] == "missing"), _said(one))
         for one in found
     ]
+
+
+def problems_in(error: ValidationError, text: str | bytes) -> list[Problem]:
+    """Each complaint about JSON text with its place in it; of text that is no JSON, one without a place."""
+    try:
+        document: JsonValue = from_json(text)
+    except ValueError:
+        document = None
+    return problems_of(error, document)
 
 
 def _said(error: ErrorDetails) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from service.core.calibrate import Binding, Fit, Status, calibrated
+from service.core.calibrate import VERSION, Binding, Fit, Status, calibrated
 from service.core.judges import Ask, Judge
 from service.core.outcome import Errored, Finding, Outcome, Pointer, Scored, Skipped
 from service.core.partial import decided
@@ -55,9 +54,10 @@ Vote = Reply | Errored | Skipped
 class Calibration:
     """Whether the value is a measured probability that a human would pass the item.
 
-    calibrated: it is, by the fit named. mismatched: there are only fits of another version of the judge or another model.
-    out_of_domain: the raw value lies beyond all that were fitted. uncalibrated: there is no fit that may be used. All but
-    the first leave the judge's own value as it is.
+    calibrated: it is, by the fit named. stale: that fit is too old, or was made with another snapshot of the model.
+    mismatched: there are only fits of another version of the judge or another model. out_of_domain: the raw value, or the
+    stratum that the request names, is none that was fitted. uncalibrated: there is no fit that may be used. All but the
+    first leave the judge's own value as it is.
     """
 
     status: Status
@@ -114,16 +114,19 @@ class Judged(Scored):
     """What code had found before, as the judge was shown it."""
 
 
-def judged(ask: Ask, votes: Sequence[Vote], at: Pointer, fits: Collection[Fit] = ()) -> Outcome:
+def judged(
+    ask: Ask, votes: Sequence[Vote], at: Pointer, fits: Collection[Fit] = (), *, stratum: str | None = None
+) -> Outcome:
     """The outcome of a question. `at` is the place it is about. More than half of the votes must have been read.
 
     `fits`: where one was made for this very judge and these models, the value is what it makes of the judge's own.
+    `stratum`: that of the trace, where it is known.
     """
     replies = [vote for vote in votes if isinstance(vote, Reply)]
     if 2 * len(replies) <= len(votes):
         return _unread(votes)
     raw, label = _combined(ask.judge, replies)
-    found = calibrated(fits, _binding(ask.judge, replies), ask.criterion, raw)
+    found = calibrated(fits, _binding(ask.judge, replies), ask.criterion, raw, stratum=stratum)
     value = found.value if ask.veto is None else min(found.value, ask.veto)
     passed = value >= (ask.judge.threshold if found.threshold is None else found.threshold) - NOISE
     spokesman = next(reply for reply in replies if reply.judgement.label == label)
@@ -241,11 +244,7 @@ def same_model(requested: str, resolved: str) -> bool:
     (False, False)
     """
     want, got = requested.rpartition("/")[2].casefold(), resolved.rpartition("/")[2].casefold()
-    return got == want or (got.startswith(want) and _VERSION.fullmatch(got, len(want)) is not None)
-
-
-_VERSION = re.compile(r"[-:@](\d{3,8}|\d{4}-\d\d-\d\d|latest)")
-"""What stands behind a model's name where it is a version of it, and not a size."""
+    return got == want or (got.startswith(want) and VERSION.fullmatch(got, len(want)) is not None)
 
 
 def _note(judge: Judge, replies: Sequence[Reply], spokesman: Reply) -> JudgeNote:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-SkipCause = Literal["not_applicable", "blocked", "not_captured", "too_long", "not_asked"]
+SkipCause = Literal["not_applicable", "blocked", "not_captured", "too_long", "not_asked", "uncalibrated"]
 """not_applicable: nothing to score here, leaves score and coverage alone. blocked: a blocking check failed first, counts
-as 0. not_captured (the trace lacks the content), too_long (over a documented cap) and not_asked (a judge's answer was
-wanted and is not there): lower coverage, never the score."""
+as 0. not_captured (the trace lacks the content), too_long (over a documented cap), not_asked (a judge's answer was wanted
+and is not there) and uncalibrated (it is there, and the rubric does not take it without calibration): lower coverage, never
+the score."""
 
 Pointer = str
 """An RFC 6901 JSON pointer into the normalised trace (`/steps/0/call/arguments/amount`) or, below `/expected`, into

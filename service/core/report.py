@@ -11,6 +11,7 @@ from service.core.judged import Judged, Mixed
 from service.core.outcome import Carried, Errored, Finding, Scored, Skipped
 from service.core.rubric import Stage
 from service.core.scores import Verdict
+from service.core.withheld import Withheld
 
 JudgeMode = Literal["off", "cached", "live", "fresh"]
 
@@ -40,7 +41,7 @@ class StageScore:
     coverage: float | None
 
 
-Told = Scored | Judged | Mixed | Evidenced | Carried | Skipped | Errored
+Told = Scored | Judged | Mixed | Evidenced | Carried | Withheld | Skipped | Errored
 """An outcome on the wire, with all that its kind has to tell."""
 
 

@@ -121,6 +121,9 @@ class Rubric(Frozen):
     """What an unexpected call does where the expectation does not say: counts as 0, or nothing."""
     compat: bool = False
     """Whether checks that carry a published system's method give that system's own number, bugs included."""
+    require_calibration: bool = False
+    """Whether a judge's value counts only where it is calibrated for that very judge. Where it is not, it is left out as if it
+    could not be measured, so that coverage falls, and the report says why."""
     judges: Several[Judge] = ()
     """Judges that this rubric brings with it."""
     families: dict[str, Several[str]] = Field(default_factory=dict[str, tuple[str, ...]])
@@ -155,6 +158,8 @@ class Rubric(Frozen):
         """sha256 of the canonical JSON of everything in the rubric that scores: 64 hex digits."""
         written = self.model_dump(mode="json")
         del written["families"]  # they say how reports are summed up, never what is in one
+        if not self.require_calibration:  # as it was before there was such a thing
+            del written["require_calibration"]
         written["criteria"] = sorted(written["criteria"], key=lambda criterion: criterion["id"])
         text = json.dumps(written, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
@@ -199,6 +204,7 @@ class Extension(Frozen):
     fold_names: bool | None = None
     extra_calls: Literal["count", "allow"] | None = None
     compat: bool | None = None
+    require_calibration: bool | None = None
     criteria: Several[Criterion] = ()
     """Criteria to add; one with the id of another takes its place."""
     without: Several[str] = ()
@@ -215,7 +221,16 @@ def extended(base: Rubric, extension: Extension) -> Rubric:
     gone = frozenset(extension.without)
     criteria = {c.id: _on_its_own(c, gone) for c in (*base.criteria, *extension.criteria) if c.id not in gone}
     judges = {judge.id: judge for judge in (*base.judges, *extension.judges)}
-    plain = ("thresholds", "stages", "verdict", "fold_names", "extra_calls", "compat", "families")
+    plain = (
+        "thresholds",
+        "stages",
+        "verdict",
+        "fold_names",
+        "extra_calls",
+        "compat",
+        "require_calibration",
+        "families",
+    )
     changed = {name: value for name in plain if (value := getattr(extension, name)) is not None}
     return _changed(
         base,

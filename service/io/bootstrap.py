@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from service.core.report import STAND_IN
-from service.errors import SettingsError
+from service.errors import BusyError, SettingsError
 from service.io.engine import Engine
-from service.io.fits import read_fits
+from service.io.fits import AgingFits, read_fits
 from service.io.jsonbody import Limits
 from service.io.settings import Settings
 from service.io.shelf import Shelf
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from service.io.cache_guard import GuardedCache
     from service.io.judging import Judging
     from service.io.sandbox import Sandboxes
+    from service.io.shared_limits import SharedLimits
+    from service.io.store.database import Database
+    from service.io.webhooks import Webhooks
 
 
 def engine_of(settings: Settings) -> Engine:
@@ -26,7 +29,7 @@ def engine_of(settings: Settings) -> Engine:
 
     RubricError or SettingsError where one of them cannot be used.
     """
-    fits = read_fits([settings.home / "fits"])
+    fits = AgingFits(read_fits([settings.home / "fits"]), max_age_days=settings.fit_max_age_days)
     return Engine(Shelf(rubric_folders(settings)), sandboxes_of(settings), judging_of(settings), fits)
 
 
@@ -36,7 +39,8 @@ def judging_of(settings: Settings, environ: Mapping[str, str] | None = None) -> 
         return None
     from service.io.calls import Caller, Policy  # noqa: PLC0415 (likewise)
     from service.io.judging import Judges, Judging  # noqa: PLC0415
-    from service.io.lanes import Lanes  # noqa: PLC0415
+    from service.io.lanes import Lane, Lanes  # noqa: PLC0415
+    from service.io.limits import Slots  # noqa: PLC0415
     from service.io.model import LiteLLM, disconnect  # noqa: PLC0415
     from service.io.redaction import Redactor  # noqa: PLC0415
 
@@ -48,7 +52,12 @@ def judging_of(settings: Settings, environ: Mapping[str, str] | None = None) -> 
         redact=redact,
     )
     policy = Policy(settings.judge_attempts, settings.judge_deadline, settings.judge_total)
-    caller = Caller(model, Lanes(), account=model.account, pricing=model.worst_usd, policy=policy)
+    cache, shared = cache_of(settings), shared_limits_of(settings)
+    lanes = Lanes(
+        make=lambda clock: Lane(clock, slots=Slots(most=settings.judge_in_flight)),
+        shared=shared.at if shared else None,
+    )
+    caller = Caller(model, lanes, account=model.account, pricing=model.worst_usd, policy=policy)
     judges = Judges(
         settings.judge_model,
         frozenset(settings.judge_models),
@@ -56,7 +65,13 @@ def judging_of(settings: Settings, environ: Mapping[str, str] | None = None) -> 
         settings.judge_api_base or None,
         mask=frozenset(settings.judge_mask),
     )
-    return Judging(caller, cache_of(settings), judges, pricing=model.worst_usd, closing=disconnect)
+
+    async def closing() -> None:
+        if shared:
+            await shared.close()
+        await disconnect()
+
+    return Judging(caller, cache, judges, pricing=model.worst_usd, closing=closing)
 
 
 def standing_in() -> Judging:
@@ -81,6 +96,25 @@ def sandboxes_of(settings: Settings) -> Sandboxes | None:
     )
 
 
+def webhooks_of(settings: Settings) -> Webhooks | None:
+    """The receivers that batches may notify; None where no host is allowed.
+
+    SettingsError where hosts are set without a secret, or with one that cannot be used.
+    """
+    if not settings.webhook_hosts:
+        return None
+    from service.io.webhooks import Webhooks  # noqa: PLC0415 (likewise)
+
+    if not settings.webhook_secret:
+        raise SettingsError.at("CALLGRADE_WEBHOOK_SECRET", "expected a secret, for CALLGRADE_WEBHOOK_HOSTS is set")
+    try:
+        return Webhooks(
+            settings.webhook_hosts, secret=settings.webhook_secret, allow_private=settings.webhook_allow_private
+        )
+    except ValueError as error:
+        raise SettingsError.at("CALLGRADE_WEBHOOK_SECRET", str(error)) from None
+
+
 def cache_of(settings: Settings) -> GuardedCache:
     """The cache of judgements: Redis where one is set, else the folder `cache` in the home folder.
 
@@ -97,6 +131,52 @@ def cache_of(settings: Settings) -> GuardedCache:
         return RedisCache(settings.cache_url, ttl=ttl)
     except ValueError:
         raise SettingsError.at("CALLGRADE_CACHE_URL", "expected a URL that redis-py takes") from None
+
+
+def shared_limits_of(settings: Settings) -> SharedLimits | None:
+    """What processes that share a Redis know together of providers; None where none is set."""
+    if not settings.cache_url:
+        return None
+    from service.io.shared_limits import SharedLimits  # noqa: PLC0415 (likewise)
+
+    return SharedLimits(settings.cache_url, most=settings.judge_in_flight)
+
+
+def database_of(settings: Settings) -> Database:
+    """The database: the one that is set, else the file `store.db` in the home folder, which is made where it is missing.
+
+    Nothing is connected to yet. SettingsError where the file cannot be made.
+    """
+    from service.io.store.database import open_database  # noqa: PLC0415 (likewise)
+
+    if settings.database_url:
+        return open_database(settings.database_url)
+    file = settings.home / "store.db"
+    try:
+        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not file.exists():
+            file.touch(mode=0o600)  # what waits in it is nobody else's to read, wherever the home folder is
+    except OSError as error:
+        raise SettingsError.at("CALLGRADE_HOME", f"{file} cannot be made: {error.strerror}") from None
+    return open_database(f"sqlite:///{file}")
+
+
+def prepared(settings: Settings, *, give_up: float = 10.0) -> Database:
+    """The database with its tables up to date.
+
+    SettingsError where it cannot be reached for `give_up` seconds, or where a later version has changed it.
+    """
+    from service.io.quiet import hush  # noqa: PLC0415 (likewise)
+    from service.io.store.database import insisting  # noqa: PLC0415 (likewise)
+
+    hush(["alembic"])  # it would tell of every start
+    database = database_of(settings)
+    try:
+        insisting(database.migrate, give_up=give_up)
+    except BusyError as error:
+        named = "CALLGRADE_DATABASE_URL" if settings.database_url else "CALLGRADE_HOME"
+        raise SettingsError.at(named, str(error)) from None
+    return database
 
 
 def rubric_folders(settings: Settings) -> tuple[Path, ...]:

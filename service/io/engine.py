@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
-from functools import cache
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue, TypeAdapter
@@ -25,6 +25,7 @@ from service.request import Sandbox, ScoreRequest, planned, read_request, traced
 
 if TYPE_CHECKING:
     from service.io.judging import Judging
+    from service.io.outbound import Target
     from service.io.sandbox import Sandboxes
     from service.io.spending import Spending
 
@@ -50,6 +51,10 @@ class Engine:
         self.judging = judging
         self.fits = fits
 
+    def unfitted(self) -> Engine:
+        """The same without fits: values are the judges' own."""
+        return Engine(self.shelf, self.sandboxes, self.judging)
+
     async def close(self) -> None:
         """Lets go of connections and files; scoring without judges goes on."""
         if self.judging is not None:
@@ -57,7 +62,7 @@ class Engine:
 
     def waits(self, request: ScoreRequest) -> bool:
         """Whether anybody must be waited for, so that `answer_async` is needed."""
-        return request.sandbox is not None or self._mode(request) != "off"
+        return request.sandbox is not None or self.mode(request) != "off"
 
     def score(self, body: JsonValue) -> Report:
         """The report for a request as parsed JSON. InputError where it cannot be scored; nothing else is raised.
@@ -70,24 +75,27 @@ class Engine:
         """The report for a request that was read before, as by `score`."""
         if request.sandbox is not None:
             raise InputError.at("/sandbox", "a sandbox is not asked here, where nobody waits for it")
-        if self._mode(request) != "off":
+        if self.mode(request) != "off":
             raise InputError.at("/judges", "a judge is not asked here, where nobody waits for it; expected off")
         attempted = planned(request, self.shelf.find(request.rubric))
         return beside_executed(conclude(attempted, tags=request.tags), attempted)
 
-    async def score_async(self, body: JsonValue, spending: Spending | None = None) -> Report:
+    async def score_async(self, body: JsonValue, spending: Spending | None = None, *, tenant: str = "") -> Report:
         """As `score`, and waits for the sandbox and the judges. Raises JudgeDownError where the request says so."""
-        return await self.answer_async(await asyncio.to_thread(read_request, body), spending)
+        return await self.answer_async(await asyncio.to_thread(read_request, body), spending, tenant=tenant)
 
-    async def answer_async(self, request: ScoreRequest, spending: Spending | None = None) -> Report:
+    async def answer_async(
+        self, request: ScoreRequest, spending: Spending | None = None, *, tenant: str = ""
+    ) -> Report:
         """The report for a request that was read before.
 
         A fault of the sandbox or of a judge is told in it: besides InputError only JudgeDownError is raised, where
-        `on_judge_error` asks for it. `spending`: that of a batch, in place of the request's own.
+        `on_judge_error` asks for it. `spending`: that of a batch, in place of the request's own. `tenant`: whose request it
+        is; what judges said to another is not theirs.
         """
         if not self.waits(request):
             return self.answer(request)
-        return await self.finish(request, await self._begun(request), spending)
+        return await self.finish(request, await self._begun(request), spending, tenant=tenant)
 
     async def _begun(self, request: ScoreRequest) -> Plan:
         """The plan, made in a thread: a long trace would stall what else goes on."""
@@ -97,35 +105,59 @@ class Engine:
         trace = await self._executed(await asyncio.to_thread(traced, request), rubric, request.sandbox)
         return await asyncio.to_thread(planned, request, rubric, trace)
 
-    async def finish(self, request: ScoreRequest, attempted: Plan, spending: Spending | None = None) -> Report:
-        """The report of a request with its plan, as `answer_async` gives it: what is left is to ask the judges."""
-        mode = self._mode(request)
+    async def finish(
+        self,
+        request: ScoreRequest,
+        attempted: Plan,
+        spending: Spending | None = None,
+        *,
+        tenant: str = "",
+        repeat: int = 0,
+    ) -> Report:
+        """The report of a request with its plan, as `answer_async` gives it: what is left is to ask the judges.
+
+        `repeat`: which time the same is asked, from 0; the cache tells them apart.
+        """
+        mode = self.mode(request)
         if self.judging is None or mode == "off":
             report = conclude(attempted, tags=request.tags)
         else:
             self._admit_models(request, attempted.rubric)
-            report = await self._judged(request, attempted, self.judging, spending)
+            purse = spending or self.judging.purse(request.budget_usd)
+            asked = partial(self.judging.answer, spending=purse, tenant=tenant, repeat=repeat)
+            report = await self._judged(request, attempted, self.judging, asked)
         return beside_executed(report, attempted)
 
     async def _judged(
-        self, request: ScoreRequest, attempted: Plan, judging: Judging, spending: Spending | None
+        self,
+        request: ScoreRequest,
+        attempted: Plan,
+        judging: Judging,
+        asked: Callable[..., Awaitable[Mapping[str, tuple[Vote, ...]]]],
     ) -> Report:
-        mode, model, trace = self._mode(request), request.judge_model, attempted.trace
-        purse = spending or judging.purse(request.budget_usd)
-        votes = await judging.answer(attempted.asks, trace, mode=mode, spending=purse, model=model)
+        mode, model, trace = self.mode(request), request.judge_model, attempted.trace
+        votes = await asked(attempted.asks, trace, mode=mode, model=model)
         if request.on_judge_error == "error":
             _raise_fault(votes)
         held = [one.ask for one in attempted.blocked] if mode != "cached" else []
         estimates = await judging.estimates(held, trace, model=model)
-        return conclude(attempted, votes, tags=request.tags, mode=mode, estimates=estimates, fits=self.fits)
+        return conclude(attempted, votes, tags=request.tags, mode=mode, estimates=estimates, fits=tuple(self.fits))
 
-    def _mode(self, request: ScoreRequest) -> JudgeMode:
+    def mode(self, request: ScoreRequest) -> JudgeMode:
         """How judges are asked; InputError where the request wants one and none is set."""
         if self.judging is None and request.judges not in (None, "off"):
             raise InputError.at("/judges", "no judge model is set (CALLGRADE_JUDGE_MODEL); expected off")
         if self.judging is None:
             return "off"
         return request.judges or "live"
+
+    def admit(self, request: ScoreRequest) -> None:
+        """InputError where a request names what is not to be had here: a rubric, judges, a model, a sandbox."""
+        rubric = self.shelf.find(request.rubric)
+        if self.mode(request) != "off":
+            self._admit_models(request, rubric)
+        if request.sandbox is not None:
+            self._admitted(request.sandbox)
 
     def _admit_models(self, request: ScoreRequest, rubric: Rubric) -> None:
         """InputError for a model that a request names and that is not among those that requests may name."""
@@ -146,16 +178,19 @@ class Engine:
                 )
 
     async def _executed(self, trace: Trace, rubric: Rubric, sandbox: Sandbox) -> Trace:
-        if self.sandboxes is None:
-            raise InputError.at("/sandbox/url", "no sandbox is allowed here")
-        target = self.sandboxes.admit(sandbox.url)
+        target, sandboxes = self._admitted(sandbox)
         if not needs_execution(trace):
             return trace
         steps = await asyncio.to_thread(runnable, trace, rubric, invalid=sandbox.run_invalid)
         try:
-            return executed(trace, steps, await self.sandboxes.ask(target, order(trace, steps)))
+            return executed(trace, steps, await sandboxes.ask(target, order(trace, steps)))
         except SandboxError as error:
             return unexecuted(trace, str(error))
+
+    def _admitted(self, sandbox: Sandbox) -> tuple[Target, Sandboxes]:
+        if self.sandboxes is None:
+            raise InputError.at("/sandbox/url", "no sandbox is allowed here")
+        return self.sandboxes.admit(sandbox.url), self.sandboxes
 
     def plan(self, request: ScoreRequest) -> Plan:
         """What code decides of a request, and what a judge would be asked."""

@@ -87,6 +87,7 @@ class _Sent(NamedTuple):
     question: Question
     model: str
     sample: int
+    tenant: str
     instead_of: str | None = None
 
 
@@ -101,7 +102,6 @@ class Judges:
     fallback: str | None = None
     """Asked where a model cannot be reached."""
     api_base: str | None = None
-    tenant: str = ""
     mask: frozenset[What] = frozenset()
     """What no model is shown: stand-ins of the same form are, and the report has the real ones again."""
 
@@ -144,23 +144,46 @@ class Judging:
         """Whether a request may name this model."""
         return model == self.judges.model or model in self.judges.allowed
 
-    async def answer(
-        self, asks: Iterable[Ask], trace: Trace, *, mode: JudgeMode, spending: Spending, model: str | None = None
+    async def answer(  # noqa: PLR0913 (each is needed by somebody)
+        self,
+        asks: Iterable[Ask],
+        trace: Trace,
+        *,
+        mode: JudgeMode,
+        spending: Spending,
+        model: str | None = None,
+        repeat: int = 0,
+        tenant: str = "",
     ) -> Mapping[str, tuple[Vote, ...]]:
         """The votes on each question, by `Ask.key`. No fault of a judge raises: it is a vote too.
 
-        `model`: asked in place of the one that is set, where a judge names none.
+        `model`: asked in place of the one that is set, where a judge names none. `repeat`: which time the same is asked,
+        from 0; each has votes of its own, in the cache too. `tenant`: whose question it is; the cache tells them apart.
         """
         questions = await _questions(asks, trace, self.judges.mask)
-        votes = await asyncio.gather(
-            *[self._votes(one, mode, spending, model or self.judges.model) for one in questions]
-        )
+        asked = model or self.judges.model
+        sent = [_sent(one, asked, repeat, tenant) for one in questions]
+        votes = await asyncio.gather(*[self._votes(several, mode, spending) for several in sent])
         return {one.ask.key: tuple(found) for one, found in zip(questions, votes, strict=True)}
 
     async def estimates(self, asks: Iterable[Ask], trace: Trace, *, model: str | None = None) -> dict[str, Estimate]:
         """What asking would take at most, by `Ask.key`, were nothing cached."""
         questions = await _questions(asks, trace, self.judges.mask)
         return {one.ask.key: await self._estimate(one, model or self.judges.model) for one in questions}
+
+    async def kept(
+        self, asks: Iterable[Ask], trace: Trace, *, model: str | None = None, tenant: str = ""
+    ) -> frozenset[str]:
+        """Which questions, by `Ask.key`, the cache answers altogether. Nobody is asked."""
+        questions = await _questions(asks, trace, self.judges.mask)
+        asked = model or self.judges.model
+        return frozenset([one.ask.key for one in questions if await self._is_kept(one, asked, tenant)])
+
+    async def _is_kept(self, question: Question, model: str, tenant: str) -> bool:
+        for sent in _sent(question, model, 0, tenant):
+            if await self._kept(self._key(sent), question) is None:
+                return False
+        return True
 
     async def _estimate(self, question: Question, model: str) -> Estimate:
         judge = question.judge
@@ -170,9 +193,7 @@ class Judging:
         tokens = (question.size + judge.max_tokens) * judge.votes * len(models)
         return Estimate(tokens, None if price is None else price * judge.votes)
 
-    async def _votes(self, question: Question, mode: JudgeMode, spending: Spending, model: str) -> list[Vote]:
-        judge = question.judge
-        sent = [_Sent(question, one, sample) for one in judge.models or (model,) for sample in range(judge.votes)]
+    async def _votes(self, sent: Iterable[_Sent], mode: JudgeMode, spending: Spending) -> list[Vote]:
         return list(await asyncio.gather(*[self._vote(one, mode, spending) for one in sent]))
 
     async def _vote(self, sent: _Sent, mode: JudgeMode, spending: Spending) -> Vote:
@@ -183,14 +204,13 @@ class Judging:
                 return await self._vote(
                     sent._replace(model=self.judges.fallback, instead_of=sent.model), mode, spending
                 )
+            spending.faults.append(error)
             return Errored(error.cause, error.reason)
         except CallgradeError as error:
             return Errored("provider_error", str(error))
 
     async def _reply(self, sent: _Sent, mode: JudgeMode, spending: Spending) -> Vote:
-        key = sent.question.key(
-            tenant=self.judges.tenant, model=sent.model, api_base=self.judges.api_base, sample=sent.sample
-        )
+        key = self._key(sent)
         start = self._now()
         if mode == "cached":
             kept = await self._kept(key, sent.question)
@@ -200,6 +220,11 @@ class Judging:
             return self._told(sent, kept, "hit", start)
         found, use = await self._flown(sent, key, mode, spending)
         return self._told(sent, found, use, start)
+
+    def _key(self, sent: _Sent) -> str:
+        return sent.question.key(
+            tenant=sent.tenant, model=sent.model, api_base=self.judges.api_base, sample=sent.sample
+        )
 
     async def _flown(self, sent: _Sent, key: str, mode: JudgeMode, spending: Spending) -> tuple[Kept, CacheUse]:
         """The answer of the one flight for this key. A flight that another's budget ended is no answer: then our own goes."""
@@ -260,6 +285,12 @@ class Judging:
             cut=tuple([part.name for part in sent.question.parts if part.cut]),
             instead_of=sent.instead_of,
         )
+
+
+def _sent(question: Question, model: str, repeat: int, tenant: str) -> list[_Sent]:
+    judge = question.judge
+    samples = range(repeat * judge.votes, (repeat + 1) * judge.votes)
+    return [_Sent(question, one, sample, tenant) for one in judge.models or (model,) for sample in samples]
 
 
 LONG = 200

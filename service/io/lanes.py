@@ -9,18 +9,26 @@ from typing import NamedTuple
 from service.errors import JudgeError
 from service.io.faults import NotSentError, closes_key, is_outage, is_rate_limit
 from service.io.limits import Breaker, Clock, Pause, RetryBudget, Slots, SystemClock
+from service.io.shared_limits import Admission, Halt, News, Shared
 
 COOL_DOWN = 300.0
 """Seconds for which a key without quota, or one that is not accepted, is left alone."""
 
 
+ALONE = Admission("", probe=False)
+ANSWERED = News("answered")
+ABANDONED = News("abandoned")
+NOTHING = News("nothing")
+
+
 class _Ticket(NamedTuple):
     epoch: int
     probe: bool
+    admission: Admission
 
 
 class Lane:
-    """What all callers with one key at one provider share."""
+    """What all callers with one key at one provider share: those of this process, and through `shared` those of others."""
 
     def __init__(
         self,
@@ -29,7 +37,9 @@ class Lane:
         slots: Slots | None = None,
         breaker: Breaker | None = None,
         cool_down: float = COOL_DOWN,
+        shared: Shared | None = None,
     ) -> None:
+        self.shared = shared
         self._clock = clock
         self._cool_down = cool_down
         self.slots = slots or Slots()
@@ -46,10 +56,11 @@ class Lane:
         a pause is longer, the breaker is open or the key is closed.
         """
         ticket = await self._enter(patience)
+        news = ABANDONED
         try:
             yield
         except JudgeError as error:
-            self._failed(ticket, error)
+            news = self._failed(ticket, error)
             raise
         except BaseException:  # most likely it was cancelled
             self.breaker.abandoned(probe=ticket.probe)
@@ -57,6 +68,14 @@ class Lane:
         else:
             self.slots.grow(ticket.epoch)
             self.breaker.succeeded()
+            news = ANSWERED
+        finally:
+            await self._leave(ticket, news)
+
+    async def _leave(self, ticket: _Ticket, news: News) -> None:
+        try:
+            if self.shared is not None:
+                await self.shared.leave(ticket.admission, news)
         finally:
             self.slots.release()
 
@@ -72,9 +91,40 @@ class Lane:
                 await self._clock.sleep(left)
                 continue
             epoch = await self.slots.acquire()
-            if self._may_go():
-                return _Ticket(epoch, self.breaker.admit())
-            self.slots.release()  # things have changed while we queued
+            ticket = None
+            try:
+                ticket = await self._admitted(epoch)
+            finally:
+                if ticket is None:
+                    self.slots.release()
+            if ticket is not None:
+                return ticket
+
+    async def _admitted(self, epoch: int) -> _Ticket | None:
+        """Leave to go; None where things have changed while we queued."""
+        if not self._may_go():
+            return None
+        if self.shared is None:
+            return _Ticket(epoch, self.breaker.admit(), ALONE)
+        found = await self.shared.enter()
+        if isinstance(found, Halt):
+            self._heed(found, epoch)
+            return None
+        if not self._may_go():
+            await self.shared.leave(found, ABANDONED)
+            return None
+        return _Ticket(epoch, self.breaker.admit() or found.probe, found)
+
+    def _heed(self, halt: Halt, epoch: int) -> None:
+        """Makes ours what another process has learnt. NotSentError where its breaker is open, which only a probe may close."""
+        if halt.kind == "pause":
+            self.pause.extend(halt.seconds)
+            self.slots.shrink(epoch, to_one=True)
+            return
+        if halt.kind == "open":
+            raise _down(halt.seconds, halt.why)
+        self._why = halt.why
+        self._closed.extend(halt.seconds)
 
     def _may_go(self) -> bool:
         return not (self.pause.left() or self._closed.left() or self.breaker.left())
@@ -88,32 +138,48 @@ class Lane:
             )
         left = self.breaker.left()
         if left:
-            after = f" after: {self._why.reason}" if self._why else ""
-            reason = f"too many calls failed, the next is tried in {left:.0f} s{after}"
-            raise NotSentError("provider_error", reason, retry_after=left)
+            raise _down(left, self._why)
 
-    def _failed(self, ticket: _Ticket, error: JudgeError) -> None:
+    def _failed(self, ticket: _Ticket, error: JudgeError) -> News:
+        """Takes the fault in. What other processes should know of it."""
         if isinstance(error, NotSentError) or error.cause == "budget_exhausted":  # no request was made after all
             self.breaker.abandoned(probe=ticket.probe)
-            return
+            return ABANDONED
         if is_outage(error):
-            self._why = error
-            self.breaker.failed(probe=ticket.probe)
-            return
+            return self._outage(ticket, error)
         self.breaker.succeeded()  # it answered, if not what was wanted
         if closes_key(error):
             self._why = error
             self._closed.extend(self._cool_down)
             self.slots.shrink(ticket.epoch, to_one=True)
-        elif is_rate_limit(error):
+            return News("closed", self._cool_down, error)
+        if is_rate_limit(error):
             self.pause.extend(error.retry_after or 0.0)
             self.slots.shrink(ticket.epoch, to_one=bool(error.retry_after))
-        else:
-            self.slots.grow(ticket.epoch)
+            return News("pause", error.retry_after or 0.0)
+        self.slots.grow(ticket.epoch)
+        return ANSWERED
+
+    def _outage(self, ticket: _Ticket, error: JudgeError) -> News:
+        was_open = self.breaker.is_open
+        self._why = error
+        self.breaker.failed(probe=ticket.probe)
+        if self.breaker.is_open and (ticket.probe or not was_open):
+            return News("open", self.breaker.left(), error)
+        return NOTHING
+
+
+def _down(left: float, why: JudgeError | None) -> NotSentError:
+    after = f" after: {why.reason}" if why else ""
+    reason = f"too many calls failed, the next is tried in {left:.0f} s{after}"
+    return NotSentError("provider_error", reason, retry_after=left)
 
 
 class Lanes:
-    """The lanes of a process, made when first asked for, and the retries that it has."""
+    """The lanes of a process, made when first asked for, and the retries that it has.
+
+    `shared` gives what a lane shares with other processes, by provider and account; None: nothing.
+    """
 
     def __init__(
         self,
@@ -121,15 +187,18 @@ class Lanes:
         *,
         make: Callable[[Clock], Lane] = Lane,
         retries: RetryBudget | None = None,
+        shared: Callable[[str, str], Shared] | None = None,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.retries = retries or RetryBudget(self.clock)
         self._make = make
+        self._shared = shared
         self._lanes: dict[tuple[str, str], Lane] = {}
 
     def at(self, provider: str, account: str) -> Lane:
         """The lane of a provider and an account. `account` stands for the key and must not be the key."""
         place = (provider, account)
         if place not in self._lanes:
-            self._lanes[place] = self._make(self.clock)
+            lane = self._lanes[place] = self._make(self.clock)
+            lane.shared = self._shared(provider, account) if self._shared else lane.shared
         return self._lanes[place]

@@ -3,47 +3,77 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from service.calibrating.labels import LabelledItem
-from service.calibrating.predictions import Prediction
+from service.calibrating.predictions import Prediction, Said
+from service.core.conclude import conclude
 from service.core.judged import Judged
 from service.core.judges import JudgeCheck
 from service.core.outcome import Errored, Skipped
 from service.core.questions import ASSEMBLY
 from service.core.report import JudgeMode, Report
 from service.core.rubric import Criterion, Rubric
-from service.errors import InputError
+from service.errors import InputError, Problem
 from service.io.engine import Engine
+from service.io.judging import Judging
 from service.request import read_request
 
 TOGETHER = 64
 """Items that are judged at once."""
 
 
-async def predictions_of(
-    engine: Engine, items: Iterable[LabelledItem], rubric: Rubric, *, mode: JudgeMode = "live"
-) -> tuple[list[Prediction], list[str]]:
-    """What the rubric's judges say of the items, and why there is nothing for some: `id: reason`.
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What judges are asked, and how often."""
 
-    Of several questions about one item the lowest value counts. InputError for a criterion that no judge of the rubric
-    decides, and for a trace that cannot be read.
+    rubric: Rubric
+    mode: JudgeMode = "live"
+    repeats: int = 1
+    """How many answers each item is to have. One that the cache has is not asked for, unless the mode is fresh."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """An item that no judge gave an answer for."""
+
+    said: Said
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.said.id}: {self.reason}"
+
+
+async def predictions_of(
+    engine: Engine, items: Iterable[LabelledItem], asking: Asking, *, done: Collection[Said] = ()
+) -> AsyncIterator[Prediction | Unanswered]:
+    """What the rubric's judges say of the items, each as soon as it is there; all first answers are asked for first.
+
+    What is `done` is not asked. Of several questions about one item the lowest value counts. InputError, before anybody is
+    asked, for a criterion that no judge of the rubric decides, for a trace that cannot be read, and without a judge.
     """
+    judging = engine.judging
+    if judging is None:
+        raise InputError.at("/judges", "no judge model is set (CALLGRADE_JUDGE_MODEL)")
     listed = list(items)
-    made: list[Prediction] = []
-    missing: list[str] = []
-    for start in range(0, len(listed), TOGETHER):
-        group = listed[start : start + TOGETHER]
-        asked = [engine.answer_async(read_request(_request(item, rubric, mode))) for item in group]
-        for item, report in zip(group, await asyncio.gather(*asked), strict=True):
-            found = _prediction(item, report, rubric)
-            if isinstance(found, Prediction):
-                made.append(found)
-            else:
-                missing.append(f"{item.id}: {found}")
-    return made, missing
+    await asyncio.to_thread(_check, listed, asking)
+    running: set[asyncio.Task[Prediction | Unanswered]] = set()
+    try:
+        for item, said in _wanted(listed, asking.repeats, done):
+            running.add(asyncio.create_task(_asked(engine, judging, item, said, asking)))
+            if len(running) >= TOGETHER:
+                ended, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in ended:
+                    yield task.result()
+        for task in asyncio.as_completed(running):
+            yield await task
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
 
 def judged_by(rubric: Rubric, criterion: str) -> Criterion:
@@ -57,17 +87,49 @@ def judged_by(rubric: Rubric, criterion: str) -> Criterion:
     )
 
 
-def _request(item: LabelledItem, rubric: Rubric, mode: JudgeMode) -> JsonValue:
+def judge_of(rubric: Rubric, criterion: str) -> str:
+    """The id of the judge that decides a criterion; InputError where none does."""
+    check = judged_by(rubric, criterion).check
+    return check.judge if isinstance(check, JudgeCheck) else ""
+
+
+def _wanted(items: Iterable[LabelledItem], repeats: int, done: Collection[Said]) -> Iterator[tuple[LabelledItem, Said]]:
+    listed = list(items)
+    for sample in range(repeats):
+        for item in listed:
+            said = Said(*item.key, sample)
+            if said not in done:
+                yield item, said
+
+
+def _check(items: Iterable[LabelledItem], asking: Asking) -> None:
+    for item in items:
+        try:
+            read_request(request_of(item, asking))
+        except InputError as error:
+            raise InputError([Problem(f"{item.id}: {p.path}", p.message) for p in error.problems]) from None
+
+
+async def _asked(
+    engine: Engine, judging: Judging, item: LabelledItem, said: Said, asking: Asking
+) -> Prediction | Unanswered:
+    plan = await asyncio.to_thread(lambda: engine.plan(read_request(request_of(item, asking))))
+    votes = await judging.answer(
+        plan.asks, plan.trace, mode=asking.mode, spending=judging.purse(None), repeat=said.sample
+    )
+    return prediction_of(said, conclude(plan, votes, mode=asking.mode), asking.rubric)
+
+
+def request_of(item: LabelledItem, asking: Asking) -> JsonValue:
     """A request that asks the judge alone: what code would decide in its place must not hide what it says."""
-    criterion = judged_by(rubric, item.criterion)
-    judge = criterion.check.judge if isinstance(criterion.check, JudgeCheck) else ""
+    criterion, judge = judged_by(asking.rubric, item.criterion), judge_of(asking.rubric, item.criterion)
     check: JsonValue = {"kind": "judge", "judge": judge}
     alone: JsonValue = {
         "id": "calibration",
         "criteria": [{"id": item.criterion, "stage": criterion.stage, "check": check}],
-        "judges": [rubric.known_judges[judge].model_dump(mode="json")],
+        "judges": [asking.rubric.known_judges[judge].model_dump(mode="json")],
     }
-    return {"rubric": alone, "trace": _trace(item), "judges": mode}
+    return {"rubric": alone, "trace": _trace(item), "judges": asking.mode}
 
 
 def _trace(item: LabelledItem) -> JsonValue:
@@ -80,21 +142,24 @@ def _trace(item: LabelledItem) -> JsonValue:
     return {"format": "callgrade", "id": item.id, "events": events}
 
 
-def _prediction(item: LabelledItem, report: Report, rubric: Rubric) -> Prediction | str:
+def prediction_of(said: Said, report: Report, rubric: Rubric) -> Prediction | Unanswered:
+    """What the judges of a rubric said of an item, by the report on it: of several questions, the lowest value."""
     outcomes = [each.outcome for one in report.criteria for each in one.outcomes]
     outcomes += [outcome for step in report.steps for outcome in step.outcomes.values()]
-    said = [outcome for outcome in outcomes if isinstance(outcome, Judged)]
-    if not said:
+    judged = [outcome for outcome in outcomes if isinstance(outcome, Judged)]
+    if not judged:
         reasons = [outcome.reason for outcome in outcomes if isinstance(outcome, Skipped | Errored)]
-        return reasons[0] if reasons else "the judge was not asked"
-    worst = min(said, key=lambda outcome: outcome.raw)
+        return Unanswered(said, reasons[0] if reasons else "the judge was not asked")
+    worst = min(judged, key=lambda outcome: outcome.raw)
     judge = rubric.known_judges[worst.judge.id]
     return Prediction(
-        id=item.id,
-        criterion=item.criterion,
+        id=said.id,
+        criterion=said.criterion,
         raw=worst.raw,
         judge=judge.id,
         judge_digest=judge.digest,
         model=worst.judge.model,
         assembly=ASSEMBLY,
+        sample=said.sample,
+        reason=worst.judge.reason,
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Generator, Iterable, Mapping
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 
 from service.io.redaction import Redactor
@@ -48,3 +49,32 @@ class Redacting(logging.Filter):
         record.msg, record.args = self._redact(record.getMessage()), None
         record.exc_info = record.exc_text = record.stack_info = None
         return True
+
+
+class Thin(logging.Filter):
+    """Lets a few records through in each period, and says with the next one how many there were besides."""
+
+    def __init__(self, *, most: int = 5, period: float = 10.0, now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._most = most
+        self._period = period
+        self._now = now
+        self._start = now()
+        self._seen = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is among the first of its period."""
+        now = self._now()
+        if now - self._start >= self._period:
+            missed, self._start, self._seen = self._seen - self._most, now, 0
+            if missed > 0:
+                record.msg, record.args = f"{record.getMessage()} (and {missed} more records before)", None
+        self._seen += 1
+        return self._seen <= self._most
+
+
+def thin(name: str) -> None:
+    """Has a logger say no more than a few things in ten seconds: a database that restarts is worth no hundred lines."""
+    logger = logging.getLogger(name)
+    if not any(isinstance(one, Thin) for one in logger.filters):
+        logger.addFilter(Thin())

@@ -1,55 +1,16 @@
-"""Asking a sandbox to make calls: an HTTP service that the settings allow, at an address that was looked at.
-
-The name is resolved once, every address it has is checked, and the connection goes to a checked address: a name that
-resolves otherwise a moment later leads nowhere else. Redirects are not followed, proxies of the environment not used, the
-reply is bounded in size and the whole exchange in time, however slowly the bytes drip.
-"""
+"""Asking a sandbox to make calls: an HTTP service that the settings allow. How it is reached safely is `outbound`'s."""
 
 from __future__ import annotations
 
-import asyncio
-import ipaddress
 import json
-import socket
 import ssl
-import threading
-from collections.abc import Callable, Generator, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from functools import cached_property
-from http.client import HTTPConnection, HTTPException
-from time import monotonic
-from typing import NamedTuple
-from urllib.parse import urlsplit
+from collections.abc import Callable, Iterable, Mapping
 
 from pydantic import JsonValue
 
-from service.core.values import shown
 from service.errors import InputError, SandboxError
 from service.io.jsonbody import Limits, parse
-
-Resolve = Callable[[str, int], Iterable[str]]
-"""The addresses of a host, as text. Raises OSError where it has none."""
-
-AT_ONCE = 16
-"""Exchanges under way at the same time; more wait for their turn."""
-
-_PORTS = {"http": 80, "https": 443}
-
-
-class Target(NamedTuple):
-    """A URL that was let in. `authority` is what the Host header says."""
-
-    host: str
-    port: int
-    path: str
-    tls: bool
-    authority: str
-
-
-def system_resolve(host: str, port: int) -> list[str]:
-    """The addresses that the system's resolver gives."""
-    return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+from service.io.outbound import AddressError, Answer, NoAnswerError, Outbound, Resolve, Target, system_resolve
 
 
 class Sandboxes:
@@ -68,175 +29,39 @@ class Sandboxes:
         resolve: Resolve = system_resolve,
         tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
     ) -> None:
-        self._hosts = frozenset(hosts)
-        self._allow_private = allow_private
-        self._timeout = timeout
         self._limits = limits or Limits()
-        self._resolve = resolve
-        self._make_tls = tls
-        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="sandbox")
-        self._resolving = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="sandbox-name")
-
-    @cached_property
-    def _tls(self) -> ssl.SSLContext:
-        return self._make_tls()
+        self._outbound = Outbound(
+            hosts,
+            allow_private=allow_private,
+            timeout=timeout,
+            max_bytes=self._limits.max_bytes,
+            resolve=resolve,
+            tls=tls,
+        )
 
     def admit(self, url: str) -> Target:
         """The target of a URL; InputError at /sandbox/url for one that is not allowed."""
-        target = _target(url)
-        bare = f"[{target.host}]" if ":" in target.host else target.host
-        usual = target.port == _PORTS["https" if target.tls else "http"]
-        if f"{bare}:{target.port}" in self._hosts or (usual and bare in self._hosts):
-            return target
-        raise _refused(f"{target.authority} is not among the hosts that are allowed here")
+        return self._outbound.admit(url, place="/sandbox/url")
 
     async def ask(self, target: Target, message: Mapping[str, JsonValue]) -> JsonValue:
         """The sandbox's reply; SandboxError for whatever goes wrong."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self.exchange, target, message)
+        return await self._outbound.aside(self.exchange, target, message)
 
     def exchange(self, target: Target, message: Mapping[str, JsonValue]) -> JsonValue:
         """As `ask`, in this thread."""
-        deadline = monotonic() + self._timeout
         try:
-            data = self._received(target, json.dumps(message, allow_nan=False).encode(), deadline)
-            return parse(data, self._limits)
+            return self._read(self._outbound.exchange(target, json.dumps(message, allow_nan=False).encode()))
+        except AddressError as error:
+            raise SandboxError(str(error)) from None
+        except NoAnswerError as error:
+            raise SandboxError(f"the sandbox did not answer: {error}") from None
+
+    def _read(self, answer: Answer) -> JsonValue:
+        if answer.status != 200:
+            raise SandboxError(f"the sandbox {answer.told}")
+        if len(answer.body) > self._limits.max_bytes:
+            raise SandboxError(f"the sandbox's reply passes {self._limits.max_bytes} bytes")
+        try:
+            return parse(answer.body, self._limits)
         except InputError as error:
             raise SandboxError(f"the sandbox's reply is not JSON we accept: {error.problems[0]}") from None
-        except (OSError, HTTPException, ValueError) as error:
-            raise SandboxError(f"the sandbox did not answer: {self._why(error, deadline)}") from None
-
-    def _why(self, error: Exception, deadline: float) -> str:
-        if monotonic() >= deadline or isinstance(error, TimeoutError):
-            return f"not within {self._timeout:g} seconds"
-        return shown(f"{type(error).__name__}: {error}", 200)
-
-    def _received(self, target: Target, data: bytes, deadline: float) -> bytes:
-        addresses = self._checked(target, deadline)
-        with _connected(addresses, target.port, deadline) as plain, _cut_at(plain, deadline):
-            if not target.tls:
-                return self._posted(plain, target, data, deadline)
-            with self._tls.wrap_socket(plain, server_hostname=target.host) as wrapped:
-                return self._posted(wrapped, target, data, deadline)
-
-    def _checked(self, target: Target, deadline: float) -> list[str]:
-        """The addresses of the target. One that must not be reached rules out all: the answer is not to be trusted."""
-        looking = self._resolving.submit(lambda: list(dict.fromkeys(self._resolve(target.host, target.port))))
-        addresses = looking.result(max(0.0, deadline - monotonic()))
-        for address in addresses:
-            if not reachable(address, allow_private=self._allow_private):
-                raise SandboxError(f"{target.host} stands at {address}, which may not be connected to")
-        if not addresses:
-            raise SandboxError(f"{target.host} has no address")
-        return addresses
-
-    def _posted(self, sock: socket.socket, target: Target, data: bytes, deadline: float) -> bytes:
-        connection = HTTPConnection(target.host, target.port)
-        connection.sock = sock
-        connection.auto_open = 0  # it must not connect by itself
-        connection.request("POST", target.path, data, {"Host": target.authority, **_HEADERS})
-        with connection.getresponse() as response:
-            if response.status != 200:
-                redirected = ", and redirects are not followed" if 300 <= response.status < 400 else ""
-                raise SandboxError(f"the sandbox answered {response.status}{redirected}")
-            body = response.read(self._limits.max_bytes + 1)
-        if len(body) > self._limits.max_bytes:
-            raise SandboxError(f"the sandbox's reply passes {self._limits.max_bytes} bytes")
-        if monotonic() >= deadline:
-            raise TimeoutError  # what was read may be cut off
-        return body
-
-
-_HEADERS = {
-    "Content-Type": "application/json",
-    "Accept": "application/json",
-    "Accept-Encoding": "identity",
-    "Connection": "close",
-    "User-Agent": "callgrade",
-}
-
-
-def _target(url: str) -> Target:
-    if not url.isascii() or not url.isprintable() or any(char in url for char in ' \\"<>^`{|}#'):
-        raise _refused("expected a URL of printable ASCII without a fragment")
-    try:
-        parts = urlsplit(url)
-        host, port = (parts.hostname or "").removesuffix("."), parts.port
-    except ValueError as error:
-        raise _refused(f"not a URL: {error}") from None
-    if parts.scheme not in _PORTS or not host:
-        raise _refused("expected http://host/path or https://host/path")
-    if "@" in parts.netloc:
-        raise _refused("expected a URL without a user or a password")
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(host, port or _PORTS[parts.scheme], path, parts.scheme == "https", parts.netloc.lower())
-
-
-def _refused(message: str) -> InputError:
-    return InputError.at("/sandbox/url", message)
-
-
-def reachable(address: str, *, allow_private: bool = False) -> bool:
-    """Whether an address may be connected to: a public one of a single host, or a private one where those are allowed.
-
-    Never link-local ones, where clouds keep their metadata, nor those that stand for many hosts or none. An IPv6 address
-    that holds an IPv4 one is that one.
-
-    >>> [reachable(a) for a in ("93.184.216.34", "10.0.0.1", "127.0.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0")]
-    [True, False, False, False, False, False]
-    >>> [reachable(a) for a in ("93.184.216.34", "10.0.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0")]
-    [True, False, False, False, False]
-    >>> [reachable(a) for a in ("2606:2800::1", "::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "fe80::1%2")]
-    [True, False, False, False, False]
-    >>> allowed = ("127.0.0.1", "::1", "::ffff:10.0.0.1", "100.64.0.1", "169.254.169.254", "240.0.0.1")
-    >>> [reachable(a, allow_private=True) for a in allowed]
-    [True, True, True, True, False, False]
-    """
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    if isinstance(found, ipaddress.IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour
-        if inner is not None:
-            return reachable(str(inner), allow_private=allow_private)
-    if found.is_link_local or found.is_multicast or found.is_unspecified:
-        return False
-    if found.is_reserved and not found.is_loopback:
-        return False
-    return allow_private or (found.is_global and not found.is_private)
-
-
-@contextmanager
-def _connected(addresses: Iterable[str], port: int, deadline: float) -> Generator[socket.socket]:
-    """A connection to the first address that takes one."""
-    refusal: OSError = TimeoutError()
-    for address in addresses:
-        try:
-            sock = socket.create_connection((address, port), max(0.001, deadline - monotonic()))
-        except OSError as error:
-            refusal = error
-            continue
-        with sock:
-            yield sock
-        return
-    raise refusal
-
-
-@contextmanager
-def _cut_at(sock: socket.socket, deadline: float) -> Generator[None]:
-    """Ends the connection at the deadline: a timeout of the socket alone starts anew with each byte that drips in."""
-    twin = sock.dup()  # stays ours when TLS takes the socket over
-    timer = threading.Timer(max(0.0, deadline - monotonic()), _cut, [twin])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()  # so that the timer never sees the number of a closed file
-        twin.close()
-
-
-def _cut(sock: socket.socket) -> None:
-    with suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)

@@ -14,7 +14,8 @@ from service.core.sensitive import What
 from service.errors import Problem, SettingsError
 
 PREFIX = "CALLGRADE_"
-READ_ELSEWHERE = frozenset({"CALLGRADE_DEBUG"})  # the command line's, wanted even where the settings are bad
+READ_ELSEWHERE = frozenset({"CALLGRADE_API_KEY", "CALLGRADE_DEBUG", "CALLGRADE_SERVER"})
+"""The command line's: those of a client, and one that is wanted even where the settings are bad."""
 
 T = TypeVar("T")
 
@@ -171,6 +172,7 @@ class Settings:
     log_level: str = _setting("INFO", LEVEL, f"Least severe log record written: {', '.join(LEVELS)}.")
     home: Path = _setting("~/.callgrade", PATH, "Folder of the user's own rubrics, fits, cache and store.")  # noqa: RUF009 (it is field())
     rubric_dirs: tuple[Path, ...] = _setting("", PATHS, "More folders to look for rubrics in, separated as in PATH.")
+    fit_max_age_days: int = _setting("90", _whole(0, 36_500), "Age beyond which a fit is stale, in days; 0: never.")
     sandbox_hosts: tuple[str, ...] = _setting(
         "", AUTHORITIES, "Hosts, or host:port, of the sandboxes that requests may name, with commas between them."
     )
@@ -212,6 +214,9 @@ class Settings:
     judge_attempts: int = _setting("3", _whole(1, 10), "Requests for one question at most, the first included.")
     judge_deadline: int = _setting("60", _whole(1, 3_600), "Time for one reply of a model, in seconds.")
     judge_total: int = _setting("180", _whole(1, 3_600), "Time in which retries for one question begin, in seconds.")
+    judge_in_flight: int = _setting(
+        "64", _whole(1, 10_000), "Most calls under way at once at one provider, over all processes that share a Redis."
+    )
     database_url: str = _setting(
         "",
         DATABASE,
@@ -238,6 +243,17 @@ class Settings:
     )
     webhook_secret: str = _setting(
         "", WORD, "What webhooks are signed with; needed where webhook hosts are set.", secret=True
+    )
+    first_key: bool = _setting(
+        "false",
+        FLAG,
+        "Whether `callgrade serve` makes a key where there is none, and prints it once on standard error.",
+    )
+    tenant_requests_per_minute: int = _setting(
+        "0", _whole(0, 10**9), "Requests of one tenant that each process answers in a minute; 0: as many as come."
+    )
+    tenant_max_queued: int = _setting(
+        "0", _whole(0, 10**12), "Items of batches of one tenant that may wait; 0: as many as there is room for."
     )
     unknown: tuple[str, ...] = ()
     """Variables with our prefix that no setting has: most likely misspelt, so worth a warning."""

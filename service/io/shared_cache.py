@@ -47,26 +47,13 @@ class RedisRows:
     """The rows under one prefix. All in one event loop."""
 
     def __init__(self, url: str, *, ttl: float, prefix: str) -> None:
-        from redis.asyncio import BlockingConnectionPool, Redis  # noqa: PLC0415 (a third of a second that few need)
-        from redis.asyncio.retry import Retry  # noqa: PLC0415
-        from redis.backoff import NoBackoff  # noqa: PLC0415
-        from redis.exceptions import ResponseError  # noqa: PLC0415
+        from redis.exceptions import ResponseError  # noqa: PLC0415 (a third of a second that few need)
 
         self.place = place_of(url)
         self._ttl = max(1, int(ttl))
         self._prefix = prefix
         self._refusal: type[ResponseError] = ResponseError
-        # No time of the client's own: the guard has one for all. The pool waits for a free connection, where another kind
-        # fails at once; a timeout of the socket would go through wait_for, which in Python 3.11 can swallow a cancellation.
-        pool = BlockingConnectionPool.from_url(  # pyright: ignore[reportUnknownMemberType]
-            url,
-            max_connections=CONNECTIONS,
-            timeout=None,
-            socket_timeout=None,
-            socket_connect_timeout=None,
-            retry=Retry(NoBackoff(), 0),
-        )
-        self._client = cast("_Client", Redis.from_pool(pool))
+        self._client = cast("_Client", client_at(url))
 
     async def read(self, key: str) -> str | None:
         """The row as it was written. However long the value is, no more is read than a row of ours can have."""
@@ -116,6 +103,28 @@ class RedisRows:
                 chunk = []
         if chunk:
             yield chunk
+
+
+def client_at(url: str) -> object:
+    """A redis.asyncio.Redis that tries nothing twice, and leaves it to its user how long a command may take.
+
+    Connects to nothing until it is used. Raises ValueError for a URL that redis-py does not take.
+    """
+    from redis.asyncio import BlockingConnectionPool, Redis  # noqa: PLC0415 (likewise)
+    from redis.asyncio.retry import Retry  # noqa: PLC0415
+    from redis.backoff import NoBackoff  # noqa: PLC0415
+
+    # No time of the client's own: its user has one for all. The pool waits for a free connection, where another kind
+    # fails at once; a timeout of the socket would go through wait_for, which in Python 3.11 can swallow a cancellation.
+    pool = BlockingConnectionPool.from_url(  # pyright: ignore[reportUnknownMemberType]
+        url,
+        max_connections=CONNECTIONS,
+        timeout=None,
+        socket_timeout=None,
+        socket_connect_timeout=None,
+        retry=Retry(NoBackoff(), 0),
+    )
+    return Redis.from_pool(pool)
 
 
 def place_of(url: str) -> str:

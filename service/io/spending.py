@@ -18,8 +18,14 @@ class Spending:
     many such calls there were.
     """
 
-    def __init__(self, cap_usd: float | None = None) -> None:
+    def __init__(self, cap_usd: float | None = None, *, within: Spending | None = None) -> None:
+        """`within`: of whom this is a part, say a request of a batch. What is spent here counts there, and is bounded there."""
         self.cap_usd = cap_usd
+        self._within = within
+        self.exhausted = False
+        """Whether a call was refused for want of money."""
+        self.faults: list[JudgeError] = []
+        """What came instead of verdicts."""
         self.spent_usd = 0.0
         """What replies say was spent."""
         self.uncertain_usd = 0.0
@@ -45,13 +51,15 @@ class Spending:
 
         Raises JudgeError `budget_exhausted` where that is more than is left.
         """
+        whole = self._within.reserve(worst_usd) if self._within else None
         left = self.left_usd
         if worst_usd is None:
             self.unpriced += 1
         elif left is not None and worst_usd > left:
+            self.exhausted = True
             reason = f"the call may cost ${worst_usd:.6f}, and ${left:.6f} are left of ${self.cap_usd:.6f}"
             raise JudgeError("budget_exhausted", reason)
-        return Bill(self._open, worst_usd or 0.0, self._close)
+        return Bill(self._open, worst_usd or 0.0, self._close, whole)
 
     def _close(self, bill: Bill, usage: Usage | None) -> None:
         if usage is None:
@@ -65,21 +73,36 @@ class Spending:
 class Bill:
     """What one call costs: `settle` with what its reply says, or leave the block by the error that ended it."""
 
-    def __init__(self, unsettled: set[Bill], worst_usd: float, close: Callable[[Bill, Usage | None], None]) -> None:
+    def __init__(
+        self,
+        unsettled: set[Bill],
+        worst_usd: float,
+        close: Callable[[Bill, Usage | None], None],
+        whole: Bill | None = None,
+    ) -> None:
         self.worst_usd = worst_usd
         self._unsettled = unsettled
         self._close = close
+        self._whole = whole
         self._usage: Usage | None = Usage()  # a bill may come, nobody knows of how much
 
     def settle(self, usage: Usage) -> None:
         """A reply came and took this."""
         self._usage = usage
+        if self._whole:
+            self._whole.settle(usage)
 
     def __enter__(self) -> Bill:
         self._unsettled.add(self)
+        if self._whole:
+            self._whole.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._whole:
+            self._whole.__exit__(kind, error, trace)
         if isinstance(error, JudgeError):
             self._usage = error.usage if isinstance(error, CallError) else None
         self._unsettled.discard(self)

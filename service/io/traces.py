@@ -80,6 +80,14 @@ def records(
         yield BadRecord(Place(called), InputError.at("", _reason(error)))
 
 
+def lines(stream: BinaryIO, *, limits: Limits, name: str, max_line: int = MAX_DOCUMENT) -> Iterator[Record | BadRecord]:
+    """Every record of a stream that is said to be JSON Lines, as by `records`: each line is one, whatever it looks like.
+
+    Nothing is unpacked. `max_line` (bytes): how far the end of a line that is too long is looked for.
+    """
+    yield from _Reader(stream, name, limits, max_line).read(as_lines=True)
+
+
 @contextmanager
 def _opened(source: Path | BinaryIO) -> Generator[BinaryIO]:
     """The stream, unpacked where it begins like gzip."""
@@ -124,11 +132,11 @@ class _Reader:
         self._line = 0
         self._at_start = True
 
-    def read(self) -> Iterator[Record | BadRecord]:
+    def read(self, *, as_lines: bool = False) -> Iterator[Record | BadRecord]:
         """The records. OSError only from below the stream's first byte; what breaks later is an item."""
         empty = True
         try:
-            for item in self._all():
+            for item in self._lines(self._next_line()) if as_lines else self._all():
                 empty = False
                 yield item
         except (OSError, EOFError, zlib.error) as error:
@@ -162,8 +170,12 @@ class _Reader:
                 return
             yield self._record(first, place)
             yield self._record(second, self._place())
-        while line := self._next_line():
+        yield from self._lines(self._next_line())
+
+    def _lines(self, line: bytes) -> Iterator[Record | BadRecord]:
+        while line:
             yield self._record(line, self._place())
+            line = self._next_line()
 
     def _next_line(self) -> bytes:
         """The next line that is not blank, cut off where it is too long; empty at the end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -56,8 +57,12 @@ async def exchange(
 ) -> Answer:
     """One request whose body comes as `chunks()` gives it: (bytes, more) at a time."""
     sent: list[dict[str, Any]] = []
+    more = True
 
     async def receive() -> dict[str, Any]:
+        nonlocal more
+        if not more:  # the caller stays
+            await asyncio.get_running_loop().create_future()
         body, more = await chunks()
         return {"type": "http.request", "body": body, "more_body": more}
 

@@ -9,13 +9,17 @@ import pytest
 from fastapi import FastAPI
 
 from service.api.app import create_app
+from service.io.store.database import open_database
 from tests.api.asgi_caller import JSON, Answer, Ask, exchange
+from tests.io.played import Recording
 
 
 @pytest.fixture(scope="session")
-def app() -> FastAPI:
-    """The application with its defaults, shared by tests that only ask."""
-    return create_app()
+def app(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
+    """The application with its defaults and a store, shared by tests that only ask. Nobody works on its batches."""
+    database = open_database(f"sqlite:///{tmp_path_factory.mktemp('store')}/store.db")
+    database.migrate()
+    return create_app(database=database, queue=Recording())
 
 
 @pytest.fixture(scope="session")

@@ -72,7 +72,9 @@ EXAMPLES = {
 
 
 def test_every_operation_is_tried() -> None:
-    assert {label for label, _ in EXAMPLES} == set(OPERATIONS)
+    stored = ("/v1/batches", "/v1/calibrations")
+    elsewhere = {label for label in OPERATIONS if any(path in label for path in stored)}  # test_batch_contract.py
+    assert {label for label, _ in EXAMPLES} == set(OPERATIONS) - elsewhere
 
 
 @pytest.mark.parametrize(("label", "mode"), [pytest.param(*key, id=f"{key[0]} {key[1].value}") for key in EXAMPLES])
@@ -271,7 +273,7 @@ def test_every_reference_leads_somewhere_and_every_schema_is_referred_to(documen
 def test_every_problem_is_told_as_one(document: dict[str, Any]) -> None:
     for item in document["paths"].values():
         for operation in item.values():
-            problems = {status: told for status, told in operation["responses"].items() if status != "200"}
+            problems = {status: told for status, told in operation["responses"].items() if status > "299"}
             assert "500" in problems
             for told in problems.values():
                 schema = {"$ref": "#/components/schemas/ProblemDetails"}

@@ -24,6 +24,7 @@ from service.io.lanes import Lanes
 from service.io.model import LiteLLM, disconnect
 from service.io.redaction import Redactor
 from service.io.shelf import Shelf
+from service.io.store.database import Database
 from tests.api.asgi_caller import JSON, Answer, exchange
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider
@@ -72,7 +73,7 @@ def send(loop: asyncio.Runner) -> Send:
     return one
 
 
-def application(
+def application(  # noqa: PLR0913 (each is what one test is about)
     provider: Provider,
     clock: Clock,
     model: str,
@@ -80,6 +81,7 @@ def application(
     cache: Cache | None = None,
     policy: Policy = POLICY,
     script: str | None = None,
+    database: Database | None = None,
     **judges: Any,
 ) -> FastAPI:
     """The service with this judge."""
@@ -89,7 +91,7 @@ def application(
     caller = Caller(port, Lanes(clock), account=port.account, pricing=port.worst_usd, policy=policy, chance=chance)
     setup = Judges(f"openai/{model}", api_base=base, **judges)
     judging = Judging(caller, cache or Uncached(), setup, pricing=port.worst_usd, now=clock.now)
-    return create_app(engine=Engine(Shelf(), judging=judging))
+    return create_app(engine=Engine(Shelf(), judging=judging), database=database)
 
 
 def kept_in(folder: Path) -> DiskCache:
@@ -232,14 +234,6 @@ def test_those_who_ask_the_same_at_the_same_time_are_answered_once(provider, clo
     assert (uses.count("miss"), uses.count("coalesced")) == (1, 99)
 
 
-def test_another_tenant_pays_itself(provider, clock, send, tmp_path: Path):
-    cache = kept_in(tmp_path / "cache")
-    for tenant in ("a", "b"):
-        report = send(application(provider, clock, "good", cache=cache, tenant=tenant), "/v1/score", body()).json
-        assert judged(report)["judge"]["cache"] == "miss"
-    assert provider.counts == {"good": 2}
-
-
 def test_a_budget_that_is_too_small_sends_nothing(provider, clock, send):
     app = application(provider, clock, "gpt-4o-mini")
     report = send(app, "/v1/score", body(budget_usd=0.0)).json
@@ -356,6 +350,7 @@ def test_a_fit_of_the_very_judge_calibrates_it_and_no_other(provider, clock, sen
     for model, status, value, passed in (
         ("says-doubtful", "calibrated", 0.9, True),
         ("other", "mismatched", 0.5, False),
+        ("says-doubtful-2026-08-07", "stale", 0.5, False),
     ):
         app = create_app(engine=Engine(Shelf(), judging=judging, fits=[fit_for(model)]))
         report = send(app, "/v1/score", body()).json
@@ -365,6 +360,18 @@ def test_a_fit_of_the_very_judge_calibrates_it_and_no_other(provider, clock, sen
         assert outcome["calibration"]["fit"] == fit_for(model).id
         wanted = [fit_for(model).id] if status == "calibrated" else "uncalibrated"
         assert report["provenance"]["calibrators"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("tags", "status"), [({}, "calibrated"), ({"stratum": "a"}, "calibrated"), ({"stratum": "z"}, "out_of_domain")]
+)
+def test_a_stratum_that_the_request_names_and_no_fit_knows_is_out_of_domain(provider, clock, send, tags, status):
+    base = provider.base()
+    port = LiteLLM(api_base=base, api_key=KEY, reply="auto", redact=Redactor([KEY]))
+    judging = Judging(Caller(port, Lanes(clock)), Uncached(), Judges("openai/says-doubtful", api_base=base))
+    fit = fit_for("says-doubtful").model_copy(update={"strata": ("a", "b")})
+    report = send(create_app(engine=Engine(Shelf(), judging=judging, fits=[fit])), "/v1/score", body(tags=tags)).json
+    assert judged(report)["calibration"]["status"] == status
 
 
 MASK = frozenset({"secrets", "identifiers", "contacts"})

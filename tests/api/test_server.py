@@ -83,7 +83,9 @@ def head(method: str, path: str, length: int | None, *headers: str) -> bytes:
 @contextmanager
 def serving(home: Path, **settings: str) -> Iterator[Server]:
     """A service on a port of its own. What it logged is read when it has ended."""
-    ours = {"CALLGRADE_HOME": str(home)} | {f"CALLGRADE_{name.upper()}": value for name, value in settings.items()}
+    ours = {"CALLGRADE_HOME": str(home), "CALLGRADE_WORKER": "false"} | {
+        f"CALLGRADE_{name.upper()}": value for name, value in settings.items()
+    }
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CALLGRADE_")} | ours
     command = [sys.executable, "-m", "service.cli", "serve", "--port", "0"]
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:

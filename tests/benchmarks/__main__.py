@@ -1,10 +1,10 @@
-"""Runs every benchmark: `python -m tests.benchmarks [scoring|http|importing|matching|judging|evidence]...`."""
+"""Runs every benchmark: `python -m tests.benchmarks [scoring|http|importing|matching|judging|evidence|batches]...`."""
 
 from __future__ import annotations
 
 import sys
 
-from tests.benchmarks import evidence, http, importing, judging, matching, scoring
+from tests.benchmarks import batches, evidence, http, importing, judging, matching, scoring
 
 BENCHMARKS = {
     "scoring": scoring.measure,
@@ -13,6 +13,7 @@ BENCHMARKS = {
     "matching": matching.measure,
     "judging": judging.measure,
     "evidence": evidence.measure,
+    "batches": batches.measure,
 }
 
 if __name__ == "__main__":

@@ -64,10 +64,10 @@ async def _measured() -> None:
     await _ready(live)
     import litellm  # after our own import of it, which keeps it off the network
 
-    turns = _turns(live)
+    asked = turns(live)
     prompts, requests = [_prompt(live, n) for n in range(REQUESTS)], [request(n) for n in range(REQUESTS)]
     bare, alone, judged = await _rates(
-        lambda _: litellm.acompletion(**turns, max_retries=0),
+        lambda _: litellm.acompletion(**asked, max_retries=0),
         lambda n: caller.complete(prompts[n], Spending()),
         lambda n: live.finish(requests[n], live.plan(requests[n])),  # as the HTTP route does
     )
@@ -130,7 +130,8 @@ def _prompt(engine: Engine, number: int) -> Any:
     return question_of(plan.asks[0], plan.trace).prompt("openai/good", "0" * 32, "0" * 8)
 
 
-def _turns(engine: Engine) -> dict[str, Any]:
+def turns(engine: Engine) -> dict[str, Any]:
+    """What litellm is called with for one question."""
     prompt = _prompt(engine, 0)
     schema = {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": prompt.schema}}
     messages = [{"role": turn.role, "content": turn.text} for turn in prompt.turns]

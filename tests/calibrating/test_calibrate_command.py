@@ -11,8 +11,9 @@ import typer
 
 from service.calibrating.figures import Resampling
 from service.calibrating.options import Options
-from service.cli.calibrate import Sources, run_calibration, show_calibration
+from service.cli.calibrate import run_calibration, show_calibration
 from service.cli.exits import ExitCode
+from service.cli.labelled import Sources
 from service.core.calibrate import Fit
 from service.errors import InputError
 from tests.calibrating.label_sets import drawn

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from service.calibrating.excerpts import excerpt
 from service.calibrating.importers import guessed, imported
 from service.calibrating.labels import read_csv, read_labels
 from service.calibrating.predictions import by_judge, read_predictions
@@ -174,9 +175,95 @@ def test_spans_of_annotators_and_judges() -> None:
     (one,) = found.labels.items
     assert [(label.annotator, label.label) for label in one.labels] == [("h1", True), ("h2", False)]
     assert (one.group, one.stratum, one.step, one.origin) == ("p1", "d/w", "integrate", "human")
-    assert {(said.model, said.raw) for said in found.predictions} == {("j", 0.5), ("k", 1.0)}
+    assert {(said.model, said.raw, said.reason) for said in found.predictions} == {
+        ("j", 0.5, "'2': no reason"),
+        ("k", 1.0, ""),
+    }
     strict = imported([json.dumps(SPANS)], errors="ungrounded").labels.items[0]
     assert [label.label for label in strict.labels] == [False, False]
+
+
+KEY = {
+    "id": "simple_1",
+    "category": "simple_python",
+    "question": [[{"role": "user", "content": "Area of 3 by 4?"}]],
+    "function": [{"name": "area", "parameters": {"type": "dict", "properties": {}}}],
+    "possible_answer": [{"area": {"w": [3], "h": [4, 4.0], "unit": ["", "m"]}}],
+}
+
+
+def error(sentence: int, tokens: str, start: int, end: int, kind: str, correction: str = "") -> dict[str, str]:
+    place = {"SENTENCE_ID": str(sentence), "SENT_TOKEN_START": str(start), "SENT_TOKEN_END": str(end)}
+    return {**place, "TOKENS": tokens, "TYPE": kind, "CORRECTION": correction}
+
+
+BOX = {
+    "id": "t/1",
+    "payload": {"home_name": "Reds", "summary": "told in words"},
+    "response": "The Reds won 9 - 7 . They led by six .",
+    "errors": [error(1, "9 -", 4, 5, "NUMBER", "8"), error(2, "led", 2, 2, "NOT_CHECKABLE")],
+}
+TALK = {
+    "conversation_id": "c1",
+    "suites_used": ["Mail"],
+    "conversation": [
+        {"role": "user", "text": "Mail Bo."},
+        {
+            "role": "assistant",
+            "text": "Sent.",
+            "apis": [
+                {"request": {"api_name": "Send", "parameters": {"to": "Bo"}}, "response": {"id": 1}, "exception": None},
+                {"request": {"api_name": "Log", "parameters": {}}, "response": None, "exception": "full"},
+            ],
+        },
+    ],
+}
+BANK = {
+    "file": "a/b.jsonl",
+    "turns": [
+        {"role": "User", "text": "Add it."},
+        {"role": "AI", "text": "I will."},
+        {"role": "API", "api_name": "Add", "param_dict": {"n": 1}, "result": {"output": "ok", "exception": None}},
+    ],
+}
+
+
+def test_a_key_tells_whether_to_call() -> None:
+    none, call = sorted(imported([json.dumps(KEY)]).labels.items, key=lambda one: one.passes)
+    assert (none.id, call.id, none.group, none.stratum) == (
+        "simple_1/none",
+        "simple_1/call",
+        "simple_1",
+        "simple_python",
+    )
+    assert call.trace is not None
+    assert call.trace["calls"] == [{"area": {"w": 3, "h": 4}}]
+    assert {one.origin for one in (none, call)} == {"gold"}
+    (declines,) = imported([json.dumps({**KEY, "category": "irrelevance", "possible_answer": None})]).labels.items
+    assert declines.passes
+    (unkeyed,) = imported([json.dumps({**KEY, "category": "live_relevance", "possible_answer": None})]).labels.items
+    assert not unkeyed.passes
+
+
+def test_a_text_with_errors_is_judged_sentence_by_sentence() -> None:
+    first, second = imported([json.dumps(BOX)]).labels.items
+    assert (first.answer, first.passes, first.labels[0].note) == ("The Reds won 9 - 7 .", False, "NUMBER: 9 - -> 8")
+    assert (second.answer, second.passes, second.payload) == ("They led by six .", True, {"home_name": "Reds"})
+    assert {one.group for one in (first, second)} == {"t/1"}
+    strict = imported([json.dumps(BOX)], errors="ungrounded").labels.items
+    assert [one.passes for one in strict] == [False, False]
+
+
+def test_dialogues_are_traces_without_fault() -> None:
+    grounded, plausible = imported([json.dumps(TALK)]).labels.items
+    assert (grounded.criterion, plausible.criterion, grounded.family) == ("grounded", "plausible", "Mail")
+    trace = excerpt(grounded)
+    assert (trace.question, trace.answer) == ("Mail Bo.", "Sent.")
+    assert json.loads(trace.payload) == [{"id": 1}, "full"]
+    (alone,) = imported([json.dumps(BANK)]).labels.items  # nothing was said of the result
+    assert (alone.id, alone.criterion, alone.passes, alone.origin) == ("a/b.jsonl", "plausible", True, "gold")
+    with pytest.raises(InputError, match="no labelled item"):
+        imported([json.dumps({**BANK, "turns": BANK["turns"][:2]})])
 
 
 def test_thumbs_and_decisions() -> None:
@@ -190,7 +277,17 @@ def test_thumbs_and_decisions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "shape"), [(SPANS, "spans"), (THUMB, "thumbs"), (DECISION, "decisions"), (json.loads(GOOD), "callgrade")]
+    ("row", "shape"),
+    [
+        (SPANS, "spans"),
+        (THUMB, "thumbs"),
+        (DECISION, "decisions"),
+        (KEY, "answer_keys"),
+        (BOX, "corrections"),
+        (TALK, "tooltalk"),
+        (BANK, "apibank"),
+        (json.loads(GOOD), "callgrade"),
+    ],
 )
 def test_the_shape_is_told_from_the_first_row(row: object, shape: str) -> None:
     assert guessed(["", json.dumps(row)]) == shape
@@ -206,10 +303,14 @@ def test_the_shape_is_told_from_the_first_row(row: object, shape: str) -> None:
         ({**THUMB, "human_reward": 0.5}, "0 or 1, not 0.5"),
         ({**DECISION, "correct_answer": "none"}, "not among the answers"),
         ({**SPANS, "human": [3]}, "not of the shape of spans"),
+        ({**KEY, "id": "simple_2", "possible_answer": 3}, "not of the shape of answer_keys"),
+        ({**BOX, "response": "The Reds won ."}, "'9 -' does not stand at tokens 4 to 5 of sentence 1"),
+        ({name: value for name, value in TALK.items() if name != "suites_used"}, "'suites_used' is missing"),
+        ({**BANK, "turns": [{"role": "API"}]}, "'result' is missing"),
     ],
 )
 def test_a_row_of_another_shape_is_told_with_its_line(row: object, why: str) -> None:
-    first = next(one for one in (SPANS, THUMB, DECISION) if one.keys() >= set(row) - {"x"})  # pyright: ignore
+    first = next(one for one in (SPANS, THUMB, DECISION, KEY, BOX, TALK, BANK) if one.keys() >= set(row) - {"x"})  # pyright: ignore
     with pytest.raises(InputError) as refused:
         imported([json.dumps(first), json.dumps(row)])
     assert refused.value.problems[0].path.startswith("line 2")

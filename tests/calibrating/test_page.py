@@ -6,17 +6,21 @@ import re
 import subprocess
 import sys
 from base64 import b64decode
+from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from service.calibrating.excerpts import excerpt
 from service.calibrating.figures import Resampling
+from service.calibrating.labels import labelled_set
+from service.calibrating.markdown import markdown
 from service.calibrating.options import Options
 from service.calibrating.page import page
 from service.calibrating.results import CalibrationReport
 from service.calibrating.run import calibrate
-from tests.calibrating.label_sets import drawn
+from tests.calibrating.label_sets import drawn, item
 
 ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -47,9 +51,71 @@ def test_the_same_report_is_the_same_page(report: CalibrationReport) -> None:
 
 def test_the_page_needs_nothing_else(report: CalibrationReport) -> None:
     html = page(report)
-    assert re.findall(r"(?:src|href)=[\"'](?!data:)", html) == []
+    assert re.findall(r"(?:src|href)=[\"'](?!data:|#)", html) == []
     assert "<script" not in html
-    assert html.count("<table>") == html.count("</table>") > 10
+    assert html.count("<table ") == html.count("</table>") > 10
+
+
+def test_each_disagreement_leads_to_its_item(report: CalibrationReport) -> None:
+    count = sum(len(judge.worst) for judge in [*report.judges, *[jury.report for jury in report.juries]])
+    assert count > 10
+    for text, link, anchor in (
+        (page(report), r'<td><a href="#([a-z0-9-]+)">', r'<h[24] id="([a-z0-9-]+)">'),
+        (markdown(report), r"\| \[[^\]]+\]\(#([a-z0-9-]+)\) \|", r'##(?:##)? <a id="([a-z0-9-]+)"></a>'),
+    ):
+        assert Counter(re.findall(link, text)) == Counter(re.findall(anchor, text))
+        assert len(set(re.findall(anchor, text))) == count + 3
+
+
+def test_an_item_is_shown_with_what_is_needed_to_decide() -> None:
+    labels, predictions = drawn(120)
+    asked = {"question": "How much?", "cents": 5400}
+    items = [one.model_copy(update={"payload": asked}) for one in labels.items]
+    said = [one.model_copy(update={"reason": "because <b>"}) for one in predictions]
+    run = calibrate(labelled_set(enumerate(items, 1), source="s"), said, Options(resampling=Resampling(draws=0)))
+    (judge,), html = run.report.judges, page(run.report)
+    one = judge.worst[0]
+    at = html.split(f"{one.id} (line {one.line})</h4>")[1].split("<h")[0]
+    for part, text in (
+        ("question", "How much?"),
+        ("payload", "{&quot;question&quot;: &quot;How much?&quot;, &quot;cents&quot;: 5400}"),
+        ("answer", one.excerpt.answer),
+        ("labels", ", ".join(one.labels)),
+        ("its reason", "because &lt;b&gt;"),
+    ):
+        assert f"<td>{part}</td><td>{text}</td>" in at
+
+
+CALLED = {
+    "format": "openai",
+    "messages": [
+        {"role": "user", "content": "Refund it."},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "refund", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": '{"ok": true}'},
+    ],
+}
+TOLD = {**CALLED, "messages": [*CALLED["messages"], {"role": "assistant", "content": "Done."}]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "question", "payload", "answer"),
+    [
+        ({"trace": TOLD}, "Refund it.", "true", "Done."),
+        ({"trace": CALLED}, "Refund it.", "true", '"refund"'),
+        ({"trace": {"format": "openai"}, "answer": "x"}, "", "", "x"),
+        ({"payload": [1, 2], "answer": "x"}, "", "[1, 2]", "x"),
+        ({"payload": "y" * 5000, "answer": "x"}, "", "[3800 characters]", "x"),
+    ],
+)
+def test_what_is_shown_of_an_item(fields: dict[str, object], question: str, payload: str, answer: str) -> None:
+    found = excerpt(item(0, True, **fields))
+    assert found.question == question
+    assert payload in found.payload
+    assert answer in found.answer
+    assert max(map(len, found)) < 1300
 
 
 def test_without_matplotlib_the_page_says_what_is_missing() -> None:
@@ -57,7 +123,10 @@ def test_without_matplotlib_the_page_says_what_is_missing() -> None:
     code = """
 import sys
 sys.modules["matplotlib"] = None
+from service.calibrating.excerpts import excerpt
 from service.calibrating.figures import Resampling
+from service.calibrating.labels import labelled_set
+from service.calibrating.markdown import markdown
 from service.calibrating.options import Options
 from service.calibrating.page import page
 from service.calibrating.run import calibrate

@@ -10,8 +10,9 @@ import pytest
 from service.calibrating.labels import labelled_set
 from service.calibrating.predictions import Prediction
 from service.calibrating.rate import pass_rates
-from service.cli.calibrate import Sources, show_rates
+from service.cli.calibrate import show_rates
 from service.cli.exits import ExitCode
+from service.cli.labelled import Sources
 from service.errors import InputError
 from service.stats.corrected import by_labels, ppi
 from tests.calibrating.label_sets import drawn

@@ -17,7 +17,7 @@ from service.calibrating.page import page
 from service.calibrating.predictions import Prediction
 from service.calibrating.results import as_json, read_report
 from service.calibrating.run import calibrate
-from service.calibrating.signs import length_bias, retest
+from service.calibrating.signs import Asked, length_bias, retest
 from service.core.calibrate import Isotonic
 from service.errors import InputError
 from service.stats.agreement import alpha_of_counts
@@ -165,12 +165,35 @@ def test_jury_weights() -> None:
 
 
 def test_asking_again() -> None:
-    """Two of three answers pass: 2 * 2 * 1 / (3 * 2) of ordered pairs differ."""
-    found = retest([(0.9, 0.6, 0.2), (0.8, 0.8), (0.4,)], 0.5)
+    """Two of three answers pass: two of three pairs differ. The other item's one pair does not."""
+    found = retest([Asked("g", (0.9, 0.6, 0.2)), Asked("h", (0.8, 0.8)), Asked("i", (0.4,))], 0.5)
     assert found is not None
     assert (found.items, found.samples) == (2, 3)
-    assert (found.flip_rate, found.spread) == (pytest.approx((2 / 3 + 0) / 2), pytest.approx(0.35))
-    assert retest([(0.4,)], 0.5) is None
+    assert (found.flip_rate.value, found.spread) == (pytest.approx((2 / 3 + 0) / 2), pytest.approx(0.35))
+    assert (found.flip_rate.low, found.flip_rate.high) == (
+        0,
+        pytest.approx(2 / 3),
+    )  # both drawn items of one of two groups
+    assert retest([Asked("g", (0.4,))], 0.5) is None
+
+
+def test_a_judge_that_never_flips_may_still_do_so_in_another_set() -> None:
+    found = retest([Asked(str(n), (0.9, 0.9)) for n in range(20)], 0.5)
+    assert found is not None
+    assert (found.flip_rate.value, found.flip_rate.low) == (0, 0)
+    assert found.flip_rate.high == pytest.approx(0.1611, abs=1e-4)  # Wilson's for none of 20
+
+
+def test_the_interval_of_the_flip_rate_covers_what_made_the_answers() -> None:
+    """Groups of three items that flip together with a chance of 0.3: 95 % nominal, whole groups drawn."""
+    rng, hits = random.Random(8), 0  # noqa: S311
+    for _ in range(60):
+        flips = [rng.random() < 0.3 for _ in range(80)]
+        asked = [Asked(str(n), (0.9, 0.1 if flip else 0.9)) for n, flip in enumerate(flips) for _ in range(3)]
+        rate = retest(asked, 0.5)
+        assert rate is not None
+        hits += (rate.flip_rate.low or 0) <= 0.3 <= (rate.flip_rate.high or 0)
+    assert hits >= 52
 
 
 def test_repeats_are_reported_and_the_first_answer_is_scored() -> None:
@@ -180,6 +203,10 @@ def test_repeats_are_reported_and_the_first_answer_is_scored() -> None:
     assert once.report.judges[0].retest is None
     assert twice.report.judges[0].retest is not None
     assert twice.report.judges[0].retest.items == 200
+    assert twice.report.judges[0].retest.flip_rate.value == 1  # each second answer is the opposite of the first
+    assert "noise floor" not in markdown(once.report)
+    assert "noise floor" in markdown(twice.report)
+    assert "noise floor" in page(twice.report)
     assert twice.report.judges[0].after == once.report.judges[0].after
 
 

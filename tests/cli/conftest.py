@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,16 @@ def _bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
             monkeypatch.delenv(name)
     monkeypatch.setenv("CALLGRADE_HOME", str(tmp_path_factory.mktemp("home")))
     monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture(autouse=True)
+def _own_logs() -> Iterator[None]:
+    """What a command does to the logs of its process is undone: the next one has another standard error."""
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = before
+    root.setLevel(level)
 
 
 @pytest.fixture

@@ -67,7 +67,8 @@ def test_help_imports_nothing_heavy() -> None:
 @contextmanager
 def serving(*args: str) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any]]]:
     """A server on a free port, with its first line of log."""
-    with subprocess.Popen([*COMMAND, "serve", "--port", "0", *args], stderr=subprocess.PIPE) as server:
+    alone = os.environ | {"CALLGRADE_WORKER": "false"}
+    with subprocess.Popen([*COMMAND, "serve", "--port", "0", *args], stderr=subprocess.PIPE, env=alone) as server:
         assert server.stderr
         try:
             yield server, json.loads(server.stderr.readline())

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import service
 from service.api.app import create_app
-from service.cli.app import InputFormat
 from service.cli.demo import DemoCase, demo_cases
 from service.cli.junit import xml
+from service.cli.options import InputFormat
 from service.intake import FORMATS
 from tests.cli.cli_run import Run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from math import exp
 
 import pytest
@@ -152,7 +153,13 @@ APPLIED = [
     ([fit(origin="gold")], "c", 0.5, "calibrated", 0.5, False),
     ([fit()], "c", 0.95, "out_of_domain", 0.95, False),
     ([fit(judge_digest=OTHER)], "c", 0.4, "mismatched", 0.4, False),
-    ([fit(model="m-2026-02-02")], "c", 0.4, "mismatched", 0.4, False),
+    ([fit(model="m-2026-02-02")], "c", 0.4, "stale", 0.4, False),
+    ([fit(model="m-latest"), fit(model="other")], "c", 0.4, "stale", 0.4, False),
+    ([fit(model="m-mini-2026-01-01")], "c", 0.4, "mismatched", 0.4, False),
+    ([fit(model="m-2026-02-02", judge_digest=OTHER)], "c", 0.4, "mismatched", 0.4, False),
+    ([fit(stale=True)], "c", 0.4, "stale", 0.4, False),
+    ([fit(stale=True, labels=900), fit()], "c", 0.5, "calibrated", 0.5, False),
+    ([fit(stale=True, enough=False)], "c", 0.4, "uncalibrated", 0.4, False),
     ([fit(assembly=2)], "c", 0.4, "mismatched", 0.4, False),
     ([fit(judge="another")], "c", 0.4, "uncalibrated", 0.4, False),
     ([fit(model="m-2026-02-02"), fit()], "c", 0.5, "calibrated", 0.5, False),
@@ -188,3 +195,23 @@ def test_the_fingerprint_covers_every_part_of_a_judge(part: str) -> None:
     changed = {"judge": "x", "digest": OTHER, "model": "x", "assembly": 2}
     fields = {"judge": "grounded", "digest": DIGEST, "model": "m", "assembly": 1}
     assert Binding(**fields).fingerprint != Binding(**{**fields, part: changed[part]}).fingerprint
+
+
+STRATA = [
+    (("a", "b"), "a", "calibrated"),
+    (("a", "b"), "z", "out_of_domain"),
+    (("a", "b"), None, "calibrated"),
+    ((), "z", "calibrated"),
+]
+
+
+@pytest.mark.parametrize(("strata", "stratum", "status"), STRATA)
+def test_a_stratum_that_was_not_fitted_is_out_of_domain(strata: tuple[str, ...], stratum: str, status: str) -> None:
+    assert calibrated([fit(strata=strata)], BINDING, "c", 0.5, stratum=stratum).status == status
+
+
+def test_age_is_no_part_of_what_a_fit_is() -> None:
+    one, other = fit(made=date(2026, 1, 1)), fit(made=date(2026, 6, 1), stale=True)
+    assert one.id == other.id == fit().id
+    assert "stale" not in other.model_dump_json()
+    assert Fit.model_validate_json(one.model_dump_json()).made == date(2026, 1, 1)

@@ -17,11 +17,13 @@ from pathlib import Path
 import pytest
 
 from service import Shelf, score
+from service.api.app import create_app
 from service.core.critics import Critic
 from service.core.execution import order, runnable
 from service.core.kinds import kinds
 from service.intake import FORMATS
 from service.io.settings import settings_table
+from service.io.store.callers import SCOPES
 from service.request import read_request, traced
 from tests.faults.provider import Provider, serving
 from tests.faults.sandbox_server import run
@@ -91,7 +93,10 @@ def test_snippets_run(code: str, folder: Path):
 def served(command: str, folder: Path, port: int) -> Iterator[str]:
     """The README's server on a free port; yields its address and then stops it."""
     words = shlex.split(command.replace("8000", str(port)))
-    with subprocess.Popen([str(BIN / words[0]), *words[1:]], cwd=folder, stderr=subprocess.DEVNULL) as server:
+    environment = os.environ | {"HOME": str(folder)}
+    with subprocess.Popen(
+        [str(BIN / words[0]), *words[1:]], cwd=folder, stderr=subprocess.DEVNULL, env=environment
+    ) as server:
         try:
             wait_for(port)
             yield f"http://127.0.0.1:{port}"
@@ -127,6 +132,49 @@ def test_the_request_over_http_gives_the_bytes_of_the_command_line(folder: Path)
     assert printed == answer.decode() + "\n"
 
 
+def test_a_batch_runs_as_the_readme_says(folder: Path, tmp_path: Path):
+    """With the README's server, its worker and its commands, on a free port."""
+    serve = next(body for _, _, _, kind, body in BLOCKS if kind == "serve").strip()
+    (tmp_path / "items.ndjson").write_bytes((folder / "items.ndjson").read_bytes())
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    for address in served(serve, tmp_path, port):
+        done = shell(f"set -e\n{block('batches').replace('8000', str(port))}", tmp_path)
+        told = shell(f"set -e\nexport CALLGRADE_SERVER={address}\n{block('batching')}", tmp_path)
+        with urllib.request.urlopen(f"{address}/v1/batches", timeout=30) as reply:
+            left = json.load(reply)
+    assert told.returncode == 0, told.stderr
+    assert "2 cases under four_step@1: 1 fail, 1 pass" in told.stdout
+    assert done.returncode == 0, done.stderr
+    assert [line[:14] for line in done.stdout.splitlines() if line.startswith(("event", '{"custom_id'))][-3:] == [
+        "event: batch",
+        '{"custom_id":"',
+        '{"custom_id":"',
+    ]
+    assert '"verdicts":{"fail":1,"pass":1}' in done.stdout
+    batch, _ = json.JSONDecoder().raw_decode(done.stdout[done.stdout.rindex('{"id":"batch_') :])
+    shown = json.loads(noted("shown", "batch"))
+    assert {name: batch[name] for name in shown} == shown
+    assert left["data"] == []
+
+
+def test_the_table_of_batches_names_all_its_routes():
+    section = README.split("## Batches over HTTP")[1].split("\n## ")[0]
+    rows = [
+        re.findall(r"`(?:(GET|POST|DELETE) )?(/[^`]*)`", line.split("|")[1])
+        for line in section.splitlines()
+        if "| `" in line
+    ]
+    named = {(method or row[0][0], f"/v1/batches{path.rstrip('/')}") for row in rows for method, path in row}
+    known = create_app().openapi()["paths"]
+    assert named == {
+        (method.upper(), path.replace("{batch_id}", "{id}"))
+        for path, methods in known.items()
+        if path.startswith("/v1/batches")
+        for method in methods
+    }
+
+
 def table_names(heading: str) -> set[str]:
     """The names in code style in the first column of the table below a heading."""
     section = README.split(heading)[1].split("\n#")[0]
@@ -149,6 +197,18 @@ def test_a_judge_is_set_up_as_the_readme_says(kind: str, folder: Path, tmp_path:
         done = shell(f"export CALLGRADE_HOME={tmp_path} CALLGRADE_JUDGE_API_BASE={provider.base()}\n{command}", folder)
     assert provider.requests
     assert "judged: 1 reply, 0 from the cache" in done.stdout
+
+
+def test_keys_are_made_and_listed_as_the_readme_says(tmp_path: Path):
+    done = shell(block("keys"), tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "key.txt").read_text("utf-8").strip()
+    assert text.startswith("cg_")
+    assert text.split("_")[1] in done.stdout
+
+
+def test_the_table_of_scopes_names_all():
+    assert table_names("## Access") == set(SCOPES)
 
 
 def test_the_settings_are_those_of_the_service():

@@ -2,10 +2,10 @@
 
 What it does is chosen by the name of the model, as the server sees it (litellm takes `openai/` off): `fault-<kind>` for one
 of `FAULTS`, `says-<label>` to answer with that label, any other name to answer well. `-p<n>` after a fault makes it happen
-with a chance of n in 100 (seeded), `-x<n>` for the first n requests only. A path before /v1 does the same, in any dialect,
-for models whose name must stay, say because it has a price: see `Provider.base`.
+with a chance of n in 100 (seeded), `-x<n>` for the first n requests only, `-s<n>` for n seconds from the first one on. A path
+before /v1 does the same, in any dialect, for models whose name must stay, say because it has a price: see `Provider.base`.
 
-Run it: python -m tests.faults.provider 8900
+Run it: python -m tests.faults.provider 8900, or with a latency in seconds after the port.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ FAULTS: Mapping[str, Behaviour] = {
     "logprobs": _with_logprobs,
 }
 
-_FAULT = re.compile(r"fault-(?P<kind>.+?)(?:-p(?P<chance>\d+))?(?:-x(?P<first>\d+))?")
+_FAULT = re.compile(r"fault-(?P<kind>.+?)(?:-p(?P<chance>\d+))?(?:-x(?P<first>\d+))?(?:-s(?P<seconds>\d+))?")
 
 
 @dataclass(slots=True)
@@ -273,6 +273,8 @@ class Provider:
             return lambda asked: good(Asked(asked.body | {"model": name}, self))
         found = _FAULT.fullmatch(re.sub(r"^fault-flaky-(\d+)$", r"fault-flaky-p\1", name))
         if not found or not self._strikes(name, found["chance"], found["first"]):
+            return good
+        if found["seconds"] and self.now() - self.times(name)[0] >= int(found["seconds"]):
             return good
         if found["kind"].startswith("429-after-"):
             return rate_limit(retry_after=found["kind"].removeprefix("429-after-").replace("_", " "))
@@ -389,5 +391,5 @@ def _until_stopped(loop: asyncio.AbstractEventLoop, main: Any) -> None:
 
 
 if __name__ == "__main__":
-    with serving(Provider(), int(sys.argv[1])):
+    with serving(Provider(latency=float(sys.argv[2]) if sys.argv[2:] else 0.0), int(sys.argv[1])):
         threading.Event().wait()

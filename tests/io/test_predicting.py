@@ -2,27 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from service.calibrating.importers import imported
 from service.calibrating.labels import LabelledItem
+from service.calibrating.predictions import Prediction, Said
 from service.core.prompts import Completion, Prompt
 from service.core.questions import ASSEMBLY
 from service.errors import InputError, JudgeError
 from service.io.bootstrap import standing_in
 from service.io.engine import Engine
 from service.io.judging import Judges, Judging, Uncached
-from service.io.predicting import predictions_of
+from service.io.predicting import Asking, Unanswered, predictions_of
 from service.io.shelf import Shelf
 from service.io.spending import Spending
+from service.io.standin import StandIn
 from tests.io.conftest import Run
+
+T = TypeVar("T")
 
 SHELF = Shelf()
 STARTER = Path(__file__).parents[2] / "calibration" / "labels" / "starter.jsonl"
+
+
+class Kept:
+    """A cache in memory."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    async def get(self, key: str) -> str | None:
+        return self.texts.get(key)
+
+    async def set(self, key: str, text: str) -> None:
+        self.texts[key] = text
+
+    async def close(self) -> None:
+        pass
+
+
+class Counted:
+    """The stand-in, counting what it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self._calls = StandIn()
+
+    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+        self.asked += 1
+        return await self._calls.complete(prompt, spending)
 
 
 class Down:
@@ -43,9 +75,22 @@ def item(**more: Any) -> LabelledItem:
     return LabelledItem.model_validate(written)
 
 
-def predicted(run: Run, items: Sequence[LabelledItem], judging: Judging | None = None) -> Any:
-    engine = Engine(SHELF, judging=judging or standing_in())
-    return run(predictions_of(engine, items, SHELF.find("four_step")))
+def predicted(
+    run: Run,
+    items: Sequence[LabelledItem],
+    judging: Judging | None = None,
+    *,
+    repeats: int = 1,
+    done: Collection[Said] = (),
+) -> tuple[list[Prediction], list[str]]:
+    asking = Asking(SHELF.find("four_step"), repeats=repeats)
+    found = run(listed(predictions_of(Engine(SHELF, judging=judging or standing_in()), items, asking, done=done)))
+    missing = [str(one) for one in found if isinstance(one, Unanswered)]
+    return [one for one in found if isinstance(one, Prediction)], missing
+
+
+async def listed(found: AsyncIterator[T]) -> list[T]:
+    return [one async for one in found]
 
 
 def test_every_case_of_the_starter_set_is_judged(run: Run):
@@ -57,6 +102,7 @@ def test_every_case_of_the_starter_set_is_judged(run: Run):
         judge = SHELF.judges[one.judge]
         assert (one.judge_digest, one.model, one.assembly) == (judge.digest, "callgrade/stand-in", ASSEMBLY)
         assert one.raw in {label.value for label in judge.scale.values()}
+        assert one.reason
 
 
 PAIRS = [("It is $54.00.", 1.0), ("It is $77.00.", 0.0)]
@@ -83,3 +129,53 @@ def test_what_no_judge_answered_is_told_and_left_out(run: Run):
 def test_a_criterion_without_a_judge_is_refused(run: Run):
     with pytest.raises(InputError, match="no judge of four_step decides 'schema'; known: "):
         predicted(run, [item(criterion="schema", payload={}, answer="x")])
+
+
+TWO = [item(id=name, payload={"amount_cents": 5400}, answer=f"{name}: it is $54.00.") for name in ("a", "b")]
+
+
+def test_each_repeat_is_an_answer_of_its_own_and_the_cache_knows_them_apart(run: Run):
+    calls, cache = Counted(), Kept()
+    judging = Judging(calls, cache, Judges("openai/m"))
+    made, _ = predicted(run, TWO, judging)
+    assert [one.sample for one in made] == [0, 0]
+    made, missing = predicted(run, TWO, judging, repeats=3)
+    assert sorted(one.said for one in made) == [(name, "grounded", n) for name in ("a", "b") for n in range(3)]
+    assert (calls.asked, len(cache.texts), missing) == (6, 6, [])
+    predicted(run, TWO, judging, repeats=3)
+    assert calls.asked == 6
+
+
+def test_votes_of_a_judge_are_taken_anew_for_each_repeat(run: Run):
+    """A judge with two votes takes samples 0 and 1 the first time, 2 and 3 the second."""
+    judge = SHELF.judges["result_groundedness"].model_copy(update={"votes": 2})
+    rubric = SHELF.find("four_step")
+    others = tuple(one for one in rubric.judges if one.id != judge.id)
+    voting = rubric.model_validate(
+        {**{name: getattr(rubric, name) for name in type(rubric).model_fields}, "judges": (*others, judge)}
+    )
+    calls, cache = Counted(), Kept()
+    engine = Engine(SHELF, judging=Judging(calls, cache, Judges("openai/m")))
+    found = run(listed(predictions_of(engine, TWO[:1], Asking(voting, repeats=2))))
+    assert (len(found), calls.asked, len(cache.texts)) == (2, 4, 4)
+
+
+def test_what_is_there_is_not_asked_again(run: Run):
+    calls = Counted()
+    judging = Judging(calls, Uncached(), Judges("openai/m"))
+    made, _ = predicted(run, TWO, judging, repeats=2, done={Said("a", "grounded", 0), Said("b", "grounded", 1)})
+    assert sorted(one.said for one in made) == [("a", "grounded", 1), ("b", "grounded", 0)]
+    assert calls.asked == 2
+
+
+def test_a_trace_that_cannot_be_read_is_told_with_its_item_before_anybody_is_asked(run: Run):
+    calls = Counted()
+    with pytest.raises(InputError) as refused:
+        predicted(run, [*TWO, item(id="odd", trace={"format": "openai"})], Judging(calls, Uncached(), Judges("m")))
+    assert refused.value.problems[0].path.startswith("odd: /trace")
+    assert calls.asked == 0
+
+
+def test_without_a_judge_nothing_is_asked(run: Run):
+    with pytest.raises(InputError, match="no judge model is set"):
+        run(listed(predictions_of(Engine(SHELF), TWO, Asking(SHELF.find("four_step")))))

@@ -9,8 +9,7 @@ import socket
 import ssl
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -30,54 +29,11 @@ from service.io.sandbox import Sandboxes
 from service.io.settings import Settings
 from service.io.shelf import Shelf
 from tests.api.asgi_caller import JSON, Answer, exchange
+from tests.faults.receiver import Behaviour, Scripted, drip, http, scripted, stall, whole_request
 from tests.faults.sandbox_server import Sandbox
 
 MESSAGE = {"initial": None, "calls": []}
 GOOD = b'{"results": [], "final": {"door": "open"}}'
-
-Behaviour = Callable[[socket.socket], None]
-
-
-def http(body: bytes, head: bytes = b"HTTP/1.1 200 OK\r\n") -> bytes:
-    return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
-
-
-def whole_request(connection: socket.socket) -> bytes:
-    """Read to its end: closing a connection with bytes left unread would reset it."""
-    with connection.makefile("rb") as stream:
-        head = list(iter(stream.readline, b"\r\n"))
-        length = next(int(line.split(b":")[1]) for line in head if line.lower().startswith(b"content-length"))
-        return b"".join(head) + b"\r\n" + stream.read(length)
-
-
-class Scripted:
-    """A server that does what the script says with each connection, and keeps what it was sent."""
-
-    def __init__(self, behaviour: Behaviour) -> None:
-        self.behaviour = behaviour
-        self.requests: list[bytes] = []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self.listener.getsockname()[1]
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = self.listener.accept()
-                threading.Thread(target=self._answer, args=[connection], daemon=True).start()
-
-    def _answer(self, connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            self.requests.append(whole_request(connection))
-            self.behaviour(connection)
-
-
-@contextmanager
-def scripted(behaviour: Behaviour | bytes) -> Iterator[Scripted]:
-    script = behaviour if callable(behaviour) else lambda connection: connection.sendall(behaviour)
-    server = Scripted(script)
-    with closing(server.listener):
-        yield server
 
 
 @contextmanager
@@ -137,22 +93,6 @@ def test_the_next_address_is_tried_where_one_takes_no_connection() -> None:
 
 
 # Faults.
-
-
-def drip(start: bytes, piece: bytes) -> Behaviour:
-    """Sends `start` and then `piece` again and again until nobody listens."""
-
-    def behaviour(connection: socket.socket) -> None:
-        connection.sendall(start)
-        while True:
-            connection.sendall(piece)
-            time.sleep(0.02)
-
-    return behaviour
-
-
-def stall(connection: socket.socket) -> None:
-    connection.recv(1)
 
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -218,105 +158,6 @@ def test_a_redirect_is_not_followed(status: int) -> None:
         with scripted(http(b"", head)) as server, pytest.raises(SandboxError, match="redirects are not followed"):
             asked(server)
     assert other.requests == []
-
-
-# Where no connection must go.
-
-UNREACHABLE = [
-    ("127.0.0.1", None),
-    ("localhost", None),
-    ("127.1", None),
-    ("2130706433", None),
-    ("0x7f000001", None),
-    ("0177.0.0.1", None),
-    ("0.0.0.0", None),  # noqa: S104 (refused)
-    ("[::1]", None),
-    ("[::ffff:127.0.0.1]", None),
-    ("[::ffff:7f00:1]", None),
-    ("[::127.0.0.1]", None),
-    ("[64:ff9b::127.0.0.1]", None),
-    ("[2002:7f00:1::]", None),
-    ("inside.example", ["10.0.0.7"]),
-    ("inside.example", ["172.16.0.1"]),
-    ("inside.example", ["192.168.1.1"]),
-    ("inside.example", ["100.64.0.1"]),
-    ("inside.example", ["fd00:ec2::254"]),
-    ("inside.example", ["fe80::1%1"]),
-    ("inside.example", ["169.254.169.254"]),
-    ("inside.example", ["224.0.0.1"]),
-    ("inside.example", ["240.0.0.1"]),
-    ("inside.example", ["255.255.255.255"]),
-    ("inside.example", ["not an address"]),
-    ("half.example", ["93.184.216.34", "127.0.0.1"]),
-    ("half.example", ["127.0.0.1", "93.184.216.34"]),
-]
-
-
-@pytest.mark.parametrize(("host", "addresses"), UNREACHABLE)
-def test_no_connection_is_made_to_what_is_not_public(host: str, addresses: list[str] | None) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        more = {} if addresses is None else {"resolve": lambda *_: addresses}
-        sandboxes = Sandboxes([f"{host}:{port}"], timeout=5, **more)
-        with pytest.raises(SandboxError, match="may not be connected to"):
-            sandboxes.exchange(sandboxes.admit(f"http://{host}:{port}/"), MESSAGE)
-        listener.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            listener.accept()
-
-
-@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "0.0.0.0", "::", "224.0.0.1", "255.255.255.255"])  # noqa: S104 (refused)
-def test_some_are_never_reached_even_where_private_ones_are(address: str) -> None:
-    sandboxes = Sandboxes(["a.example"], allow_private=True, resolve=lambda *_: [address])
-    with pytest.raises(SandboxError, match="may not be connected to"):
-        sandboxes.exchange(sandboxes.admit("http://a.example"), MESSAGE)
-
-
-ALLOWED = ["a.example", "b.example:8443", "[2606:2800::1]:90"]
-LET_IN = [
-    ("http://a.example", ("a.example", 80, "/", False, "a.example")),
-    ("https://a.example/run?x=1", ("a.example", 443, "/run?x=1", True, "a.example")),
-    ("https://A.Example.:443/", ("a.example", 443, "/", True, "a.example.:443")),
-    ("http://b.example:8443/", ("b.example", 8443, "/", False, "b.example:8443")),
-    ("http://[2606:2800::1]:90/", ("2606:2800::1", 90, "/", False, "[2606:2800::1]:90")),
-]
-
-
-@pytest.mark.parametrize(("url", "target"), LET_IN)
-def test_allowed_urls_are_let_in(url: str, target: tuple[Any, ...]) -> None:
-    assert tuple(Sandboxes(ALLOWED).admit(url)) == target
-
-
-KEPT_OUT = [
-    ("http://a.example:8080/", "not among"),
-    ("https://b.example/", "not among"),
-    ("http://sub.a.example/", "not among"),
-    ("http://a.example.evil.example/", "not among"),
-    ("http://evil.example/a.example", "not among"),
-    ("http://a.example@evil.example/", "without a user"),
-    ("http://evil.example@a.example/", "without a user"),
-    ("http://evil.example\\@a.example/", "printable ASCII"),
-    ("http://evil.example#@a.example/", "printable ASCII"),
-    ("http://a.example/\r\nX: y", "printable ASCII"),
-    ("http://a.example/ x", "printable ASCII"),
-    ("http://\uff41.example/", "printable ASCII"),
-    ("ftp://a.example/", "http://host/path"),
-    ("file:///etc/passwd", "http://host/path"),
-    ("//a.example/", "http://host/path"),
-    ("a.example", "http://host/path"),
-    ("http://", "http://host/path"),
-    ("http://a.example:99999/", "not a URL"),
-    ("http://[::1/", "not a URL"),
-]
-
-
-@pytest.mark.parametrize(("url", "words"), KEPT_OUT)
-def test_other_urls_are_not(url: str, words: str) -> None:
-    with pytest.raises(InputError) as caught:
-        Sandboxes(ALLOWED).admit(url)
-    (problem,) = caught.value.problems
-    assert problem.path == "/sandbox/url"
-    assert words in problem.message
 
 
 # TLS.

@@ -64,6 +64,10 @@ def test_what_it_copies_is_there_and_not_ignored(recipe: list[tuple[str, str]], 
     assert [source for source in sources if not (root / source).exists()] == []
 
 
+def test_nobody_comes_in_without_a_key(recipe: list[tuple[str, str]]) -> None:
+    assert "CALLGRADE_FIRST_KEY=true" in " ".join(rests(recipe, "ENV")).split()
+
+
 def test_it_serves(recipe: list[tuple[str, str]]) -> None:
     (command,) = rests(recipe, "CMD")
     assert json.loads(command) == ["callgrade", "serve", "--host", "0.0.0.0", "--port", "8000"]  # noqa: S104

@@ -34,6 +34,10 @@ SETS = [
     ("groundedness_quintd1_train", 1976, 494, "human", 1976),
     ("action_tm4coffee_cal", 2000, None, "human", 0),
     ("decide_when2call_cal", 600, 137, "gold", 0),
+    ("calls_bfcl_v4_cal", 4044, 2407, "gold", 0),
+    ("groundedness_rotowire_gsml_train", 752, 60, "human", 0),
+    ("dialog_tooltalk_all", 100, 50, "gold", 0),
+    ("dialog_apibank_all", 522, 261, "gold", 0),
 ]
 
 

@@ -27,8 +27,10 @@ from service.core.calibrate.maps import (
     log_odds,
     sigmoid,
 )
+from service.core.calibrate.snapshots import VERSION, unversioned
 
 __all__ = [
+    "VERSION",
     "Applied",
     "Binding",
     "Calibrated",
@@ -48,4 +50,5 @@ __all__ = [
     "calibrated",
     "log_odds",
     "sigmoid",
+    "unversioned",
 ]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from hashlib import sha256
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from service.core.calibrate.maps import NOISE, Calibrator, Share
+from service.core.calibrate.snapshots import unversioned
 from service.core.kinds import Frozen, Several, Tagged
 from service.core.lazy import lazy
 
@@ -18,10 +20,11 @@ Origin = Literal["human", "gold", "constructed"]
 """Where labels come from: people who looked at the item, right answers that were known beforehand, or a case that was
 written to show something. Only the first are human agreement."""
 Method = Literal["identity", "platt", "isotonic", "temperature", "venn_abers"]
-Status = Literal["calibrated", "mismatched", "out_of_domain", "uncalibrated"]
-"""calibrated: the value is that of a fit for this very judge. mismatched: there are only fits for another version of it or
-another model. out_of_domain: its raw value lies beyond all that were fitted. uncalibrated: there is none, or it rests on
-too few labels or on constructed ones. All but the first leave the raw value as it is."""
+Status = Literal["calibrated", "stale", "mismatched", "out_of_domain", "uncalibrated"]
+"""calibrated: the value is that of a fit for this very judge. stale: its fit is too old, or was made with another snapshot of
+the model. mismatched: there are only fits for another version of it or another model. out_of_domain: its raw value or its
+stratum is none that was fitted. uncalibrated: there is no fit, or it rests on too few labels or on constructed ones. All but
+the first leave the raw value as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ class Fit(Frozen):
     """Whether they are enough to call the result calibrated."""
     domain: Annotated[tuple[Share, Share], Field(strict=False)]
     """The lowest and highest raw value that was fitted."""
+    strata: Several[str] = ()
+    """The strata of the fitted items, in order; empty where an item had none."""
     threshold: Share
     """The least calibrated value that passes, chosen on the fitted items."""
     abstain: Annotated[tuple[Share, Share], Field(strict=False)] | None = None
@@ -83,13 +88,18 @@ class Fit(Frozen):
     """What the split into fitted and held-out items was made with."""
     libraries: dict[str, str] = Field(default_factory=dict[str, str])
     notes: Several[str] = ()
+    made: date | None = None
+    """The day it was made, in UTC. None: nobody knows, and it does not age."""
+    stale: bool = Field(default=False, exclude=True)
+    """Whether it is too old to be applied: whoever reads it has a clock, and says so. It is not kept."""
 
     @lazy
     def id(self) -> str:
-        """The judge, the criterion and the start of the digest of all but the versions of libraries."""
-        return f"{self.judge}/{self.criterion}/{_sha256(self.model_dump(mode='json', exclude={'libraries'}))[:12]}"
+        """The judge, the criterion and the start of the digest of all but the day and the versions of libraries."""
+        kept = self.model_dump(mode="json", exclude={"libraries", "made"})
+        return f"{self.judge}/{self.criterion}/{_sha256(kept)[:12]}"
 
-    @property
+    @lazy
     def binding(self) -> Binding:
         """The judge that it is for."""
         return Binding(self.judge, self.judge_digest, self.model, self.assembly)
@@ -120,21 +130,38 @@ class Applied:
     """Whether the value lies where a human should be asked."""
 
 
-def calibrated(fits: Iterable[Fit], binding: Binding, criterion: str, raw: float) -> Applied:
-    """What the fits make of a judge's raw value in [0, 1]. Of several that match, the one with the most labels."""
+def calibrated(
+    fits: Iterable[Fit], binding: Binding, criterion: str, raw: float, *, stratum: str | None = None
+) -> Applied:
+    """What the fits make of a judge's raw value in [0, 1]. Of several that match, the one with the most labels.
+
+    `stratum`: that of what was judged; None where it is not known.
+    """
     own = [fit for fit in fits if fit.judge == binding.judge and fit.criterion == criterion]
     matching = [fit for fit in own if fit.binding == binding]
-    if not matching:
-        return Applied("mismatched", raw, max([fit.id for fit in own])) if own else Applied("uncalibrated", raw)
-    return applied(max(matching, key=lambda fit: (fit.usable, fit.labels, fit.id)), raw)
+    if matching:
+        best = max(matching, key=lambda fit: (fit.usable, not fit.stale, fit.labels, fit.id))
+        return applied(best, raw, stratum=stratum)
+    if not own:
+        return Applied("uncalibrated", raw)
+    earlier = [fit.id for fit in own if _is_snapshot(fit.binding, binding)]
+    return Applied("stale", raw, max(earlier)) if earlier else Applied("mismatched", raw, max([fit.id for fit in own]))
 
 
-def applied(fit: Fit, raw: float) -> Applied:
+def _is_snapshot(one: Binding, other: Binding) -> bool:
+    """Whether they differ in the snapshot of one model alone."""
+    return replace(one, model="") == replace(other, model="") and unversioned(one.model) == unversioned(other.model)
+
+
+def applied(fit: Fit, raw: float, *, stratum: str | None = None) -> Applied:
     """What a fit that matches makes of a raw value in [0, 1]."""
     if not fit.usable:
         return Applied("uncalibrated", raw, fit.id)
+    if fit.stale:
+        return Applied("stale", raw, fit.id)
     low, high = fit.domain
-    if not low - NOISE <= raw <= high + NOISE:
+    strange = stratum is not None and bool(fit.strata) and stratum not in fit.strata
+    if strange or not low - NOISE <= raw <= high + NOISE:
         return Applied("out_of_domain", raw, fit.id)
     value, interval = fit.calibrator.apply(raw)
     unsure = fit.abstain is not None and fit.abstain[0] <= value < fit.abstain[1]

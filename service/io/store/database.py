@@ -6,6 +6,7 @@ SQLite 3.51.3 it can corrupt a file that two connections write to.)
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -16,12 +17,17 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.sql.elements import ColumnElement
 
 from service.errors import BusyError, SettingsError
+from service.io.quiet import thin
 
 T = TypeVar("T")
+
+LOG = logging.getLogger("callgrade.store")
+thin(LOG.name)
 
 BUSY_MS = 30_000
 """How long SQLite waits for another writer, in milliseconds."""
@@ -90,7 +96,7 @@ def open_database(url: str, *, pool: int = 10) -> Database:
     """The database at an SQLAlchemy URL, `sqlite:///path` or `postgresql+psycopg://...`. Nothing is connected to yet."""
     if url.startswith("sqlite"):
         engine = sa.create_engine(url, connect_args={"timeout": BUSY_MS / 1_000}, pool_size=pool, max_overflow=0)
-        sa.event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "connect", _prepare_sqlite)
     else:
         connect: dict[str, Any] = {"application_name": "callgrade", "connect_timeout": 10}
         engine = sa.create_engine(url, connect_args=connect, pool_pre_ping=True, pool_size=pool, max_overflow=pool)
@@ -101,16 +107,15 @@ def _prepare_sqlite(connection: Any, _: object) -> None:
     connection.isolation_level = "IMMEDIATE"  # also for those who write without `begin`
     connection.execute("PRAGMA foreign_keys=ON")
     connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA journal_mode=TRUNCATE")  # one sync less than deleting it
     connection.execute("PRAGMA mmap_size=0")
 
 
 def is_passing(error: DBAPIError) -> bool:
     """Whether the same may work a moment later: the connection broke, the disk is full, another one holds a lock."""
     told = str(error.orig).lower()
-    return (
-        error.connection_invalidated
-        or (isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
-        and ("no such" not in told and "syntax" not in told))
+    return error.connection_invalidated or (
+        isinstance(error, OperationalError | InterfaceError) and ("no such" not in told and "syntax" not in told)
     )
 
 
@@ -130,5 +135,6 @@ def insisting(
                 raise
             if stopped() or time.monotonic() - start + wait > give_up:
                 raise BusyError(f"the database cannot be reached: {type(error.orig).__name__}") from error
+            LOG.warning("the database is waited for", extra={"fields": {"why": str(error.orig).strip()[:200]}})
         time.sleep(wait)
         wait = min(2.0, wait * 2)

@@ -28,6 +28,7 @@ BATCHES = sa.Table(
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("deadline_at", sa.Double, nullable=False),
     sa.Column("ended_at", sa.Double),
+    sa.Column("kind", sa.Text, nullable=False, server_default="scores"),  # or calibration
     sa.Index("callgrade_batches_of_tenant", "tenant", "created_at", "id"),
     sa.Index("callgrade_batches_open", "status", "deadline_at"),
 )
@@ -39,7 +40,6 @@ CHUNKS = sa.Table(
     sa.Column("number", sa.Integer, primary_key=True),
     sa.Column("first", sa.Integer, nullable=False),  # the position of its first item in the batch
     sa.Column("size", sa.Integer, nullable=False),
-    sa.Column("payload", sa.LargeBinary),  # its items, one JSON object a line, deflated; null once they have expired
     sa.Column("done", sa.Boolean, nullable=False),
     sa.Column("attempt", sa.Integer, nullable=False),  # counts openings: who holds an older one may not write
     sa.Column("generation", sa.Integer, nullable=False),  # counts how often it was put off
@@ -50,6 +50,8 @@ CHUNKS = sa.Table(
     sa.Column("tokens_in", sa.Integer, nullable=False),
     sa.Column("tokens_out", sa.Integer, nullable=False),
     sa.Column("cache_hits", sa.Integer, nullable=False),
+    # Its items, one JSON object a line, deflated; null once they have expired. Last, for SQLite reads through what stands before.
+    sa.Column("payload", sa.LargeBinary),
 )
 
 RESULTS = sa.Table(
@@ -59,6 +61,21 @@ RESULTS = sa.Table(
     sa.Column("position", sa.Integer, primary_key=True),
     sa.Column("ok", sa.Boolean, nullable=False),
     sa.Column("line", sa.Text, nullable=False),  # the line of the results or of the errors, as it is given
+)
+
+CALIBRATIONS = sa.Table(
+    "callgrade_calibrations",
+    METADATA,
+    sa.Column("batch", sa.Text, sa.ForeignKey("callgrade_batches.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("items", sa.Integer, nullable=False),  # labelled ones
+    sa.Column("options", sa.Text, nullable=False),  # JSON: how it is judged and fitted
+    sa.Column("unanswered", sa.Integer),  # answers that no judge gave; null until it is fitted
+    sa.Column("reasons", sa.Text),  # JSON: why not, the first of them
+    sa.Column("fits", sa.Text),  # JSON: files with their names
+    sa.Column("report", sa.Text),  # JSON
+    # The labelled items and the recorded predictions, one JSON object a line, deflated. Last, as the payloads of chunks.
+    sa.Column("labels", sa.LargeBinary, nullable=False),
+    sa.Column("predictions", sa.LargeBinary),
 )
 
 SUBMISSIONS = sa.Table(

@@ -43,7 +43,6 @@ def upgrade() -> None:
         sa.Column("number", sa.Integer, primary_key=True),
         sa.Column("first", sa.Integer, nullable=False),
         sa.Column("size", sa.Integer, nullable=False),
-        sa.Column("payload", sa.LargeBinary),
         sa.Column("done", sa.Boolean, nullable=False),
         sa.Column("attempt", sa.Integer, nullable=False),
         sa.Column("generation", sa.Integer, nullable=False),
@@ -54,6 +53,7 @@ def upgrade() -> None:
         sa.Column("tokens_in", sa.Integer, nullable=False),
         sa.Column("tokens_out", sa.Integer, nullable=False),
         sa.Column("cache_hits", sa.Integer, nullable=False),
+        sa.Column("payload", sa.LargeBinary),
     )
     op.create_table(
         "callgrade_results",

@@ -1,0 +1,134 @@
+"""Who sends a request: the key it carries, and whose key that is, remembered for a few seconds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from ipaddress import IPv6Address, ip_address
+from time import monotonic
+from typing import Protocol
+
+from starlette.types import Scope as Asked
+
+from service.api.buckets import Buckets
+from service.io.flight import SingleFlight
+from service.io.store.callers import Caller
+
+FRESH = 5.0
+"""Seconds for which the store is not asked again: so long a key may work that was revoked."""
+
+WRONG_A_MINUTE = 20
+"""Wrong keys from one address, before its keys are not looked at any more."""
+
+MOST = 10_000
+"""Keys that are remembered."""
+
+
+class Keys(Protocol):
+    """The store of keys."""
+
+    def any_key(self) -> bool:
+        """Whether there ever was one."""
+        ...
+
+    def authenticate(self, text: str) -> Caller | None:
+        """Whose key this is; None for one that is worth nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Too many wrong keys came from there."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    caller: Caller
+    at: float
+
+
+class Callers:
+    """Whose keys those of requests are, in one process and event loop. The store is asked in threads.
+
+    A key is remembered by its sha256 for `FRESH` seconds; that a key exists, for ever. Raises what the store raises.
+    """
+
+    def __init__(self, keys: Keys, *, now: Callable[[], float] = monotonic) -> None:
+        self._keys = keys
+        self._now = now
+        self._known: dict[str, _Known] = {}
+        self._flights: SingleFlight[Caller | Wait | None] = SingleFlight()
+        self._wrong = Buckets(WRONG_A_MINUTE, now=now)
+        self._any = False
+        self._looked = float("-inf")
+
+    async def any_key(self) -> bool:
+        """Whether there is a key. Where there was none, it is looked again after `FRESH` seconds."""
+        if not self._any and self._now() - self._looked >= FRESH:
+            self._any = await asyncio.to_thread(self._keys.any_key)
+            self._looked = self._now()
+        return self._any
+
+    async def of(self, key: str, peer: str) -> Caller | Wait | None:
+        """Whose key this is; None for one that is worth nothing; Wait where `peer` has sent too many such keys.
+
+        A key that was good before is looked at in any case: what others send from the same address does not lock it out.
+        """
+        digest = sha256(key.encode()).hexdigest()
+        known = self._known.get(digest)
+        if known is not None and self._now() - known.at < FRESH:
+            return known.caller
+        found, _ = await self._flights.once(digest, lambda: self._looked_up(key, digest, peer))
+        return found
+
+    async def _looked_up(self, key: str, digest: str, peer: str) -> Caller | Wait | None:
+        trusted = digest in self._known
+        if not trusted and (seconds := self._wrong.take(peer)):
+            return Wait(seconds)
+        at, wrong = self._now(), False
+        try:
+            caller = await asyncio.to_thread(self._keys.authenticate, key)
+            wrong = caller is None
+        finally:
+            if not (wrong or trusted):
+                self._wrong.give_back(peer)
+        self._remember(digest, caller, at)
+        return caller
+
+    def _remember(self, digest: str, caller: Caller | None, at: float) -> None:
+        self._known.pop(digest, None)
+        if caller is not None:
+            self._known[digest] = _Known(caller, at)
+        if len(self._known) > MOST:
+            del self._known[next(iter(self._known))]
+
+
+def key_in(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The key that a request carries, None where it carries none, "" where it carries several that differ."""
+    given: set[str] = set()
+    for name, value in headers:
+        if name == b"x-api-key":
+            given.add(value.decode("latin-1").strip())
+        elif name == b"authorization":
+            scheme, _, key = value.decode("latin-1").strip().partition(" ")
+            if scheme.lower() == "bearer":
+                given.add(key.strip())
+    if not given:
+        return None
+    return given.pop() if len(given) == 1 else ""
+
+
+def peer_of(asked: Asked) -> str:
+    """The address that a request comes from: of IPv6 the network, since a single sender has all addresses of one."""
+    host = (asked.get("client") or ("", 0))[0]
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
+        return str(IPv6Address(int(address) >> 64 << 64))
+    return str(address)

@@ -1,0 +1,104 @@
+"""How a batch gets on, for a person who waits: a bar on a terminal, and a line for what is worth one anywhere."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from service.cli.console import error_console, plural, printable, say
+from service.io.store.batch import Batch
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+
+class Progression:
+    """Shows one batch after the other look at it, on standard error."""
+
+    def __init__(self, verb: str, *, lines: bool = False) -> None:
+        """`verb`: what is going on. `lines`: whether every tenth is a line where there is no terminal."""
+        self._verb = verb
+        self._lines = lines
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+        self._told: tuple[str, str | None] = ("in_progress", None)
+        self._tenths = 0
+
+    def __enter__(self) -> Progression:
+        if sys.stderr.isatty():
+            self._bar = _bar()
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, batch: Batch) -> None:
+        """Shows how far it is."""
+        self._tell_state(batch)
+        done, total = done_of(batch), batch.request_counts.total
+        if self._bar is not None:
+            if self._task is None:
+                self._task = self._bar.add_task(self._verb, total=total, more="")
+            self._bar.update(self._task, completed=done, total=total, more=_more(batch))
+        elif self._lines and done * 10 // max(1, total) > self._tenths:
+            self._tenths = done * 10 // max(1, total)
+            say(f"{done} of {plural(total, 'item')} done{_more(batch)}")
+
+    def tell(self, text: str) -> None:
+        """A line, above the bar where there is one."""
+        if self._bar is None:
+            say(text)
+        else:
+            self._bar.console.print(printable(text), soft_wrap=True)
+
+    def _tell_state(self, batch: Batch) -> None:
+        state = (batch.status, batch.reason)
+        if state == self._told or batch.ended:
+            return
+        before, self._told = self._told[0], state
+        if batch.status.startswith("paused"):
+            self.tell(paused(batch))
+        elif batch.status == "cancelling":
+            self.tell("it is being cancelled: what is under way is finished")
+        elif before.startswith("paused"):
+            self.tell("it goes on")
+
+
+def done_of(batch: Batch) -> int:
+    """The items that have an outcome."""
+    return batch.request_counts.completed + batch.request_counts.failed
+
+
+def paused(batch: Batch) -> str:
+    """Why a batch is paused, and when it goes on."""
+    when = f"; tried again at {_clock(batch.resume_at)}" if batch.resume_at else ""
+    return f"paused: {batch.reason or batch.status}{when}"
+
+
+def _clock(time: str) -> str:
+    return f"{time.partition('T')[2].removesuffix('Z')} UTC"
+
+
+def _more(batch: Batch) -> str:
+    """What is told beside the count."""
+    failed = f", {batch.request_counts.failed} failed" if batch.request_counts.failed else ""
+    cost = f", ${batch.cost_usd:.2f}" if batch.cost_usd else ""
+    state = f", {batch.status.partition('_')[0]}" if batch.status not in ("in_progress", "completed") else ""
+    return failed + cost + state
+
+
+def _bar() -> Progress:
+    from rich import progress  # noqa: PLC0415 (a terminal alone needs it)
+
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("and still"),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[more]}"),
+    )
+    return progress.Progress(*columns, console=error_console(), transient=True)

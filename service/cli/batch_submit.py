@@ -1,0 +1,157 @@
+"""`callgrade batch submit`: any file of traces becomes a batch, once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+from pydantic import JsonValue
+
+from service.cli.batch import watch_to_the_end
+from service.cli.batch_body import Body
+from service.cli.batch_service import Service, error_of
+from service.cli.batch_table import quote_line
+from service.cli.console import console, plural, say
+from service.cli.context import read_settings
+from service.cli.exits import ExitCode
+from service.cli.inputs import Refused, names_file, read_text, tell_guesses
+from service.cli.score import REFUSALS_TOLD, say_refused
+from service.errors import InputError, Problem
+from service.io.bootstrap import limits_of
+from service.io.client import Client, RefusedError, Submitted, UnreachableError
+from service.io.files import read_yaml
+from service.io.quotes import Quote
+
+TRIES = 3
+"""How often an upload is tried whose connection breaks; its key keeps it from making two batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What the command line says of a batch. `options` are those of POST /v1/batches."""
+
+    file: Path
+    options: Mapping[str, str]
+    rubric: str | None = None
+    input_format: str = "auto"
+    key: str | None = None
+    """The Idempotency-Key; None: one is made of the content."""
+
+
+def options_of(*, tags: Iterable[str], **given: str | float | bool | None) -> dict[str, str]:
+    """Options as they stand in a query. A usage error for a tag that is no key=value, or cannot stand there."""
+    found = {name: _queried(value) for name, value in given.items() if value is not None}
+    pairs = [tag.partition("=") for tag in tags]
+    for key, equals, value in pairs:
+        if not (key and equals) or ":" in key or "," in key + value:
+            raise typer.BadParameter("expected key=value without a comma, and no colon in the key", param_hint="--tag")
+    if pairs:
+        found["tags"] = ",".join(f"{key}:{value}" for key, _, value in pairs)
+    return found
+
+
+def _queried(value: str | float | bool) -> str:  # noqa: FBT001 (it is a value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def submit(service: Service, submission: Submission, *, watch: bool = False) -> ExitCode:
+    """Submits a file: the batch's id alone on standard output, or what a dry run says."""
+    skips = submission.options.get("skip_invalid") == "true"
+    options, rubric = _with_rubric(submission)
+    with Body() as body:
+        named = None if submission.input_format == "auto" else submission.input_format
+        body.fill(submission.file, limits_of(read_settings()), named=named, rubric=rubric)
+        tell_guesses(body.guessed)
+        if body.refused and not (skips and body.lines):
+            return _not_submitted(body.refused, f"{plural(len(body.refused), 'record')} cannot be read", skips=skips)
+        key = submission.key or f"callgrade-{body.digest(options)}"
+        with service.client() as client:
+            try:
+                found = _sent(client, body, options, key)
+            except RefusedError as error:
+                return _refused(error, body, skips=skips, own=submission.key is not None)
+            if isinstance(found, Quote):
+                console().print(quote_line(found), soft_wrap=True)
+                return ExitCode.PASSED
+            _tell_submitted(found, body, own=submission.key is not None)
+            console().print(found.batch.id, soft_wrap=True)
+            sys.stdout.flush()
+            return watch_to_the_end(client, found.batch.id) if watch else ExitCode.PASSED
+
+
+def _with_rubric(submission: Submission) -> tuple[dict[str, str], JsonValue]:
+    """The options, and the rubric of a file: the service does not have it."""
+    choice, options = submission.rubric, dict(submission.options)
+    if choice is None:
+        return options, None
+    path = Path(choice)
+    if not names_file(choice):
+        return {**options, "rubric": choice}, None
+    try:
+        return options, read_yaml(read_text(path, "--rubric"), source="")
+    except InputError as error:
+        raise type(error)(
+            Problem(f"{path}: {one.path}".removesuffix(": "), one.message) for one in error.problems
+        ) from None
+
+
+def _sent(client: Client, body: Body, options: Mapping[str, str], key: str) -> Submitted | Quote:
+    for _ in range(TRIES - 1):
+        try:
+            return client.submit(body.file, options, key=key)
+        except UnreachableError as error:
+            if not error.begun:
+                raise
+            say("the connection broke; it is sent once more")
+    return client.submit(body.file, options, key=key)
+
+
+def _tell_submitted(found: Submitted, body: Body, *, own: bool) -> None:
+    batch = found.batch
+    if found.earlier:
+        again = "another --idempotency-key" if own else "--idempotency-key TEXT"
+        say(
+            f"this was submitted before, at {batch.created_at}, and is not run again; {again} makes another batch of it"
+        )
+    else:
+        say(f"submitted {plural(batch.request_counts.total, 'item')}")
+        if not own:
+            say("the Idempotency-Key is made of the content: the same command again gives this batch, not a second one")
+    for rejected in batch.rejected:
+        problems = InputError([Problem(one.pointer, one.detail) for one in rejected.errors])
+        body.refused.append(body.refused_at(rejected.line, problems))
+    _tell(body.refused, "left out")
+    say(f"callgrade batch watch {batch.id} shows how it gets on")
+
+
+def _not_submitted(refused: Sequence[Refused], why: str, *, skips: bool) -> ExitCode:
+    _tell(refused, "error")
+    say(f"nothing was submitted: {why}" + ("" if skips else "; --skip-invalid leaves them out"))
+    return ExitCode.DATA
+
+
+def _refused(error: RefusedError, body: Body, *, skips: bool, own: bool) -> ExitCode:
+    """Tells of a refused submission, each line of it at its place in the file."""
+    problem = error.problem
+    lines: dict[int, list[Problem]] = {}
+    for place in problem.errors:
+        number, _, rest = place.pointer.removeprefix("/").partition("/")
+        lines.setdefault(int(number) if number.isdigit() else 0, []).append(
+            Problem(f"/{rest}" if rest else "", place.detail)
+        )
+    if problem.status != 400 or not lines or 0 in lines:
+        hint = "; --idempotency-key TEXT makes another batch of it" if problem.status == 410 and not own else ""
+        raise error_of(problem, hint=hint)
+    refused = [body.refused_at(number, InputError(found)) for number, found in sorted(lines.items())]
+    return _not_submitted([*body.refused, *refused], problem.detail, skips=skips)
+
+
+def _tell(refused: Iterable[Refused], label: str) -> None:
+    found = list(refused)
+    for one in found[:REFUSALS_TOLD]:
+        say_refused(one, label)
+    if len(found) > REFUSALS_TOLD:
+        say(f"... and {plural(len(found) - REFUSALS_TOLD, 'more record')}")

@@ -1,0 +1,222 @@
+"""Commands about the batches of a running service. Bodies are imported when a command runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from service.cli.options import FormatOption
+
+batch = typer.Typer(
+    name="batch", help="Submit batches to a running service, watch them and fetch their results.", rich_markup_mode=None
+)
+
+
+@batch.callback(invoke_without_command=True)
+def _batch(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+ServerOption = Annotated[
+    str, typer.Option("--server", metavar="URL", envvar="CALLGRADE_SERVER", help="Where the service is.")
+]
+KeyOption = Annotated[
+    str | None,
+    typer.Option("--key", metavar="TEXT", envvar="CALLGRADE_API_KEY", help="A key of the service, if it asks."),
+]
+BatchArgument = Annotated[str, typer.Argument(metavar="ID", help="The id that `batch submit` prints.")]
+LinesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Where to write; it is there once it is whole. [default: standard output]",
+    ),
+]
+OffsetOption = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="The position of the item to begin with, from 0.")
+]
+WaitOption = Annotated[bool, typer.Option("--wait", help="Go on until the batch has ended.")]
+LOCAL = "http://127.0.0.1:8000"
+
+
+@batch.command("submit")
+def batch_submit(  # noqa: PLR0913, PLR0917 (one for each option)
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="JSON or JSON Lines, also gzipped; - is standard input.")
+    ],
+    rubric: Annotated[
+        str | None,
+        typer.Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for the records that name none."),
+    ] = None,
+    judges: Annotated[
+        Literal["off", "cached", "live", "fresh"] | None,
+        typer.Option(help="How judges are asked, for the records that do not say."),
+    ] = None,
+    judge_model: Annotated[str | None, typer.Option(metavar="MODEL", help="The model that judges.")] = None,
+    input_format: FormatOption = "auto",
+    name: Annotated[str | None, typer.Option(metavar="TEXT", help="For people to know the batch by.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(metavar="K=V", help="A label of the batch and all its items; repeatable.")
+    ] = None,
+    budget_usd: Annotated[
+        float | None, typer.Option(metavar="X", min=0, help="The most that judges may cost; the batch pauses there.")
+    ] = None,
+    deadline_hours: Annotated[
+        float | None, typer.Option(metavar="N", help="Time in which it must be done, up to 8,760 hours.")
+    ] = None,
+    webhook: Annotated[str | None, typer.Option(metavar="URL", help="Where its end is told.")] = None,
+    skip_invalid: Annotated[  # noqa: FBT002 (typer passes it by name)
+        bool, typer.Option("--skip-invalid", help="Leave records out that cannot be scored; else one refuses all.")
+    ] = False,
+    dry_run: Annotated[  # noqa: FBT002 (likewise)
+        bool, typer.Option("--dry-run", help="Only say what judges would be asked, and for how much.")
+    ] = False,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Submissions with one key make one batch. [default: made of the content]"),
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show how it gets on, as `batch watch`.")] = False,  # noqa: FBT002
+    server: ServerOption = LOCAL,
+    key: KeyOption = None,
+) -> int:
+    """Submit traces as a batch, and print its id alone on standard output.
+
+    Records are those of `callgrade score`, and may have a "custom_id" each, by which results name them.
+    """
+    from service.cli.batch_service import Service  # noqa: PLC0415
+    from service.cli.batch_submit import Submission, options_of, submit  # noqa: PLC0415
+
+    options = options_of(
+        name=name,
+        judges=judges,
+        judge_model=judge_model,
+        tags=tag or (),
+        budget_usd=budget_usd,
+        deadline_hours=deadline_hours,
+        webhook=webhook,
+        skip_invalid=skip_invalid or None,
+        dry_run=dry_run or None,
+    )
+    submission = Submission(file, options, rubric, input_format, idempotency_key)
+    return submit(Service(server, key), submission, watch=watch)
+
+
+@batch.command("list")
+def batch_list(
+    status: Annotated[str | None, typer.Option(metavar="STATUS", help="Only those in this state.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="How many at most.")] = 20,
+    after: Annotated[str | None, typer.Option(metavar="ID", help="Only those older than this one.")] = None,
+    output_format: Annotated[
+        Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")
+    ] = "table",
+    server: ServerOption = LOCAL,
+    key: KeyOption = None,
+) -> int:
+    """List batches, newest first."""
+    from service.cli.batch import show_batches  # noqa: PLC0415
+    from service.cli.batch_service import Service  # noqa: PLC0415
+
+    return show_batches(Service(server, key), limit=limit, after=after, status=status, output_format=output_format)
+
+
+@batch.command("status")
+def batch_status(
+    batch_id: BatchArgument,
+    output_format: Annotated[
+        Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")
+    ] = "table",
+    server: ServerOption = LOCAL,
+    key: KeyOption = None,
+) -> int:
+    """Show how far a batch is."""
+    from service.cli.batch import show_batch  # noqa: PLC0415
+    from service.cli.batch_service import Service  # noqa: PLC0415
+
+    return show_batch(Service(server, key), batch_id, output_format=output_format)
+
+
+@batch.command("watch")
+def batch_watch(batch_id: BatchArgument, server: ServerOption = LOCAL, key: KeyOption = None) -> int:
+    """Show how a batch gets on until it has ended. Interrupting this leaves the batch alone.
+
+    Exit code 0 where it completed, whatever the verdicts (`callgrade summarize` makes a gate of results); 2 where it failed,
+    expired, was cancelled, or waits for a larger budget.
+    """
+    from service.cli.batch import watch  # noqa: PLC0415
+    from service.cli.batch_service import Service  # noqa: PLC0415
+
+    return watch(Service(server, key), batch_id)
+
+
+@batch.command("results")
+def batch_results(
+    batch_id: BatchArgument,
+    output: LinesOption = None,
+    offset: OffsetOption = None,
+    wait: WaitOption = False,  # noqa: FBT002 (typer passes it by name)
+    server: ServerOption = LOCAL,
+    key: KeyOption = None,
+) -> int:
+    """Fetch the reports of a batch as JSON Lines, in the order of its items, as far as it is.
+
+    With --output the exit code is 2 while not all are there; the same command goes on where it stopped.
+    """
+    from service.cli.batch import fetch  # noqa: PLC0415
+    from service.cli.batch_service import Service  # noqa: PLC0415
+
+    return fetch(Service(server, key), batch_id, "results", output=output, offset=offset, wait=wait)
+
+
+@batch.command("errors")
+def batch_errors(
+    batch_id: BatchArgument,
+    output: LinesOption = None,
+    offset: OffsetOption = None,
+    wait: WaitOption = False,  # noqa: FBT002 (typer passes it by name)
+    server: ServerOption = LOCAL,
+    key: KeyOption = None,
+) -> int:
+    """Fetch why items have no report, as `batch results` fetches reports. Every item is in one of the two."""
+    from service.cli.batch import fetch  # noqa: PLC0415
+    from service.cli.batch_service import Service  # noqa: PLC0415
+
+    return fetch(Service(server, key), batch_id, "errors", output=output, offset=offset, wait=wait)
+
+
+@batch.command("cancel")
+def batch_cancel(batch_id: BatchArgument, server: ServerOption = LOCAL, key: KeyOption = None) -> int:
+    """Cancel a batch: items under way are finished, the others are never run."""
+    from service.cli.batch import cancel  # noqa: PLC0415
+    from service.cli.batch_service import Service  # noqa: PLC0415
+
+    return cancel(Service(server, key), batch_id)
+
+
+@batch.command("resume")
+def batch_resume(
+    batch_id: BatchArgument,
+    budget_usd: Annotated[
+        float | None, typer.Option(metavar="X", min=0, help="Another budget for the whole batch.")
+    ] = None,
+    server: ServerOption = LOCAL,
+    key: KeyOption = None,
+) -> int:
+    """Go on with a paused batch."""
+    from service.cli.batch import resume  # noqa: PLC0415
+    from service.cli.batch_service import Service  # noqa: PLC0415
+
+    return resume(Service(server, key), batch_id, budget_usd=budget_usd)
+
+
+@batch.command("delete")
+def batch_delete(batch_id: BatchArgument, server: ServerOption = LOCAL, key: KeyOption = None) -> int:
+    """Delete a batch that has ended, with its items and results."""
+    from service.cli.batch import delete  # noqa: PLC0415
+    from service.cli.batch_service import Service  # noqa: PLC0415
+
+    return delete(Service(server, key), batch_id)

@@ -1,0 +1,222 @@
+"""The batch engine, DBOS: chunks are its workflows, and what a dead process held is taken over by the others.
+
+It keeps its own tables beside ours, in the same database, so a batch and the work it means are committed together. Nothing
+it keeps is pickled. Scores, costs and states are in our tables alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+import sqlalchemy as sa
+from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
+
+from service.io.quiet import hush, thin
+from service.io.runner import Ended
+from service.io.store.chunks import ChunkId
+from service.io.store.database import Database
+
+LOG = logging.getLogger("callgrade.batches")
+
+JSON = DBOSPortableJSONSerializer()
+
+NAME = "callgrade"
+VERSION = "1"
+"""The same for all releases: what one has put into the queue, the next works on."""
+
+CHUNKS = "callgrade-chunks"
+FINISH = "callgrade-finish"
+NOTICES = "callgrade-notices"
+POLL = 0.05
+"""Seconds between looks into the queue; at the engine's own second, small chunks would wait longer than they take."""
+
+LATEST = 2**31 - 1
+"""The engine's largest priority number, which is taken last."""
+
+
+class Enqueuer:
+    """Puts work into the queue."""
+
+    def __init__(self, database: Database) -> None:
+        self._client = DBOSClient(
+            system_database_engine=database.engine, serializer=JSON, application_name=NAME, lazy=True
+        )
+
+    def enqueue_chunk(
+        self, connection: sa.Connection, batch: str, number: int, *, generation: int = 0, delay: float = 0.0
+    ) -> None:
+        """A chunk is to be worked on, in `delay` seconds. One of the same generation is put in once only.
+
+        The first chunks of all batches go before the second ones, so that a long batch does not keep a short one waiting.
+        """
+        options = _options("score_chunk", CHUNKS, _id(ChunkId(batch, number), generation), delay)
+        options["priority"] = min(number + 1, LATEST)
+        self._client.enqueue_in_transaction(connection, options, batch, number, generation)
+
+    def enqueue_finish(self, connection: sa.Connection, batch: str) -> None:
+        """A batch is to be ended: nothing of it is under way any more."""
+        self._client.enqueue_in_transaction(connection, _options("finish_batch", FINISH, f"{batch}/finish"), batch)
+
+    def enqueue_notice(self, connection: sa.Connection, batch: str, *, attempt: int = 1, delay: float = 0.0) -> None:
+        """Whoever wants to be told of the end of a batch is to be told, in `delay` seconds."""
+        options = _options("notify", NOTICES, f"{batch}/notice/{attempt}", delay)
+        self._client.enqueue_in_transaction(connection, options, batch, attempt)
+
+
+def _id(chunk: ChunkId, generation: int) -> str:
+    return f"{chunk.batch}/{chunk.number}/{generation}"
+
+
+def _options(workflow: str, queue: str, workflow_id: str, delay: float = 0.0) -> EnqueueOptions:
+    options: EnqueueOptions = {"workflow_name": workflow, "queue_name": queue, "workflow_id": workflow_id}
+    options["app_version"] = VERSION
+    if delay > 0:
+        options["delay_seconds"] = delay
+    return options
+
+
+class Tasks(Protocol):
+    """What a worker does."""
+
+    async def run(self, chunk: ChunkId, generation: int) -> Ended:
+        """Works on a chunk."""
+        ...
+
+    async def end(self, batch: str) -> None:
+        """Ends a batch."""
+        ...
+
+    async def notify(self, batch: str, attempt: int) -> None:
+        """Tells of the end of a batch, for the `attempt`th time."""
+        ...
+
+
+_tasks: Tasks | None = None
+
+
+def _current() -> Tasks:
+    if _tasks is None:
+        raise RuntimeError("a workflow was started outside a worker")
+    return _tasks
+
+
+async def _insisting(work: Callable[[], Awaitable[Ended]]) -> Ended:
+    """An error that escaped would end the workflow, and its chunk would never be finished."""
+    try:
+        return await work()
+    except Exception:
+        LOG.exception("a chunk could not be worked on; it is tried again")
+        await asyncio.sleep(1.0)
+        return "refused"
+
+
+async def _until_done(work: Callable[[], Awaitable[None]]) -> str:
+    while True:
+        try:
+            await work()
+        except Exception:
+            LOG.exception("a batch could not be ended; it is tried again")
+            await asyncio.sleep(5.0)
+        else:
+            return "done"
+
+
+@DBOS.workflow(name="score_chunk", max_recovery_attempts=None)
+async def score_chunk(batch: str, number: int, generation: int) -> str:
+    """Works on one chunk. Each opening is a step, and the engine lets only the owner of the workflow go past one.
+
+    So of two that opened a chunk one after the other, the one that owns it opens it anew, and the other one stops here.
+    """
+    while True:
+        ended: Ended = await DBOS.run_step_async(
+            {"name": "opening"}, _insisting, lambda: _current().run(ChunkId(batch, number), generation)
+        )
+        if ended != "refused":
+            return ended
+
+
+@DBOS.workflow(name="finish_batch", max_recovery_attempts=None)
+async def finish_batch(batch: str) -> str:
+    """Ends one batch."""
+    return await DBOS.run_step_async({"name": "end"}, _until_done, lambda: _current().end(batch))
+
+
+@DBOS.workflow(name="notify", max_recovery_attempts=None)
+async def notify(batch: str, attempt: int) -> str:
+    """Tells of the end of a batch."""
+    return await DBOS.run_step_async({"name": "notice"}, _until_done, lambda: _current().notify(batch, attempt))
+
+
+def prepare(database: Database) -> None:
+    """Brings the engine's tables up to date."""
+    hush(["dbos"])
+    DBOS.migrate(_url(database))
+
+
+async def launch(database: Database, tasks: Tasks, *, executor: str, chunks: int) -> None:
+    """Starts taking work out of the queue, at most `chunks` at once, in the running event loop. One for a process."""
+    global _tasks  # noqa: PLW0603 (workflows are functions of a module, found by their names)
+    _tasks = tasks
+    _new_engine(database, executor)
+    most = {CHUNKS: chunks, FINISH: 8, NOTICES: 8}
+    DBOS.listen_queues([*most])
+    DBOS.launch()
+    for name, number in most.items():
+        poll = POLL if name == CHUNKS else 4 * POLL
+        await DBOS.register_queue_async(
+            name, worker_concurrency=number, polling_interval_sec=poll, on_conflict="always_update"
+        )
+
+
+async def remind(chunk: ChunkId, generation: int) -> None:
+    """A chunk that was put off is due now, whatever the time of day is. One that does not wait is left alone."""
+    await DBOS.set_workflow_delay_async(_id(chunk, generation), delay_until_epoch_ms=0)
+
+
+def stop(grace: float) -> None:
+    """Stops taking work. What is under way has `grace` seconds; then it is left to whoever comes next."""
+    DBOS.destroy(workflow_completion_timeout_sec=max(1, int(grace)))
+
+
+def take_over(executors: list[str]) -> None:
+    """Puts back into the queue what processes were at that are dead.
+
+    The engine offers this to its paid service alone; the private call is known to do it in the version we are held to.
+    """
+    DBOS._recover_pending_workflows(executors)  # pyright: ignore[reportPrivateUsage]
+
+
+def clear(*, hours: float = 24.0, most: int = 500) -> int:
+    """Deletes what the engine keeps of work that was done so long ago, up to `most` pieces of it; how many there were."""
+    before = (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
+    found = DBOS.list_workflows(
+        status="SUCCESS", completed_before=before, limit=most, load_input=False, load_output=False
+    )
+    if found:
+        DBOS.delete_workflows([one.workflow_id for one in found])
+    return len(found)
+
+
+def _new_engine(database: Database, executor: str) -> None:
+    config: DBOSConfig = {
+        "name": NAME,
+        "system_database_url": _url(database),
+        "system_database_engine": database.engine,
+        "application_version": VERSION,
+        "executor_id": executor,
+        "serializer": JSON,
+        "enable_otlp": False,
+        "log_level": "WARNING",
+    }
+    DBOS(config=config)
+    hush(["dbos"])
+    thin("dbos")
+    logging.getLogger("dbos").propagate = True
+
+
+def _url(database: Database) -> str:
+    return database.engine.url.render_as_string(hide_password=False)

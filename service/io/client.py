@@ -1,0 +1,259 @@
+"""A client of the batches of a running service: what it answers as values, what goes wrong as errors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import BinaryIO, Literal, TypeVar
+
+import httpx
+from pydantic import TypeAdapter, ValidationError
+
+from service import __version__
+from service.errors import CallgradeError
+from service.io.problems import PROBLEM, ProblemDetails, details
+from service.io.quotes import QUOTE, Quote
+from service.io.store.batch import BATCH, BATCH_LIST, Batch, BatchList
+
+T = TypeVar("T")
+
+Kind = Literal["results", "errors"]
+
+PATIENCE = 300.0
+"""Seconds without any answer after which a batch is not watched any longer."""
+
+STEP = 2**18
+"""Bytes that are sent at once."""
+
+QUICK = httpx.Timeout(60.0, connect=10.0)
+AT_LENGTH = httpx.Timeout(900.0, connect=10.0)
+"""A large batch is looked through before it is answered for."""
+SILENCE = httpx.Timeout(45.0, connect=10.0)
+"""A service that is asked for events says something every 15 seconds."""
+
+PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""The statuses after which the same request may do better."""
+
+
+class UnreachableError(CallgradeError):
+    """No answer came, or only a part of one. `begun`: whether there was a connection."""
+
+    retryable = True
+
+    def __init__(self, message: str, *, begun: bool = True) -> None:
+        self.begun = begun
+        super().__init__(message)
+
+
+class ForeignError(CallgradeError):
+    """An answer that is none of callgrade's."""
+
+    def __init__(self) -> None:
+        super().__init__("the answer is none of callgrade's")
+
+
+class RefusedError(CallgradeError):
+    """An answer that says why not."""
+
+    def __init__(self, problem: ProblemDetails) -> None:
+        self.problem = problem
+        self.retryable = problem.status in PASSING
+        super().__init__(f"{problem.detail} ({problem.status})")
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A batch that was submitted. `earlier`: it was there before, under the same key."""
+
+    batch: Batch
+    earlier: bool
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """Some lines of results or errors, as they come. `next_offset` and `complete` hold once all of them have come."""
+
+    next_offset: int
+    complete: bool
+    parts: Iterator[bytes]
+    """Whole lines, several in each part."""
+
+
+class Client:
+    """One connection to a service. UnreachableError, RefusedError and ForeignError from all of its methods."""
+
+    def __init__(self, server: str, key: str | None = None) -> None:
+        headers = {"user-agent": f"callgrade/{__version__}"}
+        if key:
+            headers["authorization"] = f"Bearer {key}"
+        self.server = server
+        self._http = httpx.Client(base_url=server, headers=headers, timeout=QUICK)
+
+    def close(self) -> None:
+        """Lets go of connections."""
+        self._http.close()
+
+    def submit(self, body: BinaryIO, options: Mapping[str, str], *, key: str) -> Submitted | Quote:
+        """Submits gzipped JSON Lines from the start of a file; the quote for a dry run. `key`: the Idempotency-Key."""
+        headers = {"content-type": "application/x-ndjson", "content-encoding": "gzip", "idempotency-key": key}
+        begun = time.monotonic()
+        body.seek(0)
+        with _reaching():
+            answer = self._http.post(
+                "/v1/batches", params=options, headers=headers, content=_pieces(body), timeout=AT_LENGTH
+            )
+        _check(answer)
+        if answer.status_code == 200:
+            return _read(QUOTE, answer.content)
+        batch = _read(BATCH, answer.content)
+        return Submitted(batch, _is_earlier(batch, answer.headers.get("date"), time.monotonic() - begun))
+
+    def find(self, batch_id: str) -> Batch:
+        """One batch."""
+        return _read(BATCH, self._asked("GET", f"/{batch_id}"))
+
+    def page(self, **options: str) -> BatchList:
+        """Some batches, newest first."""
+        return _read(BATCH_LIST, self._asked("GET", "", params=options))
+
+    def cancel(self, batch_id: str) -> Batch:
+        """Lets a batch end."""
+        return _read(BATCH, self._asked("POST", f"/{batch_id}/cancel"))
+
+    def resume(self, batch_id: str, *, budget_usd: float | None = None) -> Batch:
+        """Goes on with a paused batch."""
+        body = {} if budget_usd is None else {"budget_usd": budget_usd}
+        return _read(BATCH, self._asked("POST", f"/{batch_id}/resume", json=body))
+
+    def delete(self, batch_id: str) -> None:
+        """Deletes a batch that has ended."""
+        self._asked("DELETE", f"/{batch_id}")
+
+    @contextmanager
+    def outcomes(self, batch_id: str, kind: Kind, *, offset: int = 0) -> Generator[Outcomes]:
+        """The lines of a batch from an offset on, as far as it is."""
+        with (
+            _reaching(),
+            self._http.stream("GET", f"/v1/batches/{batch_id}/{kind}", params={"offset": offset}) as answer,
+        ):
+            _check_streamed(answer)
+            complete = answer.headers.get("x-callgrade-complete") == "true"
+            following = answer.headers.get("x-callgrade-next-offset", "")
+            if not following.isdigit():
+                raise ForeignError
+            yield Outcomes(int(following), complete, _whole_lines(answer.iter_bytes()))
+
+    def events(self, batch_id: str) -> Iterator[Batch]:
+        """A batch whenever it changes, for as long as the connection lasts."""
+        with _reaching(), self._http.stream("GET", f"/v1/batches/{batch_id}/events", timeout=SILENCE) as answer:
+            _check_streamed(answer)
+            for part in _whole_lines(answer.iter_bytes()):
+                for line in part.splitlines():
+                    if line.startswith(b"data:"):
+                        yield _read(BATCH, line.removeprefix(b"data:"))
+
+    def _asked(self, method: str, path: str, **more: object) -> bytes:
+        with _reaching():
+            answer = self._http.request(method, f"/v1/batches{path}", **more)  # pyright: ignore[reportArgumentType]
+        _check(answer)
+        return answer.content
+
+
+def watched(
+    client: Client,
+    batch_id: str,
+    *,
+    patience: float = PATIENCE,
+    now: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = time.sleep,
+) -> Iterator[Batch]:
+    """A batch whenever it changes, until it has ended. A connection that breaks is made again; without events it is polled.
+
+    UnreachableError after `patience` seconds without an answer.
+    """
+    heard, wait, streams = now(), 1.0, True
+    while True:
+        try:
+            for batch in client.events(batch_id) if streams else ():
+                heard, wait = now(), 1.0
+                yield batch
+                if batch.ended:
+                    return
+        except UnreachableError:
+            pass
+        except (RefusedError, ForeignError):
+            streams = False  # something on the way that lets no events pass; of another refusal the next request tells
+        try:
+            batch = client.find(batch_id)
+            heard, wait = now(), 1.0
+            yield batch
+            if batch.ended:
+                return
+        except CallgradeError as error:
+            if not error.retryable or now() - heard > patience:
+                raise
+        sleep(wait)
+        wait = min(10.0, wait * 2)
+
+
+@contextmanager
+def _reaching() -> Generator[None]:
+    try:
+        yield
+    except httpx.HTTPError as error:
+        begun = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+        raise UnreachableError(str(error) or type(error).__name__, begun=begun) from None
+
+
+def _check(answer: httpx.Response) -> None:
+    if not answer.is_success:
+        raise RefusedError(_problem(answer))
+
+
+def _check_streamed(answer: httpx.Response) -> None:
+    if not answer.is_success:
+        answer.read()
+        raise RefusedError(_problem(answer))
+
+
+def _problem(answer: httpx.Response) -> ProblemDetails:
+    """The problem document; where something on the way has answered, its status in words."""
+    try:
+        return PROBLEM.validate_json(answer.content)
+    except ValidationError:
+        return details(answer.status_code, f"answered {answer.status_code} {answer.reason_phrase}".rstrip())
+
+
+def _read(form: TypeAdapter[T], data: bytes) -> T:
+    try:
+        return form.validate_json(data)
+    except ValidationError:
+        raise ForeignError from None
+
+
+def _pieces(body: BinaryIO) -> Iterator[bytes]:
+    while piece := body.read(STEP):
+        yield piece
+
+
+def _whole_lines(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """The same bytes, cut at the ends of lines; a line without its end is not whole."""
+    rest: list[bytes] = []
+    for part in parts:
+        before, end, after = part.rpartition(b"\n")
+        if end:
+            yield b"".join([*rest, before, end])
+            rest = []
+        rest.append(after)
+
+
+def _is_earlier(batch: Batch, date: str | None, seconds: float) -> bool:
+    """Whether a batch was made before the request that lasted so many seconds, by the service's own clock."""
+    if date is None:
+        return False
+    answered = parsedate_to_datetime(date).astimezone(UTC)
+    return datetime.fromisoformat(batch.created_at) < answered - timedelta(seconds=seconds + 2)

@@ -1,0 +1,111 @@
+"""The scripts by which Redis keeps limits that processes share. Each runs whole or not at all, and nothing between its lines.
+
+Under the prefix of a provider and account there are three keys:
+
+- `state`, a hash: `pause` and `closed`, the times until which no request goes out; `probe_at`, while the breaker is open, the
+  time of the next probe, and `probe_every`; `closed_why`, `open_why`, the errors that did it.
+- `leases`, a sorted set: the requests under way, by the time at which their place is free if nobody renews it.
+- `waiting`, a sorted set: the processes that found no place free, by when they last asked. Who asked longest ago is first,
+  and of the free places as many are kept as there are processes ahead: none that asks often takes them from others.
+
+Times are seconds since 1970 by the server's clock; the first argument is the time for tests, else empty. A time that lies
+further ahead than any could was written before the clock was set back, and counts as over.
+"""
+
+from __future__ import annotations
+
+_START = """
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] + time[2] / 1000000
+end
+local state, leases, waiting = KEYS[1], KEYS[2], KEYS[3]
+local LONGEST = 3601
+"""
+
+# now, lease, process, most, seconds of a lease -> [go | probe | full | closed | open | pause, seconds, why]
+ENTER = (
+    _START
+    + """
+local lease, process, most, life = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+
+local function left(field)
+  local found = (tonumber(redis.call('HGET', state, field)) or 0) - now
+  return (found > 0 and found < LONGEST) and found or 0
+end
+
+-- At least a millisecond, so that who sleeps for it finds the time moved on.
+local function halt(kind, why)
+  local seconds = string.format('%.6f', math.max(left(kind), 0.001))
+  return {kind == 'probe_at' and 'open' or kind, seconds, redis.call('HGET', state, why) or ''}
+end
+
+if left('closed') > 0 then return halt('closed', 'closed_why') end
+if left('probe_at') > 0 then return halt('probe_at', 'open_why') end
+if left('pause') > 0 then return halt('pause', '') end
+
+redis.call('ZREMRANGEBYSCORE', leases, '-inf', now)
+redis.call('ZREMRANGEBYSCORE', leases, now + life + 1, '+inf')
+redis.call('ZREMRANGEBYSCORE', waiting, '-inf', now - 1)
+redis.call('ZREMRANGEBYSCORE', waiting, now + 1, '+inf')
+local ahead = redis.call('ZRANK', waiting, process) or redis.call('ZCARD', waiting)
+if most - redis.call('ZCARD', leases) <= ahead then
+  redis.call('ZADD', waiting, now, process)
+  redis.call('EXPIRE', waiting, 60)
+  return {'full', '0', ''}
+end
+
+redis.call('ZREM', waiting, process)
+redis.call('ZADD', leases, now + life, lease)
+redis.call('EXPIRE', leases, 60)
+local every = redis.call('HGET', state, 'probe_every')
+if not every then return {'go', '0', ''} end
+redis.call('HSET', state, 'probe_at', now + every)
+return {'probe', '0', ''}
+"""
+)
+
+# now, lease, what became of it, 1 for a probe, seconds, why
+LEAVE = (
+    _START
+    + """
+local lease, kind, probe, seconds, why = ARGV[2], ARGV[3], ARGV[4] == '1', tonumber(ARGV[5]), ARGV[6]
+
+local function extend(field)
+  local found = tonumber(redis.call('HGET', state, field)) or 0
+  if now + seconds <= found and found - now < LONGEST then return false end
+  redis.call('HSET', state, field, now + seconds)
+  return true
+end
+
+redis.call('ZREM', leases, lease)
+local open = redis.call('HEXISTS', state, 'probe_at') == 1
+if kind == 'nothing' then return 0 end
+if kind == 'abandoned' then
+  if probe and open then redis.call('HSET', state, 'probe_at', now) end
+elseif kind == 'open' then
+  if probe or not open then
+    redis.call('HSET', state, 'probe_at', now + seconds, 'probe_every', seconds, 'open_why', why)
+  end
+else
+  redis.call('HDEL', state, 'probe_at', 'probe_every', 'open_why')
+  if kind == 'pause' then extend('pause') end
+  if kind == 'closed' and extend('closed') then redis.call('HSET', state, 'closed_why', why) end
+end
+redis.call('EXPIRE', state, 2 * LONGEST)
+return 1
+"""
+)
+
+# now, seconds of a lease, leases. One that is gone meanwhile stays so.
+RENEW = (
+    _START
+    + """
+for number = 3, #ARGV do
+  redis.call('ZADD', leases, 'XX', now + ARGV[2], ARGV[number])
+end
+redis.call('EXPIRE', leases, 60)
+return 1
+"""
+)

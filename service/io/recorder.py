@@ -1,0 +1,109 @@
+"""Recording outcomes as they come: many in one commit, and nobody is told before it is made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from service.io.spending import Spending
+from service.io.store.chunks import Chunks, Hold, Row, Rows
+from service.io.store.database import insisting
+
+MOST = 500
+"""Rows in one commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a chunk has cost: before it was opened this time, and since."""
+
+    spent_usd: float
+    uncertain_usd: float
+    spending: Spending
+
+    def totals(self) -> tuple[float, float]:
+        """US dollars that were spent, and that may have been."""
+        return self.spent_usd + self.spending.spent_usd, self.uncertain_usd + self.spending.uncertain_usd
+
+
+@dataclass(frozen=True, slots=True)
+class _Put:
+    hold: Hold
+    account: Account
+    rows: Sequence[Row]
+    told: asyncio.Future[bool]
+
+
+class Recorder:
+    """Writes one commit at a time, in a thread of its own; what comes meanwhile goes into the next one.
+
+    While the database is out of reach it waits: an outcome that was paid for is not thrown away.
+    """
+
+    def __init__(self, chunks: Chunks, *, stopped: Callable[[], bool] = lambda: False) -> None:
+        self._chunks = chunks
+        self._stopped = stopped
+        self._waiting: list[_Put] = []
+        self._task: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="recorder")
+
+    async def put(self, hold: Hold, account: Account, rows: Sequence[Row]) -> bool:
+        """Records rows of a chunk; False where its opening does not count any more, and nothing was recorded.
+
+        Raises BusyError where the database stays out of reach until the worker ends.
+        """
+        put = _Put(hold, account, rows, asyncio.get_running_loop().create_future())
+        self._waiting.append(put)
+        if self._task is None:
+            self._task = asyncio.create_task(self._write())
+        return await put.told
+
+    def close(self) -> None:
+        """Lets go of the thread."""
+        self._thread.shutdown(wait=False)
+
+    async def _write(self) -> None:
+        try:
+            while puts := self._taken():
+                await self._written(puts)
+        finally:
+            self._task = None
+
+    def _taken(self) -> list[_Put]:
+        count = rows = 0
+        for put in self._waiting:
+            rows += len(put.rows)
+            if count and rows > MOST:
+                break
+            count += 1
+        taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        return taken
+
+    async def _written(self, puts: list[_Put]) -> None:
+        groups = _grouped(puts)
+        loop = asyncio.get_running_loop()
+        try:
+            kept = await loop.run_in_executor(self._thread, self._recorded, list(groups.values()))
+        except Exception as error:  # noqa: BLE001 (told to each of those who wait)
+            for put in puts:
+                if not put.told.done():  # who waited may have been cancelled
+                    put.told.set_exception(error)
+            return
+        counts = dict(zip(groups, kept, strict=True))
+        for put in puts:
+            if not put.told.done():
+                put.told.set_result(counts[put.hold])
+
+    def _recorded(self, groups: list[Rows]) -> list[bool]:
+        return insisting(lambda: self._chunks.record(groups), stopped=self._stopped)
+
+
+def _grouped(puts: list[_Put]) -> dict[Hold, Rows]:
+    """The puts by opening, each with the sums as they stand now."""
+    groups: dict[Hold, Rows] = {}
+    for put in puts:
+        before = groups[put.hold].rows if put.hold in groups else ()
+        groups[put.hold] = Rows(put.hold, [*before, *put.rows], *put.account.totals())
+    return groups

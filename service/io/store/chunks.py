@@ -1,0 +1,263 @@
+"""Chunks of batches as a worker sees them: opening, recording results exactly once, putting off, closing.
+
+Opening a chunk raises its attempt number. Whoever writes names the number it was given, and is refused where another has
+opened the chunk since: a replica that was frozen and wakes up cannot record over the one that took its work over.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import sqlalchemy as sa
+
+from service.io.store.database import Database
+from service.io.store.queue import Queue
+from service.io.store.tables import BATCHES, CHUNKS, RESULTS
+
+RUNNING = frozenset({"in_progress", "paused_provider"})
+"""The states of a batch whose items may be worked on."""
+
+
+class ChunkId(NamedTuple):
+    """A chunk: its batch, and its place in it."""
+
+    batch: str
+    number: int
+
+
+class Hold(NamedTuple):
+    """A chunk that was opened, and the number of the opening: what a write must name."""
+
+    chunk: ChunkId
+    attempt: int
+
+
+class Item(NamedTuple):
+    """One item that is to be worked on."""
+
+    position: int
+    line: bytes
+    """A JSON object: `custom_id`, and `request` as POST /v1/score takes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A chunk that was opened, with what is left of it to do."""
+
+    hold: Hold
+    tenant: str
+    items: tuple[Item, ...]
+    cap_usd: float | None
+    """What it may spend; None: as much as it takes."""
+    spent_usd: float
+    uncertain_usd: float
+    """What was spent on it before."""
+
+
+class Row(NamedTuple):
+    """The outcome of one item: a line of the results, or of the errors."""
+
+    position: int
+    ok: bool
+    line: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cache_hits: int = 0
+
+
+class Rows(NamedTuple):
+    """What is to be recorded of one chunk. The sums are those of the whole chunk so far."""
+
+    hold: Hold
+    rows: Sequence[Row]
+    spent_usd: float
+    uncertain_usd: float
+
+
+Pause = Literal["paused_provider", "paused_budget"]
+
+
+class Chunks:
+    """The chunks in a database. What comes next is put into `queue` in the same transaction."""
+
+    def __init__(self, database: Database, queue: Queue) -> None:
+        self.database = database
+        self._queue = queue
+
+    def open(self, chunk: ChunkId, generation: int) -> Opened | None:
+        """Opens a chunk; None where nothing is to be done: it is done, or its batch is over, and then it is closed.
+
+        None too where it was put off since, or its batch resumed: then work of a later generation is in the queue.
+        """
+        with self.database.begin() as connection:
+            batch = connection.execute(sa.select(BATCHES).where(BATCHES.c.id == chunk.batch)).one_or_none()
+            if batch is None or batch.status == "paused_budget":
+                return None
+            found = connection.execute(
+                sa.update(CHUNKS)
+                .where(*_is(chunk), ~CHUNKS.c.done, CHUNKS.c.generation == generation)
+                .values(attempt=CHUNKS.c.attempt + 1)
+                .returning(*CHUNKS.c)
+            ).one_or_none()
+            if found is None:
+                return None
+            if batch.status not in RUNNING:
+                self._close(connection, chunk)
+                return None
+            done = _done(connection, chunk.batch, found.first, found.size)
+            items = _items(found.first, found.payload, done)
+            left = None if batch.budget_usd is None else max(0.0, batch.budget_usd - _spent(connection, chunk.batch))
+        hold = Hold(chunk, found.attempt)
+        return Opened(hold, batch.tenant, items, left, found.cost_usd, found.uncertain_usd)
+
+    def record(self, groups: Iterable[Rows]) -> list[bool]:
+        """Records outcomes in one transaction; for each group whether its opening still counts. A refused group leaves nothing.
+
+        An item that was recorded before is left as it is.
+        """
+        with self.database.begin() as connection:
+            return [self._recorded(connection, group) for group in groups]
+
+    def _recorded(self, connection: sa.Connection, group: Rows) -> bool:
+        chunk = group.hold.chunk
+        held = connection.execute(
+            sa.select(CHUNKS.c.first, CHUNKS.c.size).where(*_holds(group.hold)).with_for_update()
+        ).one_or_none()
+        if held is None:
+            return False
+        done = _done(connection, chunk.batch, held.first, held.size)
+        new = [row for row in group.rows if row.position not in done]
+        if new:
+            connection.execute(sa.insert(RESULTS), [_values(chunk.batch, row) for row in new])
+        counts = connection.execute(
+            sa.update(CHUNKS)
+            .where(*_is(chunk))
+            .values(
+                completed=CHUNKS.c.completed + sum(row.ok for row in new),
+                failed=CHUNKS.c.failed + sum(not row.ok for row in new),
+                tokens_in=CHUNKS.c.tokens_in + sum(row.tokens_in for row in new),
+                tokens_out=CHUNKS.c.tokens_out + sum(row.tokens_out for row in new),
+                cache_hits=CHUNKS.c.cache_hits + sum(row.cache_hits for row in new),
+                cost_usd=group.spent_usd,
+                uncertain_usd=group.uncertain_usd,
+            )
+            .returning(CHUNKS.c.completed + CHUNKS.c.failed)
+        ).scalar_one()
+        _resumed(connection, chunk.batch)
+        if counts == held.size:
+            self._close(connection, chunk)
+        return True
+
+    def put_off(self, hold: Hold, *, delay: float, pause: Pause | None = None, reason: str | None = None) -> bool:
+        """Leaves a chunk for later, in `delay` seconds, with its batch paused where `pause` says so.
+
+        Whether the opening still counted. A chunk of a batch that is paused for its budget waits until it is resumed.
+        """
+        with self.database.begin() as connection:
+            generation = connection.execute(
+                sa.update(CHUNKS)
+                .where(*_holds(hold))
+                .values(generation=CHUNKS.c.generation + 1)
+                .returning(CHUNKS.c.generation)
+            ).scalar_one_or_none()
+            if generation is None:
+                return False
+            if pause is not None:
+                connection.execute(
+                    sa.update(BATCHES)
+                    .where(BATCHES.c.id == hold.chunk.batch, BATCHES.c.status.in_(RUNNING))
+                    .values(
+                        status=pause,
+                        reason=reason,
+                        resume_at=self.database.now() + delay if pause == "paused_provider" else None,
+                    )
+                )
+            if pause != "paused_budget":
+                self._queue.enqueue_chunk(connection, *hold.chunk, generation=generation, delay=delay)
+            return True
+
+    def close(self, hold: Hold) -> bool:
+        """Closes a chunk of a batch that was cancelled or has expired: its other items are not run."""
+        with self.database.begin() as connection:
+            held = connection.execute(sa.select(CHUNKS.c.size).where(*_holds(hold))).scalar_one_or_none()
+            if held is None:
+                return False
+            self._close(connection, hold.chunk)
+            return True
+
+    def ending(self, batches: Iterable[str]) -> set[str]:
+        """Which of these batches are not to be worked on any more."""
+        wanted = set(batches)
+        with self.database.read() as connection:
+            running = sa.select(BATCHES.c.id).where(BATCHES.c.id.in_(wanted), BATCHES.c.status.in_(RUNNING))
+            return wanted - set(connection.execute(running).scalars())
+
+    def _close(self, connection: sa.Connection, chunk: ChunkId) -> None:
+        """Marks a chunk as done; the last one ends its batch, and one of a batch with a budget is followed by the next."""
+        connection.execute(sa.update(CHUNKS).where(*_is(chunk)).values(done=True))
+        batch = connection.execute(
+            sa.update(BATCHES)
+            .where(BATCHES.c.id == chunk.batch)
+            .values(open_chunks=BATCHES.c.open_chunks - 1)
+            .returning(BATCHES.c.open_chunks, BATCHES.c.serial, BATCHES.c.status)
+        ).one()
+        if not batch.open_chunks:
+            connection.execute(
+                sa.update(BATCHES)
+                .where(BATCHES.c.id == chunk.batch)
+                .values(status="finalizing", reason=None, resume_at=None)
+            )
+            self._queue.enqueue_finish(connection, chunk.batch)
+        elif batch.serial:
+            self._enqueue_next(connection, chunk.batch)
+
+    def _enqueue_next(self, connection: sa.Connection, batch: str) -> None:
+        following = connection.execute(
+            sa.select(CHUNKS.c.number, CHUNKS.c.generation)
+            .where(CHUNKS.c.batch == batch, ~CHUNKS.c.done)
+            .order_by(CHUNKS.c.number)
+            .limit(1)
+        ).one()
+        self._queue.enqueue_chunk(connection, batch, following.number, generation=following.generation)
+
+
+def _is(chunk: ChunkId) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
+    return CHUNKS.c.batch == chunk.batch, CHUNKS.c.number == chunk.number
+
+
+def _holds(hold: Hold) -> tuple[sa.ColumnElement[bool], ...]:
+    return (*_is(hold.chunk), CHUNKS.c.attempt == hold.attempt, ~CHUNKS.c.done)
+
+
+def _values(batch: str, row: Row) -> dict[str, object]:
+    return {"batch": batch, "position": row.position, "ok": row.ok, "line": row.line}
+
+
+def _done(connection: sa.Connection, batch: str, first: int, size: int) -> set[int]:
+    found = sa.select(RESULTS.c.position).where(
+        RESULTS.c.batch == batch, RESULTS.c.position >= first, RESULTS.c.position < first + size
+    )
+    return set(connection.execute(found).scalars())
+
+
+def _items(first: int, payload: bytes, done: set[int]) -> tuple[Item, ...]:
+    lines = zlib.decompress(payload).splitlines()
+    return tuple([Item(first + n, line) for n, line in enumerate(lines) if first + n not in done])
+
+
+def _spent(connection: sa.Connection, batch: str) -> float:
+    """What a batch has cost, with what it may have cost of which no bill came."""
+    total = sa.select(sa.func.sum(CHUNKS.c.cost_usd + CHUNKS.c.uncertain_usd)).where(CHUNKS.c.batch == batch)
+    return connection.execute(total).scalar_one() or 0.0
+
+
+def _resumed(connection: sa.Connection, batch: str) -> None:
+    """A batch of which something was recorded does not wait any more."""
+    connection.execute(
+        sa.update(BATCHES)
+        .where(BATCHES.c.id == batch, BATCHES.c.status == "paused_provider")
+        .values(status="in_progress", reason=None, resume_at=None)
+    )

@@ -1,0 +1,81 @@
+"""Which worker processes are alive, by the database's clock: each writes a beat every second."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from service.errors import SettingsError
+from service.io.store.database import Database
+from service.io.store.tables import WORKERS
+
+SILENT = 10.0
+"""Seconds without a beat after which a worker counts as dead and others take its work over."""
+
+
+LONE = "sqlite"
+"""The one worker of an SQLite store. The name stays, so that a start goes on with what the last one was at."""
+
+
+def new_name() -> str:
+    """The name of a worker that starts on this machine, or in this container. Two with one name would share work."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def is_of_this_machine(name: str) -> bool:
+    """Whether a worker of that name runs, or ran, here."""
+    return name == LONE or name.rsplit("-", 2)[0] == socket.gethostname()
+
+
+class Worker(NamedTuple):
+    """A worker: its id, and how long ago it gave its last beat, in seconds."""
+
+    id: str
+    silent: float
+
+
+class Workers:
+    """The workers that a database knows."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def register(self, worker: str) -> None:
+        """Takes an id for a process that starts; SettingsError where it is another's: two with one id would share its work."""
+        now = self._database.now()
+        try:
+            with self._database.begin() as connection:
+                connection.execute(sa.insert(WORKERS).values(id=worker, started_at=now, beat_at=now))
+        except IntegrityError:
+            raise SettingsError.at("CALLGRADE_DATABASE_URL", f"another worker is called {worker}") from None
+
+    def beat(self, worker: str) -> None:
+        """Says that a worker is alive. One that was taken for dead is known again."""
+        now = self._database.now()
+        with self._database.begin() as connection:
+            known = connection.execute(sa.update(WORKERS).where(WORKERS.c.id == worker).values(beat_at=now))
+            if not known.rowcount:
+                connection.execute(sa.insert(WORKERS).values(id=worker, started_at=now, beat_at=now))
+
+    def all(self) -> tuple[Worker, ...]:
+        """Those that are known, the one that was heard of last first."""
+        silent = (self._database.now() - WORKERS.c.beat_at).label("silent")
+        with self._database.read() as connection:
+            found = connection.execute(sa.select(WORKERS.c.id, silent).order_by(silent))
+            return tuple([Worker(row.id, row.silent) for row in found])
+
+    def forget(self, worker: str) -> None:
+        """Takes a worker off the list: it has ended, or its work was taken over."""
+        with self._database.begin() as connection:
+            connection.execute(sa.delete(WORKERS).where(WORKERS.c.id == worker))
+
+    def forget_dead(self, worker: str) -> None:
+        """As `forget`, unless it has been heard of meanwhile."""
+        with self._database.begin() as connection:
+            dead = WORKERS.c.beat_at < self._database.now() - SILENT
+            connection.execute(sa.delete(WORKERS).where(WORKERS.c.id == worker, dead))

@@ -1,0 +1,157 @@
+"""A worker: takes chunks out of the queue, gives a beat, takes over what the dead left, and keeps the house."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Protocol
+
+from service.errors import CallgradeError, SettingsError
+from service.io import batches
+from service.io.fitting import fit
+from service.io.runner import Ended, Runner
+from service.io.store.calibrations import due
+from service.io.store.chunks import ChunkId
+from service.io.store.database import Database, insisting
+from service.io.store.endings import end, notified
+from service.io.store.queue import Queue
+from service.io.store.workers import LONE, SILENT, Workers, new_name
+
+LOG = logging.getLogger("callgrade.worker")
+
+BEAT = 1.0
+"""Seconds between beats, and between looks at who is silent."""
+
+SWEEP = 15
+"""Beats between looks for what has expired."""
+
+NOTICES = 8
+"""How often a webhook is tried: after 5 seconds, 20, 80 and so on, for some eight hours."""
+
+
+class Notifier(Protocol):
+    """Tells somebody outside that a batch has ended."""
+
+    async def notify(self, batch: str) -> None:
+        """Raises CallgradeError where it could not; `retryable` says whether another try may help."""
+        ...
+
+
+class Worker:
+    """What the workflows call."""
+
+    def __init__(self, database: Database, queue: Queue, runner: Runner, notifier: Notifier) -> None:
+        self._database = database
+        self._queue = queue
+        self._runner = runner
+        self._notifier = notifier
+
+    async def run(self, chunk: ChunkId, generation: int) -> Ended:
+        """Works on a chunk."""
+        return await self._runner.run(chunk, generation)
+
+    async def end(self, batch: str) -> None:
+        """Ends a batch; of a calibration, what was judged is fitted before."""
+        judged = await asyncio.to_thread(insisting, lambda: due(self._database, batch))
+        fitted = None if judged is None else await fit(judged)
+        await asyncio.to_thread(insisting, lambda: end(self._database, self._queue, batch, fitted=fitted))
+
+    async def notify(self, batch: str, attempt: int) -> None:
+        """Tells of the end of a batch; what was not taken is told again, later each time."""
+        status, again = "delivered", None
+        try:
+            await self._notifier.notify(batch)
+        except CallgradeError as error:
+            if error.retryable and attempt < NOTICES:
+                again = attempt + 1, 5.0 * 4 ** (attempt - 1)
+            status = "pending" if again else "failed"
+            LOG.warning("a webhook was not taken", extra={"fields": {"batch": batch, "why": str(error)}})
+        await asyncio.to_thread(insisting, lambda: notified(self._database, self._queue, batch, status, again=again))
+
+
+@asynccontextmanager
+async def working(
+    database: Database, runner: Runner, worker: Worker, *, chunks: int, sweep: Callable[[], None], grace: float
+) -> AsyncGenerator[None]:
+    """Works in this event loop, on at most `chunks` chunks at once, for as long as the block lasts.
+
+    At its end what is under way has `grace` seconds, and the rest is left to others. `sweep` is called now and then, in a
+    thread. SettingsError where the store has a worker already and takes no second one.
+    """
+    with _named(database) as name, _beating(database, name, sweep) as beats:
+        await batches.launch(database, worker, executor=name, chunks=chunks)
+        LOG.info("working", extra={"fields": {"worker": name}})
+        try:
+            yield
+        finally:
+            with ThreadPoolExecutor(1) as thread:  # not the loop's own threads: those end with the engine
+                ending = asyncio.get_running_loop().run_in_executor(thread, batches.stop, grace)
+                await asyncio.gather(runner.drain(grace), ending)
+            beats.set()
+            if runner.idle:
+                Workers(database).forget(name)
+            runner.close()
+
+
+def _named(database: Database) -> AbstractContextManager[str]:
+    """The worker's name among those of the store. On PostgreSQL each start has a new one: two with one name share work."""
+    if database.is_sqlite:
+        return _alone(Path(database.engine.url.database or ""))
+    return nullcontext(new_name())
+
+
+@contextmanager
+def _alone(store: Path) -> Generator[str]:
+    """The name of the one worker that an SQLite store has."""
+    with store.with_name(store.name + ".worker").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            message = f"{store} has a worker already; SQLite takes one, PostgreSQL takes several"
+            raise SettingsError.at("CALLGRADE_DATABASE_URL", message) from None
+        yield LONE
+
+
+@contextmanager
+def _beating(database: Database, name: str, sweep: Callable[[], None]) -> Generator[threading.Event]:
+    """Beats from a thread of its own: a busy event loop is no reason to be taken for dead. Set the event to end it."""
+    workers = Workers(database)
+    if database.is_sqlite:
+        workers.forget(name)
+    workers.register(name)
+    over = threading.Event()
+    thread = threading.Thread(target=_beat, args=(workers, name, sweep, over), name="beat", daemon=True)
+    thread.start()
+    try:
+        yield over
+    finally:
+        over.set()
+        thread.join(timeout=10.0)
+
+
+def _beat(workers: Workers, name: str, sweep: Callable[[], None], over: threading.Event) -> None:
+    number = 0
+    while not over.wait(BEAT):
+        number += 1
+        try:
+            workers.beat(name)
+            _take_over(workers, name)
+            if number % SWEEP == 0:
+                sweep()
+        except Exception:  # the database is away, and will be back; the work itself waits for it too
+            LOG.warning("no beat", exc_info=True)
+
+
+def _take_over(workers: Workers, name: str) -> None:
+    """Has others' work done again that are silent for too long."""
+    for other in workers.all():
+        if other.id != name and other.silent > SILENT:
+            LOG.warning("taking over", extra={"fields": {"worker": other.id, "silent": round(other.silent, 1)}})
+            batches.take_over([other.id])
+            workers.forget_dead(other.id)

@@ -1,0 +1,669 @@
+"""Who comes in: every route and method with every kind of key, what is limited, and what tenants see of each other."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from fastapi import FastAPI
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import CHECKS, load_all_checks
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from service.api.access import caller_of
+from service.api.app import create_app
+from service.api.buckets import MOST, Buckets
+from service.api.callers import FRESH, WRONG_A_MINUTE, Callers, Wait, key_in, peer_of
+from service.errors import BusyError
+from service.io.bootstrap import prepared
+from service.io.settings import Settings
+from service.io.store.callers import Caller
+from service.io.store.database import Database
+from service.io.store.keys import Keys
+from service.io.store.tables import KEYS
+from tests.api.asgi_caller import JSON, Answer, Ask, exchange
+from tests.api.test_judged import application, body, judged, kept_in
+from tests.api.test_server import GOOD, Server, serving
+from tests.faults.clock import Clock
+from tests.faults.provider import Provider
+
+PUBLIC = {("GET", "/livez"), ("HEAD", "/livez"), ("GET", "/readyz"), ("HEAD", "/readyz")}
+"""All that is answered without a key."""
+
+SCOPES = {
+    "/v1/score": "score",
+    "/v1/summaries": "score",
+    "/v1/rubrics": "score",
+    "/v1/batches": "batch",
+    "/v1/calibrations": "calibrate",
+    "/metrics": "admin",
+    "/livez": "admin",  # with a method that it has not
+    "/readyz": "admin",
+    "/openapi.json": "",
+    "/docs": "",
+}
+"""The scope for a route by how its path begins; "" where any key will do."""
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY")
+
+NOWHERE = (
+    "/",
+    "/v1",
+    "/v1/score/",
+    "/v1/scores",
+    "//v1/score",
+    "/v1/%73core",
+    "/V1/score",
+    "/livez/",
+    "/docs/x",
+    "/none",
+)
+
+
+def store(folder: Path) -> Database:
+    return prepared(Settings(home=folder))
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def keys(home: Path) -> dict[str, str]:
+    """Keys by what they are: one for each scope, and such as are worth nothing."""
+    held = Keys(store(home))
+    made = {scope: held.create(name=scope, tenant="acme", scopes=[scope])[1] for scope in ("score", "batch", "admin")}
+    made["calibrate"] = held.create(name="other", scopes=["calibrate"])[1]
+    revoked, made["revoked"] = held.create(name="revoked", scopes=["admin"])
+    held.revoke(revoked.id)
+    expired, made["expired"] = held.create(name="expired", scopes=["admin"], days=1)
+    with store(home).begin() as connection:
+        connection.execute(KEYS.update().where(KEYS.c.id == expired.id).values(expires_at=1.0))
+    return made
+
+
+@pytest.fixture(scope="module")
+def guarded(home: Path, keys: dict[str, str]) -> FastAPI:
+    return create_app(Settings(home=home), database=store(home))
+
+
+def from_anywhere(app: FastAPI) -> Any:
+    """The application, each request from an address of its own."""
+    count = itertools.count()
+
+    async def one(scope: Scope, receive: Receive, send: Send) -> None:
+        number = next(count)
+        await app(
+            {**scope, "client": (f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}", 1)}, receive, send
+        )
+
+    return one
+
+
+def paths(app: FastAPI) -> list[str]:
+    """The template of every route."""
+    return sorted({getattr(route, "path", "") for route in app.routes})
+
+
+def filled(template: str) -> str:
+    return re.sub(r"\{[^}]*\}", "four_step", template)
+
+
+def bearer(key: str) -> dict[str, str]:
+    return JSON | {"authorization": f"Bearer {key}"}
+
+
+BAD: dict[str, Callable[[dict[str, str]], dict[str, str]]] = {
+    "none": lambda _: {},
+    "empty": lambda _: {"authorization": "Bearer "},
+    "empty in its own header": lambda _: {"x-api-key": ""},
+    "no scheme": lambda keys: {"authorization": keys["admin"]},
+    "another scheme": lambda keys: {"authorization": f"Basic {keys['admin']}"},
+    "malformed": lambda _: {"authorization": "Bearer cg_x"},
+    "not ASCII": lambda keys: {"authorization": f"Bearer {keys['admin'][:-1]}\xe9"},
+    "a wrong secret": lambda keys: {"authorization": f"Bearer {keys['admin'][:-3]}AAA"},
+    "another's secret": lambda keys: {"authorization": f"Bearer {keys['admin'][:-43]}{keys['score'][-43:]}"},
+    "an unknown id": lambda keys: {"authorization": f"Bearer cg_{'0' * 12}_{keys['admin'][-43:]}"},
+    "expired": lambda keys: {"authorization": f"Bearer {keys['expired']}"},
+    "revoked": lambda keys: {"x-api-key": keys["revoked"]},
+    "two that differ": lambda keys: {"authorization": f"Bearer {keys['admin']}", "x-api-key": keys["score"]},
+    "in a cookie": lambda keys: {"cookie": f"key={keys['admin']}"},
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_without_a_good_key_only_the_public_list_is_answered(
+    ask: Ask, guarded: FastAPI, keys: dict[str, str], kind: str
+) -> None:
+    app, headers = from_anywhere(guarded), JSON | BAD[kind](keys)
+    answered, bodies = set[tuple[str, str]](), set[bytes]()
+    for path, method in itertools.product([*map(filled, paths(guarded)), *NOWHERE], METHODS):
+        answer = ask(method, path, GOOD if method == "POST" else b"", app=app, headers=headers)
+        if answer.status != 401:
+            answered.add((method, path))
+            continue
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+        bodies |= {answer.body} - {b""}
+    assert answered == PUBLIC
+    assert len(bodies) == 1
+
+
+def test_a_key_in_the_query_is_none(ask: Ask, guarded: FastAPI, keys: dict[str, str]) -> None:
+    for name in ("key", "api_key", "access_token", "authorization", "x-api-key"):
+        assert ask("GET", "/v1/rubrics", app=guarded, query=f"{name}={keys['admin']}".encode()).status == 401
+
+
+@pytest.mark.parametrize("scope", ["score", "batch", "calibrate", "admin"])
+def test_a_key_opens_what_its_scope_is_for(ask: Ask, guarded: FastAPI, keys: dict[str, str], scope: str) -> None:
+    for path, method in itertools.product(paths(guarded), METHODS):
+        start = next((start for start in SCOPES if path == start or path.startswith(f"{start}/")), None)
+        assert start is not None, f"{path}: say here which scope it needs"
+        answer = ask(method, filled(path), app=guarded, headers=bearer(keys[scope]))
+        opened = (method, path) in PUBLIC or scope == "admin" or SCOPES[start] in ("", scope)
+        assert (answer.status == 403) is not opened, (method, path)
+        assert answer.status not in (401, 429)
+        if answer.status == 403 and method != "HEAD":
+            assert answer.problem["detail"] == f"the key lacks the scope {SCOPES[start]}"
+
+
+def test_either_header_takes_a_key_and_both_the_same(ask: Ask, guarded: FastAPI, keys: dict[str, str]) -> None:
+    for headers in (
+        {"authorization": f"Bearer {keys['score']}"},
+        {"authorization": f"bearer  {keys['score']} "},
+        {"x-api-key": keys["score"]},
+        {"authorization": f"Bearer {keys['score']}", "x-api-key": keys["score"]},
+        {"authorization": "Basic YTpi", "x-api-key": keys["score"]},
+    ):
+        assert ask("GET", "/v1/rubrics", app=guarded, headers=headers).status == 200
+
+
+def test_with_a_key_what_is_not_there_is_not_found(ask: Ask, guarded: FastAPI, keys: dict[str, str]) -> None:
+    headers = bearer(keys["calibrate"])
+    assert [ask("GET", path, app=guarded, headers=headers).status for path in NOWHERE] == [404] * len(NOWHERE)
+    assert ask("PUT", "/openapi.json", app=guarded, headers=headers).status == 405
+
+
+def test_a_route_that_nobody_thought_of_needs_admin(ask: Ask, home: Path, keys: dict[str, str]) -> None:
+    app = create_app(Settings(home=home), database=store(home))
+    app.add_route("/v1/scores", lambda _: Response("hello"))
+    app.add_api_route("/v2/score", lambda: "hello")
+    for path in ("/v1/scores", "/v2/score"):
+        statuses = [ask("GET", path, app=app, headers=bearer(keys[key])).status for key in ("score", "batch", "admin")]
+        assert (ask("GET", path, app=app).status, statuses) == (401, [403, 403, 200])
+
+
+def test_handlers_are_told_who_asks(ask: Ask, home: Path, keys: dict[str, str]) -> None:
+    app, seen = create_app(Settings(home=home), database=store(home)), list[Caller]()
+
+    async def look(request: Request) -> Response:
+        seen.append(caller_of(request))
+        return Response()
+
+    app.add_route("/look", look)
+    ask("GET", "/look", app=app, headers=bearer(keys["admin"]))
+    ask("HEAD", "/look", app=app, headers=bearer(keys["admin"]))
+    assert seen == [Caller("acme", keys["admin"].split("_")[1], frozenset({"admin"}))] * 2
+
+
+def test_the_log_tells_which_key_asked_and_not_the_key(
+    ask: Ask, guarded: FastAPI, keys: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", logger="callgrade.access"):
+        for headers in (bearer(keys["score"]), bearer(keys["revoked"])):
+            ask("GET", "/v1/rubrics", app=guarded, headers=headers)
+    told = [record.__dict__["fields"] for record in caplog.records]
+    assert [(fields["status"], fields.get("key")) for fields in told] == [
+        (200, keys["score"].split("_")[1]),
+        (401, None),
+    ]
+    assert not [secret for secret in keys.values() if secret[-43:] in repr(told)]
+
+
+def test_a_socket_of_another_kind_is_closed(guarded: FastAPI) -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    scope = {"type": "websocket", "path": "/livez", "headers": [], "query_string": b"", "subprotocols": []}
+    asyncio.run(guarded(scope, receive, send))
+    assert [message["type"] for message in sent] == ["websocket.close"]
+
+
+# Without keys.
+
+
+def test_without_a_store_or_a_key_everything_is_open(ask: Ask, tmp_path: Path) -> None:
+    for app in (create_app(), create_app(Settings(home=tmp_path), database=store(tmp_path))):
+        assert ask("POST", "/v1/score", GOOD, app=app).status == 200
+        assert ask("GET", "/metrics", app=app, headers=bearer("cg_any")).status == 200
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])  # noqa: S104 (nothing listens)
+def test_where_others_reach_it_nothing_is_open_without_a_key(ask: Ask, tmp_path: Path, host: str) -> None:
+    app = create_app(Settings(home=tmp_path, host=host), database=store(tmp_path))
+    assert ask("POST", "/v1/score", GOOD, app=app).status == 401
+    assert ask("GET", "/livez", app=app).status == 200
+
+
+# Over a socket, where the server reads the request line.
+
+
+@pytest.fixture(scope="module")
+def server(home: Path, keys: dict[str, str]) -> Iterator[Server]:
+    with serving(home) as running:
+        yield running
+
+
+TARGETS = [
+    "/v1/score",
+    "//v1/score",
+    "/v1/%73core",
+    "/v1%2fscore",
+    "/v1/score;a",
+    "/v1/./score",
+    "/livez/../v1/score",
+    "/livez/%2e%2e/v1/score",
+    "/livez%2f..%2fv1%2fscore",
+    "/livez%3f/../v1/score",
+    "/livez%00",
+    "/livez%20",
+    "/LIVEZ",
+    "//livez",
+    "/readyz#/livez",
+    "/metrics?/livez",
+    "http://localhost/v1/score",
+    "http://localhost/metrics?/livez",
+    "http://livez/v1/rubrics",
+    "*",
+    "livez",
+]
+HOSTS = ["localhost", "/livez", "localhost/livez?", "localhost#/livez", "x@/livez", "", "livez\thost"]
+
+
+SPELLINGS = [(target, "localhost") for target in TARGETS] + [("/v1/score", host) for host in HOSTS]
+
+
+@pytest.mark.parametrize(("target", "host"), SPELLINGS)
+def test_no_spelling_of_a_target_leads_past_the_door(server: Server, target: str, host: str) -> None:
+    for method in ("GET", "POST"):
+        connection = server.connect()
+        connection.send(f"{method} {target} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 0\r\n\r\n".encode())
+        assert connection.answer()[0] in (400, 401), method
+        connection.close()
+
+
+def test_a_spelling_of_a_path_is_that_path_with_a_key(server: Server, keys: dict[str, str]) -> None:
+    for target in ("/v1/score", "/v1/%73core"):
+        for key, status in (("score", 200), ("batch", 403), ("revoked", 401)):
+            headers = [f"authorization: Bearer {keys[key]}", "connection: close"]
+            assert server.ask("POST", target, GOOD, *headers)[0] == status
+    assert server.ask("GET", "/livez")[0] == 200
+
+
+# Remembering keys, and wrong ones.
+
+
+class Store:
+    """Keys that are counted when they are asked for; good ones belong to a tenant of their own name."""
+
+    def __init__(self, *good: str) -> None:
+        self.good = set(good)
+        self.asked: list[str] = []
+        self.broken = False
+
+    def any_key(self) -> bool:
+        self.asked.append("any")
+        return bool(self.good)
+
+    def authenticate(self, text: str) -> Caller | None:
+        self.asked.append(text)
+        if self.broken:
+            raise BusyError("the database cannot be reached")
+        return Caller(text, text, frozenset({"score"})) if text in self.good else None
+
+
+@pytest.mark.parametrize(("after", "asked"), [(0.0, 1), (FRESH - 0.1, 1), (FRESH, 2)])
+def test_a_key_is_remembered_for_a_moment(clock: Clock, after: float, asked: int) -> None:
+    async def run() -> None:
+        held = Store("a")
+        callers = Callers(held, now=clock.now)
+        first = await callers.of("a", "p")
+        clock.time += after
+        assert await callers.of("a", "p") == first
+        assert held.asked == ["a"] * asked
+
+    asyncio.run(run())
+
+
+def test_a_revoked_key_ends_when_it_is_looked_at_again(clock: Clock) -> None:
+    async def run() -> None:
+        held = Store("a")
+        callers = Callers(held, now=clock.now)
+        assert await callers.of("a", "p")
+        held.good.clear()
+        assert await callers.of("a", "p")
+        clock.time += FRESH
+        assert [await callers.of("a", "p") for _ in range(2)] == [None, None]
+
+    asyncio.run(run())
+
+
+def test_those_who_come_at_once_with_one_key_ask_once(clock: Clock) -> None:
+    async def run() -> None:
+        held = Store("a")
+        callers = Callers(held, now=clock.now)
+        found = await asyncio.gather(*[callers.of("a", "p") for _ in range(100)])
+        assert len({one.tenant for one in found if isinstance(one, Caller)}) == 1
+        assert None not in found
+        assert held.asked == ["a"]
+
+    asyncio.run(run())
+
+
+def test_wrong_keys_are_limited_by_address_and_good_ones_are_not(clock: Clock) -> None:
+    async def run() -> None:
+        held = Store("a", "b")
+        callers = Callers(held, now=clock.now)
+        assert await callers.of("a", "p")
+        together = await asyncio.gather(*[callers.of(f"wrong {n}", "p") for n in range(1_000)])
+        assert together.count(None) == WRONG_A_MINUTE
+        assert len([one for one in held.asked if one.startswith("wrong")]) == WRONG_A_MINUTE
+        assert {round(one.seconds) for one in together if isinstance(one, Wait)} == {3}
+        assert isinstance(await callers.of("b", "p"), Wait)  # never seen before, so no better than a guess
+        assert await callers.of("b", "q") == Caller("b", "b", frozenset({"score"}))
+        clock.time += FRESH
+        assert await callers.of("a", "p") == Caller("a", "a", frozenset({"score"}))
+        assert await callers.of("wrong", "q") is None
+        clock.time += 60.0
+        assert await callers.of("wrong", "p") is None
+
+    asyncio.run(run())
+
+
+def test_good_keys_take_nothing_from_the_limit(clock: Clock) -> None:
+    async def run() -> None:
+        good = [f"k{n}" for n in range(200)]
+        callers = Callers(Store(*good), now=clock.now)
+        for key in good:
+            assert isinstance(await callers.of(key, "p"), Caller)
+
+    asyncio.run(run())
+
+
+def test_a_store_that_fails_is_no_wrong_key(clock: Clock) -> None:
+    async def run() -> None:
+        held = Store("a")
+        held.broken = True
+        callers = Callers(held, now=clock.now)
+        for n in range(50):
+            with pytest.raises(BusyError):
+                await callers.of(f"{n}", "p")
+        held.broken = False
+        assert isinstance(await callers.of("a", "p"), Caller)
+
+    asyncio.run(run())
+
+
+def test_a_door_that_has_closed_stays_closed(clock: Clock) -> None:
+    async def run() -> None:
+        held = Store()
+        callers = Callers(held, now=clock.now)
+        assert [await callers.any_key() for _ in range(3)] == [False] * 3
+        held.good.add("a")
+        clock.time += FRESH
+        assert await callers.any_key() is True
+        held.good.clear()
+        clock.time += FRESH
+        assert await callers.any_key() is True
+        assert held.asked == ["any"] * 2
+
+    asyncio.run(run())
+
+
+def test_wrong_keys_over_http_are_told_to_wait(ask: Ask, home: Path, keys: dict[str, str]) -> None:
+    app = create_app(Settings(home=home), database=store(home))
+    answers = [ask("GET", "/v1/rubrics", app=app, headers=bearer(f"wrong {n}")) for n in range(WRONG_A_MINUTE + 1)]
+    assert {answer.status for answer in answers[:-1]} == {401}
+    assert (answers[-1].status, answers[-1].headers["retry-after"]) == (429, "3")
+    assert "x-request-id" in answers[-1].headers
+    assert ask("GET", "/livez", app=app, headers=bearer("wrong")).status == 200
+    assert ask("GET", "/v1/rubrics", app=app).status == 401
+
+
+def test_a_store_that_is_away_lets_nobody_in(ask: Ask, tmp_path: Path) -> None:
+    from service.io.store.database import open_database
+
+    away = open_database("postgresql+psycopg://nobody@127.0.0.1:9/none")
+    app = create_app(Settings(home=tmp_path, host="0.0.0.0"), database=away)  # noqa: S104 (nothing listens)
+    answer = ask("GET", "/v1/rubrics", app=app, headers=bearer(f"cg_{'a' * 12}_{'b' * 43}"))
+    assert (answer.problem["status"], answer.headers["retry-after"]) == (503, "1")
+    assert ask("GET", "/livez", app=app).status == 200
+
+
+HEADERS = [
+    ([], None),
+    ([(b"authorization", b"Bearer a")], "a"),
+    ([(b"authorization", b"BEARER a b")], "a b"),
+    ([(b"authorization", b"Bearer")], ""),
+    ([(b"authorization", b"a")], None),
+    ([(b"authorization", b"Digest a")], None),
+    ([(b"x-api-key", b" a ")], "a"),
+    ([(b"x-api-key", b"a"), (b"x-api-key", b"a")], "a"),
+    ([(b"x-api-key", b"a"), (b"x-api-key", b"b")], ""),
+    ([(b"authorization", b"Bearer a"), (b"authorization", b"Bearer b")], ""),
+]
+
+
+@pytest.mark.parametrize(("headers", "key"), HEADERS)
+def test_the_key_of_a_request(headers: list[tuple[bytes, bytes]], key: str | None) -> None:
+    assert key_in(headers) == key
+
+
+PEERS = [
+    (("192.0.2.1", 1), "192.0.2.1"),
+    (("2001:db8::1", 1), "2001:db8::"),
+    (("2001:db8::ffff:1", 1), "2001:db8::"),
+    (("2001:db8:0:1::1", 1), "2001:db8:0:1::"),
+    (("testclient", 1), "testclient"),
+    (None, ""),
+]
+
+
+@pytest.mark.parametrize(("client", "peer"), PEERS)
+def test_an_address_of_ipv6_is_its_network(client: tuple[str, int] | None, peer: str) -> None:
+    assert peer_of({"client": client}) == peer
+
+
+# Rates.
+
+
+@given(
+    per_minute=st.integers(1, 1_000),
+    gaps=st.lists(st.floats(0.0, 30.0), min_size=1, max_size=60),
+    start=st.integers(0, 59),
+    length=st.integers(1, 60),
+)
+@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+def test_no_stretch_of_time_has_more_than_the_rate_and_one_bucket(
+    per_minute: int, gaps: list[float], start: int, length: int
+) -> None:
+    clock = Clock()
+    buckets = Buckets(per_minute, now=clock.now)
+    taken: list[tuple[float, bool]] = []
+    for gap in gaps:
+        clock.time += gap
+        taken.append((clock.time, buckets.take("a") == 0.0))
+    stretch = taken[start : start + length] or taken
+    seconds = stretch[-1][0] - stretch[0][0]
+    assert sum(given for _, given in stretch) <= per_minute + seconds * per_minute / 60 + 1e-6
+
+
+@pytest.mark.parametrize("per_minute", [1, 7, 60, 1_000])
+def test_who_waits_as_long_as_told_is_served(clock: Clock, per_minute: int) -> None:
+    buckets = Buckets(per_minute, now=clock.now)
+    assert [buckets.take("a") for _ in range(per_minute)] == [0.0] * per_minute
+    wait = buckets.take("a")
+    clock.time += wait * 0.99
+    assert buckets.take("a") > 0.0
+    clock.time += wait * 0.01 + 1e-6
+    assert (buckets.take("a"), buckets.take("b")) == (0.0, 0.0)
+
+
+def test_names_that_nobody_uses_are_forgotten_first(clock: Clock) -> None:
+    buckets = Buckets(1, now=clock.now)
+    for name in ("old", "used"):
+        assert buckets.take(name) == 0.0
+    for number in range(MOST - 1):
+        buckets.take(f"{number}")
+        assert buckets.take("used") > 0.0
+    assert buckets.take("old") == 0.0
+
+
+def test_a_tenant_has_a_rate_of_its_own(ask: Ask, home: Path, keys: dict[str, str]) -> None:
+    app = create_app(Settings(home=home, tenant_requests_per_minute=2), database=store(home))
+    acme = [ask("GET", "/v1/rubrics", app=app, headers=bearer(keys["score"])) for _ in range(2)]
+    assert [answer.headers["ratelimit-remaining"] for answer in acme] == ["1", "0"]
+    late = ask("GET", "/docs", app=app, headers=bearer(keys["batch"]))  # another key of the same tenant
+    assert late.problem["status"] == 429
+    assert {name: late.headers[name] for name in ("retry-after", "ratelimit-limit", "ratelimit-remaining")} == {
+        "retry-after": "30",
+        "ratelimit-limit": "2",
+        "ratelimit-remaining": "0",
+    }
+    assert ask("GET", "/docs", app=app, headers=bearer(keys["calibrate"])).status == 200
+    assert ask("GET", "/livez", app=app).status == 200
+
+
+def test_a_rate_holds_without_keys_too(ask: Ask) -> None:
+    app = create_app(Settings(tenant_requests_per_minute=1))
+    assert [ask("POST", "/v1/score", GOOD, app=app).status for _ in range(2)] == [200, 429]
+    assert "ratelimit-limit" not in ask("POST", "/v1/score", GOOD, app=create_app()).headers
+
+
+# Tenants and what judges said.
+
+
+@pytest.fixture
+def two_tenants(tmp_path: Path) -> tuple[Database, list[str]]:
+    database = store(tmp_path / "home")
+    return database, [Keys(database).create(name=tenant, tenant=tenant)[1] for tenant in ("a", "b")]
+
+
+async def scored(app: FastAPI, key: str, path: str = "/v1/score", request: Any = None) -> Answer:
+    async def chunks() -> tuple[bytes, bool]:
+        return json.dumps(request or body()).encode(), False
+
+    return await exchange(app, "POST", path, chunks, bearer(key), b"")
+
+
+def told(answer: Answer) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """The answer without what differs between any two requests."""
+    report = answer.json
+    judged(report)["judge"].pop("latency_ms")
+    return report, {name: value for name, value in answer.headers.items() if name != "x-request-id"}
+
+
+def test_a_tenant_pays_for_what_another_has_cached(
+    provider: Provider, clock: Clock, two_tenants: tuple[Database, list[str]], tmp_path: Path
+) -> None:
+    database, (a, b) = two_tenants
+
+    async def run() -> list[Answer]:
+        app = application(provider, clock, "good", cache=kept_in(tmp_path / "cache"), database=database)
+        return [await scored(app, key) for key in (a, b, a, b)]
+
+    primed, asked, *again = map(told, asyncio.run(run()))
+    assert provider.counts == {"good": 2}
+    assert asked == primed
+    assert [judged(report)["judge"]["cache"] for report, _ in (primed, asked, *again)] == ["miss", "miss", "hit", "hit"]
+
+
+def test_tenants_share_no_flight(
+    provider: Provider, clock: Clock, two_tenants: tuple[Database, list[str]], tmp_path: Path
+) -> None:
+    database, (a, b) = two_tenants
+    provider.latency = 0.2
+
+    async def run() -> list[Answer]:
+        app = application(provider, clock, "good", cache=kept_in(tmp_path / "cache"), database=database)
+        many = [scored(app, key, "/v1/score/many", [body()] * 5) for key in (a, b)]
+        return await asyncio.gather(*many, *[scored(app, key) for key in (a, b)])
+
+    answers = asyncio.run(run())
+    assert provider.counts == {"good": 2}
+    uses = [
+        judged(report)["judge"]["cache"]
+        for answer in answers
+        for report in ([item["report"] for item in answer.json.get("results", [])] or [answer.json])
+    ]
+    assert (uses.count("miss"), uses.count("coalesced")) == (2, 10)
+
+
+def test_a_tenant_finds_nothing_in_the_cache_of_another(
+    provider: Provider, clock: Clock, two_tenants: tuple[Database, list[str]], tmp_path: Path
+) -> None:
+    database, (a, b) = two_tenants
+
+    async def run() -> list[Answer]:
+        app = application(provider, clock, "good", cache=kept_in(tmp_path / "cache"), database=database)
+        await scored(app, a)
+        return [await scored(app, key, request=body(judges="cached")) for key in (a, b)]
+
+    own, others = [judged(answer.json)["kind"] for answer in asyncio.run(run())]
+    assert (own, others) == ("scored", "skipped")
+
+
+# What the document says.
+
+
+def test_the_document_tells_what_needs_a_key(ask: Ask, guarded: FastAPI, keys: dict[str, str]) -> None:
+    document = ask("GET", "/openapi.json", app=guarded, headers=bearer(keys["score"])).json
+    assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            needs = (method.upper(), path) not in PUBLIC
+            assert (operation.get("security") == [{"key": []}]) is needs
+            assert ({"401", "403", "429"} <= operation["responses"].keys()) is needs
+    assert "securitySchemes" not in ask("GET", "/openapi.json", app=create_app()).json["components"]
+
+
+load_all_checks()
+
+
+def test_operations_with_a_key_keep_to_the_document(home: Path, keys: dict[str, str]) -> None:
+    app = from_anywhere(create_app(Settings(home=home), database=store(home)))
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers=bearer(keys["admin"]))
+    for operation in (
+        schema["/v1/rubrics"]["GET"],
+        schema["/metrics"]["GET"],
+        schema["/v1/rubrics/{rubric_id}"]["GET"],
+    ):
+
+        @settings(
+            max_examples=3,
+            derandomize=True,
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=operation.as_strategy())
+        def holds(case: schemathesis.Case) -> None:
+            case.call_and_validate(checks=CHECKS.get_all(), headers={"Authorization": f"Bearer {keys['admin']}"})
+
+        holds()

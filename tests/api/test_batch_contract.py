@@ -1,0 +1,186 @@
+"""What the OpenAPI document says of batches and calibrations is true, one operation at a time and one after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+import schemathesis
+import sqlalchemy as sa
+from fastapi import FastAPI
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis.stateful import run_state_machine_as_test
+from schemathesis import GenerationMode
+from schemathesis.checks import CHECKS, load_all_checks
+from schemathesis.config import SchemathesisConfig
+
+from service.api.app import create_app
+from service.api.batch_docs import EXAMPLE
+from service.api.calibration_docs import EXAMPLE as CALIBRATION
+from service.io.store.database import open_database
+from service.io.store.keys import Keys
+from service.io.store.tables import BATCHES
+from tests.api.asgi_caller import Ask
+from tests.api.test_contract import fits
+from tests.io.played import Recording
+
+load_all_checks()
+
+JSON = "application/json"
+LINE = json.dumps(EXAMPLE["items"][0]) + "\n"
+LABELLED = "".join([json.dumps(row) + "\n" for rows in CALIBRATION.values() for row in rows])
+
+CONFIG = {
+    "generation": {"allow-x00": False},
+    "checks": {
+        "negative_data_rejection": {"expected-statuses": [400, 401, 404, 405, 409, 413, 415, 422]},
+        # 400: an item can fit its schema and still contradict itself, or name what nobody knows. 409: a batch is not in the
+        # state for it.
+        "positive_data_acceptance": {"expected-statuses": ["2xx", 400, 404, 409, 422]},
+        # An address that tries so many wrong keys is answered 429. The keys have tests of their own.
+        "ignored_auth": {"enabled": False},
+    },
+}
+
+EXAMPLES = {
+    ("POST /v1/batches", GenerationMode.POSITIVE): 25,
+    ("POST /v1/batches", GenerationMode.NEGATIVE): 12,
+    ("GET /v1/batches", GenerationMode.POSITIVE): 10,
+    ("GET /v1/batches", GenerationMode.NEGATIVE): 10,
+    ("GET /v1/batches/{batch_id}", GenerationMode.POSITIVE): 10,
+    ("DELETE /v1/batches/{batch_id}", GenerationMode.POSITIVE): 10,
+    ("POST /v1/batches/{batch_id}/cancel", GenerationMode.POSITIVE): 10,
+    ("POST /v1/batches/{batch_id}/resume", GenerationMode.POSITIVE): 10,
+    ("POST /v1/batches/{batch_id}/resume", GenerationMode.NEGATIVE): 10,
+    ("GET /v1/batches/{batch_id}/results", GenerationMode.POSITIVE): 10,
+    ("GET /v1/batches/{batch_id}/results", GenerationMode.NEGATIVE): 10,
+    ("GET /v1/batches/{batch_id}/errors", GenerationMode.POSITIVE): 10,
+    ("GET /v1/batches/{batch_id}/summary", GenerationMode.POSITIVE): 10,
+    ("GET /v1/batches/{batch_id}/events", GenerationMode.POSITIVE): 10,
+    ("POST /v1/calibrations", GenerationMode.POSITIVE): 15,
+    ("POST /v1/calibrations", GenerationMode.NEGATIVE): 10,
+    ("GET /v1/calibrations", GenerationMode.POSITIVE): 5,
+    ("GET /v1/calibrations", GenerationMode.NEGATIVE): 5,
+    ("GET /v1/calibrations/{calibration_id}", GenerationMode.POSITIVE): 5,
+    ("DELETE /v1/calibrations/{calibration_id}", GenerationMode.POSITIVE): 5,
+    ("GET /v1/calibrations/{calibration_id}/report", GenerationMode.POSITIVE): 5,
+    ("GET /v1/calibrations/{calibration_id}/report", GenerationMode.NEGATIVE): 5,
+    ("GET /v1/calibrations/{calibration_id}/fits", GenerationMode.POSITIVE): 5,
+    ("POST /v1/calibrations/{calibration_id}/cancel", GenerationMode.POSITIVE): 5,
+    ("POST /v1/calibrations/{calibration_id}/resume", GenerationMode.POSITIVE): 5,
+    ("POST /v1/calibrations/{calibration_id}/resume", GenerationMode.NEGATIVE): 5,
+}
+
+
+@schemathesis.serializer("application/x-ndjson", "application/jsonl")
+def as_lines(_: Any, value: Any) -> bytes:
+    """Lines are written by the test, for JSON Schema has no way to say what they are."""
+    return str(value).encode("utf-8", "replace")
+
+
+class Ending(Recording):
+    """A queue whose worker ends batches at once."""
+
+    def enqueue_finish(self, connection: sa.Connection, batch: str) -> None:
+        values = {"status": sa.func.coalesce(BATCHES.c.ending, "completed"), "ended_at": BATCHES.c.created_at}
+        connection.execute(BATCHES.update().where(BATCHES.c.id == batch).values(values))
+
+
+class Served(NamedTuple):
+    app: FastAPI
+    whole: Any
+    headers: dict[str, str]
+
+    @property
+    def document(self) -> Any:
+        return self.whole.include(path_regex="^/v1/(batches|calibrations)")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The application over a store, its document, and what lets somebody in."""
+    database = open_database(f"sqlite:///{tmp_path_factory.mktemp('store') / 'store.db'}")
+    database.migrate()
+    _, key = Keys(database).create(name="tester", tenant="tester", scopes=["admin"])
+    app = create_app(database=database, queue=Ending())
+    headers = {"Authorization": f"Bearer {key}"}
+    config = SchemathesisConfig.from_dict(CONFIG)
+    document = schemathesis.openapi.from_asgi("/openapi.json", app, config=config, headers=headers)
+    yield Served(app, document, headers)
+    database.close()
+
+
+def test_every_operation_is_tried(served: Served) -> None:
+    assert {label for label, _ in EXAMPLES} == {found.ok().label for found in served.document.get_all_operations()}
+
+
+@pytest.mark.parametrize(("label", "mode"), [pytest.param(*key, id=f"{key[0]} {key[1].value}") for key in EXAMPLES])
+def test_operations_keep_to_the_document(served: Served, label: str, mode: GenerationMode) -> None:
+    method, path = label.split()
+    operation = served.document[path][method]
+    # The setting above is not asked here.
+    checks = [check for check in CHECKS.get_all() if check.__name__ != "ignored_auth"]
+
+    @settings(
+        max_examples=EXAMPLES[label, mode],
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def holds(case: schemathesis.Case) -> None:
+        assume(mode is GenerationMode.POSITIVE or case.media_type in (None, JSON))
+        if case.media_type not in (None, JSON):
+            case.body = LINE
+        case.call_and_validate(checks=checks, headers=served.headers)
+
+    holds()
+
+
+@pytest.mark.parametrize(("path", "name"), [("/v1/batches", "batch_id"), ("/v1/calibrations", "calibration_id")])
+def test_what_one_operation_gives_another_one_takes(served: Served, path: str, name: str) -> None:
+    """Submitting, then whatever the links lead to. (Events would not end here.)"""
+    statuses: set[tuple[str, int]] = set()
+    machine = served.whole.include(path_regex=f"^{path}").exclude(path_regex="/events$").as_state_machine()
+
+    class Linked(machine):  # type: ignore[misc,valid-type]
+        def get_call_kwargs(self, case: schemathesis.Case) -> dict[str, Any]:  # noqa: ARG002
+            return {"headers": served.headers}
+
+        def before_call(self, case: schemathesis.Case) -> None:
+            if case.media_type not in (None, JSON):
+                case.body = LINE if name == "batch_id" else LABELLED
+
+        def after_call(self, response: Any, case: schemathesis.Case) -> None:
+            statuses.add((case.operation.label.removeprefix("GET "), response.status_code))
+
+    run_state_machine_as_test(
+        Linked,
+        settings=settings(
+            max_examples=20,
+            stateful_step_count=6,
+            derandomize=True,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    assert (f"POST {path}", 202) in statuses
+    followed = {label for label, status in statuses if f"{{{name}}}" in label and status < 300}
+    assert len(followed) >= 3, statuses
+
+
+@pytest.mark.parametrize("path", ["/v1/batches", "/v1/calibrations"])
+def test_the_example_in_the_document_works(served: Served, ask: Ask, path: str) -> None:
+    document = ask("GET", "/openapi.json", app=served.app, headers=served.headers).json
+    content = document["paths"][path]["post"]["requestBody"]["content"][JSON]
+    assert fits(document, content["schema"]).is_valid(content["example"])
+    headers = {**served.headers, "content-type": JSON}
+    answer = ask("POST", path, json.dumps(content["example"]).encode(), app=served.app, headers=headers)
+    assert answer.status == 202
+    given_ = document["paths"][path]["post"]["responses"]["202"]["content"][JSON]["schema"]
+    assert not [str(error) for error in fits(document, given_).iter_errors(answer.json)]

@@ -1,0 +1,627 @@
+"""Batches over HTTP, from submission to deletion. The worker is played."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+import sqlalchemy as sa
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from service import report_json, score
+from service.api.app import create_app
+from service.api.batch_reading import MAX_SUMMED
+from service.api.middleware import MAX_STREAMS
+from service.api.uploads import receive
+from service.core.prompts import Prompt
+from service.io.chunking import Cutter
+from service.io.engine import Engine
+from service.io.jsonbody import Limits
+from service.io.judging import Judges, Judging, Uncached
+from service.io.quotes import Quote, quoted
+from service.io.settings import Settings
+from service.io.shelf import Shelf
+from service.io.spool import Spool
+from service.io.standin import StandIn
+from service.io.store.batches import Batches
+from service.io.store.database import Database, open_database
+from service.io.store.keys import Keys
+from service.io.store.tables import BATCHES, CHUNKS
+from tests.api.asgi_caller import Answer, Ask, exchange
+from tests.api.test_judged import body as judged_body
+from tests.io.played import Recording, closed, ended, opened, overdue, paused, recorded
+
+LINES = {"content-type": "application/x-ndjson"}
+DOCUMENT = {"content-type": "application/json"}
+TRACE = {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}
+REPORT = json.loads(report_json(score({"trace": TRACE, "expected": {"calls": "none"}})))
+SMALL = Settings(batch_chunk=2, batch_max_items=50, batch_max_bytes=20_000, max_body_bytes=2_000)
+
+
+def item(**more: Any) -> dict[str, Any]:
+    return {"trace": TRACE, **more}
+
+
+def jsonl(*items: Any) -> bytes:
+    return b"".join(json.dumps(one).encode() + b"\n" for one in items)
+
+
+FIVE = jsonl(*[item(custom_id=f"c{n}") for n in range(5)])
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """An empty store."""
+    file = tmp_path_factory.mktemp("store") / "store.db"
+    database = open_database(f"sqlite:///{file}")
+    database.migrate()
+    database.close()
+    return file.read_bytes()
+
+
+@pytest.fixture
+def store(tmp_path: Path, template: bytes) -> Iterator[Database]:
+    file = tmp_path / "store.db"
+    file.write_bytes(template)
+    database = open_database(f"sqlite:///{file}")
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def queue() -> Recording:
+    return Recording()
+
+
+@pytest.fixture
+def batching(store: Database, queue: Recording) -> FastAPI:
+    return create_app(SMALL, database=store, queue=queue)
+
+
+class Client:
+    """Asks one application, as one caller."""
+
+    def __init__(self, ask: Ask, app: FastAPI, key: str | None = None) -> None:
+        self._ask = ask
+        self.app = app
+        self._key = {} if key is None else {"authorization": f"Bearer {key}"}
+
+    def __call__(
+        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] = LINES, **query: object
+    ) -> Answer:
+        told = urlencode(query).encode()
+        return self._ask(method, path, body, app=self.app, headers={**headers, **self._key}, query=told)
+
+    def submit(self, body: bytes = FIVE, headers: Mapping[str, str] = LINES, **query: object) -> dict[str, Any]:
+        answer = self("POST", "/v1/batches", body, headers, **query)
+        assert answer.status == 202, answer.body
+        assert answer.headers["location"] == f"/v1/batches/{answer.json['id']}"
+        return answer.json
+
+    def refused(self, status: int, body: bytes = FIVE, headers: Mapping[str, str] = LINES, **query: object) -> Any:
+        answer = self("POST", "/v1/batches", body, headers, **query)
+        assert answer.status == status, answer.body
+        return answer.problem
+
+
+@pytest.fixture
+def client(ask: Ask, batching: FastAPI) -> Client:
+    return Client(ask, batching)
+
+
+def pointers(problem: Mapping[str, Any]) -> list[str]:
+    return [place["pointer"] for place in problem["errors"]]
+
+
+def stored(store: Database) -> int:
+    with store.read() as connection:
+        return connection.execute(sa.select(sa.func.count()).select_from(BATCHES)).scalar_one()
+
+
+# Submitting.
+
+
+def test_a_batch_is_taken_and_can_be_found(client: Client, queue: Recording) -> None:
+    options = {"name": "n", "tags": "a:b,c:d:e", "deadline_hours": 2, "rubric": "arcade"}
+    batch = client.submit(**options)
+    counts = {"total": 5, "completed": 0, "failed": 0, "rejected": 0, "cancelled": 0, "expired": 0}
+    assert (batch["name"], batch["status"], batch["request_counts"]) == ("n", "in_progress", counts)
+    assert batch["tags"] == {"a": "b", "c": "d:e"}
+    assert [number for _, number, _ in queue.chunks] == [0, 1, 2]
+    assert client("GET", f"/v1/batches/{batch['id']}").json == batch
+    listed = client("GET", "/v1/batches").json
+    assert listed == {"data": [batch], "has_more": False, "next": None}
+
+
+def test_a_document_is_taken_with_its_options(client: Client, store: Database) -> None:
+    body = json.dumps({"items": [item(), item()], "name": "own", "tags": {"a": "b"}}).encode()
+    batch = client.submit(body, DOCUMENT, name="other", deadline_hours=1)
+    assert (batch["name"], batch["tags"], batch["request_counts"]["total"]) == ("own", {"a": "b"}, 2)
+
+
+@pytest.mark.parametrize("body", [FIVE, gzip.compress(FIVE), gzip.compress(FIVE[:99]) + gzip.compress(FIVE[99:])])
+def test_gzip_is_taken(client: Client, body: bytes) -> None:
+    packed = {**LINES, "content-encoding": "gzip"} if body != FIVE else LINES
+    assert client.submit(body, packed)["request_counts"]["total"] == 5
+
+
+def test_bad_lines_are_all_named_and_nothing_is_kept(client: Client, store: Database, queue: Recording) -> None:
+    body = jsonl(item(custom_id="a"), {}, item(custom_id="a"), 1) + b"{nope}\n"
+    found = client.refused(400, body)
+    assert pointers(found) == ["/1/custom_id", "/2/trace", "/3/custom_id", "/4", "/5"]
+    assert found["detail"] == "5 of the items cannot be taken"
+    assert (stored(store), queue.chunks) == (0, [])
+
+
+def test_more_places_are_named_than_in_other_problems(ask: Ask, store: Database, queue: Recording) -> None:
+    client = Client(ask, create_app(database=store, queue=queue))
+    found = client.refused(400, jsonl(*[{}] * 1_234))
+    assert pointers(found) == [f"/{n + 1}/trace" for n in range(1_000)]
+    assert found["detail"].startswith("1234 of the items")
+
+
+def test_bad_lines_are_left_out_where_that_is_asked_for(client: Client) -> None:
+    batch = client.submit(jsonl(item(), {}, item(rubric="nope"), item()), skip_invalid="true")
+    assert (batch["request_counts"]["total"], batch["request_counts"]["rejected"]) == (2, 2)
+    assert [(one["line"], one["errors"][0]["pointer"]) for one in batch["rejected"]] == [(2, "/trace"), (3, "/rubric")]
+    assert client("GET", f"/v1/batches/{batch['id']}").json == batch
+    client.refused(400, jsonl({}), skip_invalid="true")
+
+
+PACKED = {**LINES, "content-encoding": "gzip"}
+LARGE = jsonl(item(tags={"a": "x" * 1_000}))
+REFUSED: list[tuple[str, int, bytes, Mapping[str, str], dict[str, object]]] = [
+    ("no item", 400, b"", LINES, {}),
+    ("blank lines", 400, b"\n\n", LINES, {}),
+    ("no item in a document", 400, b'{"items":[]}', DOCUMENT, {}),
+    ("no items in a document", 422, b"{}", DOCUMENT, {}),
+    ("an unknown option in a document", 422, json.dumps({"items": [item()], "nope": 1}).encode(), DOCUMENT, {}),
+    ("no JSON in a document", 400, b"{", DOCUMENT, {}),
+    ("a bad item in a document", 400, b'{"items":[1]}', DOCUMENT, {}),
+    ("another type", 415, FIVE, {"content-type": "text/csv"}, {}),
+    ("another encoding", 415, FIVE, {**LINES, "content-encoding": "br"}, {}),
+    ("truncated gzip", 400, gzip.compress(FIVE)[:-3], PACKED, {}),
+    ("no gzip", 400, FIVE, PACKED, {}),
+    ("gzip that is not said to be", 400, gzip.compress(FIVE), LINES, {}),
+    ("a bomb", 413, gzip.compress(bytes(10**7)), PACKED, {}),
+    ("a body that is too large", 413, LARGE * 20, LINES, {}),
+    ("a document that is too large", 413, json.dumps({"items": [item()] * 30}).encode(), DOCUMENT, {}),
+    ("a line that is too large", 400, jsonl(item(tags={"a": "x" * 2_000})), LINES, {}),
+    ("too many items", 413, jsonl(*[item()] * 51), LINES, {}),
+    ("an unknown parameter", 422, FIVE, LINES, {"skip_invaild": "true"}),
+    ("a flag that is none", 422, FIVE, LINES, {"dry_run": "yes"}),
+    ("tags that are none", 422, FIVE, LINES, {"tags": "a"}),
+    ("a tag given twice", 422, FIVE, LINES, {"tags": "a:1,a:2"}),
+    ("an infinite budget", 422, FIVE, LINES, {"budget_usd": "inf"}),
+    ("a negative budget", 422, FIVE, LINES, {"budget_usd": "-1"}),
+    ("an unknown rubric", 422, FIVE, LINES, {"rubric": "nope"}),
+    ("judges where there is none", 422, FIVE, LINES, {"judges": "live"}),
+    ("a webhook where there is none", 422, FIVE, LINES, {"webhook": "https://example.com/"}),
+    ("an empty key", 400, FIVE, {**LINES, "idempotency-key": ""}, {}),
+    ("a long key", 400, FIVE, {**LINES, "idempotency-key": "k" * 256}, {}),
+    ("a key of other letters", 400, FIVE, {**LINES, "idempotency-key": "é"}, {}),
+]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "query"), [pytest.param(*case[1:], id=case[0]) for case in REFUSED]
+)
+def test_what_cannot_be_taken_leaves_nothing(
+    client: Client, store: Database, status: int, body: bytes, headers: Mapping[str, str], query: dict[str, object]
+) -> None:
+    found = client.refused(status, body, headers, **query)
+    if status == 413 and headers is DOCUMENT:
+        assert "application/x-ndjson" in found["detail"]
+    assert stored(store) == 0
+
+
+def test_a_webhook_is_admitted_by_the_settings(ask: Ask, store: Database, queue: Recording) -> None:
+    settings = Settings(webhook_hosts=("hooks.example",), webhook_secret="a secret")
+    client = Client(ask, create_app(settings, database=store, queue=queue))
+    batch = client.submit(webhook="https://hooks.example/done")
+    assert batch["webhook"] == {"url": "https://hooks.example/done", "status": None}
+    assert pointers(client.refused(422, webhook="https://elsewhere.example/")) == ["/webhook"]
+
+
+def test_without_a_store_there_are_no_batches(ask: Ask) -> None:
+    client = Client(ask, create_app())
+    path = "/v1/batches/batch_0"
+    for method, where in [
+        ("POST", "/v1/batches"),
+        ("GET", "/v1/batches"),
+        ("GET", path),
+        ("DELETE", path),
+        *[("GET", f"{path}/{name}") for name in ("results", "errors", "summary", "events")],
+        *[("POST", f"{path}/{name}") for name in ("cancel", "resume")],
+    ]:
+        answer = client(method, where)
+        assert answer.status == 503
+        assert "database" in answer.problem["detail"]
+
+
+def test_no_more_waits_than_may(ask: Ask, store: Database, queue: Recording) -> None:
+    client = Client(ask, create_app(Settings(batch_max_queued=7), database=store, queue=queue))
+    keyed = {**LINES, "idempotency-key": "k"}
+    batch = client.submit(headers=keyed)
+    answer = client("POST", "/v1/batches", FIVE)
+    assert (answer.status, answer.headers["retry-after"]) == (429, "30")
+    assert "10 items would wait in all" in answer.problem["detail"]
+    assert client.submit(headers=keyed) == batch
+    client.submit(jsonl(item(), item()))
+    assert "8 items" in client.refused(429, b"not read at all")["detail"]
+    assert client.submit(headers=keyed) == batch
+
+
+def test_a_body_that_stops_coming_is_not_waited_for() -> None:
+    async def stalled() -> dict[str, Any]:
+        await asyncio.sleep(0 if not begun else 60)
+        begun.append(True)
+        return {"type": "http.request", "body": b"{", "more_body": True}
+
+    async def received() -> None:
+        with Spool(max_bytes=100) as spool:
+            await receive(Request({"type": "http", "headers": []}, stalled), spool, patience=0.01)
+
+    begun: list[bool] = []
+    with pytest.raises(HTTPException) as error:
+        asyncio.run(received())
+    assert error.value.status_code == 408
+
+
+# Dry runs.
+
+
+class Remembering(Uncached):
+    """A cache in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, str] = {}
+
+    async def get(self, key: str) -> str | None:
+        return self.kept.get(key)
+
+    async def set(self, key: str, text: str) -> None:
+        self.kept[key] = text
+
+
+def judging(price: float | None = 0.25) -> Engine:
+    """An engine whose calls all cost the same."""
+
+    async def priced(_: Prompt) -> float | None:
+        return price
+
+    return Engine(Shelf(), judging=Judging(StandIn(), Remembering(), Judges("stand-in"), pricing=priced))
+
+
+JUDGED = [judged_body(n) for n in range(4)]
+
+QUOTES: list[tuple[str, float | None, dict[str, object], tuple[int, int, float | None]]] = [
+    ("live", 0.25, {}, (4, 2, 0.5)),
+    ("fresh", 0.25, {"judges": "fresh"}, (4, 0, 1.0)),
+    ("cached", 0.25, {"judges": "cached"}, (4, 2, 0.0)),
+    ("off", 0.25, {"judges": "off"}, (0, 0, 0.0)),
+    ("without a price", None, {}, (4, 2, None)),
+    ("without a price that is asked for", None, {"judges": "cached"}, (4, 2, 0.0)),
+]
+
+
+@pytest.mark.parametrize(("price", "options", "wanted"), [pytest.param(*case[1:], id=case[0]) for case in QUOTES])
+def test_a_dry_run_quotes_and_keeps_nothing(
+    ask: Ask,
+    store: Database,
+    queue: Recording,
+    price: float | None,
+    options: dict[str, object],
+    wanted: tuple[int, int, float | None],
+) -> None:
+    client = Client(ask, create_app(engine=judging(price), database=store, queue=queue))
+    for one in JUDGED[:2]:
+        assert client("POST", "/v1/score", json.dumps(one).encode(), DOCUMENT).status == 200
+    answer = client("POST", "/v1/batches", jsonl(*JUDGED), dry_run="true", **options)
+    questions, hits, cost = wanted
+    quote = {"items": 4, "questions": questions, "cache_hits": hits, "cost_usd": cost, "sampled": 4}
+    assert (answer.status, answer.json) == (200, quote)
+    document = json.dumps({"items": JUDGED, "dry_run": True, **options}).encode()
+    assert client("POST", "/v1/batches", document, DOCUMENT).json == quote
+    assert (stored(store), queue.chunks) == (0, [])
+    client.refused(400, jsonl({}), dry_run="true")
+
+
+def test_of_many_items_some_are_looked_at() -> None:
+    with Cutter(size=4) as cutter:
+        for n in range(12):
+            cutter.add(json.dumps({"custom_id": str(n), "request": judged_body(n)}).encode())
+        cutter.finish()
+        quotes = [asyncio.run(quoted(judging(), cutter, limits=Limits(), tenant="", most=3)) for _ in range(2)]
+    assert quotes == [Quote(items=12, questions=12, cache_hits=0, cost_usd=3.0, sampled=3)] * 2
+
+
+# Keys of submissions.
+
+
+def test_of_a_hundred_submissions_with_one_key_one_makes_a_batch(
+    batching: FastAPI, store: Database, queue: Recording
+) -> None:
+    async def one() -> Answer:
+        async def chunks() -> tuple[bytes, bool]:
+            return FIVE, False
+
+        return await exchange(batching, "POST", "/v1/batches", chunks, {**LINES, "idempotency-key": "k"}, b"")
+
+    async def all_of_them() -> list[Answer]:
+        return await asyncio.gather(*[one() for _ in range(100)])
+
+    answers = asyncio.run(all_of_them())
+    assert {answer.status for answer in answers} == {202}
+    assert len({answer.json["id"] for answer in answers}) == 1
+    assert (stored(store), len(queue.chunks)) == (1, 3)
+
+
+def test_a_key_stands_for_body_and_options(client: Client, store: Database) -> None:
+    keyed = {**LINES, "idempotency-key": "k"}
+    batch = client.submit(headers=keyed, name="a")
+    assert client.submit(gzip.compress(FIVE), {**keyed, "content-encoding": "gzip"}, name="a") == batch
+    client.refused(422, FIVE + b"\n", keyed, name="a")
+    client.refused(422, FIVE, keyed, name="b")
+    client.refused(422, FIVE, keyed)
+    recorded(store, batch["id"], range(5))
+    assert client.submit(headers=keyed, name="a")["request_counts"]["completed"] == 5
+    ended(store, batch["id"])
+    client("DELETE", f"/v1/batches/{batch['id']}")
+    assert "deleted" in client.refused(410, FIVE, keyed, name="a")["detail"]
+
+
+def test_tenants_see_nothing_of_each_other(ask: Ask, batching: FastAPI, store: Database) -> None:
+    one, other = (
+        Client(ask, batching, Keys(store).create(name=name, tenant=name, scopes=["batch"])[1])
+        for name in ("one", "other")
+    )
+    keyed = {**LINES, "idempotency-key": "k"}
+    batch = one.submit(headers=keyed)
+    path = f"/v1/batches/{batch['id']}"
+    asked = [("GET", ""), ("DELETE", ""), ("POST", "/cancel"), ("POST", "/resume")]
+    asked += [("GET", f"/{name}") for name in ("results", "errors", "summary", "events")]
+    for method, rest in asked:
+        answer = other(method, path + rest, headers=DOCUMENT)
+        assert (answer.status, answer.problem["detail"]) == (404, "no batch of that id"), rest
+    assert other("GET", "/v1/batches").json["data"] == []
+    assert one("GET", path).json == batch
+    assert other.submit(FIVE + b"\n", headers=keyed)["id"] != batch["id"]
+
+
+# Looking on.
+
+
+def test_batches_are_listed_in_pages(client: Client, store: Database) -> None:
+    made = sorted([client.submit()["id"] for _ in range(5)], reverse=True)
+    found: list[str] = []
+    after: dict[str, object] = {}
+    while True:
+        page = client("GET", "/v1/batches", limit=2, **after).json
+        found += [batch["id"] for batch in page["data"]]
+        if not page["has_more"]:
+            break
+        after = {"after": page["next"]}
+    assert found == made
+    client("POST", f"/v1/batches/{made[0]}/cancel")
+    assert [one["id"] for one in client("GET", "/v1/batches", status="finalizing").json["data"]] == made[:1]
+    for bad in ({"limit": 0}, {"limit": 101}, {"after": "x"}, {"status": "nope"}, {"nope": 1}):
+        assert client("GET", "/v1/batches", **bad).status == 422
+
+
+def test_results_are_the_same_bytes_while_it_runs_and_afterwards(client: Client, store: Database) -> None:
+    batch = client.submit()["id"]
+    path = f"/v1/batches/{batch}"
+    recorded(store, batch, [4])
+    assert client("GET", f"{path}/results").body == b""
+    recorded(store, batch, [0, 2])
+    recorded(store, batch, [1], ok=False)
+    early = client("GET", f"{path}/results")
+    assert early.headers["content-type"] == "application/x-ndjson"
+    assert [json.loads(line)["index"] for line in early.body.splitlines()] == [0, 2]
+    assert (early.headers["x-callgrade-next-offset"], early.headers["x-callgrade-complete"]) == ("3", "false")
+    assert [json.loads(line)["index"] for line in client("GET", f"{path}/errors").body.splitlines()] == [1]
+    recorded(store, batch, [3])
+    assert client("GET", f"{path}/results").headers["x-callgrade-complete"] == "false"
+    ended(store, batch)
+    rest = client("GET", f"{path}/results", offset=3)
+    whole = client("GET", f"{path}/results")
+    assert early.body + rest.body == whole.body
+    assert client("GET", f"{path}/results", limit=3).body == early.body
+    assert (rest.headers["x-callgrade-next-offset"], rest.headers["x-callgrade-complete"]) == ("5", "true")
+    assert [json.loads(line)["index"] for line in whole.body.splitlines()] == [0, 2, 3, 4]
+    for bad in ({"offset": -1}, {"limit": 0}, {"offset": "1.5"}):
+        assert client("GET", f"{path}/results", **bad).status == 422
+
+
+def test_every_item_of_a_cancelled_batch_is_in_one_of_the_two(client: Client, store: Database) -> None:
+    batch = client.submit()["id"]
+    path = f"/v1/batches/{batch}"
+    opened(store, batch, 0)
+    recorded(store, batch, [1])
+    assert client("POST", f"{path}/cancel").json["status"] == "cancelling"
+    closed(store, batch)
+    ended(store, batch)
+    found = client("POST", f"{path}/cancel").json
+    assert (found["status"], found["request_counts"]["completed"], found["request_counts"]["cancelled"]) == (
+        "cancelled",
+        1,
+        4,
+    )
+    errors = [json.loads(line) for line in client("GET", f"{path}/errors").body.splitlines()]
+    assert [(one["index"], one["custom_id"], one["error"]["title"]) for one in errors] == [
+        (n, f"c{n}", "Cancelled") for n in (0, 2, 3, 4)
+    ]
+    assert len(client("GET", f"{path}/results").body.splitlines()) == 1
+
+
+def test_a_batch_that_is_late_has_expired(client: Client, store: Database, queue: Recording) -> None:
+    batch = client.submit()["id"]
+    overdue(store, batch)
+    assert Batches(store, queue).expire_due() == [batch]
+    ended(store, batch)
+    found = client("GET", f"/v1/batches/{batch}").json
+    assert (found["status"], found["request_counts"]["expired"]) == ("expired", 5)
+
+
+def test_a_paused_batch_goes_on(client: Client, store: Database, queue: Recording) -> None:
+    batch = client.submit(budget_usd=0.5)["id"]
+    path = f"/v1/batches/{batch}"
+    assert client("POST", f"{path}/resume", headers=DOCUMENT).status == 409
+    recorded(store, batch, [0])
+    paused(store, batch, "paused_budget")
+    found = client("GET", path).json
+    assert (found["status"], found["reason"], found["cost_usd"]) == ("paused_budget", "because", 0.25)
+    for body, status in ((b'{"budget_usd":0.2}', 422), (b'{"budget_usd":-1}', 422), (b"{", 400), (b'{"x":1}', 422)):
+        assert client("POST", f"{path}/resume", body, DOCUMENT).status == status
+    queue.chunks.clear()
+    resumed = client("POST", f"{path}/resume", b'{"budget_usd":2.5}', DOCUMENT).json
+    assert (resumed["status"], resumed["budget_usd"], queue.chunks) == ("in_progress", 2.5, [(batch, 0, 1)])
+
+
+def test_only_what_has_ended_is_deleted(client: Client, store: Database) -> None:
+    batch = client.submit()["id"]
+    path = f"/v1/batches/{batch}"
+    assert client("DELETE", path).status == 409
+    recorded(store, batch, range(5))
+    ended(store, batch)
+    answer = client("DELETE", path)
+    assert (answer.status, answer.body) == (204, b"")
+    assert client("DELETE", path).status == client("GET", path).status == 404
+
+
+def test_the_reports_so_far_are_summed_up(ask: Ask, client: Client, store: Database) -> None:
+    batch = client.submit()["id"]
+    path = f"/v1/batches/{batch}/summary"
+    assert client("GET", path).status == 409
+    recorded(store, batch, [0, 1], report=REPORT)
+    found = client("GET", path, by="suite,step", assertions='["pass_rate >= 0.95"]').json
+    assert (found["gate"]["passed"], found["rubrics"][0]["id"]) == (True, "four_step")
+    body = json.dumps({"reports": [REPORT] * 2, "by": ["suite", "step"], "assertions": ["pass_rate >= 0.95"]}).encode()
+    assert ask("POST", "/v1/summaries", body).json == found
+    for bad in ("nope", '["nope > 1"]', "{}"):
+        assert client("GET", path, assertions=bad).status == 422
+
+
+def test_more_reports_than_memory_is_for_are_not_summed_up(client: Client, store: Database) -> None:
+    batch = client.submit()["id"]
+    with store.begin() as connection:
+        connection.execute(CHUNKS.update().where(CHUNKS.c.batch == batch).values(completed=MAX_SUMMED))
+    answer = client("GET", f"/v1/batches/{batch}/summary")
+    assert answer.status == 422
+    assert "callgrade summarize" in answer.problem["detail"]
+
+
+# Watching.
+
+
+class Watch:
+    """One stream of events, read as it comes."""
+
+    def __init__(self, app: FastAPI, path: str, headers: Mapping[str, str] | None = None) -> None:
+        self.parts: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self.left = asyncio.Event()
+        self._asked = False
+        listed = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
+        scope = {"type": "http", "asgi": {"version": "3.0"}, "method": "GET", "path": path, "raw_path": path.encode()}
+        scope |= {"root_path": "", "scheme": "http", "query_string": b"", "headers": listed, "http_version": "1.1"}
+        scope |= {"server": ("localhost", 80), "client": ("127.0.0.1", 1)}
+        self.task = asyncio.create_task(self._run(app, scope))
+        self.status = 0
+
+    async def _run(self, app: FastAPI, scope: dict[str, Any]) -> None:
+        await app(scope, self._receive, self._send)
+        await self.parts.put(None)
+
+    async def _receive(self) -> dict[str, Any]:
+        if not self._asked:
+            self._asked = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+        await self.left.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Any) -> None:
+        self.status = message.get("status", self.status)
+        if message.get("body"):
+            await self.parts.put(message["body"])
+
+    async def event(self) -> dict[str, str] | None:
+        """The next event; None at the end."""
+        while (part := await self.parts.get()) is not None:
+            fields = dict(line.split(": ", 1) for line in part.decode().strip().splitlines() if ": " in line)
+            if "event" in fields:
+                return fields
+        return None
+
+
+def test_whoever_watches_is_told_of_each_change_until_the_end(client: Client, store: Database) -> None:
+    batch = client.submit()["id"]
+
+    async def watched() -> None:
+        watch = Watch(client.app, f"/v1/batches/{batch}/events")
+        first = await watch.event()
+        assert first is not None
+        assert (first["event"], json.loads(first["data"])["request_counts"]["completed"]) == ("batch", 0)
+        await asyncio.to_thread(recorded, store, batch, range(5))
+        seen = 0
+        while seen < 5:
+            told = await watch.event()
+            assert told is not None
+            assert told["id"] != first["id"]
+            seen = json.loads(told["data"])["request_counts"]["completed"]
+        await asyncio.to_thread(ended, store, batch)
+        last = await watch.event()
+        assert last is not None
+        assert json.loads(last["data"])["status"] == "completed"
+        assert await watch.event() is None
+        await watch.task
+        again = Watch(client.app, f"/v1/batches/{batch}/events", {"last-event-id": last["id"]})
+        assert await again.event() == last
+        assert await again.event() is None
+
+    asyncio.run(watched())
+
+
+def test_who_leaves_ends_the_stream(client: Client) -> None:
+    batch = client.submit()["id"]
+
+    async def watched() -> None:
+        watch = Watch(client.app, f"/v1/batches/{batch}/events")
+        await watch.event()
+        watch.left.set()
+        assert await watch.event() is None
+        await watch.task
+
+    asyncio.run(watched())
+
+
+def test_streams_have_places_of_their_own(ask: Ask, store: Database, queue: Recording) -> None:
+    app = create_app(Settings(max_concurrency=1), database=store, queue=queue)
+    client = Client(ask, app)
+    batch = client.submit()["id"]
+
+    async def watched() -> None:
+        watches = [Watch(client.app, f"/v1/batches/{batch}/events") for _ in range(MAX_STREAMS)]
+        for watch in watches:
+            assert await watch.event() is not None
+        beyond = Watch(client.app, f"/v1/batches/{batch}/events")
+        assert await beyond.event() is None
+        assert beyond.status == 503
+
+        async def chunks() -> tuple[bytes, bool]:
+            return json.dumps(item()).encode(), False
+
+        assert (await exchange(app, "POST", "/v1/score", chunks, DOCUMENT, b"")).status == 200
+        for watch in watches:
+            watch.left.set()
+        await asyncio.gather(*[watch.task for watch in watches])
+
+    asyncio.run(watched())

@@ -1,0 +1,430 @@
+"""Calibrations over HTTP, from labelled items to fits. The worker is played with its own parts; no model is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import random
+import sys
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+import sqlalchemy as sa
+from fastapi import FastAPI
+
+from service.api.app import create_app
+from service.core.calibrate import Binding, Fit, calibrated
+from service.errors import WebhookError
+from service.io.bootstrap import standing_in
+from service.io.engine import Engine
+from service.io.fits import read_fits
+from service.io.fitting import fit
+from service.io.items import Items, wrapped
+from service.io.jsonbody import Limits
+from service.io.notices import Notices
+from service.io.runner import Runner
+from service.io.settings import Settings
+from service.io.shelf import Shelf
+from service.io.store.batches import Batches
+from service.io.store.calibrations import Due, Material
+from service.io.store.chunks import ChunkId, Chunks
+from service.io.store.database import Database, open_database
+from service.io.store.keys import Keys
+from service.io.store.tables import BATCHES, CALIBRATIONS, CHUNKS, RESULTS
+from service.io.worker import Worker
+from tests.api.asgi_caller import JSON, Answer, Ask
+from tests.io.played import Recording, ended, paused
+
+LINES = {"content-type": "application/x-ndjson"}
+SMALL = Settings(batch_chunk=16, batch_max_items=200, max_body_bytes=100_000)
+ENGINE = Engine(Shelf(), judging=standing_in())
+
+
+def item(number: int, *, right: bool = True, label: bool | None = None, **more: Any) -> dict[str, Any]:
+    """An answer about a payload, with a label."""
+    told = 54 if right else 77
+    labels = [{"annotator": "ana", "label": right if label is None else label}]
+    payload = {"order": number, "amount_cents": 5400}
+    written = {"id": f"i{number:03}", "criterion": "grounded", "group": f"g{number:03}", "labels": labels}
+    return {**written, "payload": payload, "answer": f"Order {number} cost ${told}.00.", **more}
+
+
+def items(count: int) -> list[dict[str, Any]]:
+    """Right and wrong answers; of each kind some that were labelled otherwise."""
+    rng = random.Random(3)  # noqa: S311
+    return [item(n, right=n % 2 == 0, label=(n % 2 == 0) == (rng.random() < 0.85)) for n in range(count)]
+
+
+def said(one: Mapping[str, Any], raw: float, **more: Any) -> dict[str, Any]:
+    return {"id": one["id"], "criterion": one["criterion"], "raw": raw, "model": "m", **more}
+
+
+def jsonl(*rows: Any) -> bytes:
+    return b"".join(json.dumps(one).encode() + b"\n" for one in rows)
+
+
+class Silent:
+    async def notify(self, batch: str) -> None:
+        raise WebhookError(f"nobody is told of {batch}", retryable=False)
+
+
+class Client:
+    """Asks one application, and plays the worker behind it."""
+
+    def __init__(self, ask: Ask, database: Database, *, engine: Engine = ENGINE, settings: Settings = SMALL) -> None:
+        self.database = database
+        self.queue = Recording()
+        self.app: FastAPI = create_app(settings, engine=engine, database=database, queue=self.queue)
+        self.key: str | None = None
+        self._ask = ask
+        self._engine = engine
+
+    def __call__(
+        self, verb: str, path: str, body: bytes = b"", headers: Mapping[str, str] = JSON, /, **query: object
+    ) -> Answer:
+        bearer = {} if self.key is None else {"authorization": f"Bearer {self.key}"}
+        told = urlencode(query).encode()
+        return self._ask(verb, path, body, app=self.app, headers={**headers, **bearer}, query=told)
+
+    def submit(self, body: Any, headers: Mapping[str, str] = JSON, **query: object) -> dict[str, Any]:
+        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+        answer = self("POST", "/v1/calibrations", sent, headers, **query)
+        assert answer.status == 202, answer.body
+        assert answer.headers["location"] == f"/v1/calibrations/{answer.json['id']}"
+        return answer.json
+
+    def refused(self, status: int, body: Any, headers: Mapping[str, str] = JSON, **query: object) -> Any:
+        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+        answer = self("POST", "/v1/calibrations", sent, headers, **query)
+        assert answer.status == status, answer.body
+        assert not rows(self.database)
+        return answer.problem
+
+    def find(self, name: str, more: str = "", **query: object) -> Answer:
+        return self("GET", f"/v1/calibrations/{name}{more}", **query)
+
+    def work(self) -> None:
+        """Works off the queue."""
+        asyncio.run(self._work())
+
+    async def _work(self) -> None:
+        runner = Runner(Chunks(self.database, self.queue), Items(self._engine, wrapped(Limits())), in_flight=8)
+        worker = Worker(self.database, self.queue, runner, Silent())
+        while self.queue.chunks:
+            batch, number, generation = self.queue.chunks.pop(0)
+            await worker.run(ChunkId(batch, number), generation)
+        while self.queue.finished:
+            await worker.end(self.queue.finished.pop(0))
+        runner.close()
+
+
+def rows(database: Database, table: sa.Table = BATCHES) -> int:
+    with database.read() as connection:
+        return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """An empty store."""
+    file = tmp_path_factory.mktemp("store") / "store.db"
+    database = open_database(f"sqlite:///{file}")
+    database.migrate()
+    database.close()
+    return file.read_bytes()
+
+
+@pytest.fixture
+def store(tmp_path: Path, template: bytes) -> Iterator[Database]:
+    file = tmp_path / "store.db"
+    file.write_bytes(template)
+    database = open_database(f"sqlite:///{file}")
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def client(ask: Ask, store: Database) -> Client:
+    return Client(ask, store)
+
+
+@pytest.fixture(scope="module")
+def done(ask: Ask, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, str]]:
+    """120 items that a judge was asked about twice, and the fit; and the id of it."""
+    database = open_database(f"sqlite:///{tmp_path_factory.mktemp('done') / 'store.db'}")
+    database.migrate()
+    made = Client(ask, database, settings=Settings(batch_chunk=16, batch_max_items=300))
+    begun = made.submit({"items": items(120), "repeats": 2, "name": "nightly", "method": "isotonic"})
+    assert (begun["status"], begun["items"], begun["request_counts"]["total"]) == ("in_progress", 120, 240)
+    assert (begun["unanswered"], begun["fits"], begun["rubric"]) == (None, 0, "four_step@1")
+    made.work()
+    yield made, begun["id"]
+    database.close()
+
+
+# From labels to fits.
+
+
+def test_judged_items_are_fitted(done: tuple[Client, str], tmp_path: Path) -> None:
+    client, name = done
+    found = client.find(name).json
+    assert (found["status"], found["reason"], found["unanswered"], found["reasons"]) == ("completed", None, 0, [])
+    assert found["request_counts"]["completed"] == 240
+    assert found["ended_at"]
+    report = client.find(name, "/report").json
+    [judge] = report["judges"]
+    assert (report["source"], judge["judge"], judge["method"]) == ("nightly", "result_groundedness", "isotonic")
+    assert (judge["fitted"], judge["held_out"], judge["missing"], judge["calibrated"]) == (60, 60, 0, True)
+    assert judge["retest"]["flip_rate"]["value"] == 0.0
+    [file] = client.find(name, "/fits").json["data"]
+    assert found["fits"] == 1
+    (tmp_path / file["name"]).write_text(json.dumps(file["fit"]))
+    [read] = read_fits([tmp_path])
+    assert (read.id, read.criterion, read.labels) == (judge["fit_id"], "grounded", 60)
+    binding = Binding(read.judge, Shelf().judges[read.judge].digest, "callgrade/stand-in", read.assembly)
+    assert calibrated([read], binding, "grounded", 1.0).status == "calibrated"
+
+
+def test_the_report_is_written_for_people_too(done: tuple[Client, str]) -> None:
+    client, name = done
+    markdown, page = (client.find(name, "/report", format=form) for form in ("markdown", "html"))
+    assert markdown.headers["content-type"].startswith("text/markdown")
+    assert b"groundedness" in markdown.body
+    assert page.body.startswith(b"<!doctype html>")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "sandbox" in page.headers["content-security-policy"]
+    assert client.find(name, "/report", format="pdf").problem["status"] == 422
+
+
+def test_it_is_no_batch_and_no_batch_is_one(done: tuple[Client, str]) -> None:
+    client, name = done
+    batch = client("POST", "/v1/batches", jsonl({"trace": {"format": "openai", "messages": []}}), LINES).json["id"]
+    assert name not in client("GET", "/v1/batches").body.decode()
+    for more in ("", "/results", "/errors", "/summary", "/events"):
+        assert client("GET", f"/v1/batches/{name}{more}").status == 404
+        assert client.find(batch, more).status == 404
+    assert client("DELETE", f"/v1/batches/{name}").status == 404
+    assert [one["id"] for one in client("GET", "/v1/calibrations").json["data"]] == [name]
+    assert client("GET", "/v1/calibrations", after=name).json == {"data": [], "has_more": False, "next": None}
+    assert client("GET", "/v1/calibrations", after=batch).status == 422
+
+
+def test_fits_at_hand_do_not_reach_what_is_fitted_anew(done: tuple[Client, str], ask: Ask, store: Database) -> None:
+    """The same items under an engine with the fit of the first run give the very same fit."""
+    first, name = done
+    [file] = first.find(name, "/fits").json["data"]
+    engine = Engine(Shelf(), judging=standing_in(), fits=[Fit.model_validate_json(json.dumps(file["fit"]))])
+    again = Client(ask, store, engine=engine, settings=Settings(batch_max_items=300))
+    made = again.submit({"items": items(120), "repeats": 2, "name": "again", "method": "isotonic"})["id"]
+    again.work()
+    assert again.find(made, "/fits").json["data"][0]["fit"]["calibrator"] == file["fit"]["calibrator"]
+
+
+def test_recorded_predictions_need_no_judge(ask: Ask, store: Database) -> None:
+    client = Client(ask, store, engine=Engine(Shelf()))
+    listed = items(60)
+    recorded = [said(one, 0.9 if n % 2 == 0 else 0.2) for n, one in enumerate(listed)]
+    made = client.submit(jsonl(*listed, *recorded), LINES, method="platt", seed="other")
+    assert (made["status"], made["request_counts"]["total"], made["rubric"]) == ("finalizing", 0, None)
+    assert client.queue.finished == [made["id"]]
+    client.work()
+    found = client.find(made["id"]).json
+    assert (found["status"], found["judges"], found["unanswered"]) == ("completed", None, 0)
+    [file] = client.find(made["id"], "/fits").json["data"]
+    assert (file["fit"]["method"], file["fit"]["seed"], file["fit"]["model"]) == ("platt", "other", "m")
+
+
+def test_what_no_judge_answered_is_told(client: Client) -> None:
+    """From the cache alone, and it is empty."""
+    made = client.submit({"items": items(4), "judges": "cached"})["id"]
+    client.work()
+    found = client.find(made).json
+    assert (found["status"], found["unanswered"]) == ("failed", 4)
+    assert found["reason"] == "labels: no prediction is of an item and criterion of this set"
+    assert found["reasons"][0] == "i000: the cache has no answer, and no model is asked"
+    for more in ("/report", "/fits"):
+        assert client.find(made, more).problem["detail"].startswith("the calibration is failed")
+
+
+def test_a_gzipped_body_and_all_options(client: Client) -> None:
+    headers = {**LINES, "content-encoding": "gzip"}
+    told = {"name": "n", "judges": "fresh", "tags": "a:b", "deadline_hours": 2, "budget_usd": 1, "repeats": 3}
+    made = client.submit(gzip.compress(jsonl(*items(20))), headers, **told)
+    assert (made["name"], made["judges"], made["tags"], made["repeats"]) == ("n", "fresh", {"a": "b"}, 3)
+    assert (made["budget_usd"], made["request_counts"]["total"], made["method"]) == (1.0, 60, "auto")
+    assert [number for _, number, _ in client.queue.chunks] == [0]  # with a budget one after the other
+
+
+def test_all_first_answers_are_asked_for_first(client: Client, store: Database) -> None:
+    client.submit({"items": items(3), "repeats": 2})
+    with store.read() as connection:
+        payload = connection.execute(sa.select(CHUNKS.c.payload)).scalar_one()
+    lines = [json.loads(line) for line in zlib.decompress(payload).splitlines()]
+    assert [(line["custom_id"], line["sample"]) for line in lines] == [
+        (f"item-{n}-{sample}", sample) for sample in (0, 1) for n in (0, 1, 2)
+    ]
+
+
+# What is refused.
+
+GOOD = item(1)
+BAD: dict[str, tuple[int, Any, list[str]]] = {
+    "nothing": (400, {"items": []}, [""]),
+    "no list": (422, {"items": 1}, ["/items"]),
+    "an item without labels": (400, {"items": [GOOD, {**item(2), "labels": []}]}, ["/items/1/labels"]),
+    "two of one id": (400, {"items": [GOOD, GOOD]}, ["/items/1/id"]),
+    "a criterion of no judge": (400, {"items": [{**GOOD, "criterion": "schema"}]}, ["/items/0/criterion"]),
+    "a trace that is none": (400, {"items": [{**GOOD, "trace": {"format": "x"}}]}, ["/items/0/trace"]),
+    "a prediction out of range": (400, {"items": [GOOD], "predictions": [said(GOOD, 2)]}, ["/predictions/0/raw"]),
+    "one said twice": (400, {"items": [GOOD], "predictions": [said(GOOD, 1)] * 2}, ["/predictions/1/sample"]),
+    "predictions that are no list": (422, {"items": [GOOD], "predictions": {}}, ["/predictions"]),
+    "no judges": (422, {"items": [GOOD], "judges": "off"}, ["/judges"]),
+    "an unknown rubric": (422, {"items": [GOOD], "rubric": "none"}, ["/rubric"]),
+    "a model that is not allowed": (422, {"items": [GOOD], "judge_model": "openai/dear"}, ["/judge_model"]),
+    "an unknown option": (422, {"items": [GOOD], "splits": 3}, ["/splits"]),
+    "a webhook": (422, {"items": [GOOD], "webhook": "https://example.com"}, ["/webhook"]),
+    "too many questions": (413, {"items": [item(n) for n in range(21)], "repeats": 10}, [""]),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_cannot_be_taken_is_refused_and_leaves_nothing(client: Client, name: str) -> None:
+    status, body, pointers = BAD[name]
+    problem = client.refused(status, body)
+    assert [place["pointer"] for place in problem["errors"]] == pointers
+
+
+def test_lines_are_named(client: Client) -> None:
+    problem = client.refused(400, jsonl(GOOD, {**item(2), "group": ""}, said(GOOD, 1.5)), LINES)
+    assert [place["pointer"] for place in problem["errors"]] == ["/2/group", "/3/raw"]
+
+
+def test_without_a_judge_predictions_are_needed(ask: Ask, store: Database) -> None:
+    client = Client(ask, store, engine=Engine(Shelf()))
+    assert "CALLGRADE_JUDGE_MODEL" in client.refused(422, {"items": [GOOD], "judges": "live"})["detail"]
+    assert "or predictions" in client.refused(422, {"items": [GOOD]})["detail"]
+
+
+def test_without_a_store_there_are_none(ask: Ask) -> None:
+    app = create_app()
+    for method, path in (("POST", ""), ("GET", ""), ("GET", "/x"), ("GET", "/x/report"), ("POST", "/x/cancel")):
+        assert ask(method, f"/v1/calibrations{path}", b"{}", app=app).problem["status"] == 503
+
+
+# As batches are.
+
+
+def test_one_key_makes_one(client: Client) -> None:
+    headers = {**JSON, "idempotency-key": "k"}
+    first = client.submit({"items": items(2)}, headers)
+    assert client.submit({"items": items(2)}, headers)["id"] == first["id"]
+    assert rows(client.database) == rows(client.database, CALIBRATIONS) == 1
+    other = client("POST", "/v1/calibrations", json.dumps({"items": items(3)}).encode(), headers)
+    assert other.problem["status"] == 422
+    same = client("POST", "/v1/batches", json.dumps({"items": items(2)}).encode(), headers)
+    assert same.problem["status"] in (400, 422)
+
+
+def test_a_cancelled_one_is_not_fitted(client: Client) -> None:
+    made = client.submit({"items": items(20)})["id"]
+    assert client.find(made, "/report").problem["status"] == 409
+    assert client("DELETE", f"/v1/calibrations/{made}").problem["status"] == 409
+    assert client("POST", f"/v1/calibrations/{made}/cancel").json["status"] == "finalizing"
+    client.work()
+    found = client.find(made).json
+    assert (found["status"], found["unanswered"], found["request_counts"]["cancelled"]) == ("cancelled", None, 20)
+    assert client("POST", f"/v1/calibrations/{made}/cancel").json == found
+    assert client("DELETE", f"/v1/calibrations/{made}").status == 204
+    assert client.find(made).status == 404
+    assert [rows(client.database, table) for table in (BATCHES, CHUNKS, RESULTS, CALIBRATIONS)] == [0] * 4
+
+
+def test_a_paused_one_goes_on_with_more_money(client: Client) -> None:
+    made = client.submit({"items": items(2), "budget_usd": 0.5})["id"]
+    paused(client.database, made, "paused_budget")
+    resumed = client("POST", f"/v1/calibrations/{made}/resume", b'{"budget_usd": 2}').json
+    assert (resumed["status"], resumed["budget_usd"]) == ("in_progress", 2.0)
+    assert client("POST", f"/v1/calibrations/{made}/resume").problem["status"] == 409
+
+
+def test_tenants_do_not_see_each_others(ask: Ask, store: Database) -> None:
+    client, held = Client(ask, store), Keys(store)
+    keys = {name: held.create(name=name, tenant=name, scopes=["calibrate"])[1] for name in ("acme", "other")}
+    client.key = keys["acme"]
+    made = client.submit({"items": items(2)})["id"]
+    client.key = keys["other"]
+    assert client("GET", "/v1/calibrations").json["data"] == []
+    asked = [
+        ("GET", ""),
+        ("GET", "/report"),
+        ("GET", "/fits"),
+        ("POST", "/cancel"),
+        ("POST", "/resume"),
+        ("DELETE", ""),
+    ]
+    assert {client(method, f"/v1/calibrations/{made}{more}").status for method, more in asked} == {404}
+    assert client("GET", "/v1/batches").problem["status"] == 403
+
+
+def test_its_end_is_told_as_its_own(store: Database, ask: Ask) -> None:
+    told: list[tuple[str, str, bytes]] = []
+
+    class Receiving:
+        async def deliver(self, url: str, *, id: str, body: bytes) -> None:  # noqa: A002
+            told.append((url, id, body))
+
+    client = Client(ask, store)
+    made = client.submit({"items": items(2)})["id"]
+    client("POST", f"/v1/calibrations/{made}/cancel")
+    ended(store, made)
+    with store.begin() as connection:
+        connection.execute(BATCHES.update().values(webhook="https://example.com/x"))
+    notices = Notices(Batches(store, client.queue), Receiving())  # type: ignore[arg-type]
+    asyncio.run(notices.notify(made))
+    [(url, name, body)] = told
+    assert (url, name) == ("https://example.com/x", made)
+    assert json.loads(body)["type"] == "calibration.cancelled"
+    assert json.loads(body)["data"] == client.find(made).json
+
+
+# The process that fits.
+
+DUE = Due("n", Material(1, b"", None, {}), ())
+
+
+def script(folder: Path, text: str) -> tuple[str, str]:
+    file = folder / "fits.py"
+    file.write_text(text)
+    return sys.executable, str(file)
+
+
+def test_a_fit_whose_process_dies_is_begun_again(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    dying = (
+        f"import os, pathlib\nwith open({str(count)!r}, 'a') as file:\n    file.write('x')\nos.kill(os.getpid(), 9)\n"
+    )
+    found = asyncio.run(fit(DUE, command=script(tmp_path, dying)))
+    assert found.problem == "an error of ours; it is in the log of the worker"
+    assert count.read_text() == "xxx"
+
+
+def test_a_fit_ends_with_whoever_waits_for_it(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    endless = (
+        f"import os, pathlib, time\npathlib.Path({str(started)!r}).write_text(str(os.getpid()))\ntime.sleep(600)\n"
+    )
+
+    async def stopped() -> int:
+        task = asyncio.create_task(fit(DUE, command=script(tmp_path, endless)))
+        while not (started.exists() and started.read_text()):  # noqa: ASYNC110 (a file tells)
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return int(started.read_text())
+
+    pid = asyncio.run(stopped())
+    assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes()

@@ -1,0 +1,159 @@
+"""What /metrics says of batches and workers. The worker is played, time too."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from prometheus_client import CollectorRegistry, generate_latest
+from sqlalchemy.exc import OperationalError
+
+from service.api.app import create_app
+from service.api.stock import FRESH, Stock
+from service.io.store.backlog import Backlog, backlog
+from service.io.store.batch import STATUSES
+from service.io.store.batches import Batches, Chunk, Submission
+from service.io.store.database import Database, open_database
+from service.io.store.tables import WORKERS
+from service.io.store.workers import SILENT, Workers
+from tests.api.asgi_caller import Ask
+from tests.io.played import Recording, closed, ended, opened, paused, recorded
+
+NOTHING = Backlog(dict.fromkeys(STATUSES, 0), 0, 0, 0, 0)
+
+
+def samples(exposition: bytes) -> dict[str, float]:
+    lines = [line for line in exposition.decode().splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+def submitted(database: Database, items: int, *, tenant: str = "default") -> str:
+    """A batch in chunks of two, with a queue that nobody looks into."""
+    chunks = [Chunk(first, min(2, items - first), b"") for first in range(0, items, 2)]
+    submission = Submission(tenant=tenant, fingerprint="f", hours=1)
+    return Batches(database, Recording()).submit(submission, chunks).id
+
+
+def of_each_kind(database: Database) -> None:
+    """One batch that runs, one that is paused, one that is being cancelled and one that has ended; workers too."""
+    running, waiting, stopped, over = (submitted(database, 5, tenant=f"t{n}") for n in range(4))
+    recorded(database, running, [0, 1, 2])
+    recorded(database, running, [4], ok=False)
+    paused(database, waiting, "paused_budget")
+    opened(database, stopped, 0)
+    Batches(database, Recording()).cancel("t2", stopped)
+    recorded(database, over, range(5))
+    ended(database, over)
+    for name in ("alive", "silent"):
+        Workers(database).register(name)
+    with database.begin() as connection:
+        ago = {"beat_at": WORKERS.c.beat_at - SILENT - 1}
+        connection.execute(sa.update(WORKERS).where(WORKERS.c.id == "silent").values(ago))
+
+
+def test_the_backlog_is_what_the_database_holds(database: Database) -> None:
+    assert backlog(database) == NOTHING
+    of_each_kind(database)
+    found = backlog(database)
+    # of the one that is cancelled, the two of its chunk that was opened
+    assert (found.open, found.completed, found.failed, found.workers) == (1 + 5 + 2, 3, 1, 1)
+    states = {"in_progress": 1, "paused_budget": 1, "cancelling": 1, "completed": 1}
+    assert found.batches == dict.fromkeys(STATUSES, 0) | states
+
+
+def test_what_was_closed_is_not_waited_for(database: Database) -> None:
+    batch = submitted(database, 4)
+    recorded(database, batch, [0])
+    closed(database, batch)
+    assert (backlog(database).open, backlog(database).completed) == (0, 1)
+
+
+def test_the_metrics_tell_it(ask: Ask, tmp_path: Path) -> None:
+    database = open_database(f"sqlite:///{tmp_path / 'store.db'}")
+    database.migrate()
+    of_each_kind(database)
+    found = samples(ask("GET", "/metrics", app=create_app(database=database, queue=Recording())).body)
+    assert found["callgrade_store_up"] == 1
+    assert found['callgrade_batches{status="paused_budget"}'] == 1
+    assert found['callgrade_batches{status="expired"}'] == 0
+    assert found['callgrade_batch_items{state="open"}'] == 8
+    assert found["callgrade_workers"] == 1
+    database.close()
+
+
+def test_where_there_is_no_store_nothing_is_told_of_it(ask: Ask) -> None:
+    found = samples(ask("GET", "/metrics", app=create_app()).body)
+    assert not [name for name in found if name.startswith(("callgrade_store", "callgrade_batch", "callgrade_workers"))]
+
+
+class Looks:
+    """What `look` gives, one after the other; an error is raised."""
+
+    def __init__(self, *found: Backlog | Exception) -> None:
+        self.made = 0
+        self._found = iter(found)
+
+    def __call__(self) -> Backlog:
+        self.made += 1
+        found = next(self._found)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def told(stock: Stock) -> dict[str, float]:
+    registry = CollectorRegistry()
+    registry.register(stock)
+    return samples(generate_latest(registry))
+
+
+@pytest.fixture
+def run() -> Iterator[Callable[[Stock], dict[str, float]]]:
+    """Refreshes, and gives what is told then."""
+    with asyncio.Runner() as runner:
+
+        def refreshed(stock: Stock) -> dict[str, float]:
+            runner.run(stock.refresh())
+            return told(stock)
+
+        yield refreshed
+
+
+def test_it_is_looked_up_once_in_a_while(run: Callable[[Stock], dict[str, float]]) -> None:
+    time = [0.0]
+    looks = Looks(NOTHING, Backlog(NOTHING.batches, 7, 0, 0, 0))
+    stock = Stock(looks, now=lambda: time[0])
+    assert [run(stock)['callgrade_batch_items{state="open"}'] for _ in range(3)] == [0, 0, 0]
+    assert looks.made == 1
+    time[0] = FRESH
+    assert run(stock)['callgrade_batch_items{state="open"}'] == 7
+
+
+def test_what_is_unknown_is_not_zero(run: Callable[[Stock], dict[str, float]]) -> None:
+    time = [0.0]
+    stock = Stock(Looks(NOTHING, OperationalError("", {}, Exception()), NOTHING), now=lambda: time[0])
+    assert run(stock)["callgrade_workers"] == 0
+    time[0] = FRESH
+    assert run(stock) == {"callgrade_store_up": 0}
+    time[0] = 2 * FRESH
+    assert run(stock)["callgrade_store_up"] == 1
+
+
+def test_nobody_waits_for_a_database_that_hangs(run: Callable[[Stock], dict[str, float]]) -> None:
+    free, begun = threading.Event(), []
+
+    def hanging() -> Backlog:
+        begun.append(1)
+        free.wait(30)
+        return NOTHING
+
+    stock = Stock(hanging, patience=0.01)
+    try:
+        assert [run(stock), run(stock)] == [{"callgrade_store_up": 0}] * 2
+        assert len(begun) == 1
+    finally:
+        free.set()

@@ -1,0 +1,77 @@
+"""A calibration whose worker is killed goes on: no judged item is asked again beyond what was under way."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from service.io.admission import Bounds, Sent
+from service.io.bootstrap import standing_in
+from service.io.calibrations import Taking
+from service.io.chunking import Cutter
+from service.io.engine import Engine
+from service.io.jsonbody import Limits
+from service.io.shelf import Shelf
+from service.io.spool import Spool
+from service.io.store.calibrations import Calibrations
+from tests.batches.process import Service, service
+from tests.faults.provider import Provider, serving
+
+IN_FLIGHT = 8
+ITEMS, REPEATS = 120, 2
+
+
+def item(number: int) -> dict[str, Any]:
+    right = number % 3 > 0
+    return {
+        "id": f"i{number}",
+        "criterion": "grounded",
+        "group": f"g{number // 2}",
+        "payload": {"amount_cents": 5400},
+        "answer": f"Order {number} cost ${54 if right else 77}.00.",
+        "labels": [{"annotator": "ana", "label": right != (number % 7 == 0)}],
+    }
+
+
+def submitted(run: Service) -> tuple[Calibrations, str]:
+    kept = Calibrations(run.batches.of_kind("calibration"))
+    engine = Engine(Shelf(), judging=standing_in())
+    bounds = Bounds(limits=Limits(), chunk=50, max_items=10_000, hours=24)
+    with Spool(max_bytes=2**20) as spool, Cutter(size=50) as cutter:
+        spool.write("\n".join(json.dumps(item(n)) for n in range(ITEMS)).encode())
+        spool.finish()
+        options: dict[str, Any] = {"repeats": REPEATS, "judges": "fresh"}
+        sent = Sent(tenant="", key=None, form="lines", options=options, body=spool)
+        return kept, Taking(engine, bounds).take(sent, kept, cutter).id
+
+
+def asked_of(provider: Provider) -> Counter[str]:
+    """How often each answer was put to the judge."""
+    texts = ["\n".join(str(message.get("content")) for message in one.body["messages"]) for one in provider.requests]
+    return Counter(text.partition("Order ")[2].partition(" cost")[0] for text in texts)
+
+
+def test_a_killed_worker_judges_nothing_again(tmp_path: Path) -> None:
+    provider = Provider(latency=0.05)
+    in_flight = {"CALLGRADE_BATCH_IN_FLIGHT": str(IN_FLIGHT)}
+    with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider, **in_flight) as run:
+        kept, name = submitted(run)
+        worker = run.start()
+        run.until(lambda: len(provider.requests) >= 100)
+        worker.kill()
+        worker.wait()
+        run.start()
+        run.until(lambda: kept.find("", name).ended_at is not None)
+        found = kept.find("", name)
+        assert (found.status, found.unanswered, found.fits) == ("completed", 0, 1), found
+        assert found.request_counts.completed == ITEMS * REPEATS
+        asked = asked_of(provider)
+        assert set(asked) == {str(n) for n in range(ITEMS)}
+        assert sum(asked.values()) - ITEMS * REPEATS <= IN_FLIGHT
+        [judge] = json.loads(kept.report("", name))["judges"]
+        assert (judge["missing"], judge["retest"]["items"]) == (0, ITEMS)
+        [file] = json.loads(kept.fits("", name))
+        assert file["fit"]["model"] == "gpt-fine"
+        run.until(lambda: run.workflows().keys() == {"SUCCESS"})

@@ -1,0 +1,73 @@
+"""What a machine does to a worker: its clock is set, its disk is full."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from service.errors import BusyError
+from service.io.store.database import insisting
+from tests.batches.process import numbers, request, service, with_signal
+from tests.faults.provider import Provider, serving
+
+
+@pytest.mark.parametrize("set_clock", [signal.SIGUSR1, pytest.param(signal.SIGUSR2, marks=pytest.mark.chaos)])
+def test_a_pause_ends_when_it_should_whatever_the_clock_says(tmp_path: Path, set_clock: signal.Signals) -> None:
+    provider = Provider()
+    settings = {"CALLGRADE_JUDGE_MODEL": "openai/fault-503-s6", "CALLGRADE_BATCH_CHUNK": "20"}
+    with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider, **settings) as run:
+        batch = run.submit([request(n) for n in range(60)], size=20)
+        worker = run.start(module="tests.batches.shifting")
+        run.until(lambda: run.find(batch).status == "paused_provider")
+        with_signal(worker, set_clock)
+        assert run.ended(batch, patience=60).request_counts.completed == 60
+        assert numbers(run.results(batch)) == list(range(60))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of three megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "none", folder], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def fill(file: BinaryIO) -> None:
+    """Writes until there is no space left."""
+    with suppress(OSError):
+        while True:
+            file.write(bytes(4_096))
+
+
+def test_a_full_disk_is_waited_for(tmp_path: Path, small_disk: Path) -> None:
+    provider = Provider()
+    with serving(provider), service(f"sqlite:///{small_disk}/store.db", tmp_path, provider) as run:
+        batch = run.submit([request(n) for n in range(400)], size=50)
+        filler = small_disk / "filler"
+        with filler.open("wb", buffering=0) as file:
+            fill(file)
+            file.truncate(filler.stat().st_size - 300_000)
+        run.start()
+        run.until(lambda: "is waited for" in run.log())
+        before = len(provider.requests)
+        assert run.workers[0].poll() is None
+        assert 0 < before < 400
+        with pytest.raises(BusyError):
+            insisting(lambda: run.submit([request(n) for n in range(400)]), give_up=0.2)
+        filler.unlink()
+        ended = run.ended(batch)
+        assert (ended.status, ended.request_counts.completed) == ("completed", 400)
+        assert set(run.paid().values()) == {1}
+        assert len(run.batches.page("", limit=10).data) == 1

@@ -1,0 +1,128 @@
+"""Batches whose provider fails for a while: they wait, and no item has failed for it."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from service.io.store.tables import RESULTS
+from tests.batches.driver import Driver
+from tests.batches.process import request
+from tests.faults.clock import Clock
+from tests.faults.provider import Provider
+
+ITEMS = 200
+REQUESTS = [request(n) for n in range(ITEMS)]
+START = 16
+"""Requests that are under way at once before anything is known of a provider."""
+
+
+def outcomes(driver: Driver, batch: str) -> list[dict[str, Any]]:
+    with driver.database.read() as connection:
+        lines = connection.execute(sa.select(RESULTS.c.line).where(RESULTS.c.batch == batch)).scalars()
+        return [json.loads(line)["report"]["steps"][0]["outcomes"]["plausible"] for line in lines]
+
+
+def kinds(driver: Driver, batch: str) -> set[str]:
+    return {outcome["kind"] for outcome in outcomes(driver, batch)}
+
+
+def test_a_storm_of_429_is_sat_out(tmp_path: Path, provider: Provider, clock: Clock) -> None:
+    driver = Driver(tmp_path, provider, clock, "fault-429-after-2-s60")
+    batch = driver.submit(REQUESTS)
+    ended = driver.run(batch)
+    times = [one.at for one in provider.requests]
+    storm = [at for at in times if at < times[0] + 60]
+    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
+    assert len(storm) <= START + 60 / 2
+    assert all(later - earlier >= 2.0 for earlier, later in pairwise(sorted(set(storm))))
+    assert times[-1] < times[0] + 60 + 10
+
+
+def test_an_outage_of_five_minutes_is_sat_out(tmp_path: Path, provider: Provider, clock: Clock) -> None:
+    driver = Driver(tmp_path, provider, clock, "fault-503-s300")
+    batch = driver.submit(REQUESTS)
+    ended = driver.run(batch)
+    times = [one.at for one in provider.requests]
+    outage = [at for at in times if at < times[0] + 300]
+    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
+    assert len(outage) <= START + 40
+    assert {one.status for one in driver.seen} >= {"paused_provider"}
+    assert times[-1] < times[0] + 300 + 20
+
+
+def test_a_key_that_is_refused_pauses_the_batch(tmp_path: Path, provider: Provider, clock: Clock) -> None:
+    driver = Driver(tmp_path, provider, clock, "fault-401-s600")
+    batch = driver.submit(REQUESTS)
+    ended = driver.run(batch)
+    times = [one.at for one in provider.requests]
+    refused = [at for at in times if at < times[0] + 600]
+    paused = next(one for one in driver.seen if one.status == "paused_provider")
+    assert "401" in (paused.reason or "") or "key" in (paused.reason or "").lower()
+    assert paused.resume_at is not None
+    assert len([at for at in refused if at == times[0]]) <= START
+    assert len(refused) <= START + 600 / 60 + 1
+    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
+    assert (ended.reason, ended.resume_at) == (None, None)
+
+
+@pytest.mark.parametrize("model", ["fault-503-p30", "fault-reset-p30", "fault-429-after-2-p30"])
+def test_what_fails_by_chance_is_tried_until_it_does_not(
+    tmp_path: Path, provider: Provider, clock: Clock, model: str
+) -> None:
+    driver = Driver(tmp_path, provider, clock, model)
+    batch = driver.submit(REQUESTS)
+    ended = driver.run(batch)
+    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
+    assert len(provider.requests) <= 1.6 * ITEMS
+
+
+@pytest.mark.parametrize(
+    ("model", "cause"),
+    [("fault-refusal", "refused"), ("fault-not-json", "unparseable"), ("fault-400", "provider_error")],
+)
+def test_what_will_not_pass_is_an_outcome(
+    tmp_path: Path, provider: Provider, clock: Clock, model: str, cause: str
+) -> None:
+    driver = Driver(tmp_path, provider, clock, model)
+    batch = driver.submit(REQUESTS[:20])
+    assert driver.run(batch).status == "completed"
+    assert {outcome["cause"] for outcome in outcomes(driver, batch)} == {cause}
+
+
+def test_what_always_fails_is_an_outcome_in_the_end(tmp_path: Path, provider: Provider, clock: Clock) -> None:
+    driver = Driver(tmp_path, provider, clock, "fault-500-p97")
+    batch = driver.submit(REQUESTS[:4])
+    ended = driver.run(batch)
+    assert ended.status == "completed"
+    assert ended.request_counts.completed == 4
+
+
+PRICE_IN, PRICE_OUT = 0.15e-6, 0.6e-6
+
+
+def test_a_budget_is_kept_to_the_cent_and_can_be_raised(tmp_path: Path, provider: Provider, clock: Clock) -> None:
+    driver = Driver(tmp_path, provider, clock, "gpt-4o-mini", in_flight=4)
+    batch = driver.submit(REQUESTS, budget_usd=0.003)
+    paused = driver.run(batch)
+    billed = sum(PRICE_IN * one.tokens_in + PRICE_OUT * one.tokens_out for one in provider.paid)
+    assert (paused.status, driver.line.waiting) == ("paused_budget", [])
+    assert 0 < paused.request_counts.completed < ITEMS
+    assert paused.cost_usd == pytest.approx(billed, rel=1e-9)
+    assert billed <= 0.003
+    driver.batches.resume("", batch, budget_usd=10.0)
+    ended = driver.run(batch)
+    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
+    assert len(provider.paid) == ITEMS
+
+
+def test_an_items_own_budget_is_no_pause(tmp_path: Path, provider: Provider, clock: Clock) -> None:
+    driver = Driver(tmp_path, provider, clock, "gpt-4o-mini")
+    batch = driver.submit([request(0, budget_usd=0.0), request(1)], budget_usd=1.0)
+    assert driver.run(batch).status == "completed"
+    assert [outcome.get("cause") for outcome in outcomes(driver, batch)] == ["budget_exhausted", None]

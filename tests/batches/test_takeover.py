@@ -1,0 +1,88 @@
+"""Several workers on one PostgreSQL: what a dead or frozen one held is done by the others, once."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.batches.process import Service, numbers, request, service, with_signal
+from tests.faults.provider import Provider, serving
+from tests.faults.proxy import proxied
+
+pytestmark = [pytest.mark.needs_postgres, pytest.mark.xdist_group("takeover")]
+
+IN_FLIGHT = 16
+SETTINGS = {"CALLGRADE_BATCH_IN_FLIGHT": str(IN_FLIGHT), "CALLGRADE_BATCH_CHUNK": "20"}
+
+
+def check(run: Service, batch: str, items: int) -> int:
+    """That every item of an ended batch was recorded once; how many calls were made more than once."""
+    ended = run.ended(batch)
+    assert (ended.status, ended.request_counts.completed) == ("completed", items)
+    assert numbers(run.results(batch)) == list(range(items))
+    assert set(run.paid()) == set(range(items))
+    run.until(lambda: run.workflows().keys() == {"SUCCESS"})
+    return sum(run.paid().values()) - items
+
+
+def test_a_dead_workers_work_is_taken_over(postgres_url: str, tmp_path: Path) -> None:
+    provider = Provider(latency=0.05)
+    with serving(provider), service(postgres_url, tmp_path, provider, **SETTINGS) as run:
+        dead, _ = run.start(), run.start()
+        run.until(lambda: run.logs().count('"working"') == 2)
+        batch = run.submit([request(n) for n in range(1_500)], size=20)
+        run.until(lambda: len(provider.requests) >= 300)
+        dead.kill()
+        assert check(run, batch, 1_500) <= IN_FLIGHT
+        assert "taking over" in run.log(1)
+
+
+def test_a_frozen_worker_records_nothing_when_it_wakes_up(postgres_url: str, tmp_path: Path) -> None:
+    provider = Provider(latency=0.05)
+    with serving(provider), service(postgres_url, tmp_path, provider, **SETTINGS) as run:
+        frozen, _ = run.start(), run.start()
+        run.until(lambda: run.logs().count('"working"') == 2)
+        first = run.submit([request(n) for n in range(600)], size=20)
+        run.until(lambda: len(provider.requests) >= 200)
+        with_signal(frozen, signal.SIGSTOP)
+        run.until(lambda: "taking over" in run.log(1))
+        second = run.submit([request(n) for n in range(600, 1_200)], size=20)
+        with_signal(frozen, signal.SIGCONT)
+        run.ended(first)
+        ended = run.ended(second)
+        assert ended.request_counts.completed == 600
+        assert numbers(run.results(first)) == numbers(run.results(second)) == list(range(600))
+        assert sum(run.paid().values()) - 1_200 <= 2 * IN_FLIGHT
+        run.until(lambda: run.workflows().keys() == {"SUCCESS"})
+
+
+def test_a_worker_frozen_before_the_opening_does_not_take_it_back(postgres_url: str, tmp_path: Path) -> None:
+    provider = Provider(latency=0.2)
+    with serving(provider), service(postgres_url, tmp_path, provider, **SETTINGS) as run:
+        frozen = run.start(module="tests.batches.freezing")
+        batch = run.submit([request(n) for n in range(400)], size=20)
+        run.until(lambda: "frozen" in run.log(0))
+        run.start()
+        run.until(lambda: "taking over" in run.log(1) and len(provider.requests) > 20)
+        with_signal(frozen, signal.SIGCONT)
+        assert check(run, batch, 400) <= 2 * IN_FLIGHT
+
+
+def test_a_database_that_goes_away_is_waited_for(postgres_url: str, tmp_path: Path) -> None:
+    parts = urlsplit(postgres_url)
+    provider = Provider(latency=0.02)
+    with proxied(parts.hostname or "", parts.port or 5432) as proxy, serving(provider):
+        through = postgres_url.replace(f":{parts.port}/", f":{proxy.port}/")
+        assert through != postgres_url
+        with service(postgres_url, tmp_path, provider, **SETTINGS) as run:
+            run.start(CALLGRADE_DATABASE_URL=through.replace("+psycopg", ""))
+            batch = run.submit([request(n) for n in range(1_000)], size=20)
+            for moment in (100, 300, 500):
+                run.until(lambda moment=moment: len(provider.requests) >= moment)
+                proxy.down()
+                run.until(lambda: "no beat" in run.log())
+                proxy.up()
+            assert check(run, batch, 1_000) <= 3 * IN_FLIGHT

@@ -1,0 +1,308 @@
+"""(j) to (o): batches, against what they are made of: bare calls, the engine in one process, a semaphore around a sleep."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+
+from service.core.prompts import Completion, Prompt
+from service.io import batches
+from service.io.engine import Engine, report_json
+from service.io.items import Items, Waiting, wrapped
+from service.io.jsonbody import Limits
+from service.io.judging import Judges, Judging, Uncached
+from service.io.runner import Runner, Work
+from service.io.shelf import Shelf
+from service.io.spending import Spending
+from service.io.standin import StandIn
+from service.io.store.chunks import Chunks, Item, Row
+from service.io.worker import Worker, working
+from service.request import read_request
+from tests.batches.process import Service, request, service
+from tests.benchmarks import judging
+from tests.faults.provider import Provider
+
+SERVER = os.environ.get("CALLGRADE_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432")
+PORT = 8932
+
+
+def measure() -> None:
+    """Prints each ratio."""
+    _against_bare_calls()
+    for store in (_sqlite, _postgres):
+        with store() as (url, folder):
+            _around_a_sleep(url, folder)
+    _against_the_engine()
+    _accepting()
+    _two_workers()
+    _beside_requests()
+
+
+@contextmanager
+def _sqlite() -> Iterator[tuple[str, Path]]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield f"sqlite:///{folder}/store.db", Path(folder)
+
+
+@contextmanager
+def _postgres() -> Iterator[tuple[str, Path]]:
+    name = "callgrade_bench"
+    with tempfile.TemporaryDirectory() as folder, psycopg.connect(SERVER, dbname="postgres", autocommit=True) as server:
+        server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")  # pyright: ignore[reportArgumentType]
+        server.execute(f"CREATE DATABASE {name}")  # pyright: ignore[reportArgumentType]
+        yield f"{urlsplit(SERVER)._replace(scheme='postgresql+psycopg').geturl()}/{name}", Path(folder)
+        server.execute(f"DROP DATABASE {name} WITH (FORCE)")  # pyright: ignore[reportArgumentType]
+
+
+@contextmanager
+def _provider(latency: float = 0.0) -> Iterator[str]:
+    command = [sys.executable, "-m", "tests.faults.provider", str(PORT), str(latency)]
+    with subprocess.Popen(command) as process:
+        try:
+            time.sleep(1.0)
+            yield f"http://127.0.0.1:{PORT}/v1"
+        finally:
+            process.kill()
+
+
+@contextmanager
+def _service(url: str, folder: Path, base: str, **settings: str) -> Iterator[Service]:
+    with service(url, folder, Provider(), CALLGRADE_JUDGE_API_BASE=base, **settings) as run:
+        yield run
+
+
+def _timed(run: Service, requests: Sequence[dict[str, Any]], *, size: int = 100) -> float:
+    """Items a second of one batch, once the workers are warm."""
+    run.ended(run.submit([request(10**6 + n) for n in range(64)], size=8), patience=300)
+    start = time.perf_counter()
+    ended = run.ended(run.submit(requests, size=size), patience=1_200)
+    assert ended.request_counts.completed == len(requests), ended
+    return len(requests) / (time.perf_counter() - start)
+
+
+def _said(text: str, value: float, unit: str) -> None:
+    print(f"    {text:<66}{value:8.2f} {unit}" if value < 10 else f"    {text:<66}{value:8.0f} {unit}")
+
+
+def _against_bare_calls(items: int = 10_000, at_once: int = 64) -> None:
+    print(f"(j) a judged batch of {items} items, one question each, {at_once} at once, a provider that takes 50 ms")
+    with _provider(0.05) as base:
+        bare = asyncio.run(_bare(base, items // 4, at_once))
+        with _sqlite() as (url, folder), _service(url, folder, base) as run:
+            run.start()
+            batch = _timed(run, [request(n) for n in range(items)])
+    _said("bare litellm calls", bare, "calls/s")
+    _said("the batch", batch, "items/s")
+    _said("ratio", batch / bare, "")
+
+
+async def _bare(base: str, calls: int, at_once: int) -> float:
+    engine = Engine(Shelf(), judging=Judging(StandIn(), Uncached(), Judges("openai/good")))
+    import litellm
+
+    turns = judging.turns(engine) | {"api_base": base}
+    places = asyncio.Semaphore(at_once)
+
+    async def one() -> None:
+        async with places:
+            await litellm.acompletion(**turns, max_retries=0)
+
+    await asyncio.gather(*[one() for _ in range(at_once)])
+    start = time.perf_counter()
+    await asyncio.gather(*[one() for _ in range(calls)])
+    return calls / (time.perf_counter() - start)
+
+
+class _Sleep:
+    """Work that is nothing but a wait."""
+
+    def begin(self, items: Sequence[Item]) -> list[Row | Waiting]:
+        plain = read_request(request(0))
+        return [Waiting(item, "", plain, None) for item in items]
+
+    async def finish(self, waiting: Waiting, tenant: str, whole: Spending, *, last: bool) -> Row:
+        await asyncio.sleep(0.05)
+        return Row(waiting.item.position, True, '{"index":0}')
+
+
+class _Sleeping(StandIn):
+    """A model that takes its time and is right."""
+
+    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+        await asyncio.sleep(0.05)
+        return await super().complete(prompt, spending)
+
+
+def _around_a_sleep(url: str, folder: Path, items: int = 10_000, at_once: int = 500) -> None:
+    name = url.partition(":")[0].partition("+")[0]
+    print(f"(k) {items} items that take 50 ms, {at_once} at once, second batch on {name}")
+    bare = asyncio.run(_semaphore(items, at_once))
+    _said("a semaphore and a sleep", bare, "items/s")
+    engine = Engine(Shelf(), judging=Judging(_Sleeping(), Uncached(), Judges("openai/good")))
+    works: dict[str, Work] = {"the batch engine around the sleep": _Sleep()}
+    works["the same with all of judged scoring"] = Items(engine, wrapped(Limits()))
+    for told, work in works.items():
+        with _service(url, folder, "") as run:
+            found = asyncio.run(_worked(run, work, items, at_once))
+        _said(told, found, "items/s")
+        _said("ratio", found / bare, "")
+
+
+async def _semaphore(items: int, at_once: int) -> float:
+    places = asyncio.Semaphore(at_once)
+
+    async def one() -> None:
+        async with places:
+            await asyncio.sleep(0.05)
+
+    start = time.perf_counter()
+    await asyncio.gather(*[one() for _ in range(items)])
+    return items / (time.perf_counter() - start)
+
+
+async def _worked(run: Service, work: Work, items: int, at_once: int) -> float:
+    queue = batches.Enqueuer(run.database)
+    runner = Runner(Chunks(run.database, queue), work, in_flight=at_once)
+    worker = Worker(run.database, queue, runner, _Silent())
+    requests = [request(n) for n in range(items)]
+    async with working(run.database, runner, worker, chunks=6, sweep=lambda: None, grace=1.0):
+        for _ in range(2):
+            batch = await asyncio.to_thread(run.submit, requests, size=100)
+            start = time.perf_counter()
+            await asyncio.to_thread(run.ended, batch)
+    return items / (time.perf_counter() - start)
+
+
+class _Silent:
+    async def notify(self, _: str) -> None:
+        raise AssertionError("no batch here has a webhook")
+
+
+def _against_the_engine(items: int = 10_000) -> None:
+    print(f"(l) an unjudged batch of {items} items on sqlite, against the engine in one process")
+    requests = [request(n) for n in range(items)]
+    lines = [json.dumps(one) for one in requests[:2_000]]
+    engine = Engine(Shelf())
+    start = time.perf_counter()
+    for line in lines:
+        report_json(engine.score(json.loads(line)))
+    alone = len(lines) / (time.perf_counter() - start)
+    with _sqlite() as (url, folder), _service(url, folder, "", CALLGRADE_JUDGE_MODEL="") as run:
+        run.start()
+        batch = _timed(run, requests)
+    _said("the engine", alone, "items/s")
+    _said("the batch", batch, "items/s")
+    _said("ratio", batch / alone, "")
+
+
+def _accepting(items: int = 100_000) -> None:
+    with _sqlite() as (_, folder), _served(folder) as (process, port):
+        body = folder / "body.jsonl"
+        with body.open("w") as file:
+            for n in range(items):
+                file.write(json.dumps(request(n)) + "\n")
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+        _submit(connection, request(0))
+        before, start = _memory(process.pid), time.perf_counter()
+        with body.open("rb") as file:
+            connection.request("POST", "/v1/batches", file, {"content-type": "application/x-ndjson"})
+            answer = connection.getresponse()
+            assert answer.status == 202, answer.read()
+        print(f"(m) {items} items of {body.stat().st_size // items} bytes submitted over HTTP in one request")
+        _said("time until it is accepted", time.perf_counter() - start, "s")
+        _said("more memory than before, at most", _memory(process.pid) - before, "MB")
+
+
+def _submit(connection: http.client.HTTPConnection, one: dict[str, Any]) -> None:
+    connection.request("POST", "/v1/batches", json.dumps(one), {"content-type": "application/x-ndjson"})
+    assert connection.getresponse().read()
+
+
+@contextmanager
+def _served(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    environment = os.environ | {"CALLGRADE_HOME": str(folder), "CALLGRADE_WORKER": "false"}
+    command = [sys.executable, "-m", "service.cli", "serve", "--port", "0"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr
+            yield process, json.loads(process.stderr.readline())["port"]
+        finally:
+            process.terminate()
+
+
+def _memory(pid: int) -> float:
+    """The most memory that a process has had, in MB."""
+    found = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(found.split()[1]) / 1024
+
+
+def _two_workers(items: int = 4_000) -> None:
+    print(f"(n) {items} judged items on postgresql, 16 at once in each worker, a provider that takes 50 ms")
+    requests = [request(n) for n in range(items)]
+    rates: list[float] = []
+    for workers in (1, 2):
+        with _provider(0.05) as base, _postgres() as (url, folder), _workers(url, folder, base, workers) as run:
+            rates.append(_timed(run, requests, size=20))
+        _said(f"with {workers}", rates[-1], "items/s")
+    _said("ratio", rates[1] / rates[0], "")
+
+
+@contextmanager
+def _workers(url: str, folder: Path, base: str, number: int) -> Iterator[Service]:
+    with _service(url, folder, base, CALLGRADE_BATCH_IN_FLIGHT="16") as run:
+        for _ in range(number):
+            run.start()
+        run.until(lambda: run.logs().count('"working"') == number)
+        yield run
+
+
+def _beside_requests(rate: float = 100.0, seconds: float = 10.0) -> None:
+    print(f"(o) POST /v1/score, {rate:.0f} a second on schedule, idle and while a judged batch runs")
+    with _provider(0.05) as base, _sqlite() as (url, folder), _served(folder) as (_, port):
+        asyncio.run(_latencies(port, 20.0, 2.0))
+        idle = _p99(asyncio.run(_latencies(port, rate, seconds)))
+        with _service(url, folder, base) as run:
+            run.start()
+            batch = run.submit([request(n) for n in range(20_000)])
+            run.until(lambda: run.find(batch).request_counts.completed > 200)
+            busy = _p99(asyncio.run(_latencies(port, rate, seconds)))
+            assert not run.find(batch).ended
+    _said("p99 idle", idle * 1_000, "ms")
+    _said("p99 beside the batch", busy * 1_000, "ms")
+    _said("ratio", busy / idle, "")
+
+
+def _p99(found: list[float]) -> float:
+    return sorted(found)[int(len(found) * 0.99)]
+
+
+async def _latencies(port: int, rate: float, seconds: float) -> list[float]:
+    """Seconds from when each request was due to its answer: one that has to wait is not left out."""
+    import httpx
+
+    body = json.dumps(request(0, judges="off")).encode()
+    start = time.perf_counter()
+    async with httpx.AsyncClient(limits=httpx.Limits(max_connections=64)) as client:
+
+        async def one(due: float) -> float:
+            await asyncio.sleep(max(0.0, start + due - time.perf_counter()))
+            answer = await client.post(
+                f"http://127.0.0.1:{port}/v1/score", content=body, headers={"content-type": "application/json"}
+            )
+            assert answer.status_code == 200
+            return time.perf_counter() - start - due
+
+        return list(await asyncio.gather(*[one(n / rate) for n in range(int(rate * seconds))]))

@@ -1,0 +1,323 @@
+"""`callgrade batch` against a real service with its worker, and against a scripted one where things go wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.batches.process import request
+from tests.cli.cli_run import Ran, Run
+from tests.cli.served import Served, served
+from tests.faults.provider import Provider
+from tests.faults.scripted import Answer, scripted
+
+PASS: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi"}], "expected": {"calls": "none"}, "judges": "off"}
+FAIL = PASS | {"expected": {"calls": "some"}}
+BAD = PASS | {"messages": [{"role": "x"}]}
+ID = "batch_019aa5b3c4d000112233445566778899"
+
+
+def lines(*records: Any) -> bytes:
+    return b"".join((one if isinstance(one, bytes) else json.dumps(one).encode()) + b"\n" for one in records)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("service"), Provider()) as running:
+        yield running
+
+
+@pytest.fixture
+def ask(run: Run, service: Served, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs `callgrade batch`."""
+    monkeypatch.setenv("CALLGRADE_SERVER", service.url)
+    monkeypatch.setenv("CALLGRADE_API_KEY", service.key)
+    service.provider.latency = 0.0
+
+    def ask(*args: object, stdin: bytes = b"") -> Ran:
+        ran = run("batch", *args, stdin=stdin)
+        assert service.key not in ran.out + ran.err
+        assert "warning" not in ran.err
+        return ran
+
+    return ask
+
+
+def submitted(ask: Run, *records: Any, options: tuple[object, ...] = ()) -> str:
+    """The id of a batch."""
+    ran = ask("submit", "-", *options, stdin=lines(*records))
+    assert ran.code == 0, ran
+    assert re.fullmatch(r"batch_[0-9a-f]{32}\n", ran.out)
+    return ran.out.strip()
+
+
+def test_a_batch_from_its_submission_to_its_results(ask: Run, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl.gz").write_bytes(gzip.compress(lines(PASS | {"custom_id": "a"}, FAIL, request(1))))
+    first = ask("submit", "in.jsonl.gz", "--name", "nightly", "--tag", "suite=x", "--tag", "url=http://x")
+    batch = first.out.strip()
+    assert first.code == 0
+    assert "guessed format: openai (2 traces)" in first.err
+    assert "submitted 3 items" in first.err
+    assert "the same command again gives this batch" in first.err
+    watched = ask("watch", batch)
+    assert watched.code == 0
+    assert watched.out == ""
+    assert "completed; 3 items: 3 scored" in watched.err
+    results = ask("results", batch)
+    found = [json.loads(line) for line in results.lines]
+    assert [one["custom_id"] for one in found] == ["a", "item-1", "item-2"]
+    assert [one["report"]["verdict"] for one in found] == ["pass", "fail", "pass"]
+    assert found[0]["report"]["tags"] == {"suite": "x", "url": "http://x"}
+    assert ask("errors", batch).raw == b""
+    again = ask("submit", "in.jsonl.gz", "--name", "nightly", "--tag", "suite=x", "--tag", "url=http://x")
+    assert again.out.strip() == batch
+    other = ask("submit", "in.jsonl.gz", "--name", "other")
+    assert other.out.strip() != batch
+    status = ask("status", batch)
+    assert "3 of 3 done: 3 scored, 0 failed" in status.out
+    assert json.loads(ask("status", batch, "--format", "json").out)["name"] == "nightly"
+    assert batch in ask("list").out
+    assert batch in [one["id"] for one in json.loads(ask("list", "--format", "json").out)["data"]]
+    assert "3 cases" in run("summarize", "-", stdin=results.raw).out
+
+
+def test_the_same_key_makes_one_batch_of_the_same(ask: Run) -> None:
+    options = ("--idempotency-key", "mine")
+    first = submitted(ask, PASS, options=options)
+    assert submitted(ask, PASS, options=options) == first
+    other = ask("submit", "-", *options, stdin=lines(FAIL))
+    assert other.code == 5
+    assert "Idempotency-Key" in other.err
+
+
+def test_lines_that_cannot_be_taken_are_told_by_their_places(ask: Run, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(lines(PASS, BAD, {"custom_id": "x", "trace": {"format": "tau"}}, FAIL))
+    refused = ask("submit", "in.jsonl")
+    assert refused.code == 5
+    assert refused.out == ""
+    assert "error: in.jsonl:2: /messages/0/role" in refused.err
+    assert "error: in.jsonl:3: " in refused.err
+    assert "/trace" in refused.err
+    assert "nothing was submitted: 2 of the items cannot be taken; --skip-invalid leaves them out" in refused.err
+    taken = ask("submit", "in.jsonl", "--skip-invalid")
+    assert taken.code == 0
+    assert "submitted 2 items" in taken.err
+    assert "left out: in.jsonl:2: /messages/0/role" in taken.err
+
+
+def test_records_that_are_no_json_are_told_before_anything_is_sent(ask: Run) -> None:
+    refused = ask("submit", "-", stdin=lines(PASS, b"{x}", BAD))
+    assert refused.code == 5
+    assert [line for line in refused.err.splitlines() if line.startswith("error")] == [
+        "error: stdin:2: column 2: not JSON: key must be a string"
+    ]
+    taken = ask("submit", "-", "--skip-invalid", stdin=lines(PASS, b"{x}", BAD))
+    assert taken.code == 0
+    assert taken.err.count("left out: stdin:") == 2
+    assert "left out: stdin:3: /messages/0/role" in taken.err
+    assert ask("submit", "-", "--skip-invalid", stdin=b"{x}\n").code == 5
+
+
+def test_a_document_of_items_is_taken_without_its_options(ask: Run) -> None:
+    document = {"items": [PASS | {"custom_id": "a"}, BAD]}
+    refused = ask("submit", "-", stdin=lines(document))
+    assert "error: stdin:1: /items/1/messages/0/role" in refused.err
+    named = ask("submit", "-", stdin=lines(document | {"name": "x"}))
+    assert "stdin:1: /name: options of a batch are given on the command line" in named.err
+    assert submitted(ask, {"items": [PASS | {"custom_id": "a"}]})
+
+
+def test_a_dry_run_makes_none(ask: Run) -> None:
+    before = len(json.loads(ask("list", "--limit", 100, "--format", "json").out)["data"])
+    quoted = ask("submit", "-", "--dry-run", stdin=lines(request(900), request(901)))
+    assert quoted.out == "2 items: 2 questions for judges, 0 of them answered by the cache, at an unknown price\n"
+    assert len(json.loads(ask("list", "--limit", 100, "--format", "json").out)["data"]) == before
+
+
+def test_a_rubric_of_a_file_is_sent_along(ask: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "extends: four_step\nid: mine\nwithout: [decide]\nthresholds: {fail: 0, warn: 0}\n"
+    )
+    batch = submitted(ask, FAIL, FAIL | {"rubric": "four_step"}, options=("--rubric", "mine.yaml"))
+    assert ask("watch", batch).code == 0
+    used = [json.loads(line)["report"]["rubric"]["id"] for line in ask("results", batch).lines]
+    assert used == ["mine", "four_step"]
+    unknown = ask("submit", "-", "--rubric", "nobodys", stdin=lines(PASS))
+    assert unknown.code == 5
+    assert "/rubric: no rubric 'nobodys'" in unknown.err
+
+
+def test_a_running_batch_is_fetched_as_far_as_it_is_and_cancelled(ask: Run, service: Served, tmp_path: Path) -> None:
+    service.provider.latency = 0.2
+    batch = submitted(ask, *[request(1_000 + n) for n in range(400)])
+    early = ask("results", batch, "--output", "out.ndjson")
+    assert early.code == 2
+    assert "the batch has not ended" in early.err
+    assert not (tmp_path / "out.ndjson").exists()
+    assert (tmp_path / f"out.ndjson.{batch}.results.part").exists()
+    assert "--offset" in ask("results", batch).err
+    assert "cancel" in ask("cancel", batch).out
+    watched = ask("watch", batch)
+    assert watched.code == 2
+    assert "cancelled; 400 items: " in watched.err
+    assert ask("results", batch, "--output", "out.ndjson", "--wait").code == 0
+    scored = (tmp_path / "out.ndjson").read_bytes()
+    assert scored == ask("results", batch).raw
+    assert [path.name for path in tmp_path.iterdir()] == ["out.ndjson"]
+    errors = [json.loads(line) for line in ask("errors", batch, "--wait").lines]
+    assert len(errors) + len(scored.splitlines()) == 400
+    assert ask("delete", batch).code == 0
+    assert ask("status", batch).code == 4
+
+
+def test_a_submission_may_be_watched_and_waited_for(ask: Run, service: Served) -> None:
+    service.provider.latency = 0.05
+    ran = ask("submit", "-", "--watch", stdin=lines(*[request(2_000 + n) for n in range(100)]))
+    assert ran.code == 0
+    assert "100 of 100 items done" in ran.err
+    batch = submitted(ask, *[request(3_000 + n) for n in range(100)])
+    waited = ask("results", batch, "--wait")
+    assert [json.loads(line)["index"] for line in waited.lines] == list(range(100))
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "told"),
+    [
+        (["status", ID], 4, "no batch of that id"),
+        (["status", ID, "--key", "cg_wrong"], 4, "--key: expected a key that is good here"),
+        (["status", ID, "--server", "localhost:8000"], 4, "expected a URL such as"),
+        (["status", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
+        (["status", ID, "--key", "k\u00e9y"], 4, "--key: expected a key as"),
+        (["list", "--status", "odd"], 5, "status: expected one of in_progress"),
+        (["list", "--after", "x"], 5, "after: expected the id of a batch"),
+        (["submit", "none.jsonl"], 5, "none.jsonl: cannot be read"),
+        (["submit", "-", "--tag", "x"], 4, "--tag: expected key=value"),
+        (["submit", "-", "--rubric", "none.yaml"], 4, "--rubric: none.yaml: No such file"),
+        (["results", ID, "-o", "out", "--offset", "1"], 4, "--offset"),
+        (["results", ID, "-o", "none/out"], 4, "--output: none/out: No such file"),
+    ],
+)
+def test_what_goes_wrong_is_told(ask: Run, tmp_path: Path, args: list[str], code: int, told: str) -> None:
+    ran = ask(*args, stdin=lines(PASS))
+    assert ran.code == code, ran
+    assert told in ran.err
+    assert "Traceback" not in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def batch(status: str, done: int = 0, **more: Any) -> bytes:
+    """A batch of ten as the service gives it."""
+    counts = {"total": 10, "completed": done, "failed": 0, "rejected": 0, "cancelled": 0, "expired": 0}
+    zeros = {"cost_usd": 0.0, "uncertain_usd": 0.0, "tokens_in": 0, "tokens_out": 0, "cache_hits": 0}
+    nothing = dict.fromkeys(("budget_usd", "reason", "resume_at", "ended_at", "webhook"))
+    times = {"created_at": "2026-11-21T10:00:00Z", "deadline_at": "2026-11-22T10:00:00Z"}
+    said = {"id": ID, "name": "", "status": status, "request_counts": counts, "tags": {}, "rejected": []}
+    return json.dumps(said | zeros | nothing | times | more).encode()
+
+
+def event(data: bytes) -> bytes:
+    return b"event: batch\ndata: " + data + b"\n\n"
+
+
+def test_a_watch_goes_on_where_its_connection_broke(run: Run) -> None:
+    paused = batch("paused_provider", 2, reason="429 of the provider", resume_at="2026-11-21T10:00:30Z")
+    streams = [
+        Answer(event(batch("in_progress", 1)) + event(paused) + event(batch("completed", 10))[:40], missing=500),
+        Answer(status=502),
+    ]
+    polls = [Answer(batch("in_progress", 5)), Answer(batch("completed", 10))]
+
+    def answer(request: str, before: int) -> Answer:
+        return (streams if request.endswith("/events") else polls)[before]
+
+    with scripted(answer) as server:
+        ran = run("batch", "watch", ID, "--server", server.url)
+    assert ran.code == 0
+    path = f"GET /v1/batches/{ID}"
+    assert server.asked == [f"{path}/events", path, f"{path}/events", path]
+    told = ["paused: 429 of the provider; tried again at 10:00:30 UTC", "it goes on", "completed; 10 items: 10 scored"]
+    places = [ran.err.index(text) for text in told]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [("completed", 0), ("failed", 2), ("cancelled", 2), ("expired", 2), ("paused_budget", 2)]
+)
+def test_the_end_of_a_batch_is_the_exit_code_of_a_watch(run: Run, status: str, code: int) -> None:
+    with scripted(lambda *_: Answer(event(batch(status, 3, reason="it is so")))) as server:
+        ran = run("batch", "watch", ID, "--server", server.url)
+    assert ran.code == code
+    assert "it is so" in ran.err
+    assert ("batch resume" in ran.err) == (status == "paused_budget")
+
+
+RESULTS = [b'{"custom_id":"c%d","index":%d,"report":"\xe2\x80\xa8"}\n' % (n, n) for n in (0, 1, 3, 4, 7, 9)]
+
+
+def breaking(cuts: list[int]) -> Callable[[str, int], Answer]:
+    """Gives the results from the offset that is asked for, breaking off after so many bytes each time, as long as cuts last."""
+    left = list(cuts)
+
+    def answer(request: str, _: int) -> Answer:
+        offset = int(request.partition("offset=")[2])
+        body = b"".join(line for line in RESULTS if json.loads(line)["index"] >= offset)
+        headers = {"x-callgrade-next-offset": "10", "x-callgrade-complete": "true"}
+        cut = left.pop(0) if left else len(body)
+        return Answer(body[:cut], headers=headers, missing=max(0, len(body) - cut))
+
+    return answer
+
+
+@pytest.mark.parametrize("cuts", [[], [0], [10], [120], [len(RESULTS[0]), 60], [len(b"".join(RESULTS)) - 1]])
+@pytest.mark.parametrize("to", [[], ["--output", "out"]])
+def test_results_are_whole_however_often_the_connection_breaks(
+    run: Run, tmp_path: Path, cuts: list[int], to: list[str]
+) -> None:
+    with scripted(breaking(cuts)) as server:
+        ran = run("batch", "results", ID, *to, "--server", server.url)
+    assert ran.code == 0
+    assert ((tmp_path / "out").read_bytes() if to else ran.raw) == b"".join(RESULTS)
+    assert len(server.asked) == len(cuts) + 1
+
+
+@pytest.mark.parametrize("kept", [0, 40, 70, 200])
+def test_a_fetch_goes_on_with_what_an_earlier_one_left(run: Run, tmp_path: Path, kept: int) -> None:
+    (tmp_path / f"out.{ID}.results.part").write_bytes(b"".join(RESULTS)[:kept])
+    with scripted(breaking([])) as server:
+        assert run("batch", "results", ID, "-o", "out", "--server", server.url).code == 0
+    assert (tmp_path / "out").read_bytes() == b"".join(RESULTS)
+    whole = [line for n, line in enumerate(RESULTS) if len(b"".join(RESULTS[: n + 1])) <= kept]
+    offset = json.loads(whole[-1])["index"] + 1 if whole else 0
+    assert server.asked == [f"GET /v1/batches/{ID}/results?offset={offset}"]
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "told"),
+    [
+        (403, 4, "--key: the key lacks"),
+        (409, 4, "the key lacks"),
+        (429, 1, "the key lacks"),
+        (503, 1, "the key lacks"),
+        (422, 5, "the key lacks"),
+    ],
+)
+def test_a_refusal_has_the_exit_code_of_its_kind(run: Run, status: int, code: int, told: str) -> None:
+    problem = {"type": "about:blank", "title": "", "status": status, "detail": "the key lacks the scope", "errors": []}
+    with scripted(lambda *_: Answer(json.dumps(problem).encode(), status)) as server:
+        ran = run("batch", "cancel", ID, "--server", server.url)
+    assert ran.code == code
+    assert f"error: {told}" in ran.err
+
+
+def test_another_server_is_told_as_such(run: Run) -> None:
+    with scripted(lambda *_: Answer(b"<html>hello</html>")) as server:
+        ran = run("batch", "status", ID, "--server", server.url)
+        assert run("batch", "results", ID, "--server", server.url + "/x/").code == 4
+    assert ran.code == 4
+    assert "the answer is none of callgrade's" in ran.err

@@ -1,0 +1,160 @@
+"""`callgrade keys`, and what `callgrade serve` makes of there being none."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from service.io.bootstrap import prepared
+from service.io.settings import Settings
+from service.io.store.keys import Keys
+from tests.cli.cli_run import Run
+
+
+def held() -> Keys:
+    """The keys of the command's home."""
+    return Keys(prepared(Settings.from_env(os.environ)))
+
+
+def test_a_new_key_is_alone_on_standard_output_and_works(run: Run) -> None:
+    ran = run("keys", "create", "--name", "ci")
+    (text,) = ran.lines
+    found = held().authenticate(text)
+    assert found is not None
+    assert (ran.code, found.tenant, found.scopes) == (0, "default", {"score", "batch"})
+    assert text not in ran.err
+    assert f"key {found.key_id} of tenant default for score, batch, until it is revoked" in ran.err
+
+
+def test_a_new_key_is_as_it_is_asked_for(run: Run) -> None:
+    ran = run(
+        "keys", "create", "--name", "x", "--tenant", "acme", "--scope", "admin", "--scope", "batch", "--expires", 2
+    )
+    found = held().authenticate(ran.out.strip())
+    (key,) = held().listed()
+    assert found is not None
+    assert (found.tenant, key.name, key.scopes) == ("acme", "x", ("batch", "admin"))
+    assert key.expires_at is not None
+    assert key.expires_at - key.created_at == pytest.approx(2 * 86_400, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ([], "--name"),
+        (["--name", ""], "name: expected"),
+        (["--name", "x", "--tenant", "a b"], "tenant: expected"),
+        (["--name", "x", "--scope", "root"], "scope: expected some of score, batch, calibrate, admin"),
+        (["--name", "x", "--expires", "0"], "--expires"),
+    ],
+)
+def test_a_key_that_cannot_be_made_is_a_usage_error(run: Run, args: list[str], told: str) -> None:
+    ran = run("keys", "create", *args)
+    assert (ran.code, ran.out) == (4, "")
+    assert told in ran.err
+    assert held().listed() == []
+
+
+def test_the_list_has_all_and_no_secret(run: Run) -> None:
+    made = [run("keys", "create", "--name", name).out.strip() for name in ("one", "two")]
+    ids = [text.split("_")[1] for text in made]
+    assert run("keys", "revoke", ids[0]).code == 0
+    listing = run("keys", "list", "--format", "json")
+    one, two = json.loads(listing.out)
+    assert ([one["id"], two["id"]], one["name"], one["scopes"]) == (ids, "one", ["score", "batch"])
+    assert set(one) == {"id", "tenant", "name", "scopes", "created", "expires", "revoked"}
+    assert (one["revoked"] is not None, two["revoked"], two["expires"]) == (True, None, None)
+    table = run("keys", "list")
+    assert [line.split()[:3] for line in table.lines] == [
+        ["id", "tenant", "name"],
+        [ids[0], "default", "one"],
+        [ids[1], "default", "two"],
+    ]
+    assert not [text for text in made if text[-43:] in table.out + listing.out]
+
+
+def test_a_revoked_key_ends(run: Run) -> None:
+    text = run("keys", "create", "--name", "ci").out.strip()
+    key_id = text.split("_")[1]
+    assert held().authenticate(text) is not None
+    assert [run("keys", "revoke", key_id).code for _ in range(2)] == [0, 0]
+    assert held().authenticate(text) is None
+
+
+def test_a_key_that_nobody_has_cannot_be_revoked(run: Run) -> None:
+    ran = run("keys", "revoke", "000000000000")
+    assert ran.code == 4
+    assert "no key 000000000000" in ran.err
+
+
+def test_other_commands_make_no_store(run: Run) -> None:
+    assert run("rubrics", "list").code == 0
+    assert run("keys").code == 0
+    assert list(Path(os.environ["CALLGRADE_HOME"]).iterdir()) == []
+
+
+# Serving.
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])  # noqa: S104 (it is refused)
+def test_what_others_reach_is_not_served_without_a_key(run: Run, host: str) -> None:
+    ran = run("serve", "--host", host, "--port", "0")
+    assert (ran.code, ran.out) == (4, "")
+    assert f"CALLGRADE_HOST: {host} can be reached from elsewhere" in ran.err
+    assert "callgrade keys create --name" in ran.err
+
+
+def test_a_store_that_cannot_be_used_is_named_before_anything_listens(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = Path(os.environ["CALLGRADE_HOME"], "file")
+    file.write_text("")
+    monkeypatch.setenv("CALLGRADE_HOME", str(file))
+    ran = run("serve", "--port", "0")
+    assert ran.code == 4
+    assert "CALLGRADE_HOME" in ran.err
+
+
+@contextmanager
+def served() -> Iterator[tuple[int, list[str]]]:
+    """A server on every address with a first key: its port, and what it said before it listened."""
+    command = [sys.executable, "-m", "service.cli", "serve", "--host", "0.0.0.0", "--port", "0"]  # noqa: S104
+    environment = os.environ | {"CALLGRADE_FIRST_KEY": "true", "CALLGRADE_WORKER": "false"}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr
+        said: list[str] = []
+        try:
+            for line in server.stderr:
+                if '"listening"' in line:
+                    yield json.loads(line)["port"], said
+                    return
+                said.append(line.strip())
+            raise AssertionError(said)
+        finally:
+            server.terminate()
+
+
+def asked(port: int, key: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", "/metrics", headers={"authorization": f"Bearer {key}"})
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_the_first_key_is_printed_once_and_opens_everything() -> None:
+    with served() as (port, said):
+        (key,) = [line for line in said if line.startswith("cg_")]
+        assert [asked(port, key), asked(port, "none")] == [200, 401]
+    with served() as (port, said):
+        assert [line for line in said if "cg_" in line] == []
+        assert asked(port, key) == 200
+    assert [one.scopes for one in held().listed()] == [("admin",)]

@@ -1,0 +1,233 @@
+"""A rubric that requires calibration: a judge's value counts where it is calibrated, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service import Plan, conclude, plan, report_json, score
+from service.core.calibrate import Fit, Identity, Status
+from service.core.judged import Judged, Reply
+from service.core.judges import Ask
+from service.core.outcome import Scored
+from service.core.prompts import Usage
+from service.core.questions import ASSEMBLY
+from service.core.replies import Judgement
+from service.core.report import Report
+from service.core.rubric import Rubric
+from service.core.withheld import Withheld
+from service.io.shelf import Shelf
+from service.summaries import read_report
+
+SHELF = Shelf()
+PLAUSIBLE = {"id": "plausible", "stage": "arguments", "check": {"kind": "judge", "judge": "argument_plausibility"}}
+TURNS = {"id": "answered", "stage": "integrate", "check": {"kind": "judge", "judge": "by_turn"}}
+BY_TURN = {"id": "by_turn", "level": "turn", "question": "?", "scale": {"yes": 1.0, "no": 0.0}}
+JURY = {**BY_TURN, "id": "jury", "models": ["a", "b"]}
+CASCADE = {
+    "id": "grounded",
+    "stage": "integrate",
+    "check": {"kind": "cascade", "evidence": {"kind": "narration"}, "judge": "result_groundedness", "veto": 0.5},
+}
+SCHEMA = {"id": "schema", "stage": "arguments", "check": {"kind": "schema"}}
+
+
+def body(rubric: Any, *, answer: str = "It came to $5,400.00.", expected: Any = None) -> dict[str, Any]:
+    """Two turns; an order is looked up in the first one, and its price told."""
+    tool = {"name": "get_order", "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}}}
+    events = [
+        {"user": "How much was order 9104?"},
+        {"call": {"name": "get_order", "arguments": {"order_id": "9104"}}, "result": {"amount_cents": 540000}},
+        {"assistant": answer},
+        {"user": "Thanks."},
+        {"assistant": "You are welcome."},
+    ]
+    made = {"rubric": rubric, "trace": {"format": "callgrade", "tools": [tool], "events": events}}
+    return made if expected is None else {**made, "expected": expected}
+
+
+def rubric(*criteria: Any, required: bool = True, judges: Any = (), **more: Any) -> dict[str, Any]:
+    made = {"id": "r", "criteria": list(criteria), "judges": list(judges), **more}
+    return {**made, "require_calibration": True} if required else made
+
+
+def labelled(ask: Ask, share: float) -> str:
+    """The label of the judge's scale whose value is nearest."""
+    return min(ask.judge.scale, key=lambda name: (abs(ask.judge.scale[name].value - share), name))
+
+
+def replies(made: Plan, shares: Any = 0.0) -> dict[str, tuple[Reply, ...]]:
+    """An answer to each question; `shares` says how good they are, one after the other."""
+    given_ = iter(shares) if isinstance(shares, list) else iter([shares] * len(made.asks))
+    return {ask.key: tuple(votes(ask, next(given_))) for ask in made.asks}
+
+
+def votes(ask: Ask, share: float) -> list[Reply]:
+    label = labelled(ask, share)
+    said = Judgement(label, ask.judge.scale[label].value, "so it is")
+    return [Reply(said, model, model, "miss", Usage(1, 1, None)) for model in ask.judge.models or ("m",)]
+
+
+def fit_of(criterion: str, judge: str, known: Rubric, **more: Any) -> Fit:
+    """A fit for the judge of a criterion that changes no value."""
+    found = known.known_judges[judge]
+    bound = {"judge": judge, "judge_digest": found.digest, "model": "+".join(found.models or ("m",))}
+    made = {**bound, "criterion": criterion, "method": "identity", "calibrator": Identity(), "origin": "human"}
+    kept = {"labels": 100, "groups": 100, "enough": True, "domain": (0.0, 1.0), "threshold": found.threshold}
+    return Fit.model_validate({**made, **kept, "data": "0" * 64, "assembly": ASSEMBLY, **more})
+
+
+def fits_of(made: Plan) -> list[Fit]:
+    pairs = {(ask.criterion, ask.judge.id) for ask in made.asks}
+    return [fit_of(criterion, judge, made.rubric) for criterion, judge in sorted(pairs)]
+
+
+def outcomes(report: Report) -> list[Any]:
+    found = [each.outcome for one in report.criteria for each in one.outcomes]
+    return found + [outcome for step in report.steps for outcome in step.outcomes.values()]
+
+
+def shown(report: Report) -> Any:
+    """All of a report but which rubric it is of."""
+    return {**json.loads(report_json(report)), "rubric": None}
+
+
+RUBRICS: dict[str, Any] = {
+    "a step": ([PLAUSIBLE, SCHEMA], ()),
+    "turns": ([TURNS], [BY_TURN]),
+    "a jury": ([{**TURNS, "check": {"kind": "judge", "judge": "jury"}}], [JURY]),
+    "a cascade": ([CASCADE, SCHEMA], ()),
+    "all of them": ([PLAUSIBLE, TURNS, CASCADE, SCHEMA], [BY_TURN]),
+}
+ANSWERS = ["It came to $5,400.00.", "It came to $54.00.", "It was settled."]
+
+
+@pytest.mark.parametrize("name", RUBRICS)
+@given(data=st.data())
+def test_what_is_not_calibrated_counts_as_if_nobody_had_answered(name: str, data: st.DataObject) -> None:
+    criteria, judges = RUBRICS[name]
+    made = plan(body(rubric(*criteria, judges=judges), answer=data.draw(st.sampled_from(ANSWERS))))
+    shares = data.draw(st.lists(st.floats(0, 1), min_size=len(made.asks), max_size=len(made.asks)))
+    without, found = conclude(made, {}), conclude(made, replies(made, shares))
+    assert not [one for one in outcomes(found) if isinstance(one, Judged)]
+    for field in ("verdict", "score", "coverage", "all_passed", "failing", "stages", "first_failing_stage"):
+        assert getattr(found, field) == getattr(without, field), field
+    assert [one.value for one in found.criteria] == [one.value for one in without.criteria]
+    assert [(one.verdict, one.score) for one in found.steps] == [(one.verdict, one.score) for one in without.steps]
+
+
+@pytest.mark.parametrize("name", RUBRICS)
+@given(data=st.data())
+def test_what_is_calibrated_counts_as_ever(name: str, data: st.DataObject) -> None:
+    criteria, judges = RUBRICS[name]
+    answer = data.draw(st.sampled_from(ANSWERS))
+    strict, lax = (plan(body(rubric(*criteria, judges=judges, required=on), answer=answer)) for on in (True, False))
+    shares = data.draw(st.lists(st.floats(0, 1), min_size=len(lax.asks), max_size=len(lax.asks)))
+    reports = [conclude(made, replies(made, shares), fits=fits_of(made)) for made in (strict, lax)]
+    assert shown(reports[0]) == shown(reports[1])
+    assert not [one for one in outcomes(reports[0]) if isinstance(one, Withheld)]
+
+
+def test_the_value_and_the_reason_stay_visible() -> None:
+    made = plan(body(rubric(PLAUSIBLE)))
+    report = conclude(made, replies(made, 0.0))
+    [found] = [one for one in outcomes(report) if isinstance(one, Withheld)]
+    assert (report.verdict, report.score, report.coverage, report.failing) == ("abstain", None, 0.0, ())
+    assert (found.cause, found.raw, found.calibration.status, found.judge.model) == (
+        "uncalibrated",
+        0.0,
+        "uncalibrated",
+        "m",
+    )
+    finding = found.findings[-1]
+    assert (finding.code, finding.path) == ("not_calibrated", "/steps/0/call")
+    assert "there is no fit that may be used" in finding.message
+    assert found.findings[0].message == "so it is"
+    assert report.provenance.replies == 1
+    told = json.loads(report_json(report))["steps"][0]["outcomes"]["plausible"]
+    assert (told["kind"], told["cause"], told["raw"], told["judge"]["reason"]) == (
+        "skipped",
+        "uncalibrated",
+        0.0,
+        "so it is",
+    )
+    assert read_report(json.loads(report_json(report))) == report
+
+
+STATUSES: list[tuple[Status, dict[str, Any], dict[str, str]]] = [
+    ("uncalibrated", {"enough": False}, {}),
+    ("uncalibrated", {"origin": "constructed"}, {}),
+    ("mismatched", {"judge_digest": "b" * 64}, {}),
+    ("stale", {"model": "m-2024-01-01"}, {}),
+    ("out_of_domain", {"domain": (0.5, 1.0)}, {}),
+    ("out_of_domain", {"strata": ("a",)}, {"stratum": "b"}),
+]
+
+
+@pytest.mark.parametrize(("status", "changed", "tags"), STATUSES)
+def test_every_status_but_one_is_left_out(status: Status, changed: dict[str, Any], tags: dict[str, str]) -> None:
+    made = plan(body(rubric(PLAUSIBLE)))
+    fit = fit_of("plausible", "argument_plausibility", made.rubric, **changed)
+    report = conclude(made, replies(made, 0.0), fits=[fit], tags=tags)
+    [found] = [one for one in outcomes(report) if isinstance(one, Withheld)]
+    assert (found.calibration.status, found.calibration.fit) == (status, fit.id)
+    assert report.provenance.calibrators == "uncalibrated"
+
+
+def test_a_stale_fit_by_age_is_left_out() -> None:
+    made = plan(body(rubric(PLAUSIBLE)))
+    fit = fit_of("plausible", "argument_plausibility", made.rubric).model_copy(update={"stale": True})
+    [found] = [one for one in outcomes(conclude(made, replies(made), fits=[fit])) if isinstance(one, Withheld)]
+    assert found.calibration.status == "stale"
+
+
+def test_what_code_decides_needs_no_calibration() -> None:
+    proven = {**CASCADE, "check": {**CASCADE["check"], "veto": 0.0}}
+    report = conclude(plan(body(rubric(proven, SCHEMA), answer="It came to $54.00.")), {})
+    assert (report.verdict, report.failing) == ("fail", ("grounded",))
+
+
+def test_coverage_decides_between_a_verdict_and_none() -> None:
+    for weight, verdict in ((1.0, "pass"), (3.0, "abstain")):
+        made = plan(body(rubric(SCHEMA, {**PLAUSIBLE, "weight": weight})))
+        report = conclude(made, replies(made, 0.0))
+        assert (report.verdict, report.score, report.coverage) == (verdict, 1.0, 1 / (1 + weight))
+
+
+def test_what_must_pass_and_is_not_calibrated_abstains() -> None:
+    made = plan(body(rubric(SCHEMA, {**PLAUSIBLE, "weight": 0.01, "must_pass": True})))
+    assert conclude(made, replies(made, 1.0)).verdict == "abstain"
+
+
+WORDS = {"calls": [{"tool": "get_order", "args": {"order_id": {"kind": "natural_language", "criterion": "an order"}}}]}
+
+
+@pytest.mark.parametrize(("share", "fitted"), [(1.0, False), (0.0, False), (1.0, True), (0.0, True)])
+def test_words_in_an_expectation_are_judged_likewise(share: float, fitted: bool) -> None:
+    """A value that only a judge can compare: uncalibrated, it is not known whether it fits."""
+    arguments = {"id": "arguments", "stage": "arguments", "check": {"kind": "arguments"}}
+    made = plan(body(rubric(arguments), expected=WORDS))
+    assert [ask.judge.id for ask in made.asks] == ["natural_language"]
+    report = conclude(made, replies(made, share), fits=fits_of(made) if fitted else [])
+    [found] = [step.outcomes["arguments"] for step in report.steps]
+    assert isinstance(found, Scored if fitted else Withheld)
+    if isinstance(found, Scored):
+        assert found.passed == (share == 1.0)
+
+
+def test_an_extension_can_require_it() -> None:
+    made = plan(body({"extends": "four_step", "require_calibration": True}))
+    assert made.rubric.require_calibration
+    assert {type(one) for one in outcomes(conclude(made, replies(made))) if hasattr(one, "raw")} == {Withheld}
+
+
+def test_the_hash_of_rubrics_without_it_is_as_ever() -> None:
+    base = SHELF.find("four_step")
+    assert json.loads(base.model_dump_json())["require_calibration"] is False
+    strict = SHELF.find(Rubric.model_validate({**base.model_dump(), "require_calibration": True}))
+    assert strict.digest != base.digest
+    assert score({"trace": {"format": "openai", "messages": []}, "rubric": "four_step"}).rubric.hash == base.digest

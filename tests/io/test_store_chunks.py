@@ -1,0 +1,211 @@
+"""Chunks in the store: who opened one last may write, what was written stays, what comes next is in the queue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from service.errors import SettingsError
+from service.io.store.batches import Batches
+from service.io.store.chunks import ChunkId, Chunks, Hold, Opened, Row, Rows
+from service.io.store.database import Database
+from service.io.store.endings import end, notified
+from service.io.store.submission import Submission
+from service.io.store.tables import BATCHES, CHUNKS, RESULTS
+from service.io.store.workers import SILENT, WORKERS, Workers
+from tests.batches.process import chunks, request
+from tests.io.played import Recording
+
+
+class Stage:
+    """A store with the two sides of it."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.queue = Recording()
+        self.batches = Batches(database, self.queue)
+        self.chunks = Chunks(database, self.queue)
+
+    def submit(self, items: int, *, size: int = 4, **more: Any) -> str:
+        submission = Submission(tenant="t", fingerprint="", hours=1.0, **more)
+        return self.batches.submit(submission, chunks([request(n) for n in range(items)], size)).id
+
+    def opened(self, batch: str, number: int = 0, generation: int = 0) -> Opened:
+        found = self.chunks.open(ChunkId(batch, number), generation)
+        assert found is not None
+        return found
+
+    def record(self, hold: Hold, *positions: int, ok: bool = True, spent: float = 0.0) -> bool:
+        (kept,) = self.chunks.record([Rows(hold, [row(n, ok=ok) for n in positions], spent, 0.0)])
+        return kept
+
+    def row(self, table: sa.Table, batch: str) -> Any:
+        column = table.c.id if table is BATCHES else table.c.batch
+        with self.database.read() as connection:
+            return connection.execute(sa.select(table).where(column == batch).limit(1)).one()
+
+    def lines(self, batch: str) -> list[str]:
+        with self.database.read() as connection:
+            chosen = sa.select(RESULTS.c.line).where(RESULTS.c.batch == batch).order_by(RESULTS.c.position)
+            return list(connection.execute(chosen).scalars())
+
+
+def row(position: int, *, ok: bool = True, line: str = "first") -> Row:
+    return Row(position, ok, f"{line} {position}", tokens_in=3, tokens_out=2, cache_hits=1)
+
+
+@pytest.fixture
+def stage(database: Database) -> Iterator[Stage]:
+    return Stage(database)
+
+
+def test_an_opening_gives_what_is_left_to_do(stage: Stage) -> None:
+    batch = stage.submit(6)
+    first = stage.opened(batch)
+    assert [item.position for item in first.items] == [0, 1, 2, 3]
+    assert json.loads(first.items[1].line) == {"custom_id": "item-1", "request": request(1)}
+    assert stage.record(first.hold, 1, 3)
+    again = stage.opened(batch)
+    assert [item.position for item in again.items] == [0, 2]
+    assert again.hold.attempt == first.hold.attempt + 1
+    assert [item.position for item in stage.opened(batch, 1).items] == [4, 5]
+
+
+def test_who_opened_a_chunk_before_somebody_else_may_write_nothing(stage: Stage) -> None:
+    batch = stage.submit(4)
+    late, current = stage.opened(batch).hold, stage.opened(batch).hold
+    assert not stage.record(late, 0)
+    assert not stage.chunks.put_off(late, delay=1.0, pause="paused_provider", reason="no")
+    assert not stage.chunks.close(late)
+    assert stage.lines(batch) == []
+    assert stage.batches.find("t", batch).status == "in_progress"
+    assert stage.record(current, 0)
+    assert stage.lines(batch) == ["first 0"]
+
+
+def test_a_refused_group_does_not_spoil_the_others(stage: Stage) -> None:
+    one, other = stage.submit(4), stage.submit(4)
+    late, _, held = stage.opened(one).hold, stage.opened(one), stage.opened(other).hold
+    groups = [Rows(late, [row(0)], 1.0, 0.0), Rows(held, [row(0)], 2.0, 0.5)]
+    assert stage.chunks.record(groups) == [False, True]
+    assert (stage.lines(one), stage.lines(other)) == ([], ["first 0"])
+    assert (stage.row(CHUNKS, other).cost_usd, stage.row(CHUNKS, other).uncertain_usd) == (2.0, 0.5)
+
+
+def test_what_was_recorded_is_not_recorded_or_counted_again(stage: Stage) -> None:
+    batch = stage.submit(4)
+    hold = stage.opened(batch).hold
+    assert stage.record(hold, 0, 1)
+    assert stage.chunks.record([Rows(hold, [row(1, line="second"), row(2, line="second")], 0.0, 0.0)]) == [True]
+    assert stage.lines(batch) == ["first 0", "first 1", "second 2"]
+    found = stage.batches.find("t", batch)
+    assert (found.request_counts.completed, found.tokens_in, found.tokens_out, found.cache_hits) == (3, 9, 6, 3)
+
+
+@pytest.mark.parametrize(("failed", "status"), [((), "completed"), ((0,), "completed"), ((0, 1, 2, 3, 4), "failed")])
+def test_the_last_item_ends_the_batch(stage: Stage, failed: tuple[int, ...], status: str) -> None:
+    batch = stage.submit(5)
+    holds = [stage.opened(batch, number).hold for number in (0, 1)]
+    for position in range(5):
+        assert stage.queue.finished == []
+        assert stage.record(holds[position // 4], position, ok=position not in failed)
+    assert (stage.queue.finished, stage.row(BATCHES, batch).status) == ([batch], "finalizing")
+    assert stage.chunks.open(ChunkId(batch, 0), 0) is None
+    end(stage.database, stage.queue, batch)
+    end(stage.database, stage.queue, batch)
+    found = stage.batches.find("t", batch)
+    assert (found.status, found.ended_at is not None) == (status, True)
+    assert (found.request_counts.failed, found.request_counts.completed) == (len(failed), 5 - len(failed))
+
+
+def test_a_chunk_that_is_put_off_comes_up_as_another_generation(stage: Stage) -> None:
+    batch = stage.submit(4)
+    hold = stage.opened(batch).hold
+    assert stage.chunks.put_off(hold, delay=7.0, pause="paused_provider", reason="it is down")
+    paused = stage.batches.find("t", batch)
+    assert (paused.status, paused.reason, paused.resume_at is not None) == ("paused_provider", "it is down", True)
+    assert stage.chunks.open(ChunkId(batch, 0), 0) is None
+    again = stage.opened(batch, generation=1)
+    assert stage.batches.find("t", batch).status == "paused_provider"
+    assert stage.record(again.hold, 0)
+    going = stage.batches.find("t", batch)
+    assert (going.status, going.reason, going.resume_at) == ("in_progress", None, None)
+
+
+def test_a_batch_with_a_budget_runs_one_chunk_after_the_other(stage: Stage) -> None:
+    batch = stage.submit(6, budget_usd=1.0)
+    assert [one.number for one in stage.queue.chunks] == [0]
+    first = stage.opened(batch)
+    assert first.cap_usd == 1.0
+    assert stage.record(first.hold, 0, 1, 2, 3, spent=0.75)
+    assert [one.number for one in stage.queue.chunks] == [0, 1]
+    assert stage.opened(batch, 1).cap_usd == 0.25
+
+
+def test_a_spent_budget_stops_until_it_is_raised(stage: Stage) -> None:
+    batch = stage.submit(4, budget_usd=1.0)
+    hold = stage.opened(batch).hold
+    assert stage.record(hold, 0, spent=0.9)
+    assert stage.chunks.put_off(hold, delay=0.0, pause="paused_budget", reason="the budget is spent")
+    assert [one.number for one in stage.queue.chunks] == [0]
+    assert stage.chunks.open(ChunkId(batch, 0), 1) is None
+    stage.batches.resume("t", batch, budget_usd=2.0)
+    resumed = stage.queue.chunks[-1]
+    again = stage.opened(batch, generation=resumed.generation)
+    assert again.cap_usd == pytest.approx(1.1)
+    assert [item.position for item in again.items] == [1, 2, 3]
+
+
+def test_a_cancelled_batch_ends_with_the_chunk_that_was_under_way(stage: Stage) -> None:
+    batch = stage.submit(12)
+    hold = stage.opened(batch).hold
+    stage.batches.cancel("t", batch)
+    assert stage.chunks.ending([batch]) == {batch}
+    assert stage.record(hold, 0)
+    assert stage.queue.finished == []
+    assert stage.chunks.close(hold)
+    assert stage.queue.finished == [batch]
+    end(stage.database, stage.queue, batch)
+    counts = stage.batches.find("t", batch).request_counts
+    assert (counts.completed, counts.cancelled) == (1, 11)
+
+
+def test_an_ended_batch_is_told_of_where_that_is_wanted(stage: Stage) -> None:
+    batch = stage.submit(1, webhook="https://example.org/hook")
+    assert stage.record(stage.opened(batch).hold, 0)
+    end(stage.database, stage.queue, batch)
+    assert stage.queue.notices == [(batch, 1, 0.0)]
+    assert stage.row(BATCHES, batch).webhook_status == "pending"
+    notified(stage.database, stage.queue, batch, "pending", again=(2, 5.0))
+    assert stage.queue.notices[1:] == [(batch, 2, 5.0)]
+    notified(stage.database, stage.queue, batch, "delivered", again=None)
+    assert stage.row(BATCHES, batch).webhook_status == "delivered"
+
+
+def test_two_workers_do_not_go_by_one_name(database: Database) -> None:
+    workers = Workers(database)
+    workers.register("one")
+    with pytest.raises(SettingsError, match="another worker is called one"):
+        workers.register("one")
+    workers.beat("two")
+    assert {worker.id for worker in workers.all()} == {"one", "two"}
+    workers.forget("one")
+    assert [worker.id for worker in workers.all()] == ["two"]
+
+
+def test_a_silent_worker_is_forgotten_unless_it_is_heard_of(database: Database) -> None:
+    workers = Workers(database)
+    for name in ("dead", "back"):
+        workers.register(name)
+    with database.begin() as connection:
+        connection.execute(WORKERS.update().values(beat_at=database.now() - SILENT - 1))
+    assert all(worker.silent > SILENT for worker in workers.all())
+    workers.beat("back")
+    for name in ("dead", "back"):
+        workers.forget_dead(name)
+    (left,) = workers.all()
+    assert (left.id, left.silent < SILENT) == ("back", True)

@@ -1,0 +1,317 @@
+"""compose.yaml and kubernetes.yaml, read as data: there need be neither engine nor cluster here."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+import typer.main
+import yaml
+
+from service import __version__
+from service.api.app import create_app
+from service.cli.app import app
+from service.io.settings import Settings, settings_table
+from service.io.store.tables import METADATA
+
+FILES = ("compose.yaml", "kubernetes.yaml")
+SETTINGS = {name for name, _, _ in settings_table()}
+SECRETS = {"CALLGRADE_DATABASE_URL", "CALLGRADE_CACHE_URL", "CALLGRADE_JUDGE_API_KEY", "CALLGRADE_WEBHOOK_SECRET"}
+SLACK = 10
+"""Seconds that a process may take to end beyond its CALLGRADE_GRACEFUL_SECONDS."""
+
+
+@pytest.fixture(scope="module")
+def compose(root: Path) -> dict[str, Any]:
+    return yaml.safe_load((root / "compose.yaml").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def services(compose: dict[str, Any]) -> dict[str, Any]:
+    return compose["services"]
+
+
+@pytest.fixture(scope="module")
+def manifests(root: Path) -> dict[tuple[str, str], Any]:
+    """Every manifest by kind and name."""
+    documents = list(yaml.safe_load_all((root / "kubernetes.yaml").read_text("utf-8")))
+    found = {(one["kind"], one["metadata"]["name"]): one for one in documents}
+    assert len(found) == len(documents)
+    return found
+
+
+@pytest.fixture(scope="module")
+def suggested(root: Path) -> Any:
+    """The manifest that stands in comments."""
+    lines = (root / "kubernetes.yaml").read_text("utf-8").partition("\n# ---\n")[2].splitlines()
+    return yaml.safe_load("\n".join(line.removeprefix("#").removeprefix(" ") for line in lines))
+
+
+def pods(manifests: dict[tuple[str, str], Any]) -> dict[str, Any]:
+    """What a pod of each Deployment is."""
+    return {name: one["spec"]["template"]["spec"] for (kind, name), one in manifests.items() if kind == "Deployment"}
+
+
+def container(pod: dict[str, Any]) -> dict[str, Any]:
+    (only,) = pod["containers"]
+    return only
+
+
+def paths() -> set[str]:
+    return {getattr(route, "path", "") for route in create_app().routes}
+
+
+def seconds(text: str) -> int:
+    assert text.endswith("s")
+    return int(text[:-1])
+
+
+def check_command(words: list[str]) -> None:
+    """That the words call a command that is there, with options that it has."""
+    program, name, *rest = words
+    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert program == "callgrade"
+    assert {word for word in rest if word.startswith("--")} <= options
+
+
+# Of both.
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_settings_are_those_of_the_service(root: Path, file: str) -> None:
+    assert set(re.findall(r"CALLGRADE_\w+", (root / file).read_text("utf-8"))) <= SETTINGS
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_images_are_pinned_and_ours_is_this_version(root: Path, file: str) -> None:
+    images = re.findall(r"^\s*image: (\S+)", (root / file).read_text("utf-8"), re.MULTILINE)
+    assert f"callgrade:{__version__}" in images
+    assert all(re.fullmatch(r"[\w./-]+:\d[\w.]*", image) for image in images)
+    assert {image for image in images if image.startswith("callgrade")} == {f"callgrade:{__version__}"}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_no_secret_stands_in_it(root: Path, file: str) -> None:
+    text = (root / file).read_text("utf-8")
+    found = re.findall(r"^\s*(\w*(?:PASSWORD|SECRET|API_KEY|_URL)\w*): ([^#\n]*)", text, re.MULTILINE)
+    found += [("redis-server", value) for value in re.findall(r"- --requirepass\n\s*- (.*)", text)]
+    assert found
+    for name, value in found:
+        harmless = value.strip() in ('""', "") or "CHANGE-ME" in value
+        assert harmless or re.search(r"\$\{\w+:[?-]", value), name
+    assert not re.search(r"\$\{\w*PASSWORD(?!:\?)", text)  # one that is not set is an error, never empty
+
+
+def test_both_run_as_the_image_does(
+    root: Path, services: dict[str, Any], manifests: dict[tuple[str, str], Any]
+) -> None:
+    user = re.findall(r"^USER (\S+)", (root / "Dockerfile").read_text("utf-8"), re.MULTILINE)[-1]
+    assert {services[name]["user"] for name in ("serve", "worker")} == {user}
+    for pod in pods(manifests).values():
+        context = pod["securityContext"]
+        assert f"{context['runAsUser']}:{context['runAsGroup']}" == user
+        assert context["runAsNonRoot"]
+
+
+# Compose.
+
+
+def test_what_runs_is_what_is_tested_with(root: Path, services: dict[str, Any]) -> None:
+    tested = yaml.safe_load((root / ".github/workflows/ci.yml").read_text("utf-8"))["jobs"]["test"]["services"]
+    assert {name: services[name]["image"] for name in tested} == {name: one["image"] for name, one in tested.items()}
+
+
+def test_every_service_is_confined(services: dict[str, Any]) -> None:
+    for name, service in services.items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert not service["user"].startswith(("0", "root")), name
+        assert service["restart"] == "unless-stopped", name
+        assert {"cpus", "memory", "pids"} <= set(service["deploy"]["resources"]["limits"]), name
+
+
+def test_only_the_service_is_reached_and_only_from_this_machine(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    assert [name for name, service in services.items() if "ports" in service] == ["serve"]
+    assert all(port.startswith("127.0.0.1:") for port in services["serve"]["ports"])
+    assert compose["networks"]["stores"] == {"internal": True}
+    assert {name for name, one in services.items() if one["networks"] == ["stores"]} == {"postgres", "redis"}
+
+
+def test_each_replica_has_a_port(root: Path, services: dict[str, Any]) -> None:
+    (port,) = services["serve"]["ports"]
+    _, outside, inside = port.split(":")
+    first, last = map(int, outside.split("-"))
+    assert last - first + 1 == services["serve"]["deploy"]["replicas"]
+    assert f"EXPOSE {inside}\n" in (root / "Dockerfile").read_text("utf-8")
+
+
+def test_the_settings_can_be_read(services: dict[str, Any]) -> None:
+    given = {"POSTGRES_PASSWORD": "a1", "REDIS_PASSWORD": "b2"}
+    environment = services["serve"]["environment"]
+    filled = {
+        name: re.sub(r"\$\{(\w+):[^}]*\}", lambda found: given.get(found[1], ""), value)
+        for name, value in environment.items()
+    }
+    settings = Settings.from_env(filled)
+    assert settings.database_url == "postgresql+psycopg://callgrade:a1@postgres:5432/callgrade"
+    assert settings.cache_url == "redis://:b2@redis:6379/0"
+    assert (settings.worker, settings.first_key) == (False, False)
+    assert environment == services["worker"]["environment"]
+
+
+def test_whoever_has_no_port_is_looked_after_otherwise(services: dict[str, Any]) -> None:
+    """The image's own check asks a port, which a worker would fail."""
+    program, *command = services["worker"]["healthcheck"]["test"]
+    assert program == "CMD"
+    check_command(command)
+    check_command(services["worker"]["command"])
+    assert {name for name, service in services.items() if "healthcheck" not in service} == {"serve"}
+
+
+def test_services_start_in_order_and_may_end(services: dict[str, Any]) -> None:
+    for name in ("serve", "worker"):
+        service = services[name]
+        assert {one["condition"] for one in service["depends_on"].values()} == {"service_healthy"}
+        assert set(service["depends_on"]) == {"postgres", "redis"}
+        graceful = int(service["environment"]["CALLGRADE_GRACEFUL_SECONDS"])
+        assert seconds(service["stop_grace_period"]) >= graceful + SLACK
+
+
+def test_volumes_are_declared(compose: dict[str, Any]) -> None:
+    used = {volume.split(":")[0] for service in compose["services"].values() for volume in service["volumes"]}
+    assert used == set(compose["volumes"])
+    assert {network for service in compose["services"].values() for network in service["networks"]} == set(
+        compose["networks"]
+    )
+
+
+# Kubernetes.
+
+
+def test_everything_is_there_and_names_no_namespace(manifests: dict[tuple[str, str], Any]) -> None:
+    kinds = [
+        "ConfigMap",
+        "Deployment",
+        "Deployment",
+        "HorizontalPodAutoscaler",
+        "PodDisruptionBudget",
+        "Secret",
+        "Service",
+    ]
+    assert sorted(kind for kind, _ in manifests) == kinds
+    assert not any("namespace" in one["metadata"] for one in manifests.values())
+
+
+def test_selectors_find_the_pods_they_mean(manifests: dict[tuple[str, str], Any]) -> None:
+    for kind, name in (("Deployment", "callgrade-serve"), ("Deployment", "callgrade-worker")):
+        spec = manifests[kind, name]["spec"]
+        labels = spec["template"]["metadata"]["labels"]
+        (spread,) = spec["template"]["spec"]["topologySpreadConstraints"]
+        assert spec["selector"]["matchLabels"] == labels == spread["labelSelector"]["matchLabels"]
+    served = manifests["Deployment", "callgrade-serve"]["spec"]["template"]["metadata"]["labels"]
+    assert manifests["Service", "callgrade"]["spec"]["selector"] == served
+    assert manifests["PodDisruptionBudget", "callgrade-serve"]["spec"]["selector"]["matchLabels"] == served
+
+
+def test_probes_ask_what_the_application_answers(manifests: dict[tuple[str, str], Any]) -> None:
+    serve = container(pods(manifests)["callgrade-serve"])
+    ports = {port["name"]: port["containerPort"] for port in serve["ports"]}
+    asked = [serve[probe]["httpGet"] for probe in ("startupProbe", "livenessProbe", "readinessProbe")]
+    assert [one["path"] for one in asked] == ["/livez", "/livez", "/readyz"]
+    assert {one["path"] for one in asked} <= paths()
+    assert {one["port"] for one in asked} <= set(ports)
+    assert serve["args"][serve["args"].index("--port") + 1] == str(ports["http"])
+    (port,) = manifests["Service", "callgrade"]["spec"]["ports"]
+    assert port["targetPort"] in ports
+
+
+def test_commands_are_there(manifests: dict[tuple[str, str], Any]) -> None:
+    serve, worker = (container(pods(manifests)[f"callgrade-{name}"]) for name in ("serve", "worker"))
+    for words in (serve["args"], worker["args"]):
+        check_command(words)
+    for probe in ("startupProbe", "livenessProbe"):
+        check_command(worker[probe]["exec"]["command"])
+    assert "httpGet" not in str(worker)
+
+
+def test_pods_are_confined(manifests: dict[tuple[str, str], Any]) -> None:
+    for pod in pods(manifests).values():
+        one = container(pod)
+        assert one["securityContext"]["readOnlyRootFilesystem"] is True
+        assert one["securityContext"]["allowPrivilegeEscalation"] is False
+        assert one["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert set(one["resources"]) == {"requests", "limits"}
+        assert pod["automountServiceAccountToken"] is False
+        assert {mount["name"] for mount in one["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+
+
+def test_no_address_gets_into_the_settings(manifests: dict[tuple[str, str], Any]) -> None:
+    """A Service `callgrade` would set CALLGRADE_PORT to tcp://... in every pod of its namespace that has such links."""
+    assert all(pod["enableServiceLinks"] is False for pod in pods(manifests).values())
+
+
+def test_pods_may_end(manifests: dict[tuple[str, str], Any]) -> None:
+    graceful = int(manifests["ConfigMap", "callgrade"]["data"]["CALLGRADE_GRACEFUL_SECONDS"])
+    for pod in pods(manifests).values():
+        before = container(pod).get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
+        assert pod["terminationGracePeriodSeconds"] >= before + graceful + SLACK
+
+
+def test_settings_and_secrets_can_be_read(manifests: dict[tuple[str, str], Any]) -> None:
+    plain = manifests["ConfigMap", "callgrade"]["data"]
+    secret = manifests["Secret", "callgrade"]["stringData"]
+    assert set(secret) == SECRETS
+    assert not set(plain) & SECRETS
+    settings = Settings.from_env(plain | secret)
+    assert (settings.worker, settings.first_key, settings.webhook_secret, settings.judge_api_key) == (
+        False,
+        False,
+        "",
+        "",
+    )
+    for pod in pods(manifests).values():
+        names = [reference["name"] for source in container(pod)["envFrom"] for reference in source.values()]
+        assert names == ["callgrade", "callgrade"]
+
+
+def test_the_autoscaler_has_the_last_word(manifests: dict[tuple[str, str], Any]) -> None:
+    spec = manifests["HorizontalPodAutoscaler", "callgrade-serve"]["spec"]
+    target = manifests["Deployment", spec["scaleTargetRef"]["name"]]
+    assert "replicas" not in target["spec"]
+    assert spec["minReplicas"] > manifests["PodDisruptionBudget", "callgrade-serve"]["spec"]["maxUnavailable"]
+
+
+def test_the_query_that_workers_are_scaled_by_counts_open_chunks(
+    suggested: Any, manifests: dict[tuple[str, str], Any], tmp_path: Path
+) -> None:
+    (trigger,) = suggested["spec"]["triggers"]
+    assert ("Deployment", suggested["spec"]["scaleTargetRef"]["name"]) in manifests
+    assert trigger["metadata"]["connectionFromEnv"] in SETTINGS
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'store.db'}")
+    METADATA.create_all(engine)
+    engine.dispose()
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        put(connection, "runs", "in_progress", done=[0, 0, 1])
+        put(connection, "waits", "paused_budget", done=[0])
+        (found,) = connection.execute(trigger["metadata"]["query"]).fetchone()
+    connection.close()
+    assert found == 2
+
+
+def put(connection: sqlite3.Connection, batch: str, status: str, *, done: list[int]) -> None:
+    """A batch and its chunks, with nothing in the other columns but zeros."""
+    for table, rows in (
+        ("callgrade_batches", [{"id": batch, "status": status}]),
+        ("callgrade_chunks", [{"batch": batch, "number": n, "done": one} for n, one in enumerate(done)]),
+    ):
+        columns = [column.name for column in METADATA.tables[table].columns]
+        marks = ", ".join(f":{name}" for name in columns)
+        for row in rows:
+            connection.execute(f"INSERT INTO {table} VALUES ({marks})", dict.fromkeys(columns, 0) | row)  # noqa: S608
