@@ -16,13 +16,18 @@ from service.core.kinds import Frozen, Several
 from service.core.report import Report, RubricRef
 from service.core.rubric import Rubric
 from service.core.summary import Summary, Wishes, samples_of, summarize
+from service.core.summary.labelled import Beside, CorrectedRate, RateEstimate, ReportLabel, beside
 from service.core.summary.makeup import Targets
 from service.core.summary.tools import Families
 from service.errors import InputError, Problem
 from service.stats import difference, interval, mcnemar
+from service.stats.corrected import by_labels, ppi
 
 FamiliesOf = Callable[[RubricRef], Families]
 """The families that the rubric of a reference declares; none where it is not at hand."""
+
+MOST_LABELS = 10_000
+"""Labels in one request at most."""
 
 
 class SummaryRequest(Frozen):
@@ -42,6 +47,8 @@ class SummaryRequest(Frozen):
     """Tags to slice by. Absent: step, tool, difficulty and model, where cases have them."""
     pass_k: Annotated[Several[Annotated[int, Field(ge=1)]], Field(max_length=16)] = ()
     """The k of pass^k over trials of a task (the tag `task`). Absent: all up to the fewest trials, at most 10."""
+    labels: Annotated[Several[ReportLabel], Field(max_length=MOST_LABELS)] = ()
+    """What humans said of some of the reports, drawn at random: they correct the pass rates of the criteria they are of."""
 
 
 @cache
@@ -86,20 +93,49 @@ def answered(request: SummaryRequest, declared: FamiliesOf | None = None) -> Sum
         by=request.by,
         pass_k=request.pass_k,
     )
-    return summarized(reports, wishes, request.assertions)
+    return summarized(reports, wishes, request.assertions, request.labels)
 
 
 def summarized(
-    reports: Iterable[Report], wishes: Wishes | None = None, assertions: Sequence[str | Conditions] | None = None
+    reports: Iterable[Report],
+    wishes: Wishes | None = None,
+    assertions: Sequence[str | Conditions] | None = None,
+    labels: Iterable[ReportLabel] = (),
 ) -> Summary:
-    """The summary of reports, with a gate where something is asserted.
+    """The summary of reports, with a gate where something is asserted, and rates that `labels` correct.
 
-    InputError for no report, for assertions that cannot be read or name unknown metrics, and for a k of pass^k that a task
-    has fewer trials than.
+    InputError for no report, for assertions that cannot be read or name unknown metrics, for a k of pass^k that a task has
+    fewer trials than, and for a label that two reports may be meant by.
     """
     samples = samples_of(reports)
     summary = summarize(samples, wishes, interval=interval)
+    summary = replace(summary, corrected=tuple([_corrected(one) for one in beside(samples, labels)]))
     return summary if assertions is None else replace(summary, gate=judge(assertions, samples))
+
+
+def _corrected(found: Beside) -> CorrectedRate:
+    """The rates of one criterion, as far as there are labels for them."""
+    enough = len(found.labels) > 1
+    humans = by_labels(found.labels) if enough else None
+    both = ppi(found.labels, found.said, found.elsewhere) if enough and found.elsewhere else None
+    return CorrectedRate(
+        criterion=found.criterion,
+        unit=found.unit,
+        labelled=len(found.labels),
+        unlabelled=len(found.elsewhere),
+        unmatched=found.unmatched,
+        naive=found.naive,
+        humans=None if humans is None else RateEstimate(humans.value, humans.low, humans.high),
+        corrected=None if both is None else RateEstimate(both.value, both.low, both.high),
+        trust=None if both is None else both.trust,
+        more_labels=None if both is None else both.more_labels,
+        label_next=found.label_next,
+    )
+
+
+def read_label(value: JsonValue) -> ReportLabel:
+    """A label of a report from parsed JSON; InputError by its pointers."""
+    return _validated(TypeAdapter(ReportLabel), value)
 
 
 def families_of(reports: Iterable[Report], declared: FamiliesOf | None) -> Families:

@@ -47,6 +47,7 @@ SUMMED: Mapping[str, Parameter] = {
         "Tags to slice by, with commas between. Absent: step, tool, difficulty and model, where items have them"
     ),
     "assertions": text('What must hold, as in POST /v1/summaries: a JSON list such as ["pass_rate >= 0.95"]'),
+    "labels": text("What humans said of some of the reports, as in POST /v1/summaries: a JSON list"),
 }
 
 KEYED = {

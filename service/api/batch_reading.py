@@ -101,7 +101,7 @@ class Reading:
         if not reports:
             raise BatchStateError("no item of the batch has a report yet")
         wishes = Wishes(families=families_of(reports, self._declared), by=wanted.by)
-        return as_json(summarized(reports, wishes, wanted.assertions))
+        return as_json(summarized(reports, wishes, wanted.assertions, wanted.labels))
 
     def _reports(self, batch: Batch) -> Iterator[Report]:
         database = self._store.batches.database
@@ -136,9 +136,9 @@ def _wanted(asked: Mapping[str, JsonValue], limits: Limits) -> SummaryRequest:
     body: dict[str, JsonValue] = {"reports": [{}]}
     if "by" in asked:
         body["by"] = cast("list[JsonValue]", [name for name in str(asked["by"]).split(",") if name])
-    if "assertions" in asked:
+    for name in asked.keys() & {"assertions", "labels"}:
         try:
-            body["assertions"] = parse(str(asked["assertions"]).encode(), limits)
+            body[name] = parse(str(asked[name]).encode(), limits)
         except InputError as error:  # in the URL it is no body that is malformed
-            raise InputError.at("", f"query parameter assertions: {error.problems[0].message}") from None
+            raise InputError.at("", f"query parameter {name}: {error.problems[0].message}") from None
     return read_summary_request(body)

@@ -32,11 +32,6 @@ class Buckets:
         bucket.tokens -= 1.0
         return 0.0
 
-    def give_back(self, name: str) -> None:
-        """Puts a token back that was taken for nothing."""
-        bucket = self._filled(name)
-        bucket.tokens = min(bucket.tokens + 1.0, float(self.per_minute))
-
     def left(self, name: str) -> int:
         """How many can be taken now."""
         return int(self._filled(name).tokens)

@@ -76,7 +76,8 @@ class Callers:
     async def of(self, key: str, peer: str) -> Caller | Wait | None:
         """Whose key this is; None for one that is worth nothing; Wait where `peer` has sent too many such keys.
 
-        A key that was good before is looked at in any case: what others send from the same address does not lock it out.
+        A key that is good is one in any case: what others send from the same address, say that of a proxy, locks nobody out.
+        (Nobody guesses 256 bits; the limit keeps logs and the database from being flooded by a caller that is set up wrongly.)
         """
         digest = sha256(key.encode()).hexdigest()
         known = self._known.get(digest)
@@ -86,17 +87,11 @@ class Callers:
         return found
 
     async def _looked_up(self, key: str, digest: str, peer: str) -> Caller | Wait | None:
-        trusted = digest in self._known
-        if not trusted and (seconds := self._wrong.take(peer)):
-            return Wait(seconds)
-        at, wrong = self._now(), False
-        try:
-            caller = await asyncio.to_thread(self._keys.authenticate, key)
-            wrong = caller is None
-        finally:
-            if not (wrong or trusted):
-                self._wrong.give_back(peer)
+        at = self._now()
+        caller = await asyncio.to_thread(self._keys.authenticate, key)
         self._remember(digest, caller, at)
+        if caller is None and (seconds := self._wrong.take(peer)):
+            return Wait(seconds)
         return caller
 
     def _remember(self, digest: str, caller: Caller | None, at: float) -> None:

@@ -5,6 +5,7 @@ Pure ASGI: it neither wraps streams nor starts tasks, so cancellation and back-p
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -26,9 +27,12 @@ ALWAYS_ANSWERED = frozenset({"/livez", "/readyz", "/metrics"})
 """However busy the service is: a process that is restarted for being busy helps nobody."""
 
 MAX_STREAMS = 100
-"""Batches that are watched at once at most. They are counted apart, for they last long and take nothing."""
+"""Batches that are sent, fetched or watched at once at most. They are counted apart, for they last long and take little."""
 
-STREAM = re.compile(r"/v1/batches/[^/]+/events")
+STREAM = re.compile(r"/v1/(?:batches|calibrations)(?:/[^/]+/(?:events|results|errors))?")
+
+SEND = 60.0
+"""Seconds in which a caller must have taken the next part of a stream: one that does not read holds its place no longer."""
 
 GONE = 499
 """Counted for a caller who left before the answer; nothing is sent."""
@@ -41,7 +45,7 @@ class Front:
         self.app = app
         self.metrics = metrics
         self.requests = _Places(max_concurrency, "requests under way")
-        self.streams = _Places(MAX_STREAMS, "batches watched")
+        self.streams = _Places(MAX_STREAMS, "batches sent, fetched or watched")
         metrics.in_flight.set_function(lambda: self.requests.taken + self.streams.taken)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,8 +53,9 @@ class Front:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        exchange = _Exchange(scope, send)
-        places = self.streams if STREAM.fullmatch(scope["path"]) else self.requests
+        long = STREAM.fullmatch(scope["path"]) is not None
+        exchange = _Exchange(scope, _bounded(send) if long else send)
+        places = self.streams if long else self.requests
         places.taken += 1
         try:
             await self._answer(exchange, receive, places)
@@ -129,6 +134,19 @@ class _Exchange:
     async def fail(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
         """Answers with a problem document."""
         await problem(details(status, detail), headers)(self.scope, _nothing, self.send)
+
+
+def _bounded(send: Send) -> Send:
+    """Sends, and gives up on a caller who does not take it: ClientDisconnect."""
+
+    async def bounded(message: Message) -> None:
+        try:
+            async with asyncio.timeout(SEND):
+                await send(message)
+        except TimeoutError:
+            raise ClientDisconnect from None
+
+    return bounded
 
 
 async def _nothing() -> Message:

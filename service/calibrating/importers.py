@@ -11,15 +11,18 @@ from pydantic import ValidationError
 from service.calibrating.gold_rows import answer_key, apibank, tooltalk
 from service.calibrating.labels import Label, LabelledItem, LabelledSet, labelled_set, parsed, read_labels
 from service.calibrating.predictions import Prediction
+from service.calibrating.queued import from_queue
 from service.calibrating.sentences import corrections
 from service.core.invalid import problems_of
 from service.errors import InputError, Problem
 
-Shape = Literal["callgrade", "spans", "thumbs", "decisions", "answer_keys", "corrections", "tooltalk", "apibank"]
+Shape = Literal[
+    "callgrade", "spans", "thumbs", "decisions", "answer_keys", "corrections", "tooltalk", "apibank", "queue"
+]
 """callgrade: our own. spans: error spans of annotators (and judges) in a text, as D2T-Eval and Quintd-1. thumbs: a human
 reward of 0 or 1 for the next action, as Taskmaster-4. decisions: the right one of several answers, as When2Call.
 answer_keys: questions with the calls that are due, as BFCL. corrections: texts with typed errors, as the Rotowire accuracy
-task. tooltalk, apibank: dialogues without fault."""
+task. tooltalk, apibank: dialogues without fault. queue: our own label queue, of which what has no label yet is left out."""
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 Errors = Literal["contradictory", "ungrounded"]
 """Which spans fail a text: those that contradict the payload, or also those that it does not say."""
@@ -36,6 +39,7 @@ _MARKS: Mapping[Shape, frozenset[str]] = {
     "corrections": frozenset({"errors", "response", "payload"}),
     "tooltalk": frozenset({"conversation_id", "conversation", "suites_used"}),
     "apibank": frozenset({"file", "turns"}),
+    "queue": frozenset({"criterion", "labels", "prediction", "value"}),
 }
 
 
@@ -93,6 +97,8 @@ def _located(line: int, row: Mapping[str, Any], shape: Shape, errors: Errors) ->
 def _read(row: Mapping[str, Any], shape: Shape, errors: Errors) -> Iterable[Read]:
     if shape == "spans":
         return _spans(row, errors)
+    if shape == "queue":
+        return from_queue(row)
     items = corrections(row, errors) if shape == "corrections" else _READERS[shape](row)
     return ((item, ()) for item in items)
 

@@ -15,6 +15,7 @@ from service.core.rates import Estimate
 from service.core.summary import Group, Rates, Summary
 from service.core.summary.classes import ClassScore
 from service.core.summary.gate import AssertionResult, Gate
+from service.core.summary.labelled import RateEstimate, ToLabel
 
 MOST = 50
 """Rows of one table that are shown; JSON has all."""
@@ -36,6 +37,7 @@ def summary_sections(summary: Summary) -> Iterator[Section]:
         yield _gate(summary.gate)
     yield _whole(summary)
     yield from _rate_tables(summary.rates)
+    yield from _corrected(summary)
     yield _decisions(summary)
     yield from _tools(summary)
     yield from _repeats(summary)
@@ -43,6 +45,39 @@ def summary_sections(summary: Summary) -> Iterator[Section]:
     yield from _make_up(summary)
     if summary.warnings:
         yield Section("Warnings", lines=tuple(caution.message for caution in summary.warnings))
+
+
+def _corrected(summary: Summary) -> Iterator[Section]:
+    """What labels make of the rates."""
+    head = ("pass rate by labels", "labels", "others", "as scored", "humans alone", "corrected", "to halve it")
+    rows = [
+        (
+            f"{one.criterion} of {'calls' if one.unit == 'step' else 'reports'}",
+            str(one.labelled),
+            str(one.unlabelled),
+            "-" if one.naive is None else f"{one.naive:.3f}",
+            _labelled(one.humans),
+            _labelled(one.corrected),
+            "-" if one.more_labels is None else f"{one.more_labels} more",
+        )
+        for one in summary.corrected
+    ]
+    lines = [
+        f"{one.criterion}: label next, at random: {', '.join([_item(item) for item in one.label_next])}"
+        for one in summary.corrected
+        if one.label_next
+    ]
+    lines += [f"{one.criterion}: {one.unmatched} labels fit no report" for one in summary.corrected if one.unmatched]
+    if rows:
+        yield Section("Corrected by labels", head, tuple(rows), tuple(lines))
+
+
+def _labelled(rate: RateEstimate | None) -> str:
+    return "-" if rate is None else f"{rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}]"
+
+
+def _item(item: ToLabel) -> str:
+    return item.trace_id if item.step is None else f"{item.trace_id} call {item.step}"
 
 
 def comparison_sections(comparison: Comparison) -> Iterator[Section]:

@@ -20,12 +20,22 @@ from service.core.assertions import Conditions
 from service.core.report import Report
 from service.core.summary import Summary, Wishes
 from service.core.summary.gate import AssertionResult, Gate
+from service.core.summary.labelled import ReportLabel
 from service.core.summary.makeup import Targets
 from service.errors import InputError, Problem, SettingsError
 from service.io.bootstrap import engine_of, limits_of
 from service.io.files import read_yaml
 from service.io.traces import BadRecord, Place, records
-from service.summaries import as_json, declared_in, families_of, read_gate, read_report, read_targets, summarized
+from service.summaries import (
+    as_json,
+    declared_in,
+    families_of,
+    read_gate,
+    read_label,
+    read_report,
+    read_targets,
+    summarized,
+)
 
 T = TypeVar("T")
 
@@ -45,6 +55,7 @@ class Asked:
     by: Sequence[str] | None = None
     pass_k: Sequence[int] = ()
     rubric: str | None = None
+    labels: Path | None = None
 
 
 @dataclass
@@ -93,7 +104,8 @@ def run_summarize(files: Sequence[Path], asked: Asked, *, output_format: Summary
         raise SettingsError.at("--format", "junit tells of assertions, and none is made; give --assert or --gate")
     reports = Reports(files).load()
     wishes = replace(wishes, families=_families(asked.rubric, reports.read))
-    summary = _configured(lambda: summarized(reports.read, wishes, assertions))
+    labels = _labels(asked.labels)
+    summary = _configured(lambda: summarized(reports.read, wishes, assertions, labels))
     _write(summary, output_format)
     if summary.gate is not None:
         _tell_gate(summary.gate)
@@ -118,6 +130,22 @@ def _assertions(asked: Asked) -> tuple[str | Conditions, ...] | None:
         return None
     gate = () if asked.gate is None else _document(asked.gate, "--gate", read_gate)
     return (*gate, *asked.assertions)
+
+
+def _labels(path: Path | None) -> tuple[ReportLabel, ...]:
+    """The labels of a file, JSON Lines or a list; InputError with the place of one that cannot be read."""
+    if path is None:
+        return ()
+    found: list[ReportLabel] = []
+    for record in records(path, limits=limits_of(read_settings())):
+        try:
+            if isinstance(record, BadRecord):
+                raise record.error
+            found.append(read_label(record.value))
+        except InputError as error:
+            where = f"{record.place}{record.place.pointer}: "
+            raise InputError([Problem(where + one.path, one.message) for one in error.problems]) from None
+    return tuple(found)
 
 
 def _targets(path: Path | None) -> Targets:

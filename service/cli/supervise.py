@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -44,6 +45,7 @@ class Supervisor:
     def _keep(self) -> None:
         wait = 1.0
         while not self._over.is_set():
+            start = time.monotonic()
             # It ends when its standard input does: also where this process is killed and can tell it nothing.
             with subprocess.Popen(self._command, stdin=subprocess.PIPE) as self._process:  # noqa: S603 (our own command)
                 if self._over.is_set():  # told to stop in the moment of the start
@@ -52,6 +54,7 @@ class Supervisor:
             if self._over.is_set():
                 return
             LOG.error("the worker has ended", extra={"fields": {"code": code, "batches": "wait for another one"}})
+            wait = 1.0 if time.monotonic() - start > LONGEST else wait
             self._over.wait(wait)
             wait = min(LONGEST, wait * 2)
 

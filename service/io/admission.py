@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from secrets import token_hex
 from typing import Literal, Protocol
 
 from pydantic import JsonValue
@@ -100,6 +101,8 @@ class Admission:
         if defaults.options.dry_run:
             return None
         submission = self._submission(sent, defaults, left_out)
+        if sent.key is None:  # an answer to COMMIT that gets lost must not make a second one of the next try
+            submission = replace(submission, key=f"\n{token_hex(16)}")
         return insisting(lambda: batches.submit(submission, cutter), give_up=PATIENCE)
 
     def _document(self, body: Spool) -> tuple[Mapping[str, JsonValue], list[Entry]]:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Literal, Protocol
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
@@ -47,14 +47,22 @@ class Enqueuer:
         )
 
     def enqueue_chunk(
-        self, connection: sa.Connection, batch: str, number: int, *, generation: int = 0, delay: float = 0.0
+        self,
+        connection: sa.Connection,
+        batch: str,
+        number: int,
+        *,
+        generation: int = 0,
+        delay: float = 0.0,
+        ahead: int = 0,
     ) -> None:
         """A chunk is to be worked on, in `delay` seconds. One of the same generation is put in once only.
 
-        The first chunks of all batches go before the second ones, so that a long batch does not keep a short one waiting.
+        The first chunks of all batches go before the second ones, so that a long batch does not keep a short one waiting; and
+        each further batch of a tenant, of whom `ahead` are there, begins one turn later.
         """
         options = _options("score_chunk", CHUNKS, _id(ChunkId(batch, number), generation), delay)
-        options["priority"] = min(number + 1, LATEST)
+        options["priority"] = min(ahead + number + 1, LATEST)
         self._client.enqueue_in_transaction(connection, options, batch, number, generation)
 
     def enqueue_finish(self, connection: sa.Connection, batch: str) -> None:
@@ -104,14 +112,14 @@ def _current() -> Tasks:
     return _tasks
 
 
-async def _insisting(work: Callable[[], Awaitable[Ended]]) -> Ended:
+async def _insisting(work: Callable[[], Awaitable[Ended]], failures: int) -> Ended | Literal["failed"]:
     """An error that escaped would end the workflow, and its chunk would never be finished."""
     try:
         return await work()
     except Exception:
         LOG.exception("a chunk could not be worked on; it is tried again")
-        await asyncio.sleep(1.0)
-        return "refused"
+        await asyncio.sleep(min(60.0, 2.0**failures))
+        return "failed"
 
 
 async def _until_done(work: Callable[[], Awaitable[None]]) -> str:
@@ -131,12 +139,14 @@ async def score_chunk(batch: str, number: int, generation: int) -> str:
 
     So of two that opened a chunk one after the other, the one that owns it opens it anew, and the other one stops here.
     """
+    failures = 0
     while True:
-        ended: Ended = await DBOS.run_step_async(
-            {"name": "opening"}, _insisting, lambda: _current().run(ChunkId(batch, number), generation)
+        ended: Ended | Literal["failed"] = await DBOS.run_step_async(
+            {"name": "opening"}, _insisting, lambda: _current().run(ChunkId(batch, number), generation), failures
         )
-        if ended != "refused":
+        if ended in ("done", "put off"):
             return ended
+        failures += ended == "failed"
 
 
 @DBOS.workflow(name="finish_batch", max_recovery_attempts=None)
@@ -180,6 +190,12 @@ async def remind(chunk: ChunkId, generation: int) -> None:
 def stop(grace: float) -> None:
     """Stops taking work. What is under way has `grace` seconds; then it is left to whoever comes next."""
     DBOS.destroy(workflow_completion_timeout_sec=max(1, int(grace)))
+
+
+def holders() -> set[str]:
+    """Who has taken work out of the queue that is not done."""
+    found = DBOS.list_workflows(status="PENDING", load_input=False, load_output=False)
+    return {one.executor_id for one in found if one.executor_id}
 
 
 def take_over(executors: list[str]) -> None:

@@ -18,6 +18,7 @@ from service.io.shelf import Shelf
 if TYPE_CHECKING:
     from service.io.cache_guard import GuardedCache
     from service.io.judging import Judging
+    from service.io.label_queue import LabelQueue
     from service.io.sandbox import Sandboxes
     from service.io.shared_limits import SharedLimits
     from service.io.store.database import Database
@@ -30,7 +31,18 @@ def engine_of(settings: Settings) -> Engine:
     RubricError or SettingsError where one of them cannot be used.
     """
     fits = AgingFits(read_fits([settings.home / "fits"]), max_age_days=settings.fit_max_age_days)
-    return Engine(Shelf(rubric_folders(settings)), sandboxes_of(settings), judging_of(settings), fits)
+    return Engine(
+        Shelf(rubric_folders(settings)), sandboxes_of(settings), judging_of(settings), fits, label_queue_of(settings)
+    )
+
+
+def label_queue_of(settings: Settings) -> LabelQueue | None:
+    """Where items go that humans should label; None where no file is set."""
+    if settings.label_queue is None:
+        return None
+    from service.io.label_queue import LabelQueue  # noqa: PLC0415 (likewise)
+
+    return LabelQueue(settings.label_queue)
 
 
 def judging_of(settings: Settings, environ: Mapping[str, str] | None = None) -> Judging | None:

@@ -96,6 +96,7 @@ class Caller:
     ) -> Completion:
         async with self.lane(prompt.model).slot(patience.left()):
             patience.start()
+            await spending.room(worst)
             with spending.reserve(worst) as bill:
                 reply = await self._bounded(prompt)
                 bill.settle(reply.usage)

@@ -25,6 +25,7 @@ from service.request import Sandbox, ScoreRequest, planned, read_request, traced
 
 if TYPE_CHECKING:
     from service.io.judging import Judging
+    from service.io.label_queue import LabelQueue
     from service.io.outbound import Target
     from service.io.sandbox import Sandboxes
     from service.io.spending import Spending
@@ -41,24 +42,28 @@ class Engine:
         sandboxes: Sandboxes | None = None,
         judging: Judging | None = None,
         fits: Collection[Fit] = (),
+        queue: LabelQueue | None = None,
     ) -> None:
         """`sandboxes`: those that may be asked to make calls; `judging`: who answers judges' questions. None: nobody.
 
-        `fits`: the calibrations at hand.
+        `fits`: the calibrations at hand. `queue`: where items go that humans should label.
         """
         self.shelf = shelf
         self.sandboxes = sandboxes
         self.judging = judging
         self.fits = fits
+        self.queue = queue
 
     def unfitted(self) -> Engine:
-        """The same without fits: values are the judges' own."""
+        """The same without fits, so that values are the judges' own, and none is for humans to label."""
         return Engine(self.shelf, self.sandboxes, self.judging)
 
     async def close(self) -> None:
         """Lets go of connections and files; scoring without judges goes on."""
         if self.judging is not None:
             await self.judging.close()
+        if self.queue is not None:
+            await asyncio.to_thread(self.queue.close)
 
     def waits(self, request: ScoreRequest) -> bool:
         """Whether anybody must be waited for, so that `answer_async` is needed."""
@@ -141,7 +146,10 @@ class Engine:
             _raise_fault(votes)
         held = [one.ask for one in attempted.blocked] if mode != "cached" else []
         estimates = await judging.estimates(held, trace, model=model)
-        return conclude(attempted, votes, tags=request.tags, mode=mode, estimates=estimates, fits=tuple(self.fits))
+        found = conclude(attempted, votes, tags=request.tags, mode=mode, estimates=estimates, fits=tuple(self.fits))
+        if self.queue is not None:
+            self.queue.offer(request, found, attempted.rubric)
+        return found
 
     def mode(self, request: ScoreRequest) -> JudgeMode:
         """How judges are asked; InputError where the request wants one and none is set."""

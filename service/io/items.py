@@ -48,6 +48,8 @@ class PutOff(NamedTuple):
     """Whether the batch's money is spent; then only more money helps."""
 
 
+MOST_TOKENS = 10**9
+"""Tokens that are counted of one item; more is what a provider made up."""
 BRIEF = 2.0
 """Seconds before another try of what failed by chance."""
 LONGER = 5.0
@@ -84,7 +86,7 @@ class Items:
         return [self._begun(item) for item in items]
 
     def _begun(self, item: Item) -> Row | Waiting:
-        custom_id = ""
+        custom_id = f"item-{item.position}"
         try:
             body = cast("dict[str, JsonValue]", parse(item.line, self._limits))
             custom_id = cast("str", body["custom_id"])
@@ -142,7 +144,8 @@ def _of_fault(fault: JudgeError) -> PutOff | None:
 def _scored(item: Item, custom_id: str, report: Report) -> Row:
     made = report.provenance
     line = b'{"custom_id":%b,"index":%d,"report":%b}' % (_text(custom_id), item.position, report_json(report))
-    return Row(item.position, True, line.decode(), made.tokens_in or 0, made.tokens_out or 0, made.cache_hits)
+    tokens_in, tokens_out = (min(count or 0, MOST_TOKENS) for count in (made.tokens_in, made.tokens_out))
+    return Row(item.position, True, line.decode(), tokens_in, tokens_out, made.cache_hits)
 
 
 def _failed(item: Item, custom_id: str, error: Exception) -> Row:
@@ -157,6 +160,11 @@ def error_row(position: int, custom_id: str, told: ProblemDetails) -> Row:
     """The outcome of an item that could not be scored."""
     line = b'{"custom_id":%b,"index":%d,"error":%b}' % (_text(custom_id), position, PROBLEM.dump_json(told))
     return Row(position, False, line.decode())
+
+
+def unrecordable(position: int) -> Row:
+    """The outcome of an item whose own outcome the database does not take."""
+    return error_row(position, f"item-{position}", details(500, "an error of ours; it is in the log of the worker"))
 
 
 def _text(text: str) -> bytes:

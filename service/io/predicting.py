@@ -15,7 +15,7 @@ from service.core.judged import Judged
 from service.core.judges import JudgeCheck
 from service.core.outcome import Errored, Skipped
 from service.core.questions import ASSEMBLY
-from service.core.report import JudgeMode, Report
+from service.core.report import JudgeMode, Report, Told
 from service.core.rubric import Criterion, Rubric
 from service.errors import InputError, Problem
 from service.io.engine import Engine
@@ -144,22 +144,37 @@ def _trace(item: LabelledItem) -> JsonValue:
 
 def prediction_of(said: Said, report: Report, rubric: Rubric) -> Prediction | Unanswered:
     """What the judges of a rubric said of an item, by the report on it: of several questions, the lowest value."""
-    outcomes = [each.outcome for one in report.criteria for each in one.outcomes]
-    outcomes += [outcome for step in report.steps for outcome in step.outcomes.values()]
-    judged = [outcome for outcome in outcomes if isinstance(outcome, Judged)]
+    judged = judged_of(report, said.criterion)
     if not judged:
+        outcomes = outcomes_in(report, said.criterion)
         reasons = [outcome.reason for outcome in outcomes if isinstance(outcome, Skipped | Errored)]
         return Unanswered(said, reasons[0] if reasons else "the judge was not asked")
-    worst = min(judged, key=lambda outcome: outcome.raw)
-    judge = rubric.known_judges[worst.judge.id]
+    return predicted_by(said, min(judged, key=lambda outcome: outcome.raw), rubric)
+
+
+def judged_of(report: Report, criterion: str) -> list[Judged]:
+    """What judges said in a report of one criterion."""
+    return [outcome for outcome in outcomes_in(report, criterion) if isinstance(outcome, Judged)]
+
+
+def outcomes_in(report: Report, criterion: str) -> list[Told]:
+    """The outcomes of one criterion in a report."""
+    loose = [each.outcome for one in report.criteria if one.id == criterion for each in one.outcomes]
+    return [*loose, *[step.outcomes[criterion] for step in report.steps if criterion in step.outcomes]]
+
+
+def predicted_by(said: Said, outcome: Judged, rubric: Rubric) -> Prediction:
+    """A judge's outcome as a prediction. Of a jury, `model` is all of its models, as fits are bound to them."""
+    judge = rubric.known_judges[outcome.judge.id]
+    models = dict.fromkeys([vote.model for vote in outcome.judge.votes]) or [outcome.judge.model]
     return Prediction(
         id=said.id,
         criterion=said.criterion,
-        raw=worst.raw,
+        raw=outcome.raw,
         judge=judge.id,
         judge_digest=judge.digest,
-        model=worst.judge.model,
+        model="+".join(models),
         assembly=ASSEMBLY,
         sample=said.sample,
-        reason=worst.judge.reason,
+        reason=outcome.judge.reason,
     )

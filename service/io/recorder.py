@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from service.errors import BusyError
+from service.io.items import unrecordable
 from service.io.spending import Spending
 from service.io.store.chunks import Chunks, Hold, Row, Rows
 from service.io.store.database import insisting
+
+LOG = logging.getLogger("callgrade.batches")
 
 MOST = 500
 """Rows in one commit."""
@@ -97,7 +102,19 @@ class Recorder:
                 put.told.set_result(counts[put.hold])
 
     def _recorded(self, groups: list[Rows]) -> list[bool]:
-        return insisting(lambda: self._chunks.record(groups), stopped=self._stopped)
+        """All in one commit; each by itself where one of them is at fault, for the others belong to somebody else."""
+        try:
+            return insisting(lambda: self._chunks.record(groups), stopped=self._stopped)
+        except BusyError:
+            raise
+        except Exception as error:
+            if len(groups) == 1 and len(groups[0].rows) == 1:
+                LOG.error("an outcome cannot be recorded", exc_info=error)  # noqa: TRY400 (with what is told beside it)
+                row = unrecordable(groups[0].rows[0].position)
+                return insisting(lambda: self._chunks.record([groups[0]._replace(rows=[row])]), stopped=self._stopped)
+        if len(groups) > 1:
+            return [self._recorded([group])[0] for group in groups]
+        return [all(self._recorded([groups[0]._replace(rows=[row])])[0] for row in groups[0].rows)]
 
 
 def _grouped(puts: list[_Put]) -> dict[Hold, Rows]:

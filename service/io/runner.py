@@ -63,7 +63,6 @@ class _Run:
     """One opening of a chunk while it is worked on."""
 
     opened: Opened
-    generation: int
     account: Account
     refused: bool = False
     over: bool = False
@@ -141,7 +140,7 @@ class Runner:
         opened = await self._stored(lambda: self._chunks.open(chunk, generation))
         if opened is None:
             return "done"
-        run = _Run(opened, generation, Account(opened.spent_usd, opened.uncertain_usd, Spending(opened.cap_usd)))
+        run = _Run(opened, Account(opened.spent_usd, opened.uncertain_usd, Spending(opened.cap_usd)))
         self._running[opened.hold] = run
         self._idle.clear()
         self._watching = self._watching or asyncio.create_task(self._watch())
@@ -232,7 +231,8 @@ class Runner:
         if run.refused:
             return "refused"
         if run.over:
-            return "done" if await self._stored(lambda: self._chunks.close(hold)) else "refused"
+            closed = await self._stored(lambda: self._chunks.close(hold, spent=run.account.totals()))
+            return "done" if closed else "refused"
         if run.held is None and not run.again and not self._draining:
             return "done"
         return await self._put_off(run, run.held)
@@ -243,10 +243,12 @@ class Runner:
         if held is not None:
             pause = "paused_budget" if held.of_budget else "paused_provider"
         delay, reason = (held.delay, held.reason) if held else (DRAIN, None)
-        put = lambda: self._chunks.put_off(hold, delay=delay, pause=pause, reason=reason)  # noqa: E731
-        if not await self._stored(put):
+        generation = await self._stored(
+            lambda: self._chunks.put_off(hold, delay=delay, spent=run.account.totals(), pause=pause, reason=reason)
+        )
+        if generation is None:
             return "refused"
-        loop, key = asyncio.get_running_loop(), (hold.chunk, run.generation + 1)
+        loop, key = asyncio.get_running_loop(), (hold.chunk, generation)
         self._waits[key] = _Wait(loop.time(), loop.call_later(delay + LATE, self._due, key))
         return "put off"
 

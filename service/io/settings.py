@@ -51,6 +51,10 @@ def _path(text: str) -> Path:
         raise ValueError from error
 
 
+def _path_or_none(text: str) -> Path | None:
+    return _path(text) if text else None
+
+
 def _paths(text: str) -> tuple[Path, ...]:
     return tuple(_path(part) for part in text.split(os.pathsep) if part)
 
@@ -136,6 +140,7 @@ REPLY = Format(_form, f"one of {', '.join(FORMS)}")
 PATH = Format(_path, "a path; ~ is the home folder")
 DATABASE = Format(_database, "postgresql://user@host:port/name or sqlite:///path")
 STORE = Format(_store, "redis://host:port/number, rediss:// for TLS or unix:// for a socket")
+NO_PATH = Format(_path_or_none, "a path; ~ is the home folder")
 PATHS = Format(_paths, f"paths, with {os.pathsep!r} between them")
 
 
@@ -173,6 +178,9 @@ class Settings:
     home: Path = _setting("~/.callgrade", PATH, "Folder of the user's own rubrics, fits, cache and store.")  # noqa: RUF009 (it is field())
     rubric_dirs: tuple[Path, ...] = _setting("", PATHS, "More folders to look for rubrics in, separated as in PATH.")
     fit_max_age_days: int = _setting("90", _whole(0, 36_500), "Age beyond which a fit is stale, in days; 0: never.")
+    label_queue: Path | None = _setting(  # noqa: RUF009 (likewise)
+        "", NO_PATH, "File that items are appended to which a fit leaves to humans; empty: none."
+    )
     sandbox_hosts: tuple[str, ...] = _setting(
         "", AUTHORITIES, "Hosts, or host:port, of the sandboxes that requests may name, with commas between them."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from types import TracebackType
 
@@ -33,6 +34,7 @@ class Spending:
         self.unpriced = 0
         """Calls that no price is known for."""
         self._open: set[Bill] = set()
+        self._waiting: list[asyncio.Future[None]] = []
 
     @property
     def reserved_usd(self) -> float:
@@ -45,6 +47,28 @@ class Spending:
         if self.cap_usd is None:
             return None
         return max(0.0, self.cap_usd - self.spent_usd - self.uncertain_usd - self.reserved_usd)
+
+    async def room(self, worst_usd: float | None) -> None:
+        """Waits for bills to be settled, where what calls under way may cost leaves no room and what they cost might.
+
+        `reserve` may follow at once: nothing has been reserved in between.
+        """
+        while (whole := self._crowded(worst_usd)) is not None:
+            await whole._settled()
+
+    def _crowded(self, worst_usd: float | None) -> Spending | None:
+        """The one whose bills under way are what stands in the way, this or what it is a part of."""
+        if worst_usd is None:
+            return None
+        if self._within is not None and (whole := self._within._crowded(worst_usd)) is not None:
+            return whole
+        left = self.left_usd
+        return self if left is not None and worst_usd > left and worst_usd <= left + self.reserved_usd else None
+
+    async def _settled(self) -> None:
+        waiting = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        await waiting
 
     def reserve(self, worst_usd: float | None) -> Bill:
         """The bill of one call that costs at most `worst_usd` (None: unknown), open until its block ends.
@@ -62,12 +86,14 @@ class Spending:
         return Bill(self._open, worst_usd or 0.0, self._close, whole)
 
     def _close(self, bill: Bill, usage: Usage | None) -> None:
-        if usage is None:
-            return
-        if usage.cost_usd is None:
+        if usage is not None and usage.cost_usd is None:
             self.uncertain_usd += bill.worst_usd
-        else:
-            self.spent_usd += usage.cost_usd
+        elif usage is not None:
+            self.spent_usd += usage.cost_usd or 0.0
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            if not one.done():
+                one.set_result(None)
 
 
 class Bill:

@@ -21,15 +21,15 @@ from service.io.store.chunks import ChunkId
 from service.io.store.database import Database, insisting
 from service.io.store.endings import end, notified
 from service.io.store.queue import Queue
-from service.io.store.workers import LONE, SILENT, Workers, new_name
+from service.io.store.workers import LONE, Watch, Workers, new_name
 
 LOG = logging.getLogger("callgrade.worker")
 
 BEAT = 1.0
 """Seconds between beats, and between looks at who is silent."""
 
-SWEEP = 15
-"""Beats between looks for what has expired."""
+SWEEP = 15.0
+"""Seconds between looks for what has expired."""
 
 NOTICES = 8
 """How often a webhook is tried: after 5 seconds, 20, 80 and so on, for some eight hours."""
@@ -94,8 +94,7 @@ async def working(
                 ending = asyncio.get_running_loop().run_in_executor(thread, batches.stop, grace)
                 await asyncio.gather(runner.drain(grace), ending)
             beats.set()
-            if runner.idle:
-                Workers(database).forget(name)
+            Workers(database).forget(name)  # others see at once what it leaves, if anything
             runner.close()
 
 
@@ -126,32 +125,44 @@ def _beating(database: Database, name: str, sweep: Callable[[], None]) -> Genera
         workers.forget(name)
     workers.register(name)
     over = threading.Event()
-    thread = threading.Thread(target=_beat, args=(workers, name, sweep, over), name="beat", daemon=True)
-    thread.start()
+    beating = threading.Thread(target=_beat, args=(workers, name, over), name="beat", daemon=True)
+    sweeping = threading.Thread(target=_sweep, args=(sweep, over), name="sweep", daemon=True)
+    for thread in (beating, sweeping):
+        thread.start()
     try:
         yield over
     finally:
         over.set()
-        thread.join(timeout=10.0)
+        for thread in (beating, sweeping):
+            thread.join(timeout=10.0)
 
 
-def _beat(workers: Workers, name: str, sweep: Callable[[], None], over: threading.Event) -> None:
-    number = 0
+def _beat(workers: Workers, name: str, over: threading.Event) -> None:
+    watch = Watch()
     while not over.wait(BEAT):
-        number += 1
         try:
             workers.beat(name)
-            _take_over(workers, name)
-            if number % SWEEP == 0:
-                sweep()
+            _take_over(workers, watch, name)
         except Exception:  # the database is away, and will be back; the work itself waits for it too
             LOG.warning("no beat", exc_info=True)
 
 
-def _take_over(workers: Workers, name: str) -> None:
-    """Has others' work done again that are silent for too long."""
-    for other in workers.all():
-        if other.id != name and other.silent > SILENT:
-            LOG.warning("taking over", extra={"fields": {"worker": other.id, "silent": round(other.silent, 1)}})
-            batches.take_over([other.id])
-            workers.forget_dead(other.id)
+def _sweep(sweep: Callable[[], None], over: threading.Event) -> None:
+    while not over.wait(SWEEP):
+        try:
+            sweep()
+        except Exception:
+            LOG.warning("the store was not swept", exc_info=True)
+
+
+def _take_over(workers: Workers, watch: Watch, name: str) -> None:
+    """Has others' work done again that are silent for too long, or are not on the list at all and yet hold some."""
+    holders = batches.holders()  # before the list: who holds something was on it when they took it
+    known = workers.all()
+    dead = watch.dead(known)
+    lost = holders - {worker.id for worker in known} - {name}
+    for other in [*[worker.id for worker in dead if worker.id != name], *lost]:
+        LOG.warning("taking over", extra={"fields": {"worker": other}})
+        batches.take_over([other])
+    for worker in dead:
+        workers.forget_dead(worker)

@@ -382,10 +382,8 @@ def test_wrong_keys_are_limited_by_address_and_good_ones_are_not(clock: Clock) -
         assert await callers.of("a", "p")
         together = await asyncio.gather(*[callers.of(f"wrong {n}", "p") for n in range(1_000)])
         assert together.count(None) == WRONG_A_MINUTE
-        assert len([one for one in held.asked if one.startswith("wrong")]) == WRONG_A_MINUTE
         assert {round(one.seconds) for one in together if isinstance(one, Wait)} == {3}
-        assert isinstance(await callers.of("b", "p"), Wait)  # never seen before, so no better than a guess
-        assert await callers.of("b", "q") == Caller("b", "b", frozenset({"score"}))
+        assert await callers.of("b", "p") == Caller("b", "b", frozenset({"score"}))
         clock.time += FRESH
         assert await callers.of("a", "p") == Caller("a", "a", frozenset({"score"}))
         assert await callers.of("wrong", "q") is None

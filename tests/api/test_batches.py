@@ -511,6 +511,18 @@ def test_the_reports_so_far_are_summed_up(ask: Ask, client: Client, store: Datab
         assert client("GET", path, assertions=bad).status == 422
 
 
+def test_labels_correct_the_rates_of_a_batch(client: Client, store: Database) -> None:
+    batch = client.submit()["id"]
+    path = f"/v1/batches/{batch}/summary"
+    named = {f"t{n}": {**REPORT, "trace_id": f"t{n}"} for n in range(3)}
+    for position, one in enumerate(named.values()):
+        recorded(store, batch, [position], report=one)
+    labels = [{"trace_id": name, "criterion": "warranted", "label": "pass"} for name in ("t0", "elsewhere")]
+    [found] = client("GET", path, labels=json.dumps(labels)).json["corrected"]
+    assert (found["criterion"], found["labelled"] + found["unmatched"], found["humans"]) == ("warranted", 2, None)
+    assert client("GET", path, labels="[{}]").status == client("GET", path, labels="nope").status == 422
+
+
 def test_more_reports_than_memory_is_for_are_not_summed_up(client: Client, store: Database) -> None:
     batch = client.submit()["id"]
     with store.begin() as connection:

@@ -23,6 +23,9 @@ BODY_ROUTES = sorted(
 )
 """Those of single batches are asked in their own contract: without a batch there is nothing to send a body to."""
 
+PACKED = {"/v1/batches", "/v1/calibrations"}
+"""Those that take gzip, and bound what comes out of it."""
+
 every_body_route = pytest.mark.parametrize("path", BODY_ROUTES)
 
 REFUSED = {400, 413}
@@ -30,7 +33,14 @@ REFUSED = {400, 413}
 
 
 def test_these_are_the_routes_that_take_a_body() -> None:
-    assert BODY_ROUTES == ["/v1/batches", "/v1/rubrics/validate", "/v1/score", "/v1/score/many", "/v1/summaries"]
+    assert BODY_ROUTES == [
+        "/v1/batches",
+        "/v1/calibrations",
+        "/v1/rubrics/validate",
+        "/v1/score",
+        "/v1/score/many",
+        "/v1/summaries",
+    ]
 
 
 def placed(answer: Answer) -> bool:
@@ -157,6 +167,7 @@ ONE_BAD_VALUE = [
 
 WRAPPED = {
     "/v1/batches": lambda value: b'{"items": [' + with_result(value) + b"]}",
+    "/v1/calibrations": lambda value: b'{"items": [{"id": "a", "criterion": "plausible", "payload": ' + value + b"}]}",
     "/v1/score": with_result,
     "/v1/score/many": lambda value: b"[" + with_result(value) + b"]",
     "/v1/rubrics/validate": lambda value: b'{"id": "own", "criteria": ' + value + b"}",
@@ -243,7 +254,7 @@ def test_a_body_that_is_no_json_document(ask: Ask, path: str, body: bytes) -> No
     assert placed(answer)
 
 
-@pytest.mark.parametrize("path", [path for path in BODY_ROUTES if path != "/v1/batches"])
+@pytest.mark.parametrize("path", [path for path in BODY_ROUTES if path not in PACKED])
 def test_a_compressed_body_is_not_unpacked(ask: Ask, path: str) -> None:
     bomb = gzip.compress(b" " * 10_000_000)
     answer = ask("POST", path, bomb, headers=JSON | {"content-encoding": "gzip"})

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from service.io.calls import Caller, Policy
+from service.io.disk_cache import DiskCache
 from service.io.engine import Engine
 from service.io.items import Items, wrapped
 from service.io.jsonbody import Limits
@@ -48,7 +49,14 @@ class Line:
         self.finished: list[str] = []
 
     def enqueue_chunk(
-        self, connection: sa.Connection, batch: str, number: int, *, generation: int = 0, delay: float = 0.0
+        self,
+        connection: sa.Connection,
+        batch: str,
+        number: int,
+        *,
+        generation: int = 0,
+        delay: float = 0.0,
+        ahead: int = 0,
     ) -> None:
         self.waiting.append(Due(self.clock.now() + delay, batch, number, generation))
 
@@ -62,7 +70,9 @@ class Line:
 class Driver:
     """A store with a queue and one runner, over a provider."""
 
-    def __init__(self, folder: Path, provider: Provider, clock: Clock, model: str, *, in_flight: int = 16) -> None:
+    def __init__(
+        self, folder: Path, provider: Provider, clock: Clock, model: str, *, in_flight: int = 16, cached: bool = False
+    ) -> None:
         self.clock = clock
         self.line = Line(clock)
         self.database: Database = open_database(f"sqlite:///{folder}/store.db")
@@ -71,6 +81,7 @@ class Driver:
         self.seen: list[Batch] = []
         """The batch as it stood after each round."""
         self._setup = provider, model, in_flight
+        self._folder = folder if cached else None
 
     def submit(self, requests: Sequence[dict[str, Any]], *, size: int = 20, **more: Any) -> str:
         """The id of a new batch."""
@@ -82,7 +93,7 @@ class Driver:
         return asyncio.run(self._run(batch))
 
     async def _run(self, batch: str) -> Batch:
-        engine = _engine(*self._setup[:2], self.clock)
+        engine = _engine(*self._setup[:2], self.clock, self._folder)
         runner = Runner(
             Chunks(self.database, self.line),
             Items(engine, wrapped(Limits())),
@@ -95,6 +106,7 @@ class Driver:
         for one in self.line.finished:
             end(self.database, self.line, one)
         runner.close()
+        await engine.close()
         await disconnect()
         return self.batches.find("", batch)
 
@@ -107,10 +119,11 @@ class Driver:
         await asyncio.gather(*[runner.run(ChunkId(one.batch, one.number), one.generation) for one in due])
 
 
-def _engine(provider: Provider, model: str, clock: Clock) -> Engine:
+def _engine(provider: Provider, model: str, clock: Clock, folder: Path | None) -> Engine:
     port = LiteLLM(api_base=provider.base(), api_key="none", reply="auto", redact=Redactor([]))
     caller = Caller(
         port, Lanes(clock), account=port.account, pricing=port.worst_usd, policy=Policy(), chance=random.Random(7)
     )
-    judging = Judging(caller, Uncached(), Judges(f"openai/{model}", api_base=provider.base()), pricing=port.worst_usd)
+    cache = Uncached() if folder is None else DiskCache(folder / "cache", ttl=3_600.0, max_bytes=2**24)
+    judging = Judging(caller, cache, Judges(f"openai/{model}", api_base=provider.base()), pricing=port.worst_usd)
     return Engine(Shelf(), judging=judging)

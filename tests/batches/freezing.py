@@ -1,4 +1,6 @@
-"""A worker that freezes, as by SIGSTOP, when it has taken its first chunk out of the queue and has not yet opened it."""
+"""A worker that freezes once, as by SIGSTOP: FREEZE=open, when it has taken a chunk out of the queue and not yet opened it;
+FREEZE=record, within the transaction that records.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +8,37 @@ import asyncio
 import os
 import signal
 
+import sqlalchemy as sa
+
 from service.cli.worker import work
 from service.io.bootstrap import prepared
 from service.io.logs import configure
 from service.io.settings import Settings
-from service.io.store.chunks import ChunkId, Chunks, Opened
+from service.io.store.chunks import ChunkId, Chunks, Opened, Rows
 
 LOG = "frozen"
 
 
 class Freezing(Chunks):
-    """Chunks of which the first opening takes as long as somebody likes."""
+    """Chunks with a moment that takes as long as somebody likes."""
 
-    frozen = False
+    moment = os.environ.get("FREEZE", "")
 
     def open(self, chunk: ChunkId, generation: int) -> Opened | None:
         """Opens a chunk."""
-        if not self.frozen:
-            self.frozen = True
+        self._pass("open")
+        return super().open(chunk, generation)
+
+    def _recorded(self, connection: sa.Connection, group: Rows) -> bool:
+        found = super()._recorded(connection, group)
+        self._pass("record")
+        return found
+
+    def _pass(self, moment: str) -> None:
+        if self.moment == moment:
+            self.moment = ""
             print(LOG, flush=True)
             os.kill(os.getpid(), signal.SIGSTOP)
-        return super().open(chunk, generation)
 
 
 if __name__ == "__main__":

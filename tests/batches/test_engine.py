@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
@@ -80,6 +81,41 @@ def test_what_is_put_in_counts_with_the_transaction(tmp_path: Path) -> None:
 
     asyncio.run(main())
     assert tasks.runs == [ChunkId("batch", 0)] * 2
+    assert tasks.ended == ["batch", "batch"]
+    database.close()
+
+
+def test_what_a_process_left_behind_is_known_and_taken_over(tmp_path: Path) -> None:
+    database = store(tmp_path)
+    queue = batches.Enqueuer(database)
+
+    class Stuck(Counting):
+        async def end(self, batch: str) -> None:
+            self.ended.append(batch)
+            begun.set()
+            if len(self.ended) == 1:
+                await asyncio.sleep(3_600.0)
+
+    tasks, begun = Stuck(), asyncio.Event()
+
+    async def main() -> None:
+        await batches.launch(database, tasks, executor="first", chunks=2)
+        with database.begin() as connection:
+            queue.enqueue_finish(connection, "batch")
+        await begun.wait()
+        assert await asyncio.to_thread(batches.holders) == {"first"}
+        loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1)
+        await loop.run_in_executor(thread, batches.stop, 1.0)
+        loop.set_default_executor(ThreadPoolExecutor())
+        await batches.launch(database, tasks, executor="second", chunks=2)
+        try:
+            assert await asyncio.to_thread(batches.holders) == {"first"}
+            await asyncio.to_thread(batches.take_over, ["first"])
+            await asyncio.wait_for(until_done(database, 1), 60)
+        finally:
+            await loop.run_in_executor(thread, batches.stop, 1.0)
+
+    asyncio.run(main())
     assert tasks.ended == ["batch", "batch"]
     database.close()
 

@@ -12,12 +12,14 @@ import sqlalchemy as sa
 
 from service.io.store.tables import RESULTS
 from tests.batches.driver import Driver
-from tests.batches.process import request
+from tests.batches.process import STEP, request
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider
 
 ITEMS = 200
 REQUESTS = [request(n) for n in range(ITEMS)]
+GROUNDED = {"kind": "judge", "judge": "result_groundedness"}
+
 START = 16
 """Requests that are under way at once before anything is known of a provider."""
 
@@ -104,21 +106,44 @@ def test_what_always_fails_is_an_outcome_in_the_end(tmp_path: Path, provider: Pr
 
 
 PRICE_IN, PRICE_OUT = 0.15e-6, 0.6e-6
+WORST = 0.001
+"""More than one call can cost, in US dollars."""
+
+TWO = {"id": "two", "criteria": [*STEP["criteria"], {"id": "told", "stage": "integrate", "check": GROUNDED}]}
+
+
+def two_questions(number: int) -> dict[str, Any]:
+    """A request with a question about a call and one about the answer."""
+    made = request(number, rubric=TWO)
+    result = {"role": "tool", "tool_call_id": "c", "content": json.dumps({"refunded": number})}
+    answer = {"role": "assistant", "content": f"Refund order {number} is done."}
+    return made | {"trace": made["trace"] | {"messages": [*made["trace"]["messages"], result, answer]}}
+
+
+def billed(provider: Provider) -> float:
+    return sum(PRICE_IN * one.tokens_in + PRICE_OUT * one.tokens_out for one in provider.paid)
 
 
 def test_a_budget_is_kept_to_the_cent_and_can_be_raised(tmp_path: Path, provider: Provider, clock: Clock) -> None:
-    driver = Driver(tmp_path, provider, clock, "gpt-4o-mini", in_flight=4)
-    batch = driver.submit(REQUESTS, budget_usd=0.003)
+    driver = Driver(tmp_path, provider, clock, "gpt-4o-mini", cached=True)
+    batch = driver.submit([two_questions(n) for n in range(ITEMS)], budget_usd=0.005)
     paused = driver.run(batch)
-    billed = sum(PRICE_IN * one.tokens_in + PRICE_OUT * one.tokens_out for one in provider.paid)
     assert (paused.status, driver.line.waiting) == ("paused_budget", [])
     assert 0 < paused.request_counts.completed < ITEMS
-    assert paused.cost_usd == pytest.approx(billed, rel=1e-9)
-    assert billed <= 0.003
+    assert paused.cost_usd == pytest.approx(billed(provider), rel=1e-9)
+    assert 0.005 - WORST <= billed(provider) <= 0.005
     driver.batches.resume("", batch, budget_usd=10.0)
     ended = driver.run(batch)
     assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
-    assert len(provider.paid) == ITEMS
+    assert ended.cost_usd == pytest.approx(billed(provider), rel=1e-9)
+    assert len(provider.paid) == 2 * ITEMS
+
+
+def test_a_budget_that_suffices_is_no_pause(tmp_path: Path, provider: Provider, clock: Clock) -> None:
+    driver = Driver(tmp_path, provider, clock, "gpt-4o-mini")
+    batch = driver.submit(REQUESTS[:60], budget_usd=60 * (PRICE_IN * 100 + PRICE_OUT * 20) + 2 * WORST)
+    assert driver.run(batch).status == "completed"
+    assert {one.status for one in driver.seen} == {"in_progress", "finalizing"}
 
 
 def test_an_items_own_budget_is_no_pause(tmp_path: Path, provider: Provider, clock: Clock) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -59,16 +60,35 @@ def test_a_frozen_worker_records_nothing_when_it_wakes_up(postgres_url: str, tmp
         run.until(lambda: run.workflows().keys() == {"SUCCESS"})
 
 
-def test_a_worker_frozen_before_the_opening_does_not_take_it_back(postgres_url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["open", "record"])
+def test_a_worker_frozen_in_a_bad_moment_stops_nobody(postgres_url: str, tmp_path: Path, moment: str) -> None:
     provider = Provider(latency=0.2)
     with serving(provider), service(postgres_url, tmp_path, provider, **SETTINGS) as run:
-        frozen = run.start(module="tests.batches.freezing")
+        frozen = run.start(module="tests.batches.freezing", FREEZE=moment)
         batch = run.submit([request(n) for n in range(400)], size=20)
         run.until(lambda: "frozen" in run.log(0))
         run.start()
         run.until(lambda: "taking over" in run.log(1) and len(provider.requests) > 20)
         with_signal(frozen, signal.SIGCONT)
         assert check(run, batch, 400) <= 2 * IN_FLIGHT
+
+
+@pytest.mark.chaos
+def test_nobody_is_taken_for_dead_when_the_database_was_away(postgres_url: str, tmp_path: Path) -> None:
+    parts = urlsplit(postgres_url)
+    provider = Provider(latency=0.05)
+    with proxied(parts.hostname or "", parts.port or 5432) as proxy, serving(provider):
+        through = postgres_url.replace(f":{parts.port}/", f":{proxy.port}/").replace("+psycopg", "")
+        with service(postgres_url, tmp_path, provider, **SETTINGS) as run:
+            for _ in range(2):
+                run.start(CALLGRADE_DATABASE_URL=through)
+            batch = run.submit([request(n) for n in range(6_000)], size=20)
+            run.until(lambda: len(provider.requests) >= 1_000)
+            proxy.down()
+            time.sleep(25)
+            proxy.up()
+            assert check(run, batch, 6_000) <= 2 * IN_FLIGHT
+            assert "taking over" not in run.logs()
 
 
 def test_a_database_that_goes_away_is_waited_for(postgres_url: str, tmp_path: Path) -> None:

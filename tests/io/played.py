@@ -25,6 +25,7 @@ class Recording:
 
     def __init__(self) -> None:
         self.chunks: list[Put] = []
+        self.aheads: list[int] = []
         self.finished: list[str] = []
         self.notices: list[tuple[str, int, float]] = []
 
@@ -36,7 +37,9 @@ class Recording:
         *,
         generation: int = 0,
         delay: float = 0.0,  # noqa: ARG002
+        ahead: int = 0,
     ) -> None:
+        self.aheads.append(ahead)
         self.chunks.append(Put(batch, number, generation))
 
     def enqueue_finish(self, connection: sa.Connection, batch: str) -> None:  # noqa: ARG002
@@ -57,7 +60,7 @@ def opened(database: Database, batch: str, *numbers: int) -> None:
     """The chunks are under way."""
     with database.begin() as connection:
         chosen = CHUNKS.update().where(CHUNKS.c.batch == batch, CHUNKS.c.number.in_(numbers))
-        connection.execute(chosen.values(attempt=CHUNKS.c.attempt + 1))
+        connection.execute(chosen.values(attempt=CHUNKS.c.attempt + 1, under_way=True))
 
 
 def recorded(database: Database, batch: str, positions: Iterable[int], *, ok: bool = True, report: object = 1) -> None:
@@ -96,8 +99,9 @@ def _close(connection: sa.Connection, batch: str, count: int) -> None:
 
 
 def paused(database: Database, batch: str, status: str) -> None:
-    """The batch waits."""
+    """The batch waits, and all its chunks were put off."""
     with database.begin() as connection:
+        connection.execute(CHUNKS.update().where(CHUNKS.c.batch == batch).values(under_way=False))
         chosen = BATCHES.update().where(BATCHES.c.id == batch, BATCHES.c.status == "in_progress")
         connection.execute(chosen.values(status=status, reason="because"))
 

@@ -293,6 +293,23 @@ def test_what_ended_long_ago_is_forgotten(batches: Batches, database: Database) 
     assert {batch.id for batch in batches.page("t", limit=9).data} == {fresh, running}
 
 
+def test_each_further_batch_of_a_tenant_begins_one_turn_later(batches: Batches, queue: Recording) -> None:
+    for tenant in ("t", "t", "other"):
+        batches.submit(submission(tenant=tenant), chunks(1, 1, 1))
+    assert queue.aheads == [0, 0, 0, 1, 1, 1, 0, 0, 0]
+
+
+def test_a_key_is_free_again_when_its_batch_is_long_gone(batches: Batches, database: Database) -> None:
+    gone, kept = (batches.submit(submission(key=key), chunks(1)).id for key in ("gone", "kept"))
+    recorded(database, gone, [0])
+    ended(database, gone, days_ago=31.0)
+    with database.begin() as connection:
+        connection.execute(SUBMISSIONS.update().values(created_at=database.now() - 31 * 86_400.0))
+    batches.forget_old(days=30)
+    assert batches.submit(submission(key="gone"), chunks(1)).id != gone
+    assert batches.submit(submission(key="kept"), chunks(1)).id == kept
+
+
 # Results.
 
 

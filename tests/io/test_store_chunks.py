@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -10,13 +11,19 @@ import pytest
 import sqlalchemy as sa
 
 from service.errors import SettingsError
+from service.io.engine import Engine
+from service.io.items import Items
+from service.io.jsonbody import Limits
+from service.io.recorder import Account, Recorder
+from service.io.shelf import Shelf
+from service.io.spending import Spending
 from service.io.store.batches import Batches
-from service.io.store.chunks import ChunkId, Chunks, Hold, Opened, Row, Rows
+from service.io.store.chunks import ChunkId, Chunks, Hold, Opened, Pause, Row, Rows
 from service.io.store.database import Database
 from service.io.store.endings import end, notified
 from service.io.store.submission import Submission
 from service.io.store.tables import BATCHES, CHUNKS, RESULTS
-from service.io.store.workers import SILENT, WORKERS, Workers
+from service.io.store.workers import Watch, Worker, Workers
 from tests.batches.process import chunks, request
 from tests.io.played import Recording
 
@@ -54,6 +61,9 @@ class Stage:
             return list(connection.execute(chosen).scalars())
 
 
+NOTHING = (0.0, 0.0)
+
+
 def row(position: int, *, ok: bool = True, line: str = "first") -> Row:
     return Row(position, ok, f"{line} {position}", tokens_in=3, tokens_out=2, cache_hits=1)
 
@@ -79,8 +89,8 @@ def test_who_opened_a_chunk_before_somebody_else_may_write_nothing(stage: Stage)
     batch = stage.submit(4)
     late, current = stage.opened(batch).hold, stage.opened(batch).hold
     assert not stage.record(late, 0)
-    assert not stage.chunks.put_off(late, delay=1.0, pause="paused_provider", reason="no")
-    assert not stage.chunks.close(late)
+    assert stage.chunks.put_off(late, delay=1.0, spent=NOTHING, pause="paused_provider", reason="no") is None
+    assert not stage.chunks.close(late, spent=NOTHING)
     assert stage.lines(batch) == []
     assert stage.batches.find("t", batch).status == "in_progress"
     assert stage.record(current, 0)
@@ -125,7 +135,7 @@ def test_the_last_item_ends_the_batch(stage: Stage, failed: tuple[int, ...], sta
 def test_a_chunk_that_is_put_off_comes_up_as_another_generation(stage: Stage) -> None:
     batch = stage.submit(4)
     hold = stage.opened(batch).hold
-    assert stage.chunks.put_off(hold, delay=7.0, pause="paused_provider", reason="it is down")
+    assert stage.chunks.put_off(hold, delay=7.0, spent=NOTHING, pause="paused_provider", reason="it is down") == 1
     paused = stage.batches.find("t", batch)
     assert (paused.status, paused.reason, paused.resume_at is not None) == ("paused_provider", "it is down", True)
     assert stage.chunks.open(ChunkId(batch, 0), 0) is None
@@ -150,7 +160,7 @@ def test_a_spent_budget_stops_until_it_is_raised(stage: Stage) -> None:
     batch = stage.submit(4, budget_usd=1.0)
     hold = stage.opened(batch).hold
     assert stage.record(hold, 0, spent=0.9)
-    assert stage.chunks.put_off(hold, delay=0.0, pause="paused_budget", reason="the budget is spent")
+    assert stage.chunks.put_off(hold, delay=0.0, spent=(0.9, 0.0), pause="paused_budget", reason="it is spent") == 1
     assert [one.number for one in stage.queue.chunks] == [0]
     assert stage.chunks.open(ChunkId(batch, 0), 1) is None
     stage.batches.resume("t", batch, budget_usd=2.0)
@@ -167,7 +177,7 @@ def test_a_cancelled_batch_ends_with_the_chunk_that_was_under_way(stage: Stage) 
     assert stage.chunks.ending([batch]) == {batch}
     assert stage.record(hold, 0)
     assert stage.queue.finished == []
-    assert stage.chunks.close(hold)
+    assert stage.chunks.close(hold, spent=NOTHING)
     assert stage.queue.finished == [batch]
     end(stage.database, stage.queue, batch)
     counts = stage.batches.find("t", batch).request_counts
@@ -197,15 +207,103 @@ def test_two_workers_do_not_go_by_one_name(database: Database) -> None:
     assert [worker.id for worker in workers.all()] == ["two"]
 
 
-def test_a_silent_worker_is_forgotten_unless_it_is_heard_of(database: Database) -> None:
+def test_a_chunk_is_closed_once(stage: Stage) -> None:
+    batch = stage.submit(8)
+    one, other = stage.opened(batch).hold, stage.opened(batch, 1).hold
+    stage.batches.cancel("t", batch)
+    assert stage.chunks.close(one, spent=(0.5, 0.0))
+    assert not stage.chunks.close(one, spent=(0.5, 0.0))
+    assert stage.queue.finished == []
+    assert stage.record(other, 4)
+    assert stage.chunks.close(other, spent=NOTHING)
+    assert stage.queue.finished == [batch]
+    assert not stage.record(other, 5)
+    assert stage.batches.find("t", batch).cost_usd == 0.5
+
+
+@pytest.mark.parametrize("pause", ["paused_budget", "paused_provider", None])
+def test_what_is_put_off_in_the_moment_of_the_end_is_closed(stage: Stage, pause: Pause | None) -> None:
+    batch = stage.submit(4, budget_usd=1.0)
+    hold = stage.opened(batch).hold
+    stage.batches.cancel("t", batch)
+    assert stage.chunks.put_off(hold, delay=9.0, spent=(0.25, 0.0), pause=pause) == 1
+    assert (stage.queue.finished, stage.row(BATCHES, batch).status) == ([batch], "finalizing")
+    assert stage.batches.find("t", batch).cost_usd == 0.25
+
+
+def test_a_cancelled_batch_does_not_wait_for_what_was_put_off(stage: Stage) -> None:
+    batch = stage.submit(8)
+    waits, runs = stage.opened(batch).hold, stage.opened(batch, 1).hold
+    assert stage.chunks.put_off(waits, delay=3_600.0, spent=NOTHING, pause="paused_provider") == 1
+    assert stage.record(runs, 4)
+    assert stage.batches.find("t", batch).status == "in_progress"
+    stage.batches.cancel("t", batch)
+    assert stage.chunks.close(runs, spent=NOTHING)
+    assert stage.queue.finished == [batch]
+
+
+def test_what_runs_while_others_wait_is_left_to_run(stage: Stage) -> None:
+    batch = stage.submit(8)
+    waits, runs = stage.opened(batch).hold, stage.opened(batch, 1).hold
+    assert stage.chunks.put_off(waits, delay=3_600.0, spent=NOTHING, pause="paused_provider") == 1
+    stage.batches.resume("t", batch)
+    assert stage.queue.chunks[-1] == (batch, 0, 2)
+    assert stage.record(runs, 4, 5, 6)
+    stage.batches.cancel("t", batch)
+    assert stage.record(runs, 7)
+    assert stage.queue.finished == [batch]
+
+
+def test_a_damaged_payload_is_told_item_by_item(stage: Stage) -> None:
+    batch = stage.submit(3)
+    with stage.database.begin() as connection:
+        connection.execute(CHUNKS.update().values(payload=b"x"))
+    opened = stage.opened(batch)
+    assert [(item.position, item.line) for item in opened.items] == [(0, b""), (1, b""), (2, b"")]
+    rows = Items(Engine(Shelf()), Limits()).begin(opened.items)
+    assert [one.ok for one in rows if isinstance(one, Row)] == [False, False, False]
+
+
+def test_an_outcome_that_the_database_does_not_take_spoils_no_other(stage: Stage) -> None:
+    one, other = stage.submit(2), stage.submit(2)
+    holds = [stage.opened(one).hold, stage.opened(other).hold]
+    account = Account(0.0, 0.0, Spending())
+
+    async def record() -> list[bool]:
+        recorder = Recorder(stage.chunks)
+        bad = row(1)._replace(tokens_in=2**70)
+        puts = [recorder.put(holds[0], account, [row(0), bad]), recorder.put(holds[1], account, [row(0)])]
+        return list(await asyncio.gather(*puts))
+
+    assert asyncio.run(record()) == [True, True]
+    assert stage.lines(other) == ["first 0"]
+    good, told = stage.lines(one)
+    assert (good, json.loads(told)["error"]["status"]) == ("first 0", 500)
+
+
+def test_a_dead_worker_is_forgotten_unless_it_is_heard_of(database: Database) -> None:
     workers = Workers(database)
     for name in ("dead", "back"):
         workers.register(name)
-    with database.begin() as connection:
-        connection.execute(WORKERS.update().values(beat_at=database.now() - SILENT - 1))
-    assert all(worker.silent > SILENT for worker in workers.all())
+    dead, back = sorted(workers.all(), reverse=True)
     workers.beat("back")
-    for name in ("dead", "back"):
-        workers.forget_dead(name)
-    (left,) = workers.all()
-    assert (left.id, left.silent < SILENT) == ("back", True)
+    for worker in (dead, back):
+        workers.forget_dead(worker)
+    assert [worker.id for worker in workers.all()] == ["back"]
+
+
+BEATS = [
+    ("one that beats", [(n, float(n)) for n in range(30)], []),
+    ("one that stops", [(n, float(min(n, 3))) for n in range(30)], [n for n in range(30) if n > 13]),
+    ("nobody beats while the database is away", [(0, 0.0), (1, 1.0), (40, 1.0), (41, 41.0), (42, 42.0)], []),
+    ("the database's clock is set ahead", [(n, float(n) + 7_200 * (n > 5)) for n in range(30)], []),
+    ("it is heard of again", [(n, float(n) if n > 9 else 0.0) for n in range(30)], []),
+]
+
+
+@pytest.mark.parametrize(("looks", "dead"), [pytest.param(looks, dead, id=name) for name, looks, dead in BEATS])
+def test_who_is_dead_is_told_by_beats_that_do_not_come(looks: list[tuple[float, float]], dead: list[float]) -> None:
+    times = iter([at for at, _ in looks])
+    watch = Watch(lambda: next(times))
+    found = [at for at, beat in looks if watch.dead([Worker("w", 0.0, beat)])]
+    assert found == dead

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TARGETS = ["help", "demo", "test", "lint", "bench", "clean"]
+TARGETS = ["help", "demo", "test", "lint", "chaos", "bench", "clean"]
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from service.core.rubric import STAGES, Stage
 from service.core.scores import Verdict
 from service.core.summary.classes import Decisions, decisions_of
 from service.core.summary.gate import Gate
+from service.core.summary.labelled import CorrectedRate
 from service.core.summary.layers import Layer, layers_of
 from service.core.summary.makeup import (
     MOST_VALUES,
@@ -88,6 +89,8 @@ class Summary:
     make_up: MakeUp
     warnings: tuple[Caution, ...]
     gate: Gate | None
+    corrected: tuple[CorrectedRate, ...] = ()
+    """Where labels were given: the pass rates of their criteria, corrected by them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,13 +188,23 @@ class Batches:
             return True
 
     def forget_old(self, *, days: float) -> int:
-        """Deletes what ended more than so many days ago; how many batches."""
+        """Deletes what ended more than so many days ago; how many batches.
+
+        A key that made a batch is given free as long after, and when the batch is gone.
+        """
         old = sa.select(BATCHES.c.id).where(BATCHES.c.ended_at < self.database.now() - days * DAY)
         with self.database.read() as connection:
             found = list(connection.execute(old).scalars())
         for batch_id in found:  # each in a transaction of its own, so that others need not wait for all
             with self.database.begin() as connection:
                 connection.execute(BATCHES.delete().where(BATCHES.c.id == batch_id))
+        with self.database.begin() as connection:
+            connection.execute(
+                SUBMISSIONS.delete().where(
+                    SUBMISSIONS.c.created_at < self.database.now() - days * DAY,
+                    ~sa.exists().where(BATCHES.c.id == SUBMISSIONS.c.batch),
+                )
+            )
         return len(found)
 
     def _claimed(self, connection: sa.Connection, submission: Submission, key: str, made: tuple[str, float]) -> bool:
@@ -214,11 +224,12 @@ class Batches:
         self, connection: sa.Connection, submission: Submission, batch_id: str, chunks: Iterable[Chunk]
     ) -> None:
         serial = submission.budget_usd is not None
+        ahead = _running(connection, submission.tenant) - 1  # this one is among them
         count = total = 0
         for number, chunk in enumerate(chunks):
             connection.execute(CHUNKS.insert().values(chunk_values(batch_id, number, chunk)))
             if number == 0 or not serial:
-                self._queue.enqueue_chunk(connection, batch_id, number)
+                self._queue.enqueue_chunk(connection, batch_id, number, ahead=ahead)
             count, total = count + 1, total + chunk.size
         self._room.check(connection, submission.tenant)
         counted = BATCHES.update().where(BATCHES.c.id == batch_id)
@@ -228,10 +239,8 @@ class Batches:
             self._queue.enqueue_finish(connection, batch_id)
 
     def _stop(self, connection: sa.Connection, row: sa.Row[Any], *, ending: Status, meanwhile: Status) -> None:
-        """Closes what is not begun. Of a paused batch nothing is under way, so all of it is closed."""
-        closing = CHUNKS.update().where(CHUNKS.c.batch == row.id, ~CHUNKS.c.done)
-        if row.status not in PAUSED:
-            closing = closing.where(CHUNKS.c.attempt == 0)
+        """Closes what is not under way; whoever is at the rest closes it."""
+        closing = CHUNKS.update().where(CHUNKS.c.batch == row.id, ~CHUNKS.c.done, ~CHUNKS.c.under_way)
         left = row.open_chunks - connection.execute(closing.values(done=True)).rowcount
         values = {"status": meanwhile if left else "finalizing", "ending": ending, "open_chunks": left}
         values |= {"reason": None, "resume_at": None}
@@ -240,7 +249,7 @@ class Batches:
             self._queue.enqueue_finish(connection, row.id)
 
     def _enqueue_open(self, connection: sa.Connection, batch_id: str, *, serial: bool) -> None:
-        open_chunks = sa.select(CHUNKS.c.number).where(CHUNKS.c.batch == batch_id, ~CHUNKS.c.done)
+        open_chunks = sa.select(CHUNKS.c.number).where(CHUNKS.c.batch == batch_id, ~CHUNKS.c.done, ~CHUNKS.c.under_way)
         chosen = open_chunks.order_by(CHUNKS.c.number).limit(1 if serial else None)
         raised = (
             CHUNKS.update()
@@ -300,3 +309,9 @@ def _check_budget(batch: Batch, budget_usd: float) -> None:
         raise InputError.at("/budget_usd", "the batch was made without a budget")
     if budget_usd <= spent:
         raise InputError.at("/budget_usd", f"expected more than the ${spent:.6f} that are spent")
+
+
+def _running(connection: sa.Connection, tenant: str) -> int:
+    """How many batches of a tenant are not done."""
+    counted = sa.select(sa.func.count()).where(BATCHES.c.tenant == tenant, BATCHES.c.status.in_(STOPPABLE))
+    return connection.execute(counted).scalar_one()

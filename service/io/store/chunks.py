@@ -99,7 +99,7 @@ class Chunks:
             found = connection.execute(
                 sa.update(CHUNKS)
                 .where(*_is(chunk), ~CHUNKS.c.done, CHUNKS.c.generation == generation)
-                .values(attempt=CHUNKS.c.attempt + 1)
+                .values(attempt=CHUNKS.c.attempt + 1, under_way=True)
                 .returning(*CHUNKS.c)
             ).one_or_none()
             if found is None:
@@ -108,7 +108,7 @@ class Chunks:
                 self._close(connection, chunk)
                 return None
             done = _done(connection, chunk.batch, found.first, found.size)
-            items = _items(found.first, found.payload, done)
+            items = _items(found.first, _lines(found.payload, found.size), done)
             left = None if batch.budget_usd is None else max(0.0, batch.budget_usd - _spent(connection, chunk.batch))
         hold = Hold(chunk, found.attempt)
         return Opened(hold, batch.tenant, items, left, found.cost_usd, found.uncertain_usd)
@@ -151,42 +151,59 @@ class Chunks:
             self._close(connection, chunk)
         return True
 
-    def put_off(self, hold: Hold, *, delay: float, pause: Pause | None = None, reason: str | None = None) -> bool:
-        """Leaves a chunk for later, in `delay` seconds, with its batch paused where `pause` says so.
+    def put_off(
+        self,
+        hold: Hold,
+        *,
+        delay: float,
+        spent: tuple[float, float],
+        pause: Pause | None = None,
+        reason: str | None = None,
+    ) -> int | None:
+        """Leaves a chunk for later, in `delay` seconds, with its batch paused where `pause` says so. Its new generation.
 
-        Whether the opening still counted. A chunk of a batch that is paused for its budget waits until it is resumed.
+        None where the opening does not count any more. A chunk of a batch that is paused for its budget waits until it is
+        resumed, one of a batch that is over is closed. `spent`: what it has cost, and may have cost besides.
         """
         with self.database.begin() as connection:
+            batch = connection.execute(
+                sa.select(BATCHES.c.status).where(BATCHES.c.id == hold.chunk.batch).with_for_update()
+            ).scalar_one_or_none()
             generation = connection.execute(
                 sa.update(CHUNKS)
                 .where(*_holds(hold))
-                .values(generation=CHUNKS.c.generation + 1)
+                .values(generation=CHUNKS.c.generation + 1, under_way=False, cost_usd=spent[0], uncertain_usd=spent[1])
                 .returning(CHUNKS.c.generation)
             ).scalar_one_or_none()
             if generation is None:
-                return False
-            if pause is not None:
-                connection.execute(
-                    sa.update(BATCHES)
-                    .where(BATCHES.c.id == hold.chunk.batch, BATCHES.c.status.in_(RUNNING))
-                    .values(
-                        status=pause,
-                        reason=reason,
-                        resume_at=self.database.now() + delay if pause == "paused_provider" else None,
-                    )
-                )
-            if pause != "paused_budget":
+                return None
+            if batch not in RUNNING | {"paused_budget"}:
+                self._close(connection, hold.chunk)
+                return generation
+            if pause is not None and batch in RUNNING:
+                self._pause(connection, hold.chunk.batch, pause, delay, reason)
+            if "paused_budget" not in (pause, batch):
                 self._queue.enqueue_chunk(connection, *hold.chunk, generation=generation, delay=delay)
-            return True
+            return generation
 
-    def close(self, hold: Hold) -> bool:
-        """Closes a chunk of a batch that was cancelled or has expired: its other items are not run."""
+    def _pause(self, connection: sa.Connection, batch: str, pause: Pause, delay: float, reason: str | None) -> None:
+        resume_at = self.database.now() + delay if pause == "paused_provider" else None
+        connection.execute(
+            sa.update(BATCHES).where(BATCHES.c.id == batch).values(status=pause, reason=reason, resume_at=resume_at)
+        )
+
+    def close(self, hold: Hold, *, spent: tuple[float, float]) -> bool:
+        """Closes a chunk of a batch that was cancelled or has expired: its other items are not run.
+
+        `spent` as in `put_off`. False where the opening does not count any more.
+        """
         with self.database.begin() as connection:
-            held = connection.execute(sa.select(CHUNKS.c.size).where(*_holds(hold))).scalar_one_or_none()
-            if held is None:
-                return False
-            self._close(connection, hold.chunk)
-            return True
+            counts = connection.execute(
+                sa.update(CHUNKS).where(*_holds(hold)).values(cost_usd=spent[0], uncertain_usd=spent[1])
+            ).rowcount
+            if counts:
+                self._close(connection, hold.chunk)
+            return bool(counts)
 
     def ending(self, batches: Iterable[str]) -> set[str]:
         """Which of these batches are not to be worked on any more."""
@@ -197,7 +214,9 @@ class Chunks:
 
     def _close(self, connection: sa.Connection, chunk: ChunkId) -> None:
         """Marks a chunk as done; the last one ends its batch, and one of a batch with a budget is followed by the next."""
-        connection.execute(sa.update(CHUNKS).where(*_is(chunk)).values(done=True))
+        closed = sa.update(CHUNKS).where(*_is(chunk), ~CHUNKS.c.done).values(done=True, under_way=False)
+        if not connection.execute(closed).rowcount:
+            return
         batch = connection.execute(
             sa.update(BATCHES)
             .where(BATCHES.c.id == chunk.batch)
@@ -243,8 +262,16 @@ def _done(connection: sa.Connection, batch: str, first: int, size: int) -> set[i
     return set(connection.execute(found).scalars())
 
 
-def _items(first: int, payload: bytes, done: set[int]) -> tuple[Item, ...]:
-    lines = zlib.decompress(payload).splitlines()
+def _lines(payload: bytes | None, size: int) -> list[bytes]:
+    """The items' lines; empty ones, which are told as what is wrong with them, where the payload is damaged."""
+    try:
+        lines = zlib.decompress(payload or b"").splitlines()
+    except zlib.error:
+        lines = []
+    return lines if len(lines) == size else [b""] * size
+
+
+def _items(first: int, lines: Sequence[bytes], done: set[int]) -> tuple[Item, ...]:
     return tuple([Item(first + n, line) for n, line in enumerate(lines) if first + n not in done])
 
 

@@ -19,6 +19,7 @@ from alembic.config import Config
 from alembic.util import CommandError
 from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.sql.elements import ColumnElement
 
 from service.errors import BusyError, SettingsError
@@ -31,6 +32,15 @@ thin(LOG.name)
 
 BUSY_MS = 30_000
 """How long SQLite waits for another writer, in milliseconds."""
+
+DEAD_PEER = {
+    "options": "-c idle_in_transaction_session_timeout=5000",
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""A machine that freezes or vanishes within a transaction holds its locks no longer than others wait for its work."""
 
 LOCK = 0x63616C6C
 """The advisory lock under which PostgreSQL's tables are brought up to date: one process at a time."""
@@ -98,7 +108,7 @@ def open_database(url: str, *, pool: int = 10) -> Database:
         engine = sa.create_engine(url, connect_args={"timeout": BUSY_MS / 1_000}, pool_size=pool, max_overflow=0)
         event.listen(engine, "connect", _prepare_sqlite)
     else:
-        connect: dict[str, Any] = {"application_name": "callgrade", "connect_timeout": 10}
+        connect: dict[str, Any] = {"application_name": "callgrade", "connect_timeout": 10, **DEAD_PEER}
         engine = sa.create_engine(url, connect_args=connect, pool_pre_ping=True, pool_size=pool, max_overflow=pool)
     return Database(engine)
 
@@ -130,11 +140,12 @@ def insisting(
     while True:
         try:
             return work()
-        except DBAPIError as error:
-            if not is_passing(error):
+        except (DBAPIError, PoolTimeoutError) as error:
+            if isinstance(error, DBAPIError) and not is_passing(error):
                 raise
+            why = getattr(error, "orig", error)
             if stopped() or time.monotonic() - start + wait > give_up:
-                raise BusyError(f"the database cannot be reached: {type(error.orig).__name__}") from error
-            LOG.warning("the database is waited for", extra={"fields": {"why": str(error.orig).strip()[:200]}})
+                raise BusyError(f"the database cannot be reached: {type(why).__name__}") from error
+            LOG.warning("the database is waited for", extra={"fields": {"why": str(why).strip()[:200]}})
         time.sleep(wait)
         wait = min(2.0, wait * 2)

@@ -66,5 +66,5 @@ def chunk_values(batch_id: str, number: int, chunk: Chunk) -> dict[str, object]:
     """The row of a chunk of which nothing is done."""
     zeros = ("attempt", "generation", "completed", "failed", "tokens_in", "tokens_out", "cache_hits")
     values: dict[str, object] = dict.fromkeys(zeros, 0)
-    values |= {"cost_usd": 0.0, "uncertain_usd": 0.0, "done": False}
+    values |= {"cost_usd": 0.0, "uncertain_usd": 0.0, "done": False, "under_way": False}
     return values | {"batch": batch_id, "number": number, **chunk._asdict()}

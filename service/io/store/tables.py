@@ -41,15 +41,16 @@ CHUNKS = sa.Table(
     sa.Column("first", sa.Integer, nullable=False),  # the position of its first item in the batch
     sa.Column("size", sa.Integer, nullable=False),
     sa.Column("done", sa.Boolean, nullable=False),
+    sa.Column("under_way", sa.Boolean, nullable=False),  # opened, and not put off since
     sa.Column("attempt", sa.Integer, nullable=False),  # counts openings: who holds an older one may not write
     sa.Column("generation", sa.Integer, nullable=False),  # counts how often it was put off
     sa.Column("completed", sa.Integer, nullable=False),
     sa.Column("failed", sa.Integer, nullable=False),
     sa.Column("cost_usd", sa.Double, nullable=False),
     sa.Column("uncertain_usd", sa.Double, nullable=False),
-    sa.Column("tokens_in", sa.Integer, nullable=False),
-    sa.Column("tokens_out", sa.Integer, nullable=False),
-    sa.Column("cache_hits", sa.Integer, nullable=False),
+    sa.Column("tokens_in", sa.BigInteger, nullable=False),
+    sa.Column("tokens_out", sa.BigInteger, nullable=False),
+    sa.Column("cache_hits", sa.BigInteger, nullable=False),
     # Its items, one JSON object a line, deflated; null once they have expired. Last, for SQLite reads through what stands before.
     sa.Column("payload", sa.LargeBinary),
 )

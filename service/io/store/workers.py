@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import time
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -37,6 +39,8 @@ class Worker(NamedTuple):
 
     id: str
     silent: float
+    beat_at: float
+    """When that was, by the database's clock."""
 
 
 class Workers:
@@ -66,16 +70,41 @@ class Workers:
         """Those that are known, the one that was heard of last first."""
         silent = (self._database.now() - WORKERS.c.beat_at).label("silent")
         with self._database.read() as connection:
-            found = connection.execute(sa.select(WORKERS.c.id, silent).order_by(silent))
-            return tuple([Worker(row.id, row.silent) for row in found])
+            found = connection.execute(sa.select(WORKERS.c.id, silent, WORKERS.c.beat_at).order_by(silent))
+            return tuple([Worker(row.id, row.silent, row.beat_at) for row in found])
 
     def forget(self, worker: str) -> None:
         """Takes a worker off the list: it has ended, or its work was taken over."""
         with self._database.begin() as connection:
             connection.execute(sa.delete(WORKERS).where(WORKERS.c.id == worker))
 
-    def forget_dead(self, worker: str) -> None:
+    def forget_dead(self, worker: Worker) -> None:
         """As `forget`, unless it has been heard of meanwhile."""
         with self._database.begin() as connection:
-            dead = WORKERS.c.beat_at < self._database.now() - SILENT
-            connection.execute(sa.delete(WORKERS).where(WORKERS.c.id == worker, dead))
+            known = WORKERS.c.id == worker.id, WORKERS.c.beat_at == worker.beat_at
+            connection.execute(sa.delete(WORKERS).where(*known))
+
+
+class Watch:
+    """Tells the silent from those whose beats did not come through: only its own looks and its own clock count.
+
+    The database's clock may be set, and nobody beats while it is away.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic, *, silent: float = SILENT) -> None:
+        self._now = now
+        self._silent = silent
+        self._seen: dict[str, tuple[float, float, int]] = {}
+
+    def dead(self, workers: Iterable[Worker]) -> list[Worker]:
+        """Those of whom no beat was seen for `silent` seconds in which there were as many looks, one a second."""
+        now, seen = self._now(), self._seen
+        self._seen = {}
+        found: list[Worker] = []
+        for worker in workers:
+            beat, since, looks = seen.get(worker.id, (worker.beat_at, now, 0))
+            since, looks = (since, looks + 1) if beat == worker.beat_at else (now, 0)
+            self._seen[worker.id] = (worker.beat_at, since, looks)
+            if now - since > self._silent and looks > 0.8 * self._silent:
+                found.append(worker)
+        return found

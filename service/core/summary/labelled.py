@@ -1,0 +1,168 @@
+"""Reports beside labels: what humans said of some of what a criterion looked at, and what the reports say of all of it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import BeforeValidator, Field
+
+from service.core.kinds import Frozen
+from service.core.outcome import Scored
+from service.core.summary.samples import Sample, outcomes_of
+from service.errors import InputError
+
+NEXT = 20
+"""How many items are named that could be labelled next."""
+
+_WORDS = {"pass": True, "fail": False}
+
+
+def _verdict(given: object) -> object:
+    return _WORDS.get(given, given) if isinstance(given, str) else given
+
+
+class ReportLabel(Frozen):
+    """What a human said of one report under one criterion. Of several labels for the same, most decide, else the first."""
+
+    trace_id: str = Field(min_length=1)
+    criterion: str = Field(min_length=1)
+    step: Annotated[int, Field(ge=0)] | None = None
+    """The position of the call that it is about. Absent: the criterion as a whole."""
+    label: Annotated[bool, BeforeValidator(_verdict)]
+    """Whether it passes; also "pass" and "fail"."""
+
+
+class Place(NamedTuple):
+    """What was judged: a report by its trace, or one call of it."""
+
+    trace_id: str | None
+    step: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToLabel:
+    """An item that has no label yet."""
+
+    trace_id: str
+    step: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RateEstimate:
+    """A rate in [0, 1] with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedRate:
+    """The share of what a criterion looked at that people would pass, three ways."""
+
+    criterion: str
+    unit: Literal["report", "step"]
+    """Whether its items are reports or calls."""
+    labelled: int
+    unlabelled: int
+    unmatched: int
+    """Labels of items that no report has, or that were not measured."""
+    naive: float | None
+    """The share that passed, taken at its word; null where nothing was measured."""
+    humans: RateEstimate | None
+    """From the labels alone; null for fewer than two."""
+    corrected: RateEstimate | None
+    """From both (PPI++); null for fewer than two labels, or none without one."""
+    trust: float | None
+    """The weight in [0, 1] that the judge got in it; 0: labels alone."""
+    more_labels: int | None
+    """How many more labels would halve its interval; null where no number of them would."""
+    label_next: tuple[ToLabel, ...]
+    """What to label next, drawn at random: labels chosen any other way would bend the rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Labels of one criterion beside what reports say, for the arithmetic: one number for each item."""
+
+    criterion: str
+    unit: Literal["report", "step"]
+    labels: tuple[bool, ...]
+    said: tuple[float, ...]
+    """The values of the labelled items, in the same order."""
+    elsewhere: tuple[float, ...] = field(repr=False)
+    """The values of the others."""
+    unmatched: int
+    naive: float | None
+    label_next: tuple[ToLabel, ...]
+
+
+class _Seen(NamedTuple):
+    value: float
+    passed: bool
+
+
+def beside(samples: Sequence[Sample], labels: Iterable[ReportLabel]) -> tuple[Beside, ...]:
+    """Labels beside reports, by criterion and unit. Neither the order of reports nor that of other criteria matters.
+
+    Labelled items are to be drawn at random from those that were measured. InputError where two reports have the trace that a
+    label names.
+    """
+    groups: dict[tuple[str, bool], dict[Place, list[bool]]] = defaultdict(lambda: defaultdict(list))
+    for one in labels:
+        groups[one.criterion, one.step is not None][Place(one.trace_id, one.step)].append(one.label)
+    _check_names(samples, {place.trace_id for places in groups.values() for place in places})
+    return tuple([_beside(samples, *key, places) for key, places in sorted(groups.items())])
+
+
+def _check_names(samples: Iterable[Sample], named: set[str | None]) -> None:
+    counts = Counter(sample.report.trace_id for sample in samples)
+    twice = sorted(name for name in named if name is not None and counts[name] > 1)
+    if twice:
+        told = f"{counts[twice[0]]} reports are of the trace {twice[0]!r}, so that nobody knows which one was labelled"
+        raise InputError.at("/labels", told)
+
+
+def _beside(samples: Sequence[Sample], criterion: str, by_step: bool, given: Mapping[Place, list[bool]]) -> Beside:  # noqa: FBT001
+    seen = [found for sample in samples for found in _seen(sample, criterion, by_step=by_step)]
+    known = sorted([(place, one) for place, one in seen if place in given], key=lambda pair: str(pair[0]))
+    rest = [(place, one) for place, one in seen if place not in given]
+    free = [ToLabel(place.trace_id, place.step) for place, _ in rest if place.trace_id is not None]
+    return Beside(
+        criterion=criterion,
+        unit="step" if by_step else "report",
+        labels=tuple([_most(given[place]) for place, _ in known]),
+        said=tuple([one.value for _, one in known]),
+        elsewhere=tuple(sorted([one.value for _, one in rest])),
+        unmatched=len(given) - len(known),
+        naive=sum(one.passed for _, one in seen) / len(seen) if seen else None,
+        label_next=tuple(sorted(free, key=_hash)[:NEXT]),
+    )
+
+
+def _seen(sample: Sample, criterion: str, *, by_step: bool) -> Iterator[tuple[Place, _Seen]]:
+    """What was measured. Of several outcomes in one report the lowest value stands for it, and all must pass."""
+    report = sample.report
+    if by_step:
+        for step in report.steps:
+            outcome = step.outcomes.get(criterion)
+            if isinstance(outcome, Scored):
+                yield Place(report.trace_id, step.index), _Seen(outcome.value, outcome.passed)
+        return
+    found = [each for one in report.criteria if one.id == criterion for each in outcomes_of(one, report)]
+    scored = [outcome for outcome in found if isinstance(outcome, Scored)]
+    if scored:
+        yield Place(report.trace_id, None), _Seen(min(one.value for one in scored), all(one.passed for one in scored))
+
+
+def _most(labels: Sequence[bool]) -> bool:
+    passing = sum(labels)
+    return labels[0] if 2 * passing == len(labels) else 2 * passing > len(labels)
+
+
+def _hash(item: ToLabel) -> str:
+    return sha256(f"label\0{item.trace_id}\0{item.step}".encode()).hexdigest()
