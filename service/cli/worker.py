@@ -15,6 +15,7 @@ from service.cli.context import read_settings
 from service.cli.exits import ExitCode
 from service.io import batches
 from service.io.bootstrap import engine_of, limits_of, prepared, webhooks_of
+from service.io.engine import Engine
 from service.io.items import Items, wrapped
 from service.io.logs import configure
 from service.io.notices import Notices
@@ -48,10 +49,14 @@ async def work(
     database: Database,
     *,
     beside: bool = False,
+    engine: Engine | None = None,
     chunks_of: Callable[[Database, Queue], Chunks] = Chunks,
 ) -> None:
-    """Works until a signal says that it is enough. `chunks_of`: what opens chunks and records."""
-    engine = engine_of(settings)
+    """Works until a signal says that it is enough.
+
+    `engine`: what scores, default: as the settings say; `chunks_of`: what opens chunks and records.
+    """
+    engine = engine or engine_of(settings)
     queue = batches.Enqueuer(database)
     items = Items(engine, wrapped(limits_of(settings)))
     runner = Runner(chunks_of(database, queue), items, in_flight=settings.batch_in_flight, remind=batches.remind)
@@ -67,7 +72,7 @@ async def work(
 
 def chunks_at_once(settings: Settings) -> int:
     """As many chunks as keep all places busy while the last items of one are waited for."""
-    return 1 + max(1, ceil(settings.batch_in_flight / settings.batch_chunk))
+    return 2 + max(1, ceil(settings.batch_in_flight / settings.batch_chunk))
 
 
 def _told(*, beside: bool) -> asyncio.Event:

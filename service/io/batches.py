@@ -10,13 +10,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Literal, Protocol
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
 
 from service.io.quiet import hush, thin
-from service.io.runner import Ended
+from service.io.runner import Ended, Owns
 from service.io.store.chunks import ChunkId
 from service.io.store.database import Database
 
@@ -90,8 +91,8 @@ def _options(workflow: str, queue: str, workflow_id: str, delay: float = 0.0) ->
 class Tasks(Protocol):
     """What a worker does."""
 
-    async def run(self, chunk: ChunkId, generation: int) -> Ended:
-        """Works on a chunk."""
+    async def run(self, chunk: ChunkId, generation: int, owns: Owns) -> Ended:
+        """Works on a chunk that this process owns, as `owns` tells once it is opened."""
         ...
 
     async def end(self, batch: str) -> None:
@@ -104,6 +105,7 @@ class Tasks(Protocol):
 
 
 _tasks: Tasks | None = None
+_executor = ""
 
 
 def _current() -> Tasks:
@@ -133,16 +135,22 @@ async def _until_done(work: Callable[[], Awaitable[None]]) -> str:
             return "done"
 
 
+async def _owned(workflow_id: str) -> bool:
+    """Whether a workflow is this process's: it is not where it was taken over, and nothing should be paid for it then."""
+    found = await DBOS.get_workflow_status_async(workflow_id)
+    return found is not None and found.executor_id == _executor
+
+
 @DBOS.workflow(name="score_chunk", max_recovery_attempts=None)
 async def score_chunk(batch: str, number: int, generation: int) -> str:
     """Works on one chunk. Each opening is a step, and the engine lets only the owner of the workflow go past one.
 
     So of two that opened a chunk one after the other, the one that owns it opens it anew, and the other one stops here.
     """
-    failures = 0
+    failures, owns = 0, partial(_owned, DBOS.workflow_id or "")
     while True:
         ended: Ended | Literal["failed"] = await DBOS.run_step_async(
-            {"name": "opening"}, _insisting, lambda: _current().run(ChunkId(batch, number), generation), failures
+            {"name": "opening"}, _insisting, lambda: _current().run(ChunkId(batch, number), generation, owns), failures
         )
         if ended in ("done", "put off"):
             return ended
@@ -169,8 +177,8 @@ def prepare(database: Database) -> None:
 
 async def launch(database: Database, tasks: Tasks, *, executor: str, chunks: int) -> None:
     """Starts taking work out of the queue, at most `chunks` at once, in the running event loop. One for a process."""
-    global _tasks  # noqa: PLW0603 (workflows are functions of a module, found by their names)
-    _tasks = tasks
+    global _tasks, _executor
+    _tasks, _executor = tasks, executor
     _new_engine(database, executor)
     most = {CHUNKS: chunks, FINISH: 8, NOTICES: 8}
     DBOS.listen_queues([*most])

@@ -42,6 +42,9 @@ Ended = Literal["done", "put off", "refused"]
 Remind = Callable[[ChunkId, int], Awaitable[None]]
 """Says that a chunk of this generation is due, if it still waits."""
 
+Owns = Callable[[], Awaitable[bool]]
+"""Tells whether the work is still this process's."""
+
 LATE = 1.0
 """Seconds that the queue has for finding out by itself."""
 
@@ -135,11 +138,16 @@ class Runner:
         """Whether nothing is under way."""
         return self._idle.is_set()
 
-    async def run(self, chunk: ChunkId, generation: int = 0) -> Ended:
-        """Opens a chunk and works on it for as long as the opening counts."""
+    async def run(self, chunk: ChunkId, generation: int, owns: Owns) -> Ended:
+        """Opens a chunk and works on it for as long as the opening counts.
+
+        A process that was frozen before the opening may wake up when the chunk is another's: it asks `owns` before it pays.
+        """
         opened = await self._stored(lambda: self._chunks.open(chunk, generation))
         if opened is None:
             return "done"
+        if not await owns():
+            return "refused"
         run = _Run(opened, Account(opened.spent_usd, opened.uncertain_usd, Spending(opened.cap_usd)))
         self._running[opened.hold] = run
         self._idle.clear()

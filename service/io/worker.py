@@ -15,7 +15,7 @@ from typing import Protocol
 from service.errors import CallgradeError, SettingsError
 from service.io import batches
 from service.io.fitting import fit
-from service.io.runner import Ended, Runner
+from service.io.runner import Ended, Owns, Runner
 from service.io.store.calibrations import due
 from service.io.store.chunks import ChunkId
 from service.io.store.database import Database, insisting
@@ -52,9 +52,9 @@ class Worker:
         self._runner = runner
         self._notifier = notifier
 
-    async def run(self, chunk: ChunkId, generation: int) -> Ended:
+    async def run(self, chunk: ChunkId, generation: int, owns: Owns) -> Ended:
         """Works on a chunk."""
-        return await self._runner.run(chunk, generation)
+        return await self._runner.run(chunk, generation, owns)
 
     async def end(self, batch: str) -> None:
         """Ends a batch; of a calibration, what was judged is fitted before."""

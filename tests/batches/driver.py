@@ -116,7 +116,11 @@ class Driver:
         await self.clock.sleep(max(0.0, min(one.at for one in self.line.waiting) - now))
         due = [one for one in self.line.waiting if one.at <= self.clock.now()]
         self.line.waiting = [one for one in self.line.waiting if one not in due]
-        await asyncio.gather(*[runner.run(ChunkId(one.batch, one.number), one.generation) for one in due])
+        await asyncio.gather(*[runner.run(ChunkId(one.batch, one.number), one.generation, _alone) for one in due])
+
+
+async def _alone() -> bool:
+    return True
 
 
 def _engine(provider: Provider, model: str, clock: Clock, folder: Path | None) -> Engine:

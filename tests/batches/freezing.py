@@ -15,6 +15,7 @@ from service.io.bootstrap import prepared
 from service.io.logs import configure
 from service.io.settings import Settings
 from service.io.store.chunks import ChunkId, Chunks, Opened, Rows
+from tests.batches.plain import engine_of
 
 LOG = "frozen"
 
@@ -44,4 +45,4 @@ class Freezing(Chunks):
 if __name__ == "__main__":
     configure("INFO")
     settings = Settings.from_env(os.environ)
-    asyncio.run(work(settings, prepared(settings), chunks_of=Freezing))
+    asyncio.run(work(settings, prepared(settings), engine=engine_of(settings), chunks_of=Freezing))

@@ -75,8 +75,10 @@ class Service:
         """The batch as it stands."""
         return self.batches.find("", batch)
 
-    def start(self, *command: str, module: str = "service.cli", **more: str) -> subprocess.Popen[bytes]:
-        """A new worker process, or that of another command; of another `module` for one that behaves strangely.
+    def start(self, *command: str, module: str | None = None, **more: str) -> subprocess.Popen[bytes]:
+        """A new worker process, by default one that does without litellm; of another `module` for one that behaves strangely.
+
+        With a `command`, that of callgrade.
 
         Its log is a file in the home folder, by the number of the start.
         """
@@ -92,7 +94,8 @@ class Service:
             **more,
         }
         with (self.home / f"worker-{number}.log").open("wb") as log:
-            called = [sys.executable, "-m", module, *(command or ("worker",))]
+            started = module or ("service.cli" if command else "tests.batches.plain")
+            called = [sys.executable, "-m", started, *command]
             self.workers.append(subprocess.Popen(called, env=environ, stdout=log, stderr=log))
         return self.workers[-1]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
 import signal
-import sys
 import time
 
 HOURS = {signal.SIGUSR1: -2, signal.SIGUSR2: 2}
@@ -21,6 +21,4 @@ if __name__ == "__main__":
         signal.signal(one, set_clock)
     time.time = shifted
 
-    from service.cli import main
-
-    sys.exit(main(["worker"]))
+    runpy.run_module("tests.batches.plain", run_name="__main__")

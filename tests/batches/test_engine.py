@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from dbos import DBOS
 
 from service.io import batches
-from service.io.runner import Ended
+from service.io.runner import Ended, Owns
 from service.io.store.chunks import ChunkId
 from service.io.store.database import Database, open_database
 
@@ -25,7 +25,8 @@ class Counting:
         self.refusals = refusals
         self.ended: list[str] = []
 
-    async def run(self, chunk: ChunkId, generation: int) -> Ended:
+    async def run(self, chunk: ChunkId, generation: int, owns: Owns) -> Ended:
+        assert await owns()
         self.runs.append(chunk)
         return "refused" if self.runs.count(chunk) <= self.refusals else "done"
 

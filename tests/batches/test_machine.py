@@ -17,7 +17,8 @@ from tests.batches.process import numbers, request, service, with_signal
 from tests.faults.provider import Provider, serving
 
 
-@pytest.mark.parametrize("set_clock", [signal.SIGUSR1, pytest.param(signal.SIGUSR2, marks=pytest.mark.chaos)])
+@pytest.mark.chaos
+@pytest.mark.parametrize("set_clock", [signal.SIGUSR1, signal.SIGUSR2])
 def test_a_pause_ends_when_it_should_whatever_the_clock_says(tmp_path: Path, set_clock: signal.Signals) -> None:
     provider = Provider()
     settings = {"CALLGRADE_JUDGE_MODEL": "openai/fault-503-s6", "CALLGRADE_BATCH_CHUNK": "20"}

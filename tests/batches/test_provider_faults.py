@@ -55,7 +55,7 @@ def test_an_outage_of_five_minutes_is_sat_out(tmp_path: Path, provider: Provider
     assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
     assert len(outage) <= START + 40
     assert {one.status for one in driver.seen} >= {"paused_provider"}
-    assert times[-1] < times[0] + 300 + 20
+    assert times[-1] < times[0] + 300 + 60  # sleeps that overlap add up on the tests' clock
 
 
 def test_a_key_that_is_refused_pauses_the_batch(tmp_path: Path, provider: Provider, clock: Clock) -> None:

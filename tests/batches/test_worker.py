@@ -29,8 +29,8 @@ def slow() -> Provider:
 
 def test_a_worker_that_is_told_to_stop_pays_nothing_twice(tmp_path: Path, slow: Provider) -> None:
     with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
-        batch = run.submit([request(n) for n in range(1_000)])
-        first = run.start()
+        batch = run.submit([request(n) for n in range(500)])
+        first = run.start("worker")
         run.until(lambda: len(slow.requests) >= 200)
         first.send_signal(signal.SIGTERM)
         assert first.wait(timeout=25) == 0
@@ -38,16 +38,16 @@ def test_a_worker_that_is_told_to_stop_pays_nothing_twice(tmp_path: Path, slow: 
         with run.database.read() as connection:
             assert connection.execute(sa.select(sa.func.count()).select_from(WORKERS)).scalar() == 0
         run.start()
-        assert run.ended(batch).request_counts.completed == 1_000
+        assert run.ended(batch).request_counts.completed == 500
         assert set(run.paid().values()) == {1}
-        assert numbers(run.results(batch)) == list(range(1_000))
+        assert numbers(run.results(batch)) == list(range(500))
 
 
 def test_a_store_on_sqlite_has_one_worker(tmp_path: Path, slow: Provider) -> None:
     with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
         run.start()
         run.until(lambda: '"working"' in run.log())
-        second = run.start()
+        second = run.start("worker")
         assert second.wait(timeout=60) == 4
         assert "has a worker already" in run.log()
         assert run.workers[0].poll() is None
@@ -114,6 +114,6 @@ def test_the_worker_of_a_server_that_was_killed_makes_room_for_the_next(tmp_path
 
 def test_a_workers_settings_at_fault_are_told(tmp_path: Path, slow: Provider) -> None:
     with service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
-        worker: subprocess.Popen[bytes] = run.start(CALLGRADE_BATCH_IN_FLIGHT="many")
+        worker: subprocess.Popen[bytes] = run.start("worker", CALLGRADE_BATCH_IN_FLIGHT="many")
         assert worker.wait(timeout=60) == 4
         assert "CALLGRADE_BATCH_IN_FLIGHT: expected a whole number" in run.log()
