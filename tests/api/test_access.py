@@ -6,9 +6,9 @@ import asyncio
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import schemathesis
@@ -26,6 +26,7 @@ from service.api.buckets import MOST, Buckets
 from service.api.callers import FRESH, WRONG_A_MINUTE, Callers, Wait, key_in, peer_of
 from service.errors import BusyError
 from service.io.bootstrap import prepared
+from service.io.model import disconnect
 from service.io.settings import Settings
 from service.io.store.callers import Caller
 from service.io.store.database import Database
@@ -576,6 +577,17 @@ def told(answer: Answer) -> tuple[dict[str, Any], Mapping[str, str]]:
     return report, {name: value for name, value in answer.headers.items() if name != "x-request-id"}
 
 
+T = TypeVar("T")
+
+
+async def disconnected(work: Awaitable[T]) -> T:
+    """What `work` gives; the connections of its calls are closed in the loop that opened them."""
+    try:
+        return await work
+    finally:
+        await disconnect()
+
+
 def test_a_tenant_pays_for_what_another_has_cached(
     provider: Provider, clock: Clock, two_tenants: tuple[Database, list[str]], tmp_path: Path
 ) -> None:
@@ -585,7 +597,7 @@ def test_a_tenant_pays_for_what_another_has_cached(
         app = application(provider, clock, "good", cache=kept_in(tmp_path / "cache"), database=database)
         return [await scored(app, key) for key in (a, b, a, b)]
 
-    primed, asked, *again = map(told, asyncio.run(run()))
+    primed, asked, *again = map(told, asyncio.run(disconnected(run())))
     assert provider.counts == {"good": 2}
     assert asked == primed
     assert [judged(report)["judge"]["cache"] for report, _ in (primed, asked, *again)] == ["miss", "miss", "hit", "hit"]
@@ -602,7 +614,7 @@ def test_tenants_share_no_flight(
         many = [scored(app, key, "/v1/score/many", [body()] * 5) for key in (a, b)]
         return await asyncio.gather(*many, *[scored(app, key) for key in (a, b)])
 
-    answers = asyncio.run(run())
+    answers = asyncio.run(disconnected(run()))
     assert provider.counts == {"good": 2}
     uses = [
         judged(report)["judge"]["cache"]
@@ -622,7 +634,7 @@ def test_a_tenant_finds_nothing_in_the_cache_of_another(
         await scored(app, a)
         return [await scored(app, key, request=body(judges="cached")) for key in (a, b)]
 
-    own, others = [judged(answer.json)["kind"] for answer in asyncio.run(run())]
+    own, others = [judged(answer.json)["kind"] for answer in asyncio.run(disconnected(run()))]
     assert (own, others) == ("scored", "skipped")
 
 

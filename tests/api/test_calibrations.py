@@ -73,6 +73,10 @@ class Silent:
         raise WebhookError(f"nobody is told of {batch}", retryable=False)
 
 
+async def _alone() -> bool:
+    return True
+
+
 class Client:
     """Asks one application, and plays the worker behind it."""
 
@@ -117,7 +121,7 @@ class Client:
         worker = Worker(self.database, self.queue, runner, Silent())
         while self.queue.chunks:
             batch, number, generation = self.queue.chunks.pop(0)
-            await worker.run(ChunkId(batch, number), generation)
+            await worker.run(ChunkId(batch, number), generation, _alone)
         while self.queue.finished:
             await worker.end(self.queue.finished.pop(0))
         runner.close()

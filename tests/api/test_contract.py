@@ -56,9 +56,9 @@ TAKES_ANYTHING = {
 
 EXAMPLES = {
     ("POST /v1/score", GenerationMode.POSITIVE): 50,
-    ("POST /v1/score", GenerationMode.NEGATIVE): 50,
+    ("POST /v1/score", GenerationMode.NEGATIVE): 25,
     ("POST /v1/score/many", GenerationMode.POSITIVE): 25,
-    ("POST /v1/score/many", GenerationMode.NEGATIVE): 15,
+    ("POST /v1/score/many", GenerationMode.NEGATIVE): 8,
     ("POST /v1/rubrics/validate", GenerationMode.POSITIVE): 50,
     ("POST /v1/summaries", GenerationMode.POSITIVE): 2,
     ("POST /v1/summaries", GenerationMode.NEGATIVE): 4,

@@ -60,7 +60,7 @@ def test_a_frozen_worker_records_nothing_when_it_wakes_up(postgres_url: str, tmp
         run.until(lambda: run.workflows().keys() == {"SUCCESS"})
 
 
-@pytest.mark.parametrize("moment", ["open", "record"])
+@pytest.mark.parametrize("moment", ["open", pytest.param("record", marks=pytest.mark.chaos)])
 def test_a_worker_frozen_in_a_bad_moment_stops_nobody(postgres_url: str, tmp_path: Path, moment: str) -> None:
     provider = Provider(latency=0.2)
     with serving(provider), service(postgres_url, tmp_path, provider, **SETTINGS) as run:

@@ -71,6 +71,7 @@ class Runs:
         return [path.name for path in (self.folder / "runs").iterdir()]
 
 
+@pytest.mark.chaos
 def test_a_run_that_is_stopped_and_killed_pays_nothing_twice(tmp_path: Path) -> None:
     write(tmp_path / "in.jsonl", ITEMS)
     provider = Provider(latency=0.1)
