@@ -114,11 +114,6 @@ def _emptied(database: Database) -> Database:
     return database
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: tests of processes mostly wait for them."""
-    return (os.cpu_count() or 1) + 1
-
-
 SERVICES = ("needs_redis", "needs_postgres")
 """Markers of tests that need a server, which CI has: there such a test may not skip."""
 
