@@ -102,7 +102,7 @@ def _against_bare_calls(items: int = 10_000, at_once: int = 64) -> None:
     with _provider(0.05) as base:
         bare = asyncio.run(_bare(base, items // 4, at_once))
         with _sqlite() as (url, folder), _service(url, folder, base) as run:
-            run.start()
+            run.start("worker")
             batch = _timed(run, [request(n) for n in range(items)])
     _said("bare litellm calls", bare, "calls/s")
     _said("the batch", batch, "items/s")
@@ -201,7 +201,7 @@ def _against_the_engine(items: int = 10_000) -> None:
         report_json(engine.score(json.loads(line)))
     alone = len(lines) / (time.perf_counter() - start)
     with _sqlite() as (url, folder), _service(url, folder, "", CALLGRADE_JUDGE_MODEL="") as run:
-        run.start()
+        run.start("worker")
         batch = _timed(run, requests)
     _said("the engine", alone, "items/s")
     _said("the batch", batch, "items/s")
@@ -264,7 +264,7 @@ def _two_workers(items: int = 4_000) -> None:
 def _workers(url: str, folder: Path, base: str, number: int) -> Iterator[Service]:
     with _service(url, folder, base, CALLGRADE_BATCH_IN_FLIGHT="16") as run:
         for _ in range(number):
-            run.start()
+            run.start("worker")
         run.until(lambda: run.logs().count('"working"') == number)
         yield run
 
@@ -275,7 +275,7 @@ def _beside_requests(rate: float = 100.0, seconds: float = 10.0) -> None:
         asyncio.run(_latencies(port, 20.0, 2.0))
         idle = _p99(asyncio.run(_latencies(port, rate, seconds)))
         with _service(url, folder, base) as run:
-            run.start()
+            run.start("worker")
             batch = run.submit([request(n) for n in range(20_000)])
             run.until(lambda: run.find(batch).request_counts.completed > 200)
             busy = _p99(asyncio.run(_latencies(port, rate, seconds)))
