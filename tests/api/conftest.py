@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
 
 from service.api.app import create_app
-from service.io.store.database import open_database
+from service.io.store.database import Database, open_database
 from tests.api.asgi_caller import JSON, Answer, Ask, exchange
 from tests.io.played import Recording
 
@@ -43,3 +44,23 @@ def ask(app: FastAPI) -> Iterator[Ask]:
             return runner.run(exchange(app or default, method, path, chunks, headers, query))
 
         yield one
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """An empty store."""
+    file = tmp_path_factory.mktemp("store") / "store.db"
+    database = open_database(f"sqlite:///{file}")
+    database.migrate()
+    database.close()
+    return file.read_bytes()
+
+
+@pytest.fixture
+def store(tmp_path: Path, template: bytes) -> Iterator[Database]:
+    """A store without rows, up to date."""
+    file = tmp_path / "store.db"
+    file.write_bytes(template)
+    database = open_database(f"sqlite:///{file}")
+    yield database
+    database.close()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -32,7 +31,7 @@ from service.io.shelf import Shelf
 from service.io.spool import Spool
 from service.io.standin import StandIn
 from service.io.store.batches import Batches
-from service.io.store.database import Database, open_database
+from service.io.store.database import Database
 from service.io.store.keys import Keys
 from service.io.store.tables import BATCHES, CHUNKS
 from tests.api.asgi_caller import Answer, Ask, exchange
@@ -55,25 +54,6 @@ def jsonl(*items: Any) -> bytes:
 
 
 FIVE = jsonl(*[item(custom_id=f"c{n}") for n in range(5)])
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """An empty store."""
-    file = tmp_path_factory.mktemp("store") / "store.db"
-    database = open_database(f"sqlite:///{file}")
-    database.migrate()
-    database.close()
-    return file.read_bytes()
-
-
-@pytest.fixture
-def store(tmp_path: Path, template: bytes) -> Iterator[Database]:
-    file = tmp_path / "store.db"
-    file.write_bytes(template)
-    database = open_database(f"sqlite:///{file}")
-    yield database
-    database.close()
 
 
 @pytest.fixture

@@ -132,25 +132,6 @@ def rows(database: Database, table: sa.Table = BATCHES) -> int:
         return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """An empty store."""
-    file = tmp_path_factory.mktemp("store") / "store.db"
-    database = open_database(f"sqlite:///{file}")
-    database.migrate()
-    database.close()
-    return file.read_bytes()
-
-
-@pytest.fixture
-def store(tmp_path: Path, template: bytes) -> Iterator[Database]:
-    file = tmp_path / "store.db"
-    file.write_bytes(template)
-    database = open_database(f"sqlite:///{file}")
-    yield database
-    database.close()
-
-
 @pytest.fixture
 def client(ask: Ask, store: Database) -> Client:
     return Client(ask, store)
