@@ -78,7 +78,7 @@ def held(folder: Path, name: str) -> Generator[Path]:
 
 def forget(store: Path) -> None:
     """Removes the files of a run. To be called by who holds it."""
-    for suffix in (".db", ".db-journal", ".db.worker", ".lock"):  # the last, for it keeps others away
+    for suffix in (".db", ".db-wal", ".db-shm", ".db.worker", ".lock"):  # the last, for it keeps others away
         store.with_suffix(suffix).unlink(missing_ok=True)
 
 

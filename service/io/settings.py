@@ -233,7 +233,7 @@ class Settings:
     )
     worker: bool = _setting("true", FLAG, "Whether `callgrade serve` starts a worker for batches.")
     batch_in_flight: int = _setting("64", _whole(1, 10_000), "Items of batches under way at once in one worker.")
-    batch_chunk: int = _setting("100", _whole(1, 10_000), "Items of a batch that are handed to a worker together.")
+    batch_chunk: int = _setting("250", _whole(1, 10_000), "Items of a batch that are handed to a worker together.")
     batch_max_items: int = _setting("100000", _whole(1, 10_000_000), "Most items in one batch.")
     batch_max_bytes: int = _setting("1073741824", _whole(1_024, 2**40), "Largest body of a batch, unpacked, in bytes.")
     batch_max_queued: int = _setting(

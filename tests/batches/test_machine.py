@@ -33,11 +33,11 @@ def test_a_pause_ends_when_it_should_whatever_the_clock_says(tmp_path: Path, set
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of three megabytes."""
+    """A file system of 32 MB: as much again as the log may take."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=3m", "none", folder], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=32m", "none", folder], capture_output=True, check=False
     )
     if mounted.returncode:
         pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode().strip()}")

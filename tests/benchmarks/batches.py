@@ -173,16 +173,18 @@ async def _semaphore(items: int, at_once: int) -> float:
     return items / (time.perf_counter() - start)
 
 
-async def _worked(run: Service, work: Work, items: int, at_once: int) -> float:
+async def _worked(run: Service, work: Work, items: int, at_once: int, size: int = 250) -> float:
     queue = batches.Enqueuer(run.database)
     runner = Runner(Chunks(run.database, queue), work, in_flight=at_once)
     worker = Worker(run.database, queue, runner, _Silent())
     requests = [request(n) for n in range(items)]
-    async with working(run.database, runner, worker, chunks=6, sweep=lambda: None, grace=1.0):
+    chunks = 2 + at_once // size
+    async with working(run.database, runner, worker, chunks=chunks, sweep=lambda: None, grace=1.0):
         for _ in range(2):
-            batch = await asyncio.to_thread(run.submit, requests, size=100)
+            batch = await asyncio.to_thread(run.submit, requests, size=size)
             start = time.perf_counter()
-            await asyncio.to_thread(run.ended, batch)
+            while not (await asyncio.to_thread(run.find, batch)).ended:  # noqa: ASYNC110 (nothing tells of it)
+                await asyncio.sleep(0.05)
     return items / (time.perf_counter() - start)
 
 

@@ -80,6 +80,46 @@ class Rows(NamedTuple):
 Pause = Literal["paused_provider", "paused_budget"]
 
 
+# What runs for each commit of results is built once: building a statement takes longer than running it.
+
+_THIS = (CHUNKS.c.batch == sa.bindparam("of"), CHUNKS.c.number == sa.bindparam("at"))
+
+_HELD = (
+    sa.select(CHUNKS.c.first, CHUNKS.c.size)
+    .where(*_THIS, CHUNKS.c.attempt == sa.bindparam("opening"), ~CHUNKS.c.done)
+    .with_for_update()
+)
+
+_DONE = sa.select(RESULTS.c.position).where(
+    RESULTS.c.batch == sa.bindparam("of"),
+    RESULTS.c.position >= sa.bindparam("start"),
+    RESULTS.c.position < sa.bindparam("end"),
+)
+
+_COUNTED = (
+    sa.update(CHUNKS)
+    .where(*_THIS)
+    .values(
+        completed=CHUNKS.c.completed + sa.bindparam("more_completed"),
+        failed=CHUNKS.c.failed + sa.bindparam("more_failed"),
+        tokens_in=CHUNKS.c.tokens_in + sa.bindparam("more_in"),
+        tokens_out=CHUNKS.c.tokens_out + sa.bindparam("more_out"),
+        cache_hits=CHUNKS.c.cache_hits + sa.bindparam("more_hits"),
+        cost_usd=sa.bindparam("spent"),
+        uncertain_usd=sa.bindparam("uncertain"),
+    )
+    .returning(CHUNKS.c.completed + CHUNKS.c.failed == CHUNKS.c.size)
+)
+"""Adds to the sums of a chunk; tells whether all of it is there."""
+
+_RESUMED = (
+    sa.update(BATCHES)
+    .where(BATCHES.c.id == sa.bindparam("of"), BATCHES.c.status == "paused_provider")
+    .values(status="in_progress", reason=None, resume_at=None)
+)
+"""A batch of which something was recorded does not wait any more."""
+
+
 class Chunks:
     """The chunks in a database. What comes next is put into `queue` in the same transaction."""
 
@@ -119,37 +159,40 @@ class Chunks:
         An item that was recorded before is left as it is.
         """
         with self.database.begin() as connection:
-            return [self._recorded(connection, group) for group in groups]
+            found = [(group, self._new(connection, group)) for group in groups]
+            rows = [_values(group.hold.chunk.batch, row) for group, new in found for row in new or ()]
+            if rows:
+                connection.execute(sa.insert(RESULTS), rows)
+            for batch in {group.hold.chunk.batch for group, new in found if new is not None}:
+                connection.execute(_RESUMED, {"of": batch})
+            for group, new in found:
+                if new is not None:
+                    self._count(connection, group, new)
+            return [new is not None for _, new in found]
 
-    def _recorded(self, connection: sa.Connection, group: Rows) -> bool:
-        chunk = group.hold.chunk
-        held = connection.execute(
-            sa.select(CHUNKS.c.first, CHUNKS.c.size).where(*_holds(group.hold)).with_for_update()
-        ).one_or_none()
+    def _new(self, connection: sa.Connection, group: Rows) -> list[Row] | None:
+        """What of a group is not recorded yet; None where its opening does not count any more."""
+        (batch, number), attempt = group.hold
+        held = connection.execute(_HELD, {"of": batch, "at": number, "opening": attempt}).one_or_none()
         if held is None:
-            return False
-        done = _done(connection, chunk.batch, held.first, held.size)
-        new = [row for row in group.rows if row.position not in done]
-        if new:
-            connection.execute(sa.insert(RESULTS), [_values(chunk.batch, row) for row in new])
-        counts = connection.execute(
-            sa.update(CHUNKS)
-            .where(*_is(chunk))
-            .values(
-                completed=CHUNKS.c.completed + sum(row.ok for row in new),
-                failed=CHUNKS.c.failed + sum(not row.ok for row in new),
-                tokens_in=CHUNKS.c.tokens_in + sum(row.tokens_in for row in new),
-                tokens_out=CHUNKS.c.tokens_out + sum(row.tokens_out for row in new),
-                cache_hits=CHUNKS.c.cache_hits + sum(row.cache_hits for row in new),
-                cost_usd=group.spent_usd,
-                uncertain_usd=group.uncertain_usd,
-            )
-            .returning(CHUNKS.c.completed + CHUNKS.c.failed)
-        ).scalar_one()
-        _resumed(connection, chunk.batch)
-        if counts == held.size:
+            return None
+        done = _done(connection, batch, held.first, held.size)
+        return [row for row in group.rows if row.position not in done]
+
+    def _count(self, connection: sa.Connection, group: Rows, new: Sequence[Row]) -> None:
+        chunk = group.hold.chunk
+        completed = sum(row.ok for row in new)
+        sums = {
+            "more_completed": completed,
+            "more_failed": len(new) - completed,
+            "more_in": sum(row.tokens_in for row in new),
+            "more_out": sum(row.tokens_out for row in new),
+            "more_hits": sum(row.cache_hits for row in new),
+            "spent": group.spent_usd,
+            "uncertain": group.uncertain_usd,
+        }
+        if connection.execute(_COUNTED, {"of": chunk.batch, "at": chunk.number, **sums}).scalar_one():
             self._close(connection, chunk)
-        return True
 
     def put_off(
         self,
@@ -256,10 +299,7 @@ def _values(batch: str, row: Row) -> dict[str, object]:
 
 
 def _done(connection: sa.Connection, batch: str, first: int, size: int) -> set[int]:
-    found = sa.select(RESULTS.c.position).where(
-        RESULTS.c.batch == batch, RESULTS.c.position >= first, RESULTS.c.position < first + size
-    )
-    return set(connection.execute(found).scalars())
+    return set(connection.execute(_DONE, {"of": batch, "start": first, "end": first + size}).scalars())
 
 
 def _lines(payload: bytes | None, size: int) -> list[bytes]:
@@ -279,12 +319,3 @@ def _spent(connection: sa.Connection, batch: str) -> float:
     """What a batch has cost, with what it may have cost of which no bill came."""
     total = sa.select(sa.func.sum(CHUNKS.c.cost_usd + CHUNKS.c.uncertain_usd)).where(CHUNKS.c.batch == batch)
     return connection.execute(total).scalar_one() or 0.0
-
-
-def _resumed(connection: sa.Connection, batch: str) -> None:
-    """A batch of which something was recorded does not wait any more."""
-    connection.execute(
-        sa.update(BATCHES)
-        .where(BATCHES.c.id == batch, BATCHES.c.status == "paused_provider")
-        .values(status="in_progress", reason=None, resume_at=None)
-    )

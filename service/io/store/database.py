@@ -1,12 +1,13 @@
 """Opening the database, bringing its tables up to date, and its clock.
 
-SQLite keeps a journal and syncs each commit: what was acknowledged survives a loss of power. (WAL is left alone: before
-SQLite 3.51.3 it can corrupt a file that two connections write to.)
+SQLite writes ahead (see `ahead`) and syncs each commit: what was acknowledged survives a loss of power.
 """
 
 from __future__ import annotations
 
 import logging
+import sqlite3
+import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from service.errors import BusyError, SettingsError
 from service.io.quiet import thin
+from service.io.store.ahead import Log
 
 T = TypeVar("T")
 
@@ -53,6 +55,8 @@ class Database:
 
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
+        self._log = Log(engine)
+        self._turn = threading.Lock()
 
     @property
     def is_sqlite(self) -> bool:
@@ -65,9 +69,25 @@ class Database:
 
         SQLite's lock is taken at once, so that nobody else writes between a look and a change.
         """
-        with self.engine.begin() as connection:
-            if self.is_sqlite:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
+        try:
+            with self._alone() as connection:
+                yield connection
+        except OperationalError as error:
+            if _is_disk_full(error):  # the log gives back the space that it has there
+                self._log.empty(self._alone)
+            raise
+        if self.is_sqlite and self._log.is_full():
+            self._log.empty(self._alone)
+
+    @contextmanager
+    def _alone(self) -> Generator[sa.Connection]:
+        """Threads take turns at SQLite's lock: who waits for it there sleeps, longer each time."""
+        if not self.is_sqlite:
+            with self.engine.begin() as connection:
+                yield connection
+            return
+        with self.engine.connect() as connection, self._turn, connection.begin():
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
 
     def read(self) -> sa.Connection:
@@ -81,7 +101,12 @@ class Database:
         return sa.literal_column("extract(epoch from clock_timestamp())::double precision", sa.Double)
 
     def migrate(self) -> None:
-        """Brings the tables up to date. SettingsError for a database that a later version has changed."""
+        """Brings the tables up to date. SettingsError for a database that a later version has changed.
+
+        BusyError where an earlier version has an SQLite database in use.
+        """
+        if self.is_sqlite:
+            insisting(self._log.keep, give_up=BUSY_MS / 1_000)
         with self.begin() as connection:
             if not self.is_sqlite:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
@@ -116,9 +141,12 @@ def open_database(url: str, *, pool: int = 10) -> Database:
 def _prepare_sqlite(connection: Any, _: object) -> None:
     connection.isolation_level = "IMMEDIATE"  # also for those who write without `begin`
     connection.execute("PRAGMA foreign_keys=ON")
-    connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("PRAGMA journal_mode=TRUNCATE")  # one sync less than deleting it
+    Log.prepare(connection)
     connection.execute("PRAGMA mmap_size=0")
+
+
+def _is_disk_full(error: OperationalError) -> bool:
+    return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
 
 def is_passing(error: DBAPIError) -> bool:
