@@ -464,7 +464,7 @@ def test_a_paused_batch_goes_on(client: Client, store: Database, queue: Recordin
         assert client("POST", f"{path}/resume", body, DOCUMENT).status == status
     queue.chunks.clear()
     resumed = client("POST", f"{path}/resume", b'{"budget_usd":2.5}', DOCUMENT).json
-    assert (resumed["status"], resumed["budget_usd"], queue.chunks) == ("in_progress", 2.5, [(batch, 0, 1)])
+    assert (resumed["status"], resumed["budget_usd"], queue.chunks) == ("in_progress", 2.5, [(batch, 0, 2)])
 
 
 def test_only_what_has_ended_is_deleted(client: Client, store: Database) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Sequence
 
 import sqlalchemy as sa
 
@@ -14,7 +15,7 @@ from service.cli.worker import work
 from service.io.bootstrap import prepared
 from service.io.logs import configure
 from service.io.settings import Settings
-from service.io.store.chunks import ChunkId, Chunks, Opened, Rows
+from service.io.store.chunks import ChunkId, Chunks, Opened, Row, Rows
 from tests.batches.plain import engine_of
 
 LOG = "frozen"
@@ -30,10 +31,9 @@ class Freezing(Chunks):
         self._pass("open")
         return super().open(chunk, generation)
 
-    def _recorded(self, connection: sa.Connection, group: Rows) -> bool:
-        found = super()._recorded(connection, group)
+    def _count(self, connection: sa.Connection, group: Rows, new: Sequence[Row]) -> None:
+        super()._count(connection, group, new)
         self._pass("record")
-        return found
 
     def _pass(self, moment: str) -> None:
         if self.moment == moment:

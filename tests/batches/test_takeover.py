@@ -8,8 +8,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
-from tests.batches.process import Service, numbers, request, service, with_signal
+from tests.batches.cluster import cluster
+from tests.batches.process import Service, numbers, request, service, until, with_signal
 from tests.faults.provider import Provider, serving
 from tests.faults.proxy import proxied
 
@@ -106,3 +108,29 @@ def test_a_database_that_goes_away_is_waited_for(postgres_url: str, tmp_path: Pa
                 run.until(lambda: "no beat" in run.log())
                 proxy.up()
             assert check(run, batch, 1_000) <= 3 * IN_FLIGHT
+
+
+@pytest.mark.chaos
+def test_a_server_that_is_restarted_is_waited_for(tmp_path: Path) -> None:
+    provider = Provider(latency=0.05)
+    with cluster() as server, serving(provider), service(server.url, tmp_path, provider, **SETTINGS) as run:
+        for _ in range(2):
+            run.start()
+        run.until(lambda: run.logs().count('"working"') == 2)
+        batch = run.submit([request(n) for n in range(3_000)], size=20)
+        for moment, mode in ((300, "fast"), (900, "immediate"), (1_500, "immediate")):
+            run.until(lambda moment=moment: len(provider.requests) >= moment)
+            server.stop(mode)
+            time.sleep(3)
+            server.start()
+        until(lambda: answers(run, batch))
+        assert check(run, batch, 3_000) <= 3 * 2 * IN_FLIGHT
+        assert "taking over" not in run.logs()
+
+
+def answers(run: Service, batch: str) -> bool:
+    """Whether the database is there again for this process too."""
+    try:
+        return bool(run.find(batch).id)
+    except OperationalError:
+        return False

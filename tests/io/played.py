@@ -1,15 +1,17 @@
-"""A worker that is played: what becomes of the items of a batch is written by hand, in plain SQL."""
+"""A worker that is played: it opens and records as a real one does, and what becomes of the items is told."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from service.io.store.chunks import ChunkId, Chunks, Hold, Pause, Row, Rows
 from service.io.store.database import Database
-from service.io.store.tables import BATCHES, CHUNKS, RESULTS
+from service.io.store.endings import end
+from service.io.store.tables import BATCHES, CHUNKS
 
 
 class Put(NamedTuple):
@@ -56,66 +58,60 @@ class Recording:
         self.notices.append((batch, attempt, delay))
 
 
-def opened(database: Database, batch: str, *numbers: int) -> None:
-    """The chunks are under way."""
-    with database.begin() as connection:
-        chosen = CHUNKS.update().where(CHUNKS.c.batch == batch, CHUNKS.c.number.in_(numbers))
-        connection.execute(chosen.values(attempt=CHUNKS.c.attempt + 1, under_way=True))
+def opened(database: Database, batch: str, *numbers: int) -> bool:
+    """The chunks are under way, if there is anything to do in them."""
+    chosen = [chunk for chunk in _chunks(database, batch) if chunk.number in numbers]
+    found = [_worker(database).open(ChunkId(batch, chunk.number), chunk.generation) for chunk in chosen]
+    return None not in found
 
 
 def recorded(database: Database, batch: str, positions: Iterable[int], *, ok: bool = True, report: object = 1) -> None:
     """The items have an outcome. A chunk that is finished is done, and the last of them ends the batch."""
     for position in positions:
-        with database.begin() as connection:
-            _record(connection, batch, position, ok, report)
-
-
-def _record(connection: sa.Connection, batch: str, position: int, ok: bool, report: object) -> None:
-    within = (CHUNKS.c.batch == batch, CHUNKS.c.first <= position, CHUNKS.c.first + CHUNKS.c.size > position)
-    chunk = connection.execute(sa.select(CHUNKS).where(*within)).one()
-    told = {"report": report} if ok else {"error": {"title": "Unprocessable Content"}}
-    line = json.dumps({"custom_id": f"c{position}", "index": position, **told})
-    connection.execute(RESULTS.insert().values(batch=batch, position=position, ok=ok, line=line))
-    counted = CHUNKS.c.completed if ok else CHUNKS.c.failed
-    done = chunk.completed + chunk.failed + 1 == chunk.size
-    values = {counted: counted + 1, CHUNKS.c.cost_usd: CHUNKS.c.cost_usd + 0.25, CHUNKS.c.done: done or chunk.done}
-    connection.execute(CHUNKS.update().where(*within).values({column.name: v for column, v in values.items()}))
-    if done and not chunk.done:
-        _close(connection, batch, 1)
+        (chunk,) = [one for one in _chunks(database, batch) if one.first <= position < one.first + one.size]
+        told = {"report": report} if ok else {"error": {"title": "Unprocessable Content"}}
+        row = Row(position, ok, json.dumps({"custom_id": f"c{position}", "index": position, **told}))
+        rows = Rows(_hold(chunk), [row], chunk.cost_usd + 0.25, chunk.uncertain_usd)
+        assert _worker(database).record([rows]) == [True]
 
 
 def closed(database: Database, batch: str) -> None:
     """Whoever was at the batch has stopped."""
-    with database.begin() as connection:
-        open_chunks = CHUNKS.update().where(CHUNKS.c.batch == batch, ~CHUNKS.c.done)
-        _close(connection, batch, connection.execute(open_chunks.values(done=True)).rowcount)
+    for chunk in _chunks(database, batch):
+        if not chunk.done:
+            assert _worker(database).close(_hold(chunk), spent=(chunk.cost_usd, chunk.uncertain_usd))
 
 
-def _close(connection: sa.Connection, batch: str, count: int) -> None:
-    one = BATCHES.update().where(BATCHES.c.id == batch)
-    closing = one.values(open_chunks=BATCHES.c.open_chunks - count).returning(BATCHES.c.open_chunks)
-    if not connection.execute(closing).scalar_one():
-        connection.execute(one.values(status="finalizing"))
-
-
-def paused(database: Database, batch: str, status: str) -> None:
-    """The batch waits, and all its chunks were put off."""
-    with database.begin() as connection:
-        connection.execute(CHUNKS.update().where(CHUNKS.c.batch == batch).values(under_way=False))
-        chosen = BATCHES.update().where(BATCHES.c.id == batch, BATCHES.c.status == "in_progress")
-        connection.execute(chosen.values(status=status, reason="because"))
+def paused(database: Database, batch: str, status: Pause) -> None:
+    """The batch waits: whoever was at a chunk has put it off; if nobody was, it is the first that is left."""
+    left = [chunk for chunk in _chunks(database, batch) if not chunk.done]
+    for chunk in [chunk for chunk in left if chunk.under_way] or left[:1]:
+        if chunk.under_way or opened(database, batch, chunk.number):
+            (now,) = [one for one in _chunks(database, batch) if one.number == chunk.number]
+            spent = now.cost_usd, now.uncertain_usd
+            assert _worker(database).put_off(_hold(now), delay=60.0, spent=spent, pause=status, reason="because")
 
 
 def ended(database: Database, batch: str, *, days_ago: float = 0.0) -> None:
     """The batch is over."""
+    end(database, Recording(), batch)
     with database.begin() as connection:
-        row = connection.execute(sa.select(BATCHES).where(BATCHES.c.id == batch)).one()
-        assert row.status == "finalizing"
-        assert row.open_chunks == 0
-        at = database.now() - days_ago * 86_400
-        connection.execute(
-            BATCHES.update().where(BATCHES.c.id == batch).values(status=row.ending or "completed", ended_at=at)
-        )
+        over = BATCHES.update().where(BATCHES.c.id == batch, BATCHES.c.ended_at.is_not(None))
+        ago = over.values(ended_at=BATCHES.c.ended_at - days_ago * 86_400)
+        assert connection.execute(ago).rowcount == 1
+
+
+def _worker(database: Database) -> Chunks:
+    return Chunks(database, Recording())
+
+
+def _chunks(database: Database, batch: str) -> Sequence[sa.Row[Any]]:
+    with database.read() as connection:
+        return connection.execute(sa.select(CHUNKS).where(CHUNKS.c.batch == batch).order_by(CHUNKS.c.number)).all()
+
+
+def _hold(chunk: sa.Row[Any]) -> Hold:
+    return Hold(ChunkId(chunk.batch, chunk.number), chunk.attempt)
 
 
 def overdue(database: Database, batch: str) -> None:
