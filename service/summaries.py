@@ -21,7 +21,7 @@ from service.core.summary.makeup import Targets
 from service.core.summary.tools import Families
 from service.errors import InputError, Problem
 from service.stats import difference, interval, mcnemar
-from service.stats.corrected import by_labels, ppi
+from service.stats.corrected import by_labels, is_enough, ppi
 
 FamiliesOf = Callable[[RubricRef], Families]
 """The families that the rubric of a reference declares; none where it is not at hand."""
@@ -115,9 +115,9 @@ def summarized(
 
 def _corrected(found: Beside) -> CorrectedRate:
     """The rates of one criterion, as far as there are labels for them."""
-    enough = len(found.labels) > 1
-    humans = by_labels(found.labels) if enough else None
-    both = ppi(found.labels, found.said, found.elsewhere) if enough and found.elsewhere else None
+    groups = found.groups, found.groups_elsewhere
+    humans = by_labels(found.labels, found.groups) if is_enough(found.groups) else None
+    both = ppi(found.labels, found.said, found.elsewhere, groups) if is_enough(*groups) else None
     return CorrectedRate(
         criterion=found.criterion,
         unit=found.unit,

@@ -17,6 +17,8 @@ from tests.faults.provider import Provider, serving
 if TYPE_CHECKING:  # SQLAlchemy is a third of a second that few tests need
     from service.io.store.database import Database
 
+collect_ignore = ["loaded.py"]  # which loads seconds' worth of what few tests need
+
 SHARED = Path(os.environ.get("CALLGRADE_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
@@ -116,6 +118,37 @@ def _emptied(database: Database) -> Database:
 
 SERVICES = ("needs_redis", "needs_postgres")
 """Markers of tests that need a server, which CI has: there such a test may not skip."""
+
+
+SLOW = (
+    "batches/test_takeover.py",
+    "batches/test_worker.py",
+    "batches/test_crashes.py",
+    "docs/test_readme.py",
+    "api/test_contract.py",
+    "api/test_judged.py",
+    "batches",
+    "calibrating",
+    "api",
+    "cli",
+    "io",
+)
+"""Where the long tests are, the longest first: those that begin last are short, so that no process is left to wait."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first; and each file goes to one process, where its modules' fixtures are made once."""
+    here = Path(__file__).parent
+    places = [here / name for name in SLOW]
+    turns = {file: _turn(file, places) for file in {item.path for item in items}}
+    items.sort(key=lambda item: turns[item.path])
+    for item in items:
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+
+
+def _turn(file: Path, places: list[Path]) -> int:
+    return next((turn for turn, place in enumerate(places) if file.is_relative_to(place)), len(places))
 
 
 @pytest.hookimpl(wrapper=True)

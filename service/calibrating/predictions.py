@@ -43,6 +43,8 @@ class Prediction(Frozen):
     """Which of several answers to the same question."""
     reason: str = ""
     """Why, in the judge's own words."""
+    group: str | None = Field(default=None, min_length=1)
+    """The payload or conversation of an item that has no label; a labelled one says so itself."""
 
     @property
     def said(self) -> Said:
@@ -66,6 +68,8 @@ class Recorded:
     title: str = ""
     reasons: Mapping[Key, str] = field(default_factory=dict[Key, str])
     """Why it said what it said first, where it told."""
+    groups: Mapping[Key, str] = field(default_factory=dict[Key, str])
+    """Those of its items, where its predictions name them."""
 
     @property
     def name(self) -> str:
@@ -104,8 +108,13 @@ def _recorded(criterion: str, binding: Binding, said: Iterable[Prediction]) -> R
     """One judge's predictions; those of an item are in the order of their samples."""
     raw: dict[Key, tuple[float, ...]] = {}
     reasons: dict[Key, str] = {}
+    groups: dict[Key, str] = {}
     for one in said:
         key = (one.id, one.criterion)
         raw[key] = (*raw.get(key, ()), one.raw)
         reasons.setdefault(key, one.reason)
-    return Recorded(binding, criterion, raw, reasons={key: reason for key, reason in reasons.items() if reason})
+        if one.group is not None:
+            groups[key] = one.group
+    return Recorded(
+        binding, criterion, raw, reasons={key: reason for key, reason in reasons.items() if reason}, groups=groups
+    )

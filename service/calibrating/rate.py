@@ -10,7 +10,7 @@ from service.calibrating.labels import LabelledSet
 from service.calibrating.predictions import Prediction, Recorded, by_judge
 from service.calibrating.splits import SEED
 from service.errors import InputError
-from service.stats.corrected import Corrected, by_labels, ppi
+from service.stats.corrected import Corrected, by_labels, is_enough, ppi
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,9 @@ def pass_rates(
 ) -> tuple[PassRate, ...]:
     """The rate by each judge and criterion. The labelled items must be drawn at random from those that were judged.
 
-    `threshold` is the least raw value that passes; it matters for the naive rate alone. InputError where a judge has fewer
-    than two labelled items or none without a label.
+    `threshold` is the least raw value that passes; it matters for the naive rate alone. Items of one group are not
+    independent, and widen the intervals; that of an item without a label is its prediction's. InputError where a judge has
+    labelled items of fewer than two groups, or too few others.
     """
     return tuple([_rate(labels, judge, threshold, count) for judge in by_judge(predictions)])
 
@@ -45,8 +46,10 @@ def pass_rates(
 def _rate(labels: LabelledSet, judge: Recorded, threshold: float, count: int) -> PassRate:
     known = {item.key: item for item in labels.items if item.criterion == judge.criterion and item.key in judge.raw}
     labelled, rest = sorted(known), sorted(judge.raw.keys() - known.keys())
-    if len(labelled) < 2 or not rest:
-        raise InputError.at(judge.name, f"{len(labelled)} labelled items of {judge.criterion!r} and {len(rest)} others")
+    groups = [known[key].group for key in labelled], [judge.groups.get(key) for key in rest]
+    if not is_enough(*groups):
+        told = f"{len(labelled)} labelled items of {judge.criterion!r} and {len(rest)} others"
+        raise InputError.at(judge.name, f"{told}; a rate needs two groups of each")
     verdicts = [known[key].passes for key in labelled]
     said, elsewhere = ([judge.raw[key][0] for key in keys] for keys in (labelled, rest))
     return PassRate(
@@ -55,8 +58,8 @@ def _rate(labels: LabelledSet, judge: Recorded, threshold: float, count: int) ->
         labelled=len(labelled),
         unlabelled=len(rest),
         naive=sum(raw >= threshold for raw in [*said, *elsewhere]) / (len(said) + len(elsewhere)),
-        humans=by_labels(verdicts),
-        corrected=ppi(verdicts, said, elsewhere),
+        humans=by_labels(verdicts, groups[0]),
+        corrected=ppi(verdicts, said, elsewhere, groups),
         label_next=tuple(_shuffled([name for name, _ in rest]))[:count],
     )
 

@@ -1,4 +1,4 @@
-"""How a batch gets on, for a person who waits: a bar on a terminal, and a line for what is worth one anywhere."""
+"""How a job gets on, for a person who waits: a bar on a terminal, and a line for what is worth one anywhere."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import sys
 from typing import TYPE_CHECKING
 
 from service.cli.console import error_console, plural, printable, say
-from service.io.store.batch import Batch
+from service.io.store.batch import ENDED, STEMS
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from service.io.client import Job
+
 
 class Progression:
-    """Shows one batch after the other look at it, on standard error."""
+    """Shows one job after the other look at it, on standard error."""
 
     def __init__(self, verb: str, *, lines: bool = False) -> None:
         """`verb`: what is going on. `lines`: whether every tenth is a line where there is no terminal."""
@@ -34,17 +36,17 @@ class Progression:
         if self._bar is not None:
             self._bar.stop()
 
-    def show(self, batch: Batch) -> None:
+    def show(self, job: Job) -> None:
         """Shows how far it is."""
-        self._tell_state(batch)
-        done, total = done_of(batch), batch.request_counts.total
+        self._tell_state(job)
+        done, total = done_of(job), job.request_counts.total
         if self._bar is not None:
             if self._task is None:
                 self._task = self._bar.add_task(self._verb, total=total, more="")
-            self._bar.update(self._task, completed=done, total=total, more=_more(batch))
+            self._bar.update(self._task, completed=done, total=total, more=_more(job))
         elif self._lines and done * 10 // max(1, total) > self._tenths:
             self._tenths = done * 10 // max(1, total)
-            say(f"{done} of {plural(total, 'item')} done{_more(batch)}")
+            say(f"{done} of {plural(total, 'item')} done{_more(job)}")
 
     def tell(self, text: str) -> None:
         """A line, above the bar where there is one."""
@@ -53,39 +55,41 @@ class Progression:
         else:
             self._bar.console.print(printable(text), soft_wrap=True)
 
-    def _tell_state(self, batch: Batch) -> None:
-        state = (batch.status, batch.reason)
-        if state == self._told or batch.ended:
+    def _tell_state(self, job: Job) -> None:
+        state = (job.status, job.reason)
+        if state == self._told or job.status in ENDED:
             return
         before, self._told = self._told[0], state
-        if batch.status.startswith("paused"):
-            self.tell(paused(batch))
-        elif batch.status == "cancelling":
+        if job.status.startswith("paused"):
+            self.tell(paused(job))
+        elif job.status == "cancelling":
             self.tell("it is being cancelled: what is under way is finished")
+        elif job.status == "finalizing" and job.id.startswith(STEMS["calibration"]):
+            self.tell("all is judged, and is being fitted")
         elif before.startswith("paused"):
             self.tell("it goes on")
 
 
-def done_of(batch: Batch) -> int:
+def done_of(job: Job) -> int:
     """The items that have an outcome."""
-    return batch.request_counts.completed + batch.request_counts.failed
+    return job.request_counts.completed + job.request_counts.failed
 
 
-def paused(batch: Batch) -> str:
-    """Why a batch is paused, and when it goes on."""
-    when = f"; tried again at {_clock(batch.resume_at)}" if batch.resume_at else ""
-    return f"paused: {batch.reason or batch.status}{when}"
+def paused(job: Job) -> str:
+    """Why a job is paused, and when it goes on."""
+    when = f"; tried again at {_clock(job.resume_at)}" if job.resume_at else ""
+    return f"paused: {job.reason or job.status}{when}"
 
 
 def _clock(time: str) -> str:
     return f"{time.partition('T')[2].removesuffix('Z')} UTC"
 
 
-def _more(batch: Batch) -> str:
+def _more(job: Job) -> str:
     """What is told beside the count."""
-    failed = f", {batch.request_counts.failed} failed" if batch.request_counts.failed else ""
-    cost = f", ${batch.cost_usd:.2f}" if batch.cost_usd else ""
-    state = f", {batch.status.partition('_')[0]}" if batch.status not in ("in_progress", "completed") else ""
+    failed = f", {job.request_counts.failed} failed" if job.request_counts.failed else ""
+    cost = f", ${job.cost_usd:.2f}" if job.cost_usd else ""
+    state = f", {job.status.partition('_')[0]}" if job.status not in ("in_progress", "completed") else ""
     return failed + cost + state
 
 

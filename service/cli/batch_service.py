@@ -1,35 +1,46 @@
-"""The service that batches are submitted to, and what is told of its refusals."""
+"""The service that batches and calibrations are submitted to, and what is told of its refusals."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import typer
 
 from service.errors import BusyError, CallgradeError, InputError, Problem, SettingsError
-from service.io.client import Client, ForeignError, RefusedError, UnreachableError
+from service.io.client import CalibrationClient, Client, ForeignError, RefusedError, UnreachableError
 from service.io.problems import ProblemDetails
+
+C = TypeVar("C", Client, CalibrationClient)
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Where batches are, and the key for it."""
+    """Where it is, and the key for it."""
 
     server: str
     key: str | None = None
 
+    def batches(self) -> AbstractContextManager[Client]:
+        """Its batches."""
+        return self._opened(Client)
+
+    def calibrations(self) -> AbstractContextManager[CalibrationClient]:
+        """Its calibrations."""
+        return self._opened(CalibrationClient)
+
     @contextmanager
-    def client(self) -> Generator[Client]:
+    def _opened(self, kind: Callable[[str, str | None], C]) -> Generator[C]:
         """A client; what goes wrong with it within the block is told as an error of the command's."""
         parts = urlsplit(self.server)
         if parts.scheme not in {"http", "https"} or not parts.netloc:
             raise typer.BadParameter("expected a URL such as http://127.0.0.1:8000", param_hint="--server")
         if self.key is not None and not (self.key.isascii() and self.key.isprintable()):
             raise typer.BadParameter("expected a key as `callgrade keys create` prints it", param_hint="--key")
-        client = Client(self.server, self.key)
+        client = kind(self.server, self.key)
         try:
             yield client
         except UnreachableError as error:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import typer
 from pydantic import JsonValue
@@ -21,9 +22,13 @@ from service.cli.inputs import Refused, names_file, read_text, tell_guesses
 from service.cli.score import REFUSALS_TOLD, say_refused
 from service.errors import InputError, Problem
 from service.io.bootstrap import limits_of
-from service.io.client import Client, RefusedError, Submitted, UnreachableError
+from service.io.client import RefusedError, Submitted, UnreachableError
 from service.io.files import read_yaml
+from service.io.problems import ProblemDetails
 from service.io.quotes import Quote
+from service.io.store.batch import Batch
+
+T = TypeVar("T")
 
 TRIES = 3
 """How often an upload is tried whose connection breaks; its key keeps it from making two batches."""
@@ -68,18 +73,18 @@ def submit(service: Service, submission: Submission, *, watch: bool = False) -> 
         if body.refused and not (skips and body.lines):
             return _not_submitted(body.refused, f"{plural(len(body.refused), 'record')} cannot be read", skips=skips)
         key = submission.key or f"callgrade-{body.digest(options)}"
-        with service.client() as client:
+        with service.batches() as client:
             try:
-                found = _sent(client, body, options, key)
+                found = sent(lambda: client.submit(body.file, options, key=key))
             except RefusedError as error:
                 return _refused(error, body, skips=skips, own=submission.key is not None)
             if isinstance(found, Quote):
                 console().print(quote_line(found), soft_wrap=True)
                 return ExitCode.PASSED
             _tell_submitted(found, body, own=submission.key is not None)
-            console().print(found.batch.id, soft_wrap=True)
+            console().print(found.job.id, soft_wrap=True)
             sys.stdout.flush()
-            return watch_to_the_end(client, found.batch.id) if watch else ExitCode.PASSED
+            return watch_to_the_end(client, found.job.id) if watch else ExitCode.PASSED
 
 
 def _with_rubric(submission: Submission) -> tuple[dict[str, str], JsonValue]:
@@ -98,44 +103,61 @@ def _with_rubric(submission: Submission) -> tuple[dict[str, str], JsonValue]:
         ) from None
 
 
-def _sent(client: Client, body: Body, options: Mapping[str, str], key: str) -> Submitted | Quote:
+def sent(send: Callable[[], T]) -> T:
+    """What an upload under an Idempotency-Key gives; one whose connection breaks is tried again."""
     for _ in range(TRIES - 1):
         try:
-            return client.submit(body.file, options, key=key)
+            return send()
         except UnreachableError as error:
             if not error.begun:
                 raise
             say("the connection broke; it is sent once more")
-    return client.submit(body.file, options, key=key)
+    return send()
 
 
-def _tell_submitted(found: Submitted, body: Body, *, own: bool) -> None:
-    batch = found.batch
+def tell_earlier(created_at: str, *, noun: str, own: bool) -> None:
+    """That a submission was made before. `own`: under a key of the user's."""
+    again = "another --idempotency-key" if own else "--idempotency-key TEXT"
+    say(f"this was submitted before, at {created_at}, and is not run again; {again} makes another {noun} of it")
+
+
+def tell_made(what: str, *, noun: str, own: bool) -> None:
+    """That a submission was taken."""
+    say(f"submitted {what}")
+    if not own:
+        say(f"the Idempotency-Key is made of the content: the same command again gives this {noun}, not a second one")
+
+
+def _tell_submitted(found: Submitted[Batch], body: Body, *, own: bool) -> None:
+    batch = found.job
     if found.earlier:
-        again = "another --idempotency-key" if own else "--idempotency-key TEXT"
-        say(
-            f"this was submitted before, at {batch.created_at}, and is not run again; {again} makes another batch of it"
-        )
+        tell_earlier(batch.created_at, noun="batch", own=own)
     else:
-        say(f"submitted {plural(batch.request_counts.total, 'item')}")
-        if not own:
-            say("the Idempotency-Key is made of the content: the same command again gives this batch, not a second one")
+        tell_made(plural(batch.request_counts.total, "item"), noun="batch", own=own)
     for rejected in batch.rejected:
         problems = InputError([Problem(one.pointer, one.detail) for one in rejected.errors])
         body.refused.append(body.refused_at(rejected.line, problems))
-    _tell(body.refused, "left out")
+    tell_refused(body.refused, "left out")
     say(f"callgrade batch watch {batch.id} shows how it gets on")
 
 
 def _not_submitted(refused: Sequence[Refused], why: str, *, skips: bool) -> ExitCode:
-    _tell(refused, "error")
+    tell_refused(refused, "error")
     say(f"nothing was submitted: {why}" + ("" if skips else "; --skip-invalid leaves them out"))
     return ExitCode.DATA
 
 
 def _refused(error: RefusedError, body: Body, *, skips: bool, own: bool) -> ExitCode:
     """Tells of a refused submission, each line of it at its place in the file."""
-    problem = error.problem
+    refused = [body.refused_at(number, found) for number, found in refused_lines(error.problem, noun="batch", own=own)]
+    return _not_submitted([*body.refused, *refused], error.problem.detail, skips=skips)
+
+
+def refused_lines(problem: ProblemDetails, *, noun: str, own: bool) -> Sequence[tuple[int, InputError]]:
+    """The lines of a body, from 1, that were refused, pointers of their errors starting at the line.
+
+    Raises what is told where it is not about lines.
+    """
     lines: dict[int, list[Problem]] = {}
     for place in problem.errors:
         number, _, rest = place.pointer.removeprefix("/").partition("/")
@@ -143,13 +165,13 @@ def _refused(error: RefusedError, body: Body, *, skips: bool, own: bool) -> Exit
             Problem(f"/{rest}" if rest else "", place.detail)
         )
     if problem.status != 400 or not lines or 0 in lines:
-        hint = "; --idempotency-key TEXT makes another batch of it" if problem.status == 410 and not own else ""
+        hint = f"; --idempotency-key TEXT makes another {noun} of it" if problem.status == 410 and not own else ""
         raise error_of(problem, hint=hint)
-    refused = [body.refused_at(number, InputError(found)) for number, found in sorted(lines.items())]
-    return _not_submitted([*body.refused, *refused], problem.detail, skips=skips)
+    return [(number, InputError(found)) for number, found in sorted(lines.items())]
 
 
-def _tell(refused: Iterable[Refused], label: str) -> None:
+def tell_refused(refused: Iterable[Refused], label: str) -> None:
+    """The first of some records with what is wrong with them."""
     found = list(refused)
     for one in found[:REFUSALS_TOLD]:
         say_refused(one, label)

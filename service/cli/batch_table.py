@@ -1,4 +1,4 @@
-"""Batches as tables."""
+"""Batches and calibrations as tables."""
 
 from __future__ import annotations
 
@@ -9,34 +9,36 @@ from rich.text import Text
 
 from service.cli.batch_progress import done_of
 from service.cli.console import console, plural, printable, reading_console
+from service.io.client import Job
 from service.io.quotes import Quote
 from service.io.store.batch import Batch
+from service.io.store.calibrations import Calibration
 
 HEAD = ("id", "status", "done", "created", "name")
 
 
-def show_one(batch: Batch) -> None:
-    """One batch, a line for each thing to be said of it."""
+def show_one(job: Job) -> None:
+    """One job, a line for each thing to be said of it."""
     table = Table.grid(padding=(0, 2, 0, 0))
-    for name, value in _said(batch):
+    for name, value in _said(job):
         table.add_row(Text(name, style="bold"), Text(printable(value), overflow="fold"))
     reading_console().print(table)
 
 
-def show_many(batches: Sequence[Batch]) -> None:
-    """Several batches, a line each, never broken: an id is for copying."""
-    rows = [HEAD, *map(_cells, batches)]
+def show_many(jobs: Sequence[Job]) -> None:
+    """Several jobs, a line each, never broken: an id is for copying."""
+    rows = [HEAD, *map(_cells, jobs)]
     widths = [max(len(row[n]) for row in rows) for n in range(len(HEAD))]
     for row in rows:
         line = "  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=True)])
         console().print(Text(line.rstrip(), style="bold" if row is HEAD else ""), soft_wrap=True)
 
 
-def _cells(batch: Batch) -> tuple[str, ...]:
-    counts = batch.request_counts
+def _cells(job: Job) -> tuple[str, ...]:
+    counts = job.request_counts
     failed = f" ({counts.failed} failed)" if counts.failed else ""
-    done = f"{done_of(batch)}/{counts.total}{failed}"
-    return batch.id, batch.status, done, _time(batch.created_at)[:16], printable(batch.name) or "-"
+    done = f"{done_of(job)}/{counts.total}{failed}"
+    return job.id, job.status, done, _time(job.created_at)[:16], printable(job.name) or "-"
 
 
 def quote_line(quote: Quote) -> str:
@@ -47,41 +49,58 @@ def quote_line(quote: Quote) -> str:
     return f"{plural(quote.items, 'item')}: {asked}, {cost}{sampled}"
 
 
-def ended_line(batch: Batch) -> str:
-    """What became of a batch, in words."""
-    counts = batch.request_counts
-    told = [f"{plural(counts.total, 'item')}: {counts.completed} scored"]
+def ended_line(job: Job) -> str:
+    """What became of a job, in words."""
+    counts = job.request_counts
+    done = "scored" if isinstance(job, Batch) else "judged"
+    told = [f"{counts.completed} {done}"] if counts.total else []
     never = counts.cancelled + counts.expired
     told += [f"{counts.failed} failed"] if counts.failed else []
     told += [f"{never} never run"] if never else []
-    cost = f", {_dollars(batch.cost_usd)}" if batch.cost_usd else ""
-    return f"{batch.status}; {', '.join(told)}{cost}"
+    what = plural(counts.total, "item") if isinstance(job, Batch) else plural(job.items, "labelled item")
+    cost = f", {_dollars(job.cost_usd)}" if job.cost_usd else ""
+    return f"{job.status}; {': '.join([what, ', '.join(told)] if told else [what])}{cost}"
 
 
-def _said(batch: Batch) -> Iterator[tuple[str, str]]:
+def _said(job: Job) -> Iterator[tuple[str, str]]:
+    yield "batch" if isinstance(job, Batch) else "calibration", job.id
+    if job.name:
+        yield "name", job.name
+    yield "status", job.status
+    if job.reason:
+        yield "because", job.reason
+    if job.resume_at:
+        yield "goes on", _time(job.resume_at)
+    yield from _counted(job) if isinstance(job, Batch) else _calibrated(job)
+    if job.tokens_in or job.cost_usd or job.cache_hits:
+        cap = f" of {_dollars(job.budget_usd)}" if job.budget_usd is not None else ""
+        yield "judges", f"{_dollars(job.cost_usd)}{cap}; {job.cache_hits} answers from the cache"
+    if job.tags:
+        yield "tags", ", ".join(f"{key}={value}" for key, value in job.tags.items())
+    yield "created", _time(job.created_at)
+    yield ("ended", _time(job.ended_at)) if job.ended_at else ("deadline", _time(job.deadline_at))
+    if job.webhook:
+        yield "webhook", f"{job.webhook.url} ({job.webhook.status or 'not yet'})"
+
+
+def _counted(batch: Batch) -> Iterator[tuple[str, str]]:
     counts = batch.request_counts
-    yield "batch", batch.id
-    if batch.name:
-        yield "name", batch.name
-    yield "status", batch.status
-    if batch.reason:
-        yield "because", batch.reason
-    if batch.resume_at:
-        yield "goes on", _time(batch.resume_at)
     yield "items", f"{done_of(batch)} of {counts.total} done: {counts.completed} scored, {counts.failed} failed"
     if counts.cancelled or counts.expired:
         yield "never run", str(counts.cancelled + counts.expired)
     if counts.rejected:
         yield "left out", plural(counts.rejected, "line")
-    if batch.tokens_in or batch.cost_usd or batch.cache_hits:
-        cap = f" of {_dollars(batch.budget_usd)}" if batch.budget_usd is not None else ""
-        yield "judges", f"{_dollars(batch.cost_usd)}{cap}; {batch.cache_hits} answers from the cache"
-    if batch.tags:
-        yield "tags", ", ".join(f"{key}={value}" for key, value in batch.tags.items())
-    yield "created", _time(batch.created_at)
-    yield ("ended", _time(batch.ended_at)) if batch.ended_at else ("deadline", _time(batch.deadline_at))
-    if batch.webhook:
-        yield "webhook", f"{batch.webhook.url} ({batch.webhook.status or 'not yet'})"
+
+
+def _calibrated(job: Calibration) -> Iterator[tuple[str, str]]:
+    counts = job.request_counts
+    yield "items", plural(job.items, "labelled item")
+    if counts.total:
+        yield "answers", f"{done_of(job)} of {counts.total} done, {job.repeats} for each item, with {job.rubric}"
+    if job.unanswered:
+        yield "unanswered", f"{job.unanswered}: {'; '.join(job.reasons)}"
+    if job.status == "completed":
+        yield "fits", f"{job.fits} ({job.method})"
 
 
 def _dollars(amount: float | None) -> str:

@@ -37,11 +37,15 @@ def run_calibration(sources: Sources, out: Path, options: Options | None = None)
     predictions = read_predicted(sources.predictions) or found.predictions
     if not predictions:
         raise InputError.at(str(sources.labels), "no predictions; name a file of them with --predictions")
-    run = placed(sources.labels, lambda: calibrate(found.labels, predictions, options))
+    write_run(placed(sources.labels, lambda: calibrate(found.labels, predictions, options)), out)
+    return ExitCode.PASSED
+
+
+def write_run(run: Run, out: Path) -> None:
+    """Writes report and fits into a folder, and shows what they say."""
     _write(run, out)
     _overview(run.report)
     say(f"wrote {out / 'report.html'} and {plural(len(run.fits), 'fit')}")
-    return ExitCode.PASSED
 
 
 def show_calibration(path: Path, *, output_format: ReportFormat = "table") -> ExitCode:

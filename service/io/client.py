@@ -1,4 +1,4 @@
-"""A client of the batches of a running service: what it answers as values, what goes wrong as errors."""
+"""Clients of the batches and calibrations of a running service: what it answers as values, what goes wrong as errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import BinaryIO, Literal, TypeVar
+from typing import BinaryIO, Generic, Literal, TypeVar
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
@@ -17,14 +17,19 @@ from service import __version__
 from service.errors import CallgradeError
 from service.io.problems import PROBLEM, ProblemDetails, details
 from service.io.quotes import QUOTE, Quote
-from service.io.store.batch import BATCH, BATCH_LIST, Batch, BatchList
+from service.io.store.batch import BATCH, BATCH_LIST, ENDED, Batch, BatchList
+from service.io.store.calibrations import CALIBRATION, CALIBRATION_LIST, Calibration, CalibrationList
 
 T = TypeVar("T")
+
+Job = Batch | Calibration
+J = TypeVar("J", Batch, Calibration)
+P = TypeVar("P", BatchList, CalibrationList)
 
 Kind = Literal["results", "errors"]
 
 PATIENCE = 300.0
-"""Seconds without any answer after which a batch is not watched any longer."""
+"""Seconds without any answer after which a job is not watched any longer."""
 
 STEP = 2**18
 """Bytes that are sent at once."""
@@ -66,10 +71,10 @@ class RefusedError(CallgradeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
-    """A batch that was submitted. `earlier`: it was there before, under the same key."""
+class Submitted(Generic[J]):
+    """A job that was submitted. `earlier`: it was there before, under the same key."""
 
-    batch: Batch
+    job: J
     earlier: bool
 
 
@@ -83,55 +88,80 @@ class Outcomes:
     """Whole lines, several in each part."""
 
 
-class Client:
-    """One connection to a service. UnreachableError, RefusedError and ForeignError from all of its methods."""
+class Jobs(Generic[J, P]):
+    """One connection to the jobs of a service. UnreachableError, RefusedError and ForeignError from all of its methods."""
 
-    def __init__(self, server: str, key: str | None = None) -> None:
+    def __init__(self, server: str, key: str | None, path: str, form: TypeAdapter[J], listed: TypeAdapter[P]) -> None:
+        """`form` and `listed`: what one job and some are told as below `path`."""
         headers = {"user-agent": f"callgrade/{__version__}"}
         if key:
             headers["authorization"] = f"Bearer {key}"
         self.server = server
         self._http = httpx.Client(base_url=server, headers=headers, timeout=QUICK)
+        self._path, self._form, self._listed = path, form, listed
 
     def close(self) -> None:
         """Lets go of connections."""
         self._http.close()
 
-    def submit(self, body: BinaryIO, options: Mapping[str, str], *, key: str) -> Submitted | Quote:
-        """Submits gzipped JSON Lines from the start of a file; the quote for a dry run. `key`: the Idempotency-Key."""
+    def find(self, name: str) -> J:
+        """The job of an id."""
+        return _read(self._form, self._asked("GET", f"/{name}"))
+
+    def page(self, **options: str) -> P:
+        """Some jobs, newest first."""
+        return _read(self._listed, self._asked("GET", "", params=options))
+
+    def cancel(self, name: str) -> J:
+        """Lets a job end."""
+        return _read(self._form, self._asked("POST", f"/{name}/cancel"))
+
+    def resume(self, name: str, *, budget_usd: float | None = None) -> J:
+        """Goes on with a paused job."""
+        body = {} if budget_usd is None else {"budget_usd": budget_usd}
+        return _read(self._form, self._asked("POST", f"/{name}/resume", json=body))
+
+    def delete(self, name: str) -> None:
+        """Deletes a job that has ended."""
+        self._asked("DELETE", f"/{name}")
+
+    def events(self, name: str) -> Iterator[J]:  # noqa: ARG002
+        """A job whenever it changes, for as long as the connection lasts; nothing where the service has no events."""
+        return iter(())
+
+    def _posted(self, body: BinaryIO, options: Mapping[str, str], key: str) -> tuple[httpx.Response, float]:
+        """The answer to gzipped JSON Lines from the start of a file, and the seconds until it came."""
         headers = {"content-type": "application/x-ndjson", "content-encoding": "gzip", "idempotency-key": key}
         begun = time.monotonic()
         body.seek(0)
         with _reaching():
             answer = self._http.post(
-                "/v1/batches", params=options, headers=headers, content=_pieces(body), timeout=AT_LENGTH
+                self._path, params=options, headers=headers, content=_pieces(body), timeout=AT_LENGTH
             )
         _check(answer)
-        if answer.status_code == 200:
-            return _read(QUOTE, answer.content)
-        batch = _read(BATCH, answer.content)
-        return Submitted(batch, _is_earlier(batch, answer.headers.get("date"), time.monotonic() - begun))
+        return answer, time.monotonic() - begun
 
-    def find(self, batch_id: str) -> Batch:
-        """One batch."""
-        return _read(BATCH, self._asked("GET", f"/{batch_id}"))
+    def _made(self, answer: httpx.Response, seconds: float) -> Submitted[J]:
+        job = _read(self._form, answer.content)
+        return Submitted(job, _is_earlier(job, answer.headers.get("date"), seconds))
 
-    def page(self, **options: str) -> BatchList:
-        """Some batches, newest first."""
-        return _read(BATCH_LIST, self._asked("GET", "", params=options))
+    def _asked(self, method: str, path: str, **more: object) -> bytes:
+        with _reaching():
+            answer = self._http.request(method, self._path + path, **more)  # pyright: ignore[reportArgumentType]
+        _check(answer)
+        return answer.content
 
-    def cancel(self, batch_id: str) -> Batch:
-        """Lets a batch end."""
-        return _read(BATCH, self._asked("POST", f"/{batch_id}/cancel"))
 
-    def resume(self, batch_id: str, *, budget_usd: float | None = None) -> Batch:
-        """Goes on with a paused batch."""
-        body = {} if budget_usd is None else {"budget_usd": budget_usd}
-        return _read(BATCH, self._asked("POST", f"/{batch_id}/resume", json=body))
+class Client(Jobs[Batch, BatchList]):
+    """The batches of a service."""
 
-    def delete(self, batch_id: str) -> None:
-        """Deletes a batch that has ended."""
-        self._asked("DELETE", f"/{batch_id}")
+    def __init__(self, server: str, key: str | None = None) -> None:
+        super().__init__(server, key, "/v1/batches", BATCH, BATCH_LIST)
+
+    def submit(self, body: BinaryIO, options: Mapping[str, str], *, key: str) -> Submitted[Batch] | Quote:
+        """Submits gzipped JSON Lines from the start of a file; the quote for a dry run. `key`: the Idempotency-Key."""
+        answer, seconds = self._posted(body, options, key)
+        return _read(QUOTE, answer.content) if answer.status_code == 200 else self._made(answer, seconds)
 
     @contextmanager
     def outcomes(self, batch_id: str, kind: Kind, *, offset: int = 0) -> Generator[Outcomes]:
@@ -147,51 +177,64 @@ class Client:
                 raise ForeignError
             yield Outcomes(int(following), complete, _whole_lines(answer.iter_bytes()))
 
-    def events(self, batch_id: str) -> Iterator[Batch]:
+    def events(self, name: str) -> Iterator[Batch]:
         """A batch whenever it changes, for as long as the connection lasts."""
-        with _reaching(), self._http.stream("GET", f"/v1/batches/{batch_id}/events", timeout=SILENCE) as answer:
+        with _reaching(), self._http.stream("GET", f"/v1/batches/{name}/events", timeout=SILENCE) as answer:
             _check_streamed(answer)
             for part in _whole_lines(answer.iter_bytes()):
                 for line in part.splitlines():
                     if line.startswith(b"data:"):
                         yield _read(BATCH, line.removeprefix(b"data:"))
 
-    def _asked(self, method: str, path: str, **more: object) -> bytes:
-        with _reaching():
-            answer = self._http.request(method, f"/v1/batches{path}", **more)  # pyright: ignore[reportArgumentType]
-        _check(answer)
-        return answer.content
+
+class CalibrationClient(Jobs[Calibration, CalibrationList]):
+    """The calibrations of a service."""
+
+    def __init__(self, server: str, key: str | None = None) -> None:
+        super().__init__(server, key, "/v1/calibrations", CALIBRATION, CALIBRATION_LIST)
+
+    def submit(self, body: BinaryIO, options: Mapping[str, str], *, key: str) -> Submitted[Calibration]:
+        """Submits gzipped JSON Lines from the start of a file. `key`: the Idempotency-Key."""
+        return self._made(*self._posted(body, options, key))
+
+    def report(self, name: str) -> bytes:
+        """The report of a completed one, as JSON."""
+        return self._asked("GET", f"/{name}/report")
+
+    def fits(self, name: str) -> bytes:
+        """Its fits with the names of their files, as JSON."""
+        return self._asked("GET", f"/{name}/fits")
 
 
 def watched(
-    client: Client,
-    batch_id: str,
+    client: Jobs[J, P],
+    name: str,
     *,
     patience: float = PATIENCE,
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], object] = time.sleep,
-) -> Iterator[Batch]:
-    """A batch whenever it changes, until it has ended. A connection that breaks is made again; without events it is polled.
+) -> Iterator[J]:
+    """A job whenever it changes, until it has ended. A connection that breaks is made again; without events it is polled.
 
     UnreachableError after `patience` seconds without an answer.
     """
     heard, wait, streams = now(), 1.0, True
     while True:
         try:
-            for batch in client.events(batch_id) if streams else ():
+            for job in client.events(name) if streams else ():
                 heard, wait = now(), 1.0
-                yield batch
-                if batch.ended:
+                yield job
+                if job.status in ENDED:
                     return
         except UnreachableError:
             pass
         except (RefusedError, ForeignError):
             streams = False  # something on the way that lets no events pass; of another refusal the next request tells
         try:
-            batch = client.find(batch_id)
+            job = client.find(name)
             heard, wait = now(), 1.0
-            yield batch
-            if batch.ended:
+            yield job
+            if job.status in ENDED:
                 return
         except CallgradeError as error:
             if not error.retryable or now() - heard > patience:
@@ -251,9 +294,9 @@ def _whole_lines(parts: Iterator[bytes]) -> Iterator[bytes]:
         rest.append(after)
 
 
-def _is_earlier(batch: Batch, date: str | None, seconds: float) -> bool:
-    """Whether a batch was made before the request that lasted so many seconds, by the service's own clock."""
+def _is_earlier(job: Job, date: str | None, seconds: float) -> bool:
+    """Whether a job was made before the request that lasted so many seconds, by the service's own clock."""
     if date is None:
         return False
     answered = parsedate_to_datetime(date).astimezone(UTC)
-    return datetime.fromisoformat(batch.created_at) < answered - timedelta(seconds=seconds + 2)
+    return datetime.fromisoformat(job.created_at) < answered - timedelta(seconds=seconds + 2)

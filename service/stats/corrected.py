@@ -1,15 +1,24 @@
-"""The rate of many items from few labels and a judge's word on all of them."""
+"""The rate of many items from few labels and a judge's word on all of them.
+
+Items of one group (a conversation, a payload) are not independent: where groups are named, variances are those of groups
+drawn whole (Liang and Zeger 1986, "Longitudinal data analysis using generalized linear models", Biometrika 73:13-22), and
+never less than those of items that are drawn one by one. An item whose group is None is one of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import ceil, fsum, sqrt
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from service.stats.intervals import CONFIDENCE
 from service.stats.tallies import Floats
+
+Groups = Sequence[str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,49 +38,126 @@ class Corrected:
         return self.high - self.low
 
 
-def by_labels(labels: Sequence[bool], *, confidence: float = CONFIDENCE) -> Corrected:
-    """The rate from labels alone, with Student's interval. ValueError for fewer than two."""
-    values = _values(labels)
-    return _around(float(values.mean()), values, 0.0, 0.0, confidence)
+class _Variance(NamedTuple):
+    """Of an estimated rate. A label more takes its part from `own` and nothing from `fixed`."""
+
+    own: float
+    """Of one label."""
+    fixed: float
+    independent: int
+    """Labelled groups."""
+
+
+def is_enough(labelled: Groups, elsewhere: Groups | None = None) -> bool:
+    """Whether items of these groups make an interval: from labels alone, or from both with others `elsewhere`.
+
+    Several items that are all of one group do not, for nothing says how groups differ.
+
+    >>> (
+    ...     is_enough([None, None]),
+    ...     is_enough(["a", "a"]),
+    ...     is_enough(["a", None], ["b"]),
+    ...     is_enough(["a", None], ["b", "b"]),
+    ... )
+    (True, False, True, False)
+    """
+    others = elsewhere is None or len(elsewhere) == 1 or _independent(elsewhere) > 1
+    return _independent(labelled) > 1 and others
+
+
+def by_labels(labels: Sequence[bool], groups: Groups | None = None, *, confidence: float = CONFIDENCE) -> Corrected:
+    """The rate from labels alone, with Student's interval. ValueError where they are not enough for one."""
+    values, groups = np.asarray(labels, dtype=np.float64), _named(groups, len(labels))
+    if not is_enough(groups):
+        raise ValueError(f"{len(labels)} labels of {_independent(groups)} groups; an interval needs 2")
+    variance = _variance(values, np.empty(0), _codes(groups))
+    return _around(float(values.mean()), 0.0, variance, len(values), confidence)
 
 
 def ppi(
-    labels: Sequence[bool], said: Sequence[float], elsewhere: Sequence[float], *, confidence: float = CONFIDENCE
+    labels: Sequence[bool],
+    said: Sequence[float],
+    elsewhere: Sequence[float],
+    groups: tuple[Groups, Groups] | None = None,
+    *,
+    confidence: float = CONFIDENCE,
 ) -> Corrected:
     """The rate of the items that both samples are drawn from, by prediction-powered inference with tuned weight.
 
     PPI++: Angelopoulos, Duchi and Zrnic 2023, arXiv:2311.01453, example 6.1; with Student's quantile for the labelled part.
     `labels` and `said` (the judge's value in [0, 1]) are of the same items, `elsewhere` is the judge's value of the items
-    without a label. Both sampling errors are in the interval. The labelled items must be drawn at random from the same
-    traffic as the others. ValueError for fewer than two labels, lists of unlike length, or nothing elsewhere.
+    without a label; `groups` are those of the former and of the latter, which may share some. Both sampling errors are in
+    the interval. The labelled items, or whole groups of them, must be drawn at random from the same traffic as the others.
+    ValueError for lists of unlike length, and where the items are not enough for an interval.
     """
-    y, f, g = _values(labels), np.asarray(said, dtype=np.float64), np.asarray(elsewhere, dtype=np.float64)
+    y, f, g = (np.asarray(part, dtype=np.float64) for part in (labels, said, elsewhere))
     if len(y) != len(f):
         raise ValueError(f"{len(y)} labels, {len(f)} scores")
-    if not len(g):
-        raise ValueError("no items without a label")
+    known, others = (_named(each, size) for each, size in zip(groups or (None, None), (len(y), len(g)), strict=True))
+    if not is_enough(known, others):
+        told = (
+            f"{len(y)} labels of {_independent(known)} groups, {len(g)} items without a label of {_independent(others)}"
+        )
+        raise ValueError(f"{told}; an interval needs 2 of each")
     spread = float(np.concatenate([f, g]).var(ddof=1))
     shared = float(np.cov(y, f, ddof=1)[0, 1])
     trust = 0.0 if spread <= 0 else min(1.0, max(0.0, shared / ((1 + len(y) / len(g)) * spread)))
     value = float(y.mean() + trust * (g.mean() - f.mean()))
-    return _around(value, y - trust * f, trust, trust**2 * spread / len(g), confidence)
+    variance = _variance(y - trust * f, trust * g, _codes([*known, *others]), least=trust**2 * spread / len(g))
+    return _around(value, trust, variance, len(y), confidence)
 
 
-def _values(labels: Sequence[bool]) -> Floats:
-    if len(labels) < 2:
-        raise ValueError(f"an interval needs 2 labels, not {len(labels)}")
-    return np.asarray(labels, dtype=np.float64)
+def _independent(groups: Groups) -> int:
+    return len(set(groups) - {None}) + groups.count(None)
 
 
-def _around(value: float, rest: Floats, trust: float, fixed: float, confidence: float) -> Corrected:
-    """`rest` is what the labels must tell, item by item; `fixed` the variance that no label takes away."""
+def _named(groups: Groups | None, size: int) -> Groups:
+    if groups is not None and len(groups) != size:
+        raise ValueError(f"{size} items, {len(groups)} groups")
+    return [None] * size if groups is None else groups
+
+
+def _codes(groups: Groups) -> NDArray[np.int64] | None:
+    """A number for each group, item by item; None where no group has two items."""
+    known: dict[str | int, int] = {}
+    codes = [known.setdefault(at if name is None else name, len(known)) for at, name in enumerate(groups)]
+    return None if len(known) == len(codes) else np.asarray(codes, dtype=np.int64)
+
+
+def _variance(rest: Floats, told: Floats, codes: NDArray[np.int64] | None, *, least: float = 0.0) -> _Variance:
+    """`rest` is what the labels must tell, item by item; `told` what the judge tells of the others.
+
+    `least` is the variance of the latter's mean where they are independent; `codes` are the groups of both.
+    """
+    n, own = len(rest), float(rest.var(ddof=1))
+    if codes is None:
+        return _Variance(own, least, n)
+    labelled, others = codes[:n], codes[n:]
+    here, there = _deviations(rest, labelled, codes), _deviations(told, others, codes)
+    own = max(own, n * _between(here, labelled))
+    fixed = max(least, _between(there, others)) + max(0.0, 2 * fsum(here * there))
+    return _Variance(own, fixed, len(np.unique(labelled)))
+
+
+def _deviations(values: Floats, codes: NDArray[np.int64], every: NDArray[np.int64]) -> Floats:
+    """By how much each group moves the mean of some values."""
+    shares = (values - values.mean()) / len(values) if len(values) else values
+    return np.bincount(codes, weights=shares, minlength=int(every.max()) + 1).astype(np.float64)
+
+
+def _between(deviations: Floats, codes: NDArray[np.int64]) -> float:
+    """The variance of a mean where groups are drawn; 0 where there is one group."""
+    count = len(np.unique(codes))
+    return count / (count - 1) * fsum(deviations**2) if count > 1 else 0.0
+
+
+def _around(value: float, trust: float, of: _Variance, n: int, confidence: float) -> Corrected:
     from scipy.special import stdtrit  # noqa: PLC0415 (few need it)  # pyright: ignore[reportMissingTypeStubs]
 
-    n, own = len(rest), float(rest.var(ddof=1))
-    variance = own / n + fixed
-    half = float(stdtrit(n - 1, (1 + confidence) / 2)) * sqrt(variance)
-    left = variance / 4 - fixed
-    more = None if left <= 0 else max(0, ceil(own / left) - n)
+    variance = of.own / n + of.fixed
+    half = float(stdtrit(of.independent - 1, (1 + confidence) / 2)) * sqrt(variance)
+    left = variance / 4 - of.fixed
+    more = None if left <= 0 else max(0, ceil(of.own / left) - n)
     return Corrected(
         value=min(1.0, max(0.0, value)),
         low=min(1.0, max(0.0, value - half)),

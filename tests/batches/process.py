@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 import zlib
 from collections import Counter
@@ -22,8 +20,9 @@ from service.io.batches import Enqueuer, prepare
 from service.io.store.batch import Batch
 from service.io.store.batches import Batches, Chunk, Submission
 from service.io.store.database import Database, open_database
-from service.io.store.tables import RESULTS
+from service.io.store.tables import RESULTS, WORKERS
 from tests.faults.provider import Provider
+from tests.forked import Command, Forked, Process
 
 STEP = {
     "id": "judged",
@@ -58,12 +57,14 @@ class Service:
     home: Path
     provider: Provider
     settings: dict[str, str] = field(default_factory=dict)
-    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    workers: list[Process] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.database: Database = open_database(self.url)
         self.database.migrate()
         prepare(self.database)
+        with self.database.begin() as connection:  # those of an earlier test, whom this one's would find dead
+            connection.execute(sa.delete(WORKERS))
         self.batches = Batches(self.database, Enqueuer(self.database))
 
     def submit(self, requests: Sequence[dict[str, Any]], *, size: int = 100, **more: Any) -> str:
@@ -75,14 +76,13 @@ class Service:
         """The batch as it stands."""
         return self.batches.find("", batch)
 
-    def start(self, *command: str, module: str | None = None, **more: str) -> subprocess.Popen[bytes]:
+    def start(self, *command: str, module: str | None = None, anew: bool = False, **more: str) -> Process:
         """A new worker process, by default one that does without litellm; of another `module` for one that behaves strangely.
 
-        With a `command`, that of callgrade.
+        With a `command`, that of callgrade; `anew`: it is not forked but loads what it needs, as everybody's does.
 
         Its log is a file in the home folder, by the number of the start.
         """
-        number = len(self.workers)
         environ = {name: value for name, value in os.environ.items() if not name.startswith("CALLGRADE_")}
         environ |= {
             "CALLGRADE_HOME": str(self.home),
@@ -93,10 +93,9 @@ class Service:
             **self.settings,
             **more,
         }
-        with (self.home / f"worker-{number}.log").open("wb") as log:
-            started = module or ("service.cli" if command else "tests.batches.plain")
-            called = [sys.executable, "-m", started, *command]
-            self.workers.append(subprocess.Popen(called, env=environ, stdout=log, stderr=log))
+        started = module or ("service.cli" if command else "tests.batches.plain")
+        called = Command(started, command, environ, self.home / f"worker-{len(self.workers)}.log")
+        self.workers.append(called.anew() if anew else Forked(called))
         return self.workers[-1]
 
     def log(self, number: int = -1) -> str:
@@ -168,7 +167,7 @@ def service(url: str, home: Path, provider: Provider, **settings: str) -> Iterat
         made.database.close()
 
 
-def with_signal(worker: subprocess.Popen[bytes], number: signal.Signals) -> None:
+def with_signal(worker: Process, number: signal.Signals) -> None:
     """Sends a signal to a worker, if it is there."""
     if worker.poll() is None:
         worker.send_signal(number)

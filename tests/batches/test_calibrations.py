@@ -1,8 +1,10 @@
-"""A calibration whose worker is killed goes on: no judged item is asked again beyond what was under way."""
+"""A calibration whose worker is killed goes on, while it is judged and while it is fitted: no judged item is asked again."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -35,14 +37,14 @@ def item(number: int) -> dict[str, Any]:
     }
 
 
-def submitted(run: Service) -> tuple[Calibrations, str]:
+def submitted(run: Service, items: int = ITEMS, repeats: int = REPEATS) -> tuple[Calibrations, str]:
     kept = Calibrations(run.batches.of_kind("calibration"))
     engine = Engine(Shelf(), judging=standing_in())
     bounds = Bounds(limits=Limits(), chunk=50, max_items=10_000, hours=24)
     with Spool(max_bytes=2**20) as spool, Cutter(size=50) as cutter:
-        spool.write("\n".join(json.dumps(item(n)) for n in range(ITEMS)).encode())
+        spool.write("\n".join(json.dumps(item(n)) for n in range(items)).encode())
         spool.finish()
-        options: dict[str, Any] = {"repeats": REPEATS, "judges": "fresh"}
+        options: dict[str, Any] = {"repeats": repeats, "judges": "fresh"}
         sent = Sent(tenant="", key=None, form="lines", options=options, body=spool)
         return kept, Taking(engine, bounds).take(sent, kept, cutter).id
 
@@ -74,4 +76,41 @@ def test_a_killed_worker_judges_nothing_again(tmp_path: Path) -> None:
         assert (judge["missing"], judge["retest"]["items"]) == (0, ITEMS)
         [file] = json.loads(kept.fits("", name))
         assert file["fit"]["model"] == "gpt-fine"
+        run.until(lambda: run.workflows().keys() == {"SUCCESS"})
+
+
+def fits_under_way(home: Path) -> list[int]:
+    """The processes that fit for workers of this home."""
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _fits(entry, home)]
+
+
+def _fits(process: Path, home: Path) -> bool:
+    try:
+        called, environ = (process / "cmdline").read_bytes(), (process / "environ").read_bytes()
+    except OSError:  # it has ended, or is another user's
+        return False
+    return b"service.io.fitted" in called and f"CALLGRADE_HOME={home}".encode() in environ.split(b"\0")
+
+
+def test_a_worker_that_is_killed_while_it_fits_leaves_the_fit_to_the_next(tmp_path: Path) -> None:
+    provider = Provider()
+    with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider) as run:
+        kept, name = submitted(run, items=60, repeats=1)
+        worker = run.start()
+        run.until(lambda: bool(fits_under_way(tmp_path)))
+        [fit] = fits_under_way(tmp_path)
+        os.kill(fit, signal.SIGSTOP)  # so that it is still at it when its worker dies
+        worker.kill()
+        worker.wait()
+        os.kill(fit, signal.SIGKILL)
+        left = kept.find("", name)
+        assert (left.status, left.request_counts.completed, left.fits) == ("finalizing", 60, 0)
+        asked = len(provider.requests)
+        run.start()
+        run.until(lambda: kept.find("", name).ended_at is not None)
+        found = kept.find("", name)
+        assert (found.status, found.unanswered, found.fits) == ("completed", 0, 1), found
+        assert len(provider.requests) == asked == 60
+        [judge] = json.loads(kept.report("", name))["judges"]
+        assert judge["missing"] == 0
         run.until(lambda: run.workflows().keys() == {"SUCCESS"})

@@ -7,7 +7,6 @@ import json
 import pickle
 import signal
 import sqlite3
-import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -30,7 +29,7 @@ def slow() -> Provider:
 def test_a_worker_that_is_told_to_stop_pays_nothing_twice(tmp_path: Path, slow: Provider) -> None:
     with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
         batch = run.submit([request(n) for n in range(500)])
-        first = run.start("worker")
+        first = run.start("worker", anew=True)
         run.until(lambda: len(slow.requests) >= 200)
         first.send_signal(signal.SIGTERM)
         assert first.wait(timeout=25) == 0
@@ -114,6 +113,6 @@ def test_the_worker_of_a_server_that_was_killed_makes_room_for_the_next(tmp_path
 
 def test_a_workers_settings_at_fault_are_told(tmp_path: Path, slow: Provider) -> None:
     with service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
-        worker: subprocess.Popen[bytes] = run.start("worker", CALLGRADE_BATCH_IN_FLIGHT="many")
+        worker = run.start("worker", CALLGRADE_BATCH_IN_FLIGHT="many")
         assert worker.wait(timeout=60) == 4
         assert "CALLGRADE_BATCH_IN_FLIGHT: expected a whole number" in run.log()

@@ -28,10 +28,23 @@ def test_the_rate_is_that_of_the_labels_with_the_judges_word_on_the_rest() -> No
     said = [raw[item.id] for item in FEW.items]
     rest = [raw[item.id] for item in LABELS.items[100:]]
     assert (found.labelled, found.unlabelled) == (100, 900)
-    assert found.corrected == ppi(verdicts, said, rest)
-    assert found.humans == by_labels(verdicts)
+    groups = [item.group for item in FEW.items]
+    assert found.corrected == ppi(verdicts, said, rest, (groups, [None] * 900))
+    assert found.humans == by_labels(verdicts, groups)
     assert found.naive == sum(value >= 0.75 for value in raw.values()) / 1000
     assert found.corrected.width < 0.95 * found.humans.width
+
+
+def test_predictions_say_of_which_conversation_an_item_without_a_label_is() -> None:
+    """Here the judge said the same of all that is in one: the interval is wider, the rate the same."""
+    told = [one.model_copy(update={"group": f"said {one.raw}"}) for one in PREDICTIONS]
+    (plain,), (found,) = pass_rates(FEW, PREDICTIONS), pass_rates(FEW, told)
+    verdicts, raw = [item.passes for item in FEW.items], {one.id: one.raw for one in PREDICTIONS}
+    said, rest = ([raw[item.id] for item in part] for part in (FEW.items, LABELS.items[100:]))
+    groups = [item.group for item in FEW.items], [f"said {value}" for value in rest]
+    assert found.corrected == ppi(verdicts, said, rest, groups)
+    assert found.corrected.width > plain.corrected.width
+    assert found.corrected.value == plain.corrected.value
 
 
 def test_what_to_label_next_has_no_label_yet_and_does_not_depend_on_the_judge() -> None:
@@ -42,7 +55,7 @@ def test_what_to_label_next_has_no_label_yet_and_does_not_depend_on_the_judge() 
     assert pass_rates(FEW, turned, count=30)[0].label_next == found.label_next
 
 
-@pytest.mark.parametrize(("labelled", "why"), [(1, "1 labelled items"), (1000, "and 0 others")])
+@pytest.mark.parametrize(("labelled", "why"), [(1, "1 labelled items"), (4, "two groups"), (1000, "and 0 others")])
 def test_a_rate_that_cannot_be_told(labelled: int, why: str) -> None:
     some = labelled_set([(n, item) for n, item in enumerate(LABELS.items[:labelled], 1)], source="some")
     with pytest.raises(InputError, match=why):

@@ -1,10 +1,10 @@
-"""A service as `callgrade serve` runs it, with its worker, over a provider of ours."""
+"""A service and a worker, over a provider of ours."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.batches.process import until
 from tests.faults.provider import Provider, serving
+from tests.forked import Command, Forked
 
 COMMAND = [sys.executable, "-m", "service.cli"]
 
@@ -39,20 +40,29 @@ def environment(home: Path, provider: Provider, **more: str) -> dict[str, str]:
 
 
 @contextmanager
-def served(home: Path, provider: Provider) -> Iterator[Served]:
-    """A service that asks for a key."""
+def served(home: Path, provider: Provider, *scopes: str) -> Iterator[Served]:
+    """A service that asks for a key, which has such scopes, or those that a key has of itself."""
     with serving(provider):
-        environ = environment(home, provider, CALLGRADE_BATCH_IN_FLIGHT="16", CALLGRADE_BATCH_CHUNK="20")
-        made = subprocess.run(
-            [*COMMAND, "keys", "create", "--name", "t"], env=environ, capture_output=True, text=True, check=True
+        environ = environment(
+            home, provider, CALLGRADE_BATCH_IN_FLIGHT="16", CALLGRADE_BATCH_CHUNK="20", CALLGRADE_WORKER="false"
         )
-        log = home / "serve.log"
-        with log.open("wb") as stream:
-            process = subprocess.Popen([*COMMAND, "serve", "--port", "0"], env=environ, stderr=stream)
+
+        def start(*args: str) -> tuple[Forked, Path]:
+            command = Command("service.cli", args, environ, home / f"{args[0]}.log")
+            return Forked(command), command.log
+
+        creating, key = start("keys", "create", "--name", "t", *(f"--scope={scope}" for scope in scopes))
+        assert creating.wait(60) == 0, key.read_text()
+        processes = [(start("serve", "--port", "0"), "listening"), (start("worker"), "working")]
         try:
-            until(lambda: '"working"' in log.read_text() or process.poll() is not None, told=log.read_text)
+            for (process, log), said in processes:
+                until(lambda: f'"{said}"' in log.read_text() or process.poll() is not None, told=log.read_text)
+            (_, log), _ = processes[0]
             first = next(line for line in log.read_text().splitlines() if '"listening"' in line)
-            yield Served(f"http://127.0.0.1:{json.loads(first)['port']}", made.stdout.strip(), provider)
+            found = re.search(r"^cg_\S+$", key.read_text(), re.MULTILINE)
+            assert found
+            yield Served(f"http://127.0.0.1:{json.loads(first)['port']}", found[0], provider)
         finally:
-            process.terminate()
-            process.wait(60)
+            for (process, _), _ in processes:
+                process.terminate()
+                process.wait(60)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from service.core.report import Report
 from service.core.summary import samples_of
 from service.core.summary.labelled import NEXT, CorrectedRate, ReportLabel, ToLabel, beside
 from service.errors import InputError
+from service.stats.corrected import by_labels, ppi
 from service.summaries import answered, read_summary_request, summarized
 from tests.core.test_require_calibration import PLAUSIBLE, body, replies, rubric
 
@@ -34,6 +36,10 @@ def report(name: str | None, *values: float) -> Report:
 
 def reports(values: Sequence[float] = SAID) -> list[Report]:
     return [report(f"t{n}", value) for n, value in enumerate(values)]
+
+
+def tagged(found: Report, group: str) -> Report:
+    return replace(found, tags={"group": group})
 
 
 def label(name: str, passes: bool = True, **more: Any) -> ReportLabel:
@@ -109,6 +115,31 @@ def test_calls_are_items_of_their_own_where_labels_name_them() -> None:
     assert (steps.unit, steps.labelled, steps.unlabelled, steps.naive) == ("step", 2, 3, 3 / 5)
     assert set(steps.label_next) == {ToLabel("b", 0), ToLabel("b", 1), ToLabel("c", 0)}
     assert (whole.unit, whole.labelled, whole.unlabelled, whole.naive) == ("report", 1, 2, 1 / 3)
+
+
+def test_calls_of_one_report_and_reports_of_one_conversation_are_groups() -> None:
+    found = [report("a", 1, 0), report("b", 1, 1), report("c", 0), tagged(report("d", 1, 0), "t")]
+    steps = [label(name, True, step=at) for name, at in (("a", 0), ("a", 1), ("b", 0), ("d", 1))]
+    [one] = beside(samples_of(found), steps)
+    assert one.groups == ("report 0", "report 0", "report 1", "group t")
+    assert sorted(map(str, one.groups_elsewhere)) == ["group t", "report 1", "report 2"]
+    [one] = beside(samples_of([*found[:3], tagged(found[3], "t")]), [label("a"), label("d")])
+    assert (one.groups, one.groups_elsewhere) == ((None, "t"), (None, None))
+
+
+def test_the_interval_is_that_of_the_groups() -> None:
+    values, passes = SAID * 4, (LABELS * 4)[:12]
+    groups = [f"g{n // 4}" for n in range(len(values))]
+    found = [tagged(one, group) for one, group in zip(reports(values), groups, strict=True)]
+    plain, grouped = (rate_of(each, given_labels(passes)) for each in (reports(values), found))
+    want = ppi(passes, values[:12], values[12:], (groups[:12], groups[12:]))
+    assert grouped.corrected is not None
+    assert (grouped.corrected.low, grouped.corrected.high) == pytest.approx((want.low, want.high))
+    assert grouped.humans is not None
+    assert grouped.humans.low == by_labels(passes, groups[:12]).low
+    assert (grouped.naive, grouped.trust) == (plain.naive, plain.trust)
+    one_group = rate_of([tagged(one, "g") for one in reports()], given_labels())
+    assert (one_group.humans, one_group.corrected, one_group.naive) == (None, None, 5 / 8)
 
 
 def test_a_report_is_as_good_as_the_worst_of_its_calls() -> None:

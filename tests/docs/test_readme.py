@@ -90,16 +90,19 @@ def test_snippets_run(code: str, folder: Path):
     assert done.returncode == 0, done.stderr
 
 
-def served(command: str, folder: Path, port: int) -> Iterator[str]:
-    """The README's server on a free port; yields its address and then stops it."""
-    words = shlex.split(command.replace("8000", str(port)))
-    environment = os.environ | {"HOME": str(folder)}
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """Where the README's server listens, with its worker: on a free port, in a folder of its own."""
+    home = tmp_path_factory.mktemp("server")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = shlex.split(block("serve").replace("8000", str(port)))
     with subprocess.Popen(
-        [str(BIN / words[0]), *words[1:]], cwd=folder, stderr=subprocess.DEVNULL, env=environment
+        [str(BIN / words[0]), *words[1:]], cwd=home, stderr=subprocess.DEVNULL, env=os.environ | {"HOME": str(home)}
     ) as server:
         try:
             wait_for(port)
-            yield f"http://127.0.0.1:{port}"
+            yield port
         finally:
             server.terminate()
 
@@ -115,34 +118,27 @@ def wait_for(port: int) -> None:
     raise TimeoutError(port)
 
 
-def test_the_request_over_http_gives_the_bytes_of_the_command_line(folder: Path):
-    serve = next(body for _, _, _, kind, body in BLOCKS if kind == "serve").strip()
+def test_the_request_over_http_gives_the_bytes_of_the_command_line(folder: Path, port: int):
     curl = shlex.split(next(body for _, _, _, kind, body in BLOCKS if kind == "http"))
     path = next(word for word in curl if "/v1/" in word).removeprefix("localhost:8000")
     header = curl[curl.index("-H") + 1].split(": ")
     body = (folder / curl[curl.index("-d") + 1].removeprefix("@")).read_bytes()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    for address in served(serve, folder, port):
-        request = urllib.request.Request(address + path, body, dict([header]), method="POST")
-        with urllib.request.urlopen(request, timeout=30) as reply:
-            answer = reply.read()
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body, dict([header]), method="POST")
+    with urllib.request.urlopen(request, timeout=30) as reply:
+        answer = reply.read()
     printed = shell("callgrade score refund.json --format json", folder).stdout
     assert json.loads(answer)["verdict"] == "fail"
     assert printed == answer.decode() + "\n"
 
 
-def test_a_batch_runs_as_the_readme_says(folder: Path, tmp_path: Path):
-    """With the README's server, its worker and its commands, on a free port."""
-    serve = next(body for _, _, _, kind, body in BLOCKS if kind == "serve").strip()
+def test_a_batch_runs_as_the_readme_says(folder: Path, tmp_path: Path, port: int):
+    """With the README's server, its worker and its commands."""
+    address = f"http://127.0.0.1:{port}"
     (tmp_path / "items.ndjson").write_bytes((folder / "items.ndjson").read_bytes())
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    for address in served(serve, tmp_path, port):
-        done = shell(f"set -e\n{block('batches').replace('8000', str(port))}", tmp_path)
-        told = shell(f"set -e\nexport CALLGRADE_SERVER={address}\n{block('batching')}", tmp_path)
-        with urllib.request.urlopen(f"{address}/v1/batches", timeout=30) as reply:
-            left = json.load(reply)
+    done = shell(f"set -e\n{block('batches').replace('8000', str(port))}", tmp_path)
+    told = shell(f"set -e\nexport CALLGRADE_SERVER={address}\n{block('batching')}", tmp_path)
+    with urllib.request.urlopen(f"{address}/v1/batches", timeout=30) as reply:
+        left = json.load(reply)
     assert told.returncode == 0, told.stderr
     assert "2 cases under four_step@1: 1 fail, 1 pass" in told.stdout
     assert done.returncode == 0, done.stderr
@@ -156,6 +152,15 @@ def test_a_batch_runs_as_the_readme_says(folder: Path, tmp_path: Path):
     shown = json.loads(noted("shown", "batch"))
     assert {name: batch[name] for name in shown} == shown
     assert left["data"] == []
+
+
+def test_a_calibration_runs_as_the_readme_says(folder: Path, tmp_path: Path, port: int):
+    for name in ("labels.jsonl", "predictions.jsonl"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    done = shell(f"set -e\nexport CALLGRADE_SERVER=http://127.0.0.1:{port}\n{block('calibrating')}", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "submitted 2 labelled items with 2 recorded predictions" in done.stderr
+    assert {file.name for file in (tmp_path / "run").iterdir()} == {"report.json", "report.md", "report.html", "fits"}
 
 
 def test_the_table_of_batches_names_all_its_routes():

@@ -1,11 +1,10 @@
-"""Intervals by drawing groups: what they are of, how wide, and how often they are right."""
+"""Intervals by drawing groups: what they are of, and how wide."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from service.stats.corrected import by_labels, ppi
 from service.stats.resampling import draws, intervals
 
 Z = 1.959964
@@ -49,61 +48,3 @@ def test_what_is_mostly_undefined_and_what_has_one_group_has_no_interval() -> No
 
     assert intervals(rarely, ["a", "b", "c"]) == {"rarely": None}
     assert intervals(mean_of(np.ones(3)), ["a", "a", "a"]) == {"mean": None}
-
-
-def test_ppi_without_a_useful_judge_is_the_mean_of_the_labels() -> None:
-    labels = [True, False, True, True, False, True]
-    found = ppi(labels, [0.5] * 6, [0.5] * 50)
-    assert (found.trust, found.value) == (0.0, pytest.approx(4 / 6))
-    assert (found.low, found.high) == pytest.approx((by_labels(labels).low, by_labels(labels).high))
-
-
-def test_ppi_by_hand() -> None:
-    """Four labels, four more items. Covariance of label and score 1/3, variance of all scores 2/7, so trust 7/12."""
-    found = ppi([True, True, False, False], [1, 1, 0, 0], [1, 1, 1, 0])
-    spread, shared = float(np.var([1, 1, 0, 0, 1, 1, 1, 0], ddof=1)), 1 / 3
-    assert spread == pytest.approx(15 / 56)
-    trust = min(1.0, shared / (2 * spread))
-    assert found.trust == pytest.approx(trust)
-    assert found.value == pytest.approx(0.5 + trust * (0.75 - 0.5))
-    own = (1 - trust) ** 2 / 3
-    half = 3.182446 * (own / 4 + trust**2 * spread / 4) ** 0.5
-    assert found.high - found.low == pytest.approx(min(1, found.value + half) - max(0, found.value - half), abs=1e-5)
-
-
-def test_how_many_more_labels_halve_the_interval() -> None:
-    found = by_labels([True, False] * 50)
-    assert found.more_labels == 300
-    assert ppi([True, False] * 50, [1, 0] * 50, [1, 0] * 50).more_labels is None
-
-
-@pytest.mark.parametrize(
-    ("labels", "said", "elsewhere", "why"),
-    [
-        ([True], [1], [1], "2 labels"),
-        ([True, False], [1], [1], "2 labels, 1 scores"),
-        ([True, False], [1, 0], [], "without a label"),
-    ],
-)
-def test_ppi_refuses(labels: list[bool], said: list[float], elsewhere: list[float], why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        ppi(labels, said, elsewhere)
-
-
-@pytest.mark.parametrize("n", [50, 100, 400])
-@pytest.mark.parametrize(("right", "informative"), [(0.9, True), (0.75, True), (0.5, False)])
-def test_nominal_intervals_cover_and_are_narrower_where_the_judge_knows_something(
-    n: int, right: float, informative: bool
-) -> None:
-    """1,000 seeded draws of n labels and 4,000 more items; the judge's score is high for a passing item so often."""
-    rng, rate, hits = np.random.default_rng(7), 0.6, 0
-    widths: list[tuple[float, float]] = []
-    for _ in range(1000):
-        labels = rng.random(n + 4000) < rate
-        scores = np.where((rng.random(n + 4000) < right) == labels, 0.8, 0.3)
-        found = ppi(labels[:n].tolist(), scores[:n].tolist(), scores[n:].tolist())
-        hits += found.low <= rate <= found.high
-        widths.append((found.width, by_labels(labels[:n].tolist()).width))
-    ours, alone = np.mean(widths, axis=0)
-    assert 930 <= hits <= 970
-    assert ours < (0.95 if informative else 1.01) * alone

@@ -27,6 +27,32 @@ KeyOption = Annotated[
     str | None,
     typer.Option("--key", metavar="TEXT", envvar="CALLGRADE_API_KEY", help="A key of the service, if it asks."),
 ]
+RubricOption = Annotated[
+    str | None, typer.Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for the records that name none.")
+]
+JudgesOption = Annotated[
+    Literal["off", "cached", "live", "fresh"] | None,
+    typer.Option(help="How judges are asked, for the records that do not say."),
+]
+JudgeModelOption = Annotated[str | None, typer.Option(metavar="MODEL", help="The model that judges.")]
+NameOption = Annotated[str | None, typer.Option(metavar="TEXT", help="For people to know it by.")]
+TagOption = Annotated[list[str] | None, typer.Option(metavar="K=V", help="A label of it; repeatable.")]
+BudgetOption = Annotated[
+    float | None, typer.Option(metavar="X", min=0, help="The most that judges may cost; it pauses there.")
+]
+MoreOption = Annotated[float | None, typer.Option(metavar="X", min=0, help="Another budget for the whole of it.")]
+DeadlineOption = Annotated[
+    float | None, typer.Option(metavar="N", help="Time in which it must be done, up to 8,760 hours.")
+]
+WebhookOption = Annotated[str | None, typer.Option(metavar="URL", help="Where its end is told.")]
+IdempotencyOption = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Submissions with one key are one. [default: made of the content]"),
+]
+StatusOption = Annotated[str | None, typer.Option(metavar="STATUS", help="Only those in this state.")]
+LimitOption = Annotated[int, typer.Option(min=1, max=100, help="How many at most.")]
+AfterOption = Annotated[str | None, typer.Option(metavar="ID", help="Only those older than this one.")]
+ShownOption = Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")]
 BatchArgument = Annotated[str, typer.Argument(metavar="ID", help="The id that `batch submit` prints.")]
 LinesOption = Annotated[
     Path | None,
@@ -49,37 +75,22 @@ def batch_submit(  # noqa: PLR0913, PLR0917 (one for each option)
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="JSON or JSON Lines, also gzipped; - is standard input.")
     ],
-    rubric: Annotated[
-        str | None,
-        typer.Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for the records that name none."),
-    ] = None,
-    judges: Annotated[
-        Literal["off", "cached", "live", "fresh"] | None,
-        typer.Option(help="How judges are asked, for the records that do not say."),
-    ] = None,
-    judge_model: Annotated[str | None, typer.Option(metavar="MODEL", help="The model that judges.")] = None,
+    rubric: RubricOption = None,
+    judges: JudgesOption = None,
+    judge_model: JudgeModelOption = None,
     input_format: FormatOption = "auto",
-    name: Annotated[str | None, typer.Option(metavar="TEXT", help="For people to know the batch by.")] = None,
-    tag: Annotated[
-        list[str] | None, typer.Option(metavar="K=V", help="A label of the batch and all its items; repeatable.")
-    ] = None,
-    budget_usd: Annotated[
-        float | None, typer.Option(metavar="X", min=0, help="The most that judges may cost; the batch pauses there.")
-    ] = None,
-    deadline_hours: Annotated[
-        float | None, typer.Option(metavar="N", help="Time in which it must be done, up to 8,760 hours.")
-    ] = None,
-    webhook: Annotated[str | None, typer.Option(metavar="URL", help="Where its end is told.")] = None,
+    name: NameOption = None,
+    tag: TagOption = None,
+    budget_usd: BudgetOption = None,
+    deadline_hours: DeadlineOption = None,
+    webhook: WebhookOption = None,
     skip_invalid: Annotated[  # noqa: FBT002 (typer passes it by name)
         bool, typer.Option("--skip-invalid", help="Leave records out that cannot be scored; else one refuses all.")
     ] = False,
     dry_run: Annotated[  # noqa: FBT002 (likewise)
         bool, typer.Option("--dry-run", help="Only say what judges would be asked, and for how much.")
     ] = False,
-    idempotency_key: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Submissions with one key make one batch. [default: made of the content]"),
-    ] = None,
+    idempotency_key: IdempotencyOption = None,
     watch: Annotated[bool, typer.Option("--watch", help="Show how it gets on, as `batch watch`.")] = False,  # noqa: FBT002
     server: ServerOption = LOCAL,
     key: KeyOption = None,
@@ -108,36 +119,34 @@ def batch_submit(  # noqa: PLR0913, PLR0917 (one for each option)
 
 @batch.command("list")
 def batch_list(
-    status: Annotated[str | None, typer.Option(metavar="STATUS", help="Only those in this state.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100, help="How many at most.")] = 20,
-    after: Annotated[str | None, typer.Option(metavar="ID", help="Only those older than this one.")] = None,
-    output_format: Annotated[
-        Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")
-    ] = "table",
+    status: StatusOption = None,
+    limit: LimitOption = 20,
+    after: AfterOption = None,
+    output_format: ShownOption = "table",
     server: ServerOption = LOCAL,
     key: KeyOption = None,
 ) -> int:
     """List batches, newest first."""
-    from service.cli.batch import show_batches  # noqa: PLC0415
     from service.cli.batch_service import Service  # noqa: PLC0415
+    from service.cli.jobs import list_jobs  # noqa: PLC0415
 
-    return show_batches(Service(server, key), limit=limit, after=after, status=status, output_format=output_format)
+    return list_jobs(
+        Service(server, key).batches(), limit=limit, after=after, status=status, output_format=output_format
+    )
 
 
 @batch.command("status")
 def batch_status(
     batch_id: BatchArgument,
-    output_format: Annotated[
-        Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")
-    ] = "table",
+    output_format: ShownOption = "table",
     server: ServerOption = LOCAL,
     key: KeyOption = None,
 ) -> int:
     """Show how far a batch is."""
-    from service.cli.batch import show_batch  # noqa: PLC0415
     from service.cli.batch_service import Service  # noqa: PLC0415
+    from service.cli.jobs import show_job  # noqa: PLC0415
 
-    return show_batch(Service(server, key), batch_id, output_format=output_format)
+    return show_job(Service(server, key).batches(), batch_id, output_format=output_format)
 
 
 @batch.command("watch")
@@ -191,32 +200,30 @@ def batch_errors(
 @batch.command("cancel")
 def batch_cancel(batch_id: BatchArgument, server: ServerOption = LOCAL, key: KeyOption = None) -> int:
     """Cancel a batch: items under way are finished, the others are never run."""
-    from service.cli.batch import cancel  # noqa: PLC0415
     from service.cli.batch_service import Service  # noqa: PLC0415
+    from service.cli.jobs import cancel  # noqa: PLC0415
 
-    return cancel(Service(server, key), batch_id)
+    return cancel(Service(server, key).batches(), batch_id)
 
 
 @batch.command("resume")
 def batch_resume(
     batch_id: BatchArgument,
-    budget_usd: Annotated[
-        float | None, typer.Option(metavar="X", min=0, help="Another budget for the whole batch.")
-    ] = None,
+    budget_usd: MoreOption = None,
     server: ServerOption = LOCAL,
     key: KeyOption = None,
 ) -> int:
     """Go on with a paused batch."""
-    from service.cli.batch import resume  # noqa: PLC0415
     from service.cli.batch_service import Service  # noqa: PLC0415
+    from service.cli.jobs import resume  # noqa: PLC0415
 
-    return resume(Service(server, key), batch_id, budget_usd=budget_usd)
+    return resume(Service(server, key).batches(), batch_id, budget_usd=budget_usd)
 
 
 @batch.command("delete")
 def batch_delete(batch_id: BatchArgument, server: ServerOption = LOCAL, key: KeyOption = None) -> int:
     """Delete a batch that has ended, with its items and results."""
-    from service.cli.batch import delete  # noqa: PLC0415
     from service.cli.batch_service import Service  # noqa: PLC0415
+    from service.cli.jobs import delete  # noqa: PLC0415
 
-    return delete(Service(server, key), batch_id)
+    return delete(Service(server, key).batches(), batch_id)

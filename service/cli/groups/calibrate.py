@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from service.cli.groups.calibrate_service import MethodOption, PredictionsOption, SeedOption, served
+
 calibrate = typer.Typer(
     name="calibrate", help="Fit judges to human labels, and show how far they agree.", rich_markup_mode=None
 )
@@ -20,10 +22,6 @@ def _calibrate(context: typer.Context) -> None:
 
 
 LabelsOption = Annotated[Path, typer.Option(metavar="FILE", help="The labelled set: JSON Lines (also gzipped) or CSV.")]
-PredictionsOption = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="FILE", help="What judges said of it, as JSON Lines. [default: what the labelled set holds]"),
-]
 
 
 @calibrate.command("run")
@@ -31,11 +29,8 @@ def calibrate_run(  # noqa: PLR0913, PLR0917 (one for each option)
     labels: LabelsOption,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where report and fits are written.")],
     predictions: PredictionsOption = None,
-    method: Annotated[
-        Literal["auto", "identity", "platt", "isotonic", "temperature", "venn_abers"],
-        typer.Option(help="The map that is fitted; auto takes Platt below 300 labels, else isotonic."),
-    ] = "auto",
-    seed: Annotated[str | None, typer.Option(help="What the split of the groups is made with.")] = None,
+    method: MethodOption = "auto",
+    seed: SeedOption = None,
     splits: Annotated[
         int, typer.Option(min=0, max=10_000, help="Over how many other splits the calibration error is measured again.")
     ] = 0,
@@ -168,8 +163,8 @@ def calibrate_queue(
     return show_queue(file, done=done or (), criterion=criterion, export=export, out=out)
 
 
-@calibrate.command("rates")
-def calibrate_rates(
+@calibrate.command("rate")
+def calibrate_rate(
     labels: LabelsOption,
     predictions: PredictionsOption = None,
     output_format: Annotated[
@@ -181,3 +176,6 @@ def calibrate_rates(
     from service.cli.labelled import Sources  # noqa: PLC0415
 
     return show_rates(Sources(labels, predictions or ()), output_format=output_format)
+
+
+calibrate.add_typer(served)

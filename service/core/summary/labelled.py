@@ -74,9 +74,9 @@ class CorrectedRate:
     naive: float | None
     """The share that passed, taken at its word; null where nothing was measured."""
     humans: RateEstimate | None
-    """From the labels alone; null for fewer than two."""
+    """From the labels alone; null for fewer than two, or where all are of one group."""
     corrected: RateEstimate | None
-    """From both (PPI++); null for fewer than two labels, or none without one."""
+    """From both (PPI++); null for fewer than two labels, or none without one, or where one group is all there is of either."""
     trust: float | None
     """The weight in [0, 1] that the judge got in it; 0: labels alone."""
     more_labels: int | None
@@ -94,16 +94,21 @@ class Beside:
     labels: tuple[bool, ...]
     said: tuple[float, ...]
     """The values of the labelled items, in the same order."""
+    groups: tuple[str | None, ...]
+    """Theirs: items of one group are not independent. None: one of its own."""
     elsewhere: tuple[float, ...] = field(repr=False)
     """The values of the others."""
+    groups_elsewhere: tuple[str | None, ...] = field(repr=False)
     unmatched: int
     naive: float | None
     label_next: tuple[ToLabel, ...]
 
 
 class _Seen(NamedTuple):
+    place: Place
     value: float
     passed: bool
+    group: str | None
 
 
 def beside(samples: Sequence[Sample], labels: Iterable[ReportLabel]) -> tuple[Beside, ...]:
@@ -128,35 +133,42 @@ def _check_names(samples: Iterable[Sample], named: set[str | None]) -> None:
 
 
 def _beside(samples: Sequence[Sample], criterion: str, by_step: bool, given: Mapping[Place, list[bool]]) -> Beside:  # noqa: FBT001
-    seen = [found for sample in samples for found in _seen(sample, criterion, by_step=by_step)]
-    known = sorted([(place, one) for place, one in seen if place in given], key=lambda pair: str(pair[0]))
-    rest = [(place, one) for place, one in seen if place not in given]
-    free = [ToLabel(place.trace_id, place.step) for place, _ in rest if place.trace_id is not None]
+    look = _calls_seen if by_step else _reports_seen
+    seen = [found for at, sample in enumerate(samples) for found in look(sample, criterion, at)]
+    known = sorted([one for one in seen if one.place in given], key=lambda one: str(one.place))
+    rest = sorted([one for one in seen if one.place not in given], key=lambda one: one.value)
+    free = [ToLabel(one.place.trace_id, one.place.step) for one in rest if one.place.trace_id is not None]
     return Beside(
         criterion=criterion,
         unit="step" if by_step else "report",
-        labels=tuple([_most(given[place]) for place, _ in known]),
-        said=tuple([one.value for _, one in known]),
-        elsewhere=tuple(sorted([one.value for _, one in rest])),
+        labels=tuple([_most(given[one.place]) for one in known]),
+        said=tuple([one.value for one in known]),
+        groups=tuple([one.group for one in known]),
+        elsewhere=tuple([one.value for one in rest]),
+        groups_elsewhere=tuple([one.group for one in rest]),
         unmatched=len(given) - len(known),
-        naive=sum(one.passed for _, one in seen) / len(seen) if seen else None,
+        naive=sum(one.passed for one in seen) / len(seen) if seen else None,
         label_next=tuple(sorted(free, key=_hash)[:NEXT]),
     )
 
 
-def _seen(sample: Sample, criterion: str, *, by_step: bool) -> Iterator[tuple[Place, _Seen]]:
-    """What was measured. Of several outcomes in one report the lowest value stands for it, and all must pass."""
+def _calls_seen(sample: Sample, criterion: str, at: int) -> Iterator[_Seen]:
+    """The calls of a report that were measured: a group, if it is not a part of one."""
+    report, group = sample.report, f"report {at}" if sample.group is None else f"group {sample.group}"
+    for step in report.steps:
+        outcome = step.outcomes.get(criterion)
+        if isinstance(outcome, Scored):
+            yield _Seen(Place(report.trace_id, step.index), outcome.value, outcome.passed, group)
+
+
+def _reports_seen(sample: Sample, criterion: str, _: int) -> Iterator[_Seen]:
+    """The report, if anything was measured. Of several outcomes the lowest value stands for it, and all must pass."""
     report = sample.report
-    if by_step:
-        for step in report.steps:
-            outcome = step.outcomes.get(criterion)
-            if isinstance(outcome, Scored):
-                yield Place(report.trace_id, step.index), _Seen(outcome.value, outcome.passed)
-        return
     found = [each for one in report.criteria if one.id == criterion for each in outcomes_of(one, report)]
     scored = [outcome for outcome in found if isinstance(outcome, Scored)]
     if scored:
-        yield Place(report.trace_id, None), _Seen(min(one.value for one in scored), all(one.passed for one in scored))
+        value, passed = min(one.value for one in scored), all(one.passed for one in scored)
+        yield _Seen(Place(report.trace_id, None), value, passed, sample.group)
 
 
 def _most(labels: Sequence[bool]) -> bool:

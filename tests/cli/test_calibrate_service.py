@@ -1,0 +1,203 @@
+"""`callgrade calibrate submit` and what follows, against a real service with its worker, and a scripted one."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.calibrating.labels import read_labels
+from service.calibrating.options import Options
+from service.calibrating.predictions import read_predictions
+from service.calibrating.results import as_json
+from service.calibrating.run import calibrate
+from service.core.calibrate import Fit
+from service.io.fits import file_name, today
+from tests.cli.cli_run import Ran, Run
+from tests.cli.served import Served, served
+from tests.faults.provider import Provider
+from tests.faults.scripted import Answer, scripted
+
+ID = "calibration_019aa5b3c4d000112233445566778899"
+
+
+def item(number: int, **more: Any) -> dict[str, Any]:
+    """An answer about an amount, right two times of three, and mostly labelled so."""
+    right = number % 3 > 0
+    return {
+        "id": f"i{number:03}",
+        "criterion": "grounded",
+        "group": f"g{number // 2}",
+        "payload": {"amount_cents": 5400},
+        "answer": f"Order {number} cost ${54 if right else 77}.00.",
+        "labels": [{"annotator": "ana", "label": right != (number % 7 == 0)}],
+        **more,
+    }
+
+
+def said(number: int, **more: Any) -> dict[str, Any]:
+    return {"id": f"i{number:03}", "criterion": "grounded", "raw": float(number % 3 > 0), **more}
+
+
+def jsonl(*rows: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("service"), Provider(), "calibrate") as running:
+        yield running
+
+
+@pytest.fixture
+def ask(run: Run, service: Served, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs `callgrade calibrate`."""
+    monkeypatch.setenv("CALLGRADE_SERVER", service.url)
+    monkeypatch.setenv("CALLGRADE_API_KEY", service.key)
+
+    def ask(*args: object) -> Ran:
+        ran = run("calibrate", *args)
+        assert service.key not in ran.out + ran.err
+        return ran
+
+    return ask
+
+
+def test_labelled_items_are_judged_and_fitted_by_a_service(ask: Run, service: Served, tmp_path: Path) -> None:
+    (tmp_path / "labels.jsonl.gz").write_bytes(gzip.compress(jsonl(*[item(n) for n in range(60)])))
+    options = ("labels.jsonl.gz", "--repeats", 2, "--name", "may", "--tag", "team=a", "--method", "platt")
+    submitted = ask("submit", *options, "--wait")
+    assert submitted.code == 0, submitted.err
+    assert re.fullmatch(r"calibration_[0-9a-f]{32}\n", submitted.out)
+    name = submitted.out.strip()
+    told = ["submitted 60 labelled items", "completed; 60 labelled items: 120 judged", f"results {name} --out FOLDER"]
+    places = [submitted.err.index(text) for text in told]
+    assert places == sorted(places)
+    asked = len(service.provider.requests)
+    assert asked == 120
+
+    again = ask("submit", *options)
+    assert (again.code, again.out) == (0, submitted.out)
+    assert len(service.provider.requests) == asked
+    shown = ask("status", name).out
+    assert "120 of 120 done, 2 for each item, with four_step@" in shown
+    assert "1 (platt)" in shown
+    assert json.loads(ask("status", name, "--format", "json").out)["tags"] == {"team": "a"}
+    assert name in ask("list").out
+    assert [one["id"] for one in json.loads(ask("list", "-f", "json").out)["data"]] == [name]
+    assert ask("watch", name).code == 0
+
+    fetched = ask("results", name, "--out", "run", "--wait")
+    assert fetched.code == 0, fetched.err
+    assert {file.name for file in (tmp_path / "run").iterdir()} == {"report.json", "report.md", "report.html", "fits"}
+    assert "result_groundedness" in fetched.out
+    [fit] = (tmp_path / "run" / "fits").iterdir()
+    found = Fit.model_validate_json(fit.read_bytes())
+    assert (found.method, found.model, fit.name) == ("platt", "gpt-fine", file_name(found))
+    assert ask("show", "run").out == fetched.out
+
+    cancelled = ask("cancel", name)
+    assert "completed" in cancelled.out  # one that has ended stays as it is
+    assert ask("resume", name).code == 4
+    assert ask("delete", name).code == 0
+    gone = ask("status", name)
+    assert (gone.code, "no calibration of that id" in gone.err) == (4, True)
+
+
+def test_recorded_predictions_are_fitted_and_nobody_is_asked(ask: Run, service: Served, tmp_path: Path) -> None:
+    """It comes to what a run without a service comes to."""
+    (tmp_path / "labels.jsonl").write_bytes(jsonl(*[item(n) for n in range(60)]))
+    (tmp_path / "said.jsonl").write_bytes(jsonl(*[said(n) for n in range(60)]))
+    asked = len(service.provider.requests)
+    submitted = ask("submit", "labels.jsonl", "--predictions", "said.jsonl", "--seed", "s", "--watch")
+    assert submitted.code == 0, submitted.err
+    assert "submitted 60 labelled items with 60 recorded predictions" in submitted.err
+    assert len(service.provider.requests) == asked
+    assert ask("results", submitted.out.strip(), "--out", "theirs").code == 0
+    labels, predictions = ((tmp_path / file).read_text().splitlines() for file in ("labels.jsonl", "said.jsonl"))
+    ours = calibrate(read_labels(labels), read_predictions(predictions), Options(seed="s", made=today()))
+    assert [file.name for file in (tmp_path / "theirs" / "fits").iterdir()] == [file_name(fit) for fit in ours.fits]
+    [theirs] = json.loads((tmp_path / "theirs" / "report.json").read_bytes())["judges"]
+    assert theirs["after"] == json.loads(as_json(ours.report))["judges"][0]["after"]
+
+
+def test_what_cannot_be_taken_is_told_by_its_line(ask: Run, tmp_path: Path) -> None:
+    rows = [item(0, id="z"), item(1, criterion="schema"), item(2, trace={"format": "odd"})]
+    (tmp_path / "labels.jsonl").write_bytes(b"\n" + jsonl(*rows))
+    refused = ask("submit", "labels.jsonl")
+    assert (refused.code, refused.out) == (5, "")
+    assert "error: labels.jsonl:3: /criterion: " in refused.err
+    assert "error: labels.jsonl:4: /trace" in refused.err
+    assert "labels.jsonl:2" not in refused.err
+    assert "nothing was submitted: 2 of the items cannot be taken" in refused.err
+    (tmp_path / "said.jsonl").write_bytes(jsonl(said(9, raw=2.0)))
+    (tmp_path / "good.jsonl").write_bytes(jsonl(item(0)))
+    assert "said.jsonl: line 1: /raw" in ask("submit", "good.jsonl", "--predictions", "said.jsonl").err
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "told"),
+    [
+        (["status", ID], 4, "no calibration of that id"),
+        (["results", ID, "--out", "x"], 4, "no calibration of that id"),
+        (["status", ID, "--key", "cg_wrong"], 4, "--key: expected a key that is good here"),
+        (["submit", "none.jsonl"], 4, "none.jsonl: No such file"),
+        (["list", "--after", "x"], 5, "after: expected"),
+        (["status", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
+    ],
+)
+def test_what_goes_wrong_is_told(ask: Run, tmp_path: Path, args: list[str], code: int, told: str) -> None:
+    ran = ask(*args)
+    assert ran.code == code, ran
+    assert told in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def calibration(status: str, done: int = 0, **more: Any) -> bytes:
+    """A calibration of five items, two answers each, as the service gives it."""
+    counts = {"total": 10, "completed": done, "failed": 0, "rejected": 0, "cancelled": 0, "expired": 0}
+    zeros = {"cost_usd": 0.0, "uncertain_usd": 0.0, "tokens_in": 0, "tokens_out": 0, "cache_hits": 0}
+    nothing = dict.fromkeys(
+        ("budget_usd", "reason", "resume_at", "ended_at", "webhook", "judge_model", "unanswered", "rubric", "judges")
+    )
+    times = {"created_at": "2026-11-21T10:00:00Z", "deadline_at": "2026-11-22T10:00:00Z"}
+    made = {"items": 5, "fits": 0, "reasons": [], "repeats": 2, "method": "auto", "seed": "s"}
+    found = {"id": ID, "name": "", "status": status, "request_counts": counts, "tags": {}}
+    return json.dumps(found | zeros | nothing | times | made | more).encode()
+
+
+def test_a_watch_polls_and_tells_what_happens(run: Run) -> None:
+    """A service tells no events of calibrations."""
+    answers = [
+        Answer(calibration("finalizing", 10)),
+        Answer(calibration("completed", 9, unanswered=1, reasons=["i1: refused"], fits=1)),
+    ]
+    with scripted(lambda _, before: answers[before]) as server:
+        ran = run("calibrate", "watch", ID, "--server", server.url)
+    assert ran.code == 0, ran.err
+    assert server.asked == [f"GET /v1/calibrations/{ID}"] * 2
+    told = ["is being fitted", "10 of 10 items done", "completed; 5 labelled items: 9 judged", "an answer: i1: refused"]
+    places = [ran.err.index(text) for text in told]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled", "expired", "paused_budget"])
+def test_nothing_is_fetched_of_one_that_did_not_complete(run: Run, tmp_path: Path, status: str) -> None:
+    with scripted(lambda *_: Answer(calibration(status, 3, reason="it is so"))) as server:
+        ran = run("calibrate", "results", ID, "--out", "x", "--wait", "--server", server.url)
+    assert ran.code == 2
+    assert "it is so" in ran.err
+    assert ("calibrate resume" in ran.err) == (status == "paused_budget")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_server_is_told_as_such(run: Run) -> None:
+    with scripted(lambda *_: Answer(b"{}")) as server:
+        ran = run("calibrate", "results", ID, "--out", "x", "--server", server.url)
+    assert ran.code == 4
+    assert "the answer is none of callgrade's" in ran.err

@@ -1,0 +1,81 @@
+"""Processes forked from one that has loaded what takes long: each begins at once, and is a process like any other.
+
+What starts them is one process for each that tests; it loads `tests.loaded`, starts no thread and does nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Mapping
+from multiprocessing import get_context
+from pathlib import Path
+from signal import SIGKILL, SIGTERM, Signals
+from typing import NamedTuple, TypeAlias
+
+FORKING = get_context("forkserver")
+FORKING.set_forkserver_preload(["tests.loaded"])
+
+
+class Command(NamedTuple):
+    """What `python -m module` runs, with its environment, and where its output and its errors go."""
+
+    module: str
+    args: tuple[str, ...]
+    environ: Mapping[str, str]
+    log: Path
+
+    def run(self) -> None:
+        """Runs it in this process."""
+        os.environ.clear()
+        os.environ.update(self.environ)
+        with self.log.open("ab") as log:
+            for stream in (sys.stdout, sys.stderr):
+                os.dup2(log.fileno(), stream.fileno())
+        sys.argv = [self.module, *self.args]
+        sys.modules.pop(self.module, None)
+        runpy.run_module(self.module, run_name="__main__", alter_sys=True)
+
+    def anew(self) -> subprocess.Popen[bytes]:
+        """Runs it in a process that loads all by itself."""
+        with self.log.open("wb") as log:
+            called = [sys.executable, "-m", self.module, *self.args]
+            return subprocess.Popen(called, env=self.environ, stdout=log, stderr=log)
+
+
+class Forked:
+    """A process that runs a command."""
+
+    def __init__(self, command: Command) -> None:
+        command.log.write_bytes(b"")
+        self._process = FORKING.Process(target=command.run)
+        self._process.start()
+
+    def poll(self) -> int | None:
+        """The exit code; None while it runs."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code, once it has ended; TimeoutError where it does not."""
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise TimeoutError
+        return self._process.exitcode
+
+    def send_signal(self, number: Signals) -> None:
+        """Sends a signal, if it still runs."""
+        if self._process.pid is not None and self.poll() is None:
+            os.kill(self._process.pid, number)
+
+    def terminate(self) -> None:
+        """Asks it to end."""
+        self.send_signal(SIGTERM)
+
+    def kill(self) -> None:
+        """Ends it."""
+        self.send_signal(SIGKILL)
+
+
+Process: TypeAlias = "Forked | subprocess.Popen[bytes]"
