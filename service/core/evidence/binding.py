@@ -5,24 +5,57 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from service.core.evidence.claims import ABOUT, COMPARING, LINKS, LOOSE, MADE, OVER, RANGES, UNDER, Claim
+from service.core.evidence.claims import (
+    ABOUT,
+    COMPARING,
+    HIGHEST,
+    LINKS,
+    LOOSE,
+    LOWEST,
+    MADE,
+    OVER,
+    RANGES,
+    UNDER,
+    Claim,
+)
 from service.core.evidence.ledger import GENERIC, Group, Ledger
+from service.core.evidence.units import UNITS
 from service.core.evidence.words import abbreviates, stem, tokens
 
 _THAN = {"more": "over", "higher": "over", "greater": "over", "less": "under", "lower": "under", "fewer": "under"}
 
+_DIMENSIONS = {
+    unit.name: (unit.dimension,) for unit in UNITS.values() if unit.dimension in ("temperature", "pressure", "mass")
+}
+"""What a unit measures, where that is a name for it: `a high of 9 °C`."""
+
+_ENDS = HIGHEST | LOWEST
+_BETWEEN = (LINKS | RANGES | ABOUT) - _ENDS
+
 
 def bind(claim: Claim, ledger: Ledger) -> list[Group]:
     """The fields whose whole name is among a claim's words: of these the ones beside it, with most of what they stand under."""
-    groups = ledger.named(claim.label, claim.quantity)
     unit = claim.quantity.unit
+    groups = ledger.named(claim.label, claim.quantity) or ledger.named(_dimension(claim), claim.quantity)
     if claim.quantity.kind in ("measure", "duration"):
         groups = [group for group in groups if unit in group.units] or groups
     if claim.quantity.kind == "money":
         groups = [group for group in groups if group.is_money or "money" in group.kinds] or groups
-    groups = [group for group in groups if is_direct(claim, [group])] or groups
+    groups = _compound(claim, groups) or [group for group in groups if is_direct(claim, [group])] or groups
     best = max((_fit(group, claim) for group in groups), default=0)
     return [group for group in groups if _fit(group, claim) == best]
+
+
+def _dimension(claim: Claim) -> tuple[str, ...]:
+    """What a number's unit measures, where only `a high of` or the like stands before it."""
+    last = [word for word in claim.left[-6:] if word not in _BETWEEN][-1:]
+    return _DIMENSIONS.get(claim.quantity.unit, ()) if _ENDS.intersection(last) else ()
+
+
+def _compound(claim: Claim, groups: Sequence[Group]) -> list[Group]:
+    """Of `a feels-like temperature of 5` the field that is called so, and not the temperature."""
+    left = _without_links(claim) if not claim.exact and any(len(group.own) > 1 for group in groups) else []
+    return [g for g in groups if len(g.own) > 1 and g.is_named_in(left[-len(g.own) - 1 : -1])]
 
 
 def _fit(group: Group, claim: Claim) -> int:
@@ -38,6 +71,8 @@ def is_direct(claim: Claim, groups: Sequence[Group]) -> bool:
         named = {word for group in groups for word in (*group.own, *group.above)}
         return all(word in LINKS | GENERIC or any(abbreviates(short, word) for short in named) for word in claim.label)
     left = _without_links(claim)
+    if _compound(claim, groups) or any(group.own and group.is_named_in(_dimension(claim)) for group in groups):
+        return True
     return any(
         group.own and (group.is_named_in(left[-len(group.own) :]) or group.is_named_in(claim.right[: len(group.own)]))
         for group in groups
@@ -46,7 +81,7 @@ def is_direct(claim: Claim, groups: Sequence[Group]) -> bool:
 
 def _without_links(claim: Claim) -> list[str]:
     """The words before a number without those that only join it to a name."""
-    passed = LINKS | RANGES if claim.extreme is not None else LINKS
+    passed = LINKS | RANGES if claim.extreme is not None or claim.quantity.kind == "measure" else LINKS
     if side_of(claim) is not None:
         passed = passed | COMPARING
     left = list(claim.left)

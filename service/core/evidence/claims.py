@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from datetime import date
+from functools import lru_cache
+from itertools import islice, takewhile
 from typing import Literal, NamedTuple
 
 from service.core.evidence.quantities import MAX_TEXT, Quantity, find_quantities
@@ -12,6 +14,10 @@ from service.core.evidence.words import listed, stem, tokens
 
 BEFORE, AFTER = 8, 5
 """Words of a claim's surroundings that may name its field."""
+REACH = 400
+"""Characters of a sentence before and after a claim."""
+GAP = 80
+"""Characters between a label and its value; more of them say something."""
 
 _SENTENCE = re.compile(r"(?:[.!?]+(?=[\s*_)\"]|$)|\n|;)")
 _CLAUSE = re.compile(r"[,;:()\[\]|\u2013\u2014]|\s-\s|\b(?:while|whereas|but)\b")
@@ -33,25 +39,27 @@ COMPARING = listed("more less than higher lower fewer greater") | OVER | UNDER
 """Words that hold a number against another."""
 MAYBE = listed(
     "if would could should might unless suppose please whether typically usually generally example assume "
-    "can cannot need let want like policy eligible allow allowed require requires"
+    "can cannot need let want policy eligible allow allowed require requires"
 )
 """Words of what is not stated as it is."""
+FEELS = listed("feel feels feeling looks sounds seems")
+"""Before `like` words of no wish."""
 
 
 LINKS = listed(
     "is was are were of at be being stand stood stands sits currently now equal equals as a an the usd priced costs cost "
-    "measured reached reaches reaching hit hits has have had with shows showing for s your its their his her"
+    "measured reached reaches reaching hit hits has have had with shows showing for s your its their his her will expected"
 )
 """Words that may stand between a field's name and its value."""
 RANGES = listed(
     "ranging range ranges from between varying vary varies fluctuating fluctuate high low highest lowest maximum minimum "
-    "max min up down peak peaking peaked to and will be expected go going dropping rising span spanning"
+    "max min up down peak peaking peaked to and will be expected go going dropping dipping falling rising climbing span spanning"
 )
 """Words that may stand there where the value is an end of a range."""
 LIMITED = listed(
     "monday tuesday wednesday thursday friday saturday sunday morning afternoon evening night day daytime today tomorrow "
     "midday noon midnight overnight weekend early late later beginning start end mid during initially then after before "
-    "until by first second third half period most mostly other others some"
+    "until by first second third fourth fifth final half period most mostly other others some"
 )
 """Words that speak of a part of what is told."""
 HIGHEST = listed("highest maximum max peak peaking warmest hottest top strongest most high")
@@ -79,6 +87,10 @@ class Claim(NamedTuple):
     """Whether it is a part of something else: `2-1`, `23/24`, an ordinal."""
     extreme: Literal["highest", "lowest"] | None = None
     """Whether it is stated as the end of a range."""
+    dates: tuple[Quantity, ...] = ()
+    """The dates in its sentence."""
+    context: str = ""
+    """The line up to its sentence, the last 800 characters."""
 
     @property
     def words(self) -> frozenset[str]:
@@ -86,19 +98,21 @@ class Claim(NamedTuple):
         return frozenset(self.label)
 
 
-def claims_of(text: str, reference: date | None = None) -> list[Claim]:
-    """The quantities of a text as claims, in order; of its first 64,000 characters.
+def claims_of(text: str, quantities: Sequence[Quantity] | None = None) -> list[Claim]:
+    """The quantities of a text as claims, in order; of its first 64,000 characters. They are found, if they are not given.
 
     >>> [(str(c.quantity.value), c.label) for c in claims_of("The balance is $124, with 3 seats left.")]
     [('124', ('the', 'balance', 'is')), ('3', ('with', 'seat', 'left'))]
     """
-    found = find_quantities(text, reference)
-    return [_claim(text[:MAX_TEXT], found, n) for n in range(len(found))]
+    found = find_quantities(text) if quantities is None else quantities
+    text = text[:MAX_TEXT]
+    ends = [match.span() for match in _SENTENCE.finditer(text)]
+    return [_claim(text, found, n, ends) for n in range(len(found))]
 
 
-def _claim(text: str, found: Sequence[Quantity], n: int) -> Claim:
+def _claim(text: str, found: Sequence[Quantity], n: int, ends: Sequence[tuple[int, int]]) -> Claim:
     quantity = found[n]
-    start, end = _sentence(text, quantity)
+    start, end = _sentence(ends, quantity, len(text))
     line = text.rfind("\n", 0, quantity.start) + 1
     sentence = text[start:end]
     named = _LABEL.match(text, line, quantity.start)
@@ -117,7 +131,16 @@ def _claim(text: str, found: Sequence[Quantity], n: int) -> Claim:
         tuple(map(stem, right)),
         _is_composite(text, quantity),
         _extreme(text, found, n, start),
+        tuple(_dates(found, n, start, end)),
+        text[max(line, start - 800) : start],
     )
+
+
+def _dates(found: Sequence[Quantity], n: int, start: int, end: int) -> Iterator[Quantity]:
+    first = n
+    while first and found[first - 1].start >= start:
+        first -= 1
+    return (q for q in takewhile(lambda q: q.start < end, islice(found, first, None)) if q.kind == "date")
 
 
 def _is_composite(text: str, quantity: Quantity) -> bool:
@@ -135,14 +158,19 @@ def _extreme(text: str, found: Sequence[Quantity], n: int, start: int) -> Litera
     before = tokens(text[max(start, found[n].start - 60) : found[n].start])
     after = tokens(text[found[n].end : found[n].end + 8])
     if before[-1:] in (["from"], ["between"]) and after[:1] in (["to"], ["and"]):
-        return "lowest"
+        return None if n + 1 < len(found) and _falls(found[n], found[n + 1]) else "lowest"
     if n and tokens(text[found[n - 1].end : found[n].start]) in (["to"], ["and"]):
         first = tokens(text[max(start, found[n - 1].start - 20) : found[n - 1].start])
-        return "highest" if first[-1:] in (["from"], ["between"]) else None
+        return "highest" if first[-1:] in (["from"], ["between"]) and not _falls(found[n - 1], found[n]) else None
     near = set(tokens(_last_clause(text[max(start, found[n].start - 60) : found[n].start]))[-6:])
     if near & HIGHEST and not near & LOWEST:
         return "highest"
     return "lowest" if near & LOWEST and not near & HIGHEST else None
+
+
+def _falls(one: Quantity, other: Quantity) -> bool:
+    """Whether `from 9 to 3` tells of a fall and not of a range."""
+    return one.number is not None and other.number is not None and one.number > other.number
 
 
 def _sides(text: str, found: Sequence[Quantity], n: int, start: int, end: int) -> tuple[list[str], list[str]]:
@@ -162,16 +190,15 @@ def _sides(text: str, found: Sequence[Quantity], n: int, start: int, end: int) -
 
 def _between(text: str, found: Sequence[Quantity], n: int, label_end: int) -> bool:
     """Whether words that say something stand between a line's label and the quantity."""
-    return bool(set(tokens(text[label_end : found[n].start])) - LINKS - ABOUT)
+    return found[n].start - label_end > GAP or bool(set(tokens(text[label_end : found[n].start])) - LINKS - ABOUT)
 
 
-def _sentence(text: str, quantity: Quantity) -> tuple[int, int]:
-    floor = max(0, quantity.start - 400)
-    start = floor
-    for match in _SENTENCE.finditer(text, floor, quantity.start):
-        start = match.end()
-    after = _SENTENCE.search(text, quantity.end, quantity.end + 400)
-    return start, after.end() if after else min(len(text), quantity.end + 400)
+def _sentence(ends: Sequence[tuple[int, int]], quantity: Quantity, length: int) -> tuple[int, int]:
+    """The sentence around a quantity, at most 400 characters either side of it. `ends` are the places where one ends."""
+    n = bisect_right(ends, (quantity.start, quantity.start))
+    start = ends[n - 1][1] if n else 0
+    after = next((end for begin, end in islice(ends, n, None) if begin >= quantity.end), length)
+    return max(start, quantity.start - REACH), min(after, quantity.end + REACH)
 
 
 def _is_plain(text: str, start: int, end: int) -> bool:
@@ -179,13 +206,16 @@ def _is_plain(text: str, start: int, end: int) -> bool:
     return "?" not in sentence[-2:] and not is_open(sentence)
 
 
+@lru_cache(maxsize=64)
 def is_open(sentence: str) -> bool:
     """Whether a sentence only supposes, wishes or allows.
 
     >>> is_open("It may rain."), is_open("It rains in May.")
     (True, False)
     """
-    return bool(MAYBE & set(tokens(sentence))) or " may " in sentence  # the month has a capital
+    words = tokens(sentence)
+    wished = "like" in words and not FEELS & set(words)
+    return wished or bool(MAYBE & set(words)) or " may " in sentence  # the month has a capital
 
 
 def _last_clause(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import MAXYEAR, MINYEAR, date, timedelta
 
-_MONTHS = [
+MONTHS = [
     "january",
     "february",
     "march",
@@ -19,14 +19,14 @@ _MONTHS = [
     "november",
     "december",
 ]
-_DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _MONTH_OF = (
-    {name: n for n, name in enumerate(_MONTHS, 1)} | {name[:3]: n for n, name in enumerate(_MONTHS, 1)} | {"sept": 9}
+    {name: n for n, name in enumerate(MONTHS, 1)} | {name[:3]: n for n, name in enumerate(MONTHS, 1)} | {"sept": 9}
 )
-_DAY_OF = {name: n for n, name in enumerate(_DAYS)}
+_DAY_OF = {name: n for n, name in enumerate(WEEKDAYS)}
 _COUNT = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "ten": 10}
 
-_MONTH = "(?:" + "|".join([*_MONTHS, "sept", *(name[:3] for name in _MONTHS if name != "may")]) + r")\b\.?"
+_MONTH = "(?:" + "|".join([*MONTHS, "sept", *(name[:3] for name in MONTHS if name != "may")]) + r")\b\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?![\d:]|[.,]\d)"
 ISO = r"(?<!\d)\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?(?!\d)"
 PROSE = (
@@ -38,7 +38,7 @@ RELATIVE = (
     r"\b(?:the day (?:after tomorrow|before yesterday)|today|tonight|tomorrow|yesterday"
     r"|in (?:a|one|two|three|four|five|six|seven|ten|\d{1,3}) (?:day|week)s?\b"
     r"|(?:a|one|two|three|four|five|six|seven|ten|\d{1,3}) (?:day|week)s? ago\b"
-    r"|(?:(?:this|next|last|on|coming) )?(?:" + "|".join(_DAYS) + r"))\b"
+    r"|(?:(?:this|next|last|on|coming) )?(?:" + "|".join(WEEKDAYS) + r"))\b"
 )
 TIME = r"(?<![\d:.])\d{1,2}:\d{2}(?::\d{2})?(?:[ \u202f]?[ap]\.?m\b\.?)?(?![:\d])|(?<![\d:.])\d{1,2}[ \u202f]?[ap]\.?m\b\.?"
 

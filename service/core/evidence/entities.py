@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from service.core.evidence.claims import Claim, lines_above
-from service.core.evidence.dates import same_day
 from service.core.evidence.facts import Fact, Record
-from service.core.evidence.quantities import find_quantities
+from service.core.evidence.occasions import Span, days_of
 from service.core.evidence.words import flat
 from service.core.lazy import lazy
 
@@ -18,17 +17,32 @@ MAX_TESTS = 300_000
 """Names that are looked for in the lines around the claims on one field. After that it is left open which record is meant."""
 MAX_LINE = 400
 """Characters of a line that are read for names."""
+READINGS = ("measure", "percent")
+"""Of these the day tells enough: what else a record is called is mostly another reading, such as `clear sky`."""
 _CHAIN = 6
 _BESIDE = 2
 """Words between two names that are taken together."""
 
 
 class Narrowed(NamedTuple):
-    """The facts of the field in the records that are spoken of, and the others. `settled`: it is clear which those are."""
+    """The facts of the field in the records that are spoken of, among all. `settled`: it is clear which those are.
+
+    `dated`: they are all that is held of the days that are spoken of. `missing`: nothing is held of these days.
+    """
 
     facts: list[Fact]
-    others: list[Fact]
+    every: list[Fact]
     settled: bool
+    dated: bool = False
+    missing: bool = False
+
+    @property
+    def others(self) -> list[Fact]:
+        """The facts of the field in other records."""
+        if len(self.facts) == len(self.every):
+            return []
+        taken = {id(fact) for fact in self.facts}
+        return [fact for fact in self.every if id(fact) not in taken]
 
 
 class Family:
@@ -48,6 +62,19 @@ class Family:
         return {name: facts for name, facts in found.items() if len(facts) < len(self.facts)}
 
     @lazy
+    def _by_head(self) -> dict[str, list[str]]:
+        """The names by their first words."""
+        found: dict[str, list[str]] = {}
+        for name in self.by_name:
+            found.setdefault(name[1:].partition(" ")[0], []).append(name)
+        return found
+
+    @lazy
+    def is_dated(self) -> bool:
+        """Whether records have days."""
+        return any(_days(fact) for fact in self.facts)
+
+    @lazy
     def is_one(self) -> bool:
         """Whether all facts hold one value, so that it does not matter which record is meant."""
         return len({str(fact.value) for fact in self.facts}) == 1
@@ -57,11 +84,12 @@ class Family:
 
         Two names side by side are taken together: `HAT136 and HAT039`.
         """
-        self.tests += len(self.by_name)
+        where = flat(scope[-MAX_LINE:])
+        near = [name for word in set(where.split()) for name in self._by_head.get(word, ())]
+        self.tests += len(near)
         if self.tests > MAX_TESTS:
             return []
-        where = flat(scope[-MAX_LINE:])
-        named = {name: facts for name, facts in self.by_name.items() if name in where}
+        named = {name: self.by_name[name] for name in near if name in where}
         fewest = min(map(len, named.values()), default=0)
         places = sorted((where.rfind(name), name) for name, facts in named.items() if len(facts) == fewest)
         return _together(where, places, named) if places else []
@@ -82,22 +110,22 @@ def narrow(family: Family, claim: Claim, text: str) -> Narrowed:
     """The facts of a field that a claim can mean. Records are told apart by what only some of them are called."""
     facts = family.facts
     if len(facts) == 1:
-        return Narrowed(facts, [], settled=True)
-    days = _on_days(facts, claim)
+        return Narrowed(facts, facts, settled=True)
+    said = days_of(claim) if family.is_dated else ()
+    days = on_days(facts, said)
+    if not all(_is_held(span, facts) for span in said) and claim.quantity.kind != "date":
+        return Narrowed(facts, facts, settled=False, missing=True)
+    if days and claim.quantity.kind in READINGS:
+        return Narrowed(days, facts, settled=True, dated=True)
     at = max(0, claim.quantity.start - claim.sentence_start)
     for scope in (claim.sentence[:at], claim.sentence, *lines_above(text, claim.line_start)):
         named = family.called(scope)
         both = [fact for fact in named if fact in days] if days else named
         if both:
-            return Narrowed(both, _rest(facts, both), settled=True)
+            return Narrowed(both, facts, settled=True)
     if days:
-        return Narrowed(days, _rest(facts, days), settled=True)
-    return Narrowed(facts, [], settled=family.is_one)
-
-
-def _rest(facts: Sequence[Fact], chosen: Sequence[Fact]) -> list[Fact]:
-    taken = {id(fact) for fact in chosen}
-    return [fact for fact in facts if id(fact) not in taken]
+        return Narrowed(days, facts, settled=True, dated=True)
+    return Narrowed(facts, facts, settled=family.is_one)
 
 
 def _names_of(record: Record | None) -> list[str]:
@@ -113,9 +141,15 @@ def _chain(record: Record | None) -> list[Record]:
     return found
 
 
-def _on_days(facts: Sequence[Fact], claim: Claim) -> list[Fact]:
-    said = [str(q.value) for q in find_quantities(claim.sentence) if q.kind == "date"]
-    if not said:
-        return []
-    held = {id(fact): [day for each in _chain(fact.record) for day in each.days] for fact in facts}
-    return [fact for fact in facts if any(same_day(day, one) for day in said for one in held[id(fact)])]
+def on_days(facts: Sequence[Fact], said: Sequence[Span]) -> list[Fact]:
+    """The facts of records of these days."""
+    return [fact for fact in facts if any(span.has(day) for day in _days(fact) for span in said)] if said else []
+
+
+def _is_held(span: Span, facts: Sequence[Fact]) -> bool:
+    """Whether anything is held of these days."""
+    return any(span.has(day) for fact in facts for day in _days(fact))
+
+
+def _days(fact: Fact) -> list[str]:
+    return [day for each in _chain(fact.record) for day in each.days]

@@ -6,6 +6,7 @@ comma-separated text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -28,6 +29,9 @@ MAX_NAMES = 12
 """Texts by which one record is known."""
 MAX_CELL = 2_000
 """Characters of a text leaf that are read."""
+_MAX = {"min": "max", "Min": "Max", "MIN": "MAX"}
+"""Beside a name that ends in `max`, one in `min` is the least and no minutes."""
+_MIN = tuple(_MAX)
 _NAMES = ("name", "key", "label", "title", "property", "field")
 _DEPTH = 40
 
@@ -60,6 +64,8 @@ class _Reader:
         self.step = step
         self.facts: list[Fact] = []
         self.counts: list[Fact] = []
+        self.least: set[tuple[str, ...]] = set()
+        self.texts: dict[str, tuple[Quantity, ...]] = {}  # many texts are there again and again
 
     def read(self, value: JsonValue, pointer: str, path: tuple[str, ...], record: Record) -> None:
         if len(self.facts) >= MAX_FACTS or pointer.count("/") > _DEPTH:
@@ -79,9 +85,12 @@ class _Reader:
         if _is_columnar(value):
             self._columns(cast("dict[str, dict[str, JsonValue]]", value), pointer, path, record)
             return
+        for key in [key for key in value if key.endswith(_MIN)]:
+            if key[:-3] + _MAX[key[-3:]] in value:
+                self.least.add((*path, key))
         for key, item in value.items():
             at = f"{pointer}/{escaped(key)}"
-            if any(c.isdigit() for c in key) and isinstance(item, dict):  # a name as a key: its own record
+            if isinstance(item, dict) and any(c.isdigit() for c in key):  # a name as a key: its own record
                 self.read(item, at, path, Record(record, [flat(key)]))
             else:
                 self.read(item, at, (*path, key), record)
@@ -111,10 +120,13 @@ class _Reader:
         self, pointer: str, path: tuple[str, ...], value: Scalar, quantities: tuple[Quantity, ...], record: Record
     ) -> Fact:
         own, above = _words(path)
+        own = (*own[:-1], "minimum") if path in self.least else own
         return Fact(pointer, path, own, above, value, quantities, record, self.step)
 
     def _leaf(self, value: Scalar, pointer: str, path: tuple[str, ...], record: Record) -> None:
         rows = list(_rows(value)) if isinstance(value, str) and value.count("\n") > 2 else []
+        for name, said in _COMMENT.findall(str(value)) if rows else ():
+            self._cell(said, pointer, (*path, name), record)
         for row in rows:
             inner = Record(record)
             for name, cell in row.items():
@@ -125,7 +137,9 @@ class _Reader:
     def _cell(self, value: Scalar, pointer: str, path: tuple[str, ...], record: Record) -> None:
         if len(self.facts) >= MAX_FACTS:
             return
-        quantities = _read(value)
+        quantities = self.texts.get(value) if isinstance(value, str) else _read(value)
+        if quantities is None:
+            quantities = self.texts[str(value)] = _read(value)
         if isinstance(value, str):
             _call(record, value, quantities)
         self.facts.append(self._fact(pointer, path, value, quantities, record))
@@ -161,7 +175,9 @@ def _read(value: Scalar) -> tuple[Quantity, ...]:
 
 
 def _call(record: Record, value: str, quantities: tuple[Quantity, ...]) -> None:
-    if len(quantities) == 1 and quantities[0].kind == "date":
+    if len(value) == 4 and value.isdecimal() and value[0] in "12":
+        record.days.append(value)
+    elif len(quantities) == 1 and quantities[0].kind == "date":
         record.days.append(str(quantities[0].value))
     elif (
         len(record.called) < MAX_NAMES
@@ -196,8 +212,11 @@ def _is_columnar(value: Mapping[str, JsonValue]) -> bool:
     )
 
 
+_COMMENT = re.compile(r"(?m)^#[ ]{0,4}([^:\n]{1,40}):[ ]{0,4}([^\n]{1,300})$")
+
+
 def _rows(text: str) -> Iterator[dict[str, str]]:
-    """The rows of comma-separated text with a head; none where its lines differ in length. `# name: value` lines pass by."""
+    """The rows of comma-separated text with a head; none where its lines differ in length. `# name: value` lines tell of it."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")][: MAX_ROWS + 1]
     head = [cell.strip() for cell in lines[0].split(",")] if lines else []
     if len(head) < 2 or any(line.count(",") != len(head) - 1 for line in lines):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from service.core.evidence.entities import Family
 from service.core.evidence.facts import Fact, facts_of
 from service.core.evidence.quantities import Quantity, Value
 from service.core.evidence.units import UNITS
-from service.core.evidence.words import abbreviates, listed, stems
+from service.core.evidence.words import abbreviates, listed, stem, stems, tokens
 from service.core.trace import Step
 
 DROPPED = listed("cent usd eur gbp est utc local val iso str text num of the in is at by to on or as an it")
@@ -22,6 +23,7 @@ MONEY = listed("price amount cent total balance cost fee fare payment charge ref
 """Words of names that amounts of money stand under."""
 MAX_WORDS = 2_000
 """Different words in the names of fields; those beyond are not looked for."""
+_SERIES = frozenset({"value"})
 NUMERIC = frozenset({"number", "money", "percent", "measure", "duration"})
 
 
@@ -53,6 +55,13 @@ class Group:
         return quantity.kind in self.kinds
 
 
+class Series(NamedTuple):
+    """A field with one value to a day, and the words of the texts beside it, by their names."""
+
+    group: Group
+    told: dict[str, frozenset[str]]
+
+
 class Ledger:
     """Facts, added result by result."""
 
@@ -63,6 +72,7 @@ class Ledger:
         self._by_word: dict[str, list[Group]] = defaultdict(list)
         self._identifiers: dict[int, dict[str, Fact]] = defaultdict(dict)
         self._families: dict[tuple[int, ...], Family] = {}
+        self._series: dict[int, Series | None] = {}
         self._counts: dict[tuple[str, ...], Group] = {}
 
     def add(self, step: Step) -> None:
@@ -141,6 +151,22 @@ class Ledger:
     def group_of(self, fact: Fact) -> Group | None:
         """The field of a fact."""
         return self.groups.get(fact.path)
+
+    def series(self) -> Series | None:
+        """The one field that is called just `value`, of records of days, if there is one, and what its table tells."""
+        if self.size not in self._series:
+            found = [path for path, group in self.groups.items() if group.own == _SERIES and group.facts[0].record.days]
+            self._series[self.size] = Series(self.groups[found[0]], self._told(found[0])) if len(found) == 1 else None
+        return self._series[self.size]
+
+    def _told(self, path: tuple[str, ...]) -> dict[str, frozenset[str]]:
+        """The words of the texts beside a field, by their names: a table's title and unit, say."""
+        beside = [group.facts for place, group in self.groups.items() if place[:-1] == path[:-1]]
+        return {
+            facts[0].path[-1]: frozenset(stem(word) for word in tokens(facts[0].value))
+            for facts in beside
+            if len(facts) == 1 and isinstance(facts[0].value, str)
+        }
 
     def counted(self, label: Iterable[str]) -> list[Fact]:
         """The arrays whose whole name is among the words."""

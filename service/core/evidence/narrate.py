@@ -64,13 +64,14 @@ def _of_text(n: int, turn: int, text: str, ledger: Ledger, heard: _Listener) -> 
         return Narration(n, turn, (), f"the results hold {MAX_FACTS} values or more")
     if len(text) > MAX_TEXT:
         return Narration(n, turn, (), f"the text is longer than {MAX_TEXT} characters")
-    claims = len(find_quantities(text))
-    if claims > MAX_CLAIMS:
-        return Narration(n, turn, (), f"the text has {claims} numbers, and {MAX_CLAIMS} are checked at most")
+    claims = find_quantities(text)
+    if len(claims) > MAX_CLAIMS:
+        return Narration(n, turn, (), f"the text has {len(claims)} numbers, and {MAX_CLAIMS} are checked at most")
     sentences = sum(map(text.count, ".!?;\n"))
     if sentences > MAX_SENTENCES:
         return Narration(n, turn, (), f"the text has {sentences} sentences, and {MAX_SENTENCES} are checked at most")
-    return Narration(n, turn, tuple(check_text(text, f"/messages/{n}/text", ledger, Heard(heard.has, heard.words))))
+    verdicts = check_text(text, f"/messages/{n}/text", ledger, Heard(heard.has, heard.words), claims)
+    return Narration(n, turn, tuple(verdicts))
 
 
 class _Listener:

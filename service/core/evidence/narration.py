@@ -6,6 +6,8 @@ all differ from it under every transform, and nothing else accounts for the numb
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from service.core.evidence.binding import bind, is_about
 from service.core.evidence.claims import LOOSE, MADE, Claim, claims_of
 from service.core.evidence.entities import MAX_FAMILY, Narrowed, narrow
@@ -13,7 +15,8 @@ from service.core.evidence.facts import Fact
 from service.core.evidence.holding import number_of, numbers_of, worked_out
 from service.core.evidence.ledger import MONEY, Ledger
 from service.core.evidence.quantities import Quantity, significant
-from service.core.evidence.refuting import compare, refute
+from service.core.evidence.refuting import compare, is_no_end, refute
+from service.core.evidence.series import check_series
 from service.core.evidence.statements import statements_of
 from service.core.evidence.transforms import is_minor, may_be_minor, relate
 from service.core.evidence.verdicts import OPEN, ClaimVerdict, Found, Heard, contradicted
@@ -26,10 +29,12 @@ COUNTS = listed("have has are is found there")
 _POWERS = (-3, -2, -1, 1, 2, 3, 4)
 
 
-def check_text(text: str, path: str, ledger: Ledger, heard: Heard) -> list[ClaimVerdict]:
+def check_text(
+    text: str, path: str, ledger: Ledger, heard: Heard, quantities: Sequence[Quantity] | None = None
+) -> list[ClaimVerdict]:
     """The verdict on each claim of a text, in its order. Sentences that say that something is so are claims too."""
     found: list[ClaimVerdict] = []
-    for claim in claims_of(text):
+    for claim in claims_of(text, quantities):
         quantity = claim.quantity
         verdict = _check(claim, text, ledger, heard)
         found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
@@ -45,6 +50,9 @@ def _check(claim: Claim, text: str, ledger: Ledger, heard: Heard) -> Found:
         return OPEN  # the sentence as a whole tells
     if quantity.kind == "identifier":
         return _identified(claim, ledger, heard)
+    of_series = check_series(claim, ledger, heard)
+    if of_series is not None:
+        return of_series
     groups = bind(claim, ledger)
     if not groups:
         return _unbound(claim, ledger, heard)
@@ -54,6 +62,7 @@ def _check(claim: Claim, text: str, ledger: Ledger, heard: Heard) -> Found:
     narrowed = narrow(family, claim, text)
     return (
         compare(claim, narrowed, groups)
+        or is_no_end(claim, narrowed, groups, ledger, heard)
         or _supported(claim, narrowed, ledger)
         or refute(claim, narrowed, groups, ledger, heard)
     )

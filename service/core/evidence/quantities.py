@@ -53,7 +53,10 @@ class Quantity(NamedTuple):
 _CURRENCY = "|".join(re.escape(sign) for sign in sorted(CURRENCIES, key=len, reverse=True) if not sign.isalpha())
 _CODES = "|".join(code for code in CURRENCIES if code.isalpha())
 _MONEY_AFTER = "|".join([*CURRENCY_WORDS, *MINOR_WORDS])
-_SYMBOLS = "|".join(re.escape(unit) for unit in sorted(UNITS, key=len, reverse=True))
+_WHERE = "the|an?|early|late|mid|all|total|each|its|this|that|our|your|favou?r"
+_PLACE = rf"(?![ ](?:\d|(?i:{'|'.join(dates.MONTHS)})\b|(?:{_WHERE})\b))"
+"""After `in` words of a place or a time: no inches."""
+_SYMBOLS = "|".join(re.escape(unit) + _PLACE * (unit == "in") for unit in sorted(UNITS, key=len, reverse=True))
 _SIZE = r"thousand|million|billion|bn|mn"
 
 _NUMBER = (
@@ -114,18 +117,16 @@ def find_names(text: str) -> Iterator[Quantity]:
 
 
 def _quantity(match: re.Match[str], reference: date | None) -> Quantity | None:
-    group = match.lastgroup
-    named = match.groupdict()
-    text = match.group()
-    if named["url"] is not None:
+    group, text = match.lastgroup, match.group()
+    if group == "amount":
+        return _amount(match, match.groupdict())
+    if group in ("words", "wsaid", "wpercent", "wunit"):
+        return _spelt(match, match.groupdict())
+    if group == "url":
         return None
-    if named["amount"] is not None:
-        return _amount(match, named)
-    if named["words"] is not None:
-        return _spelt(match, named)
-    if named["id"] is not None:
+    if group == "id":
         return Quantity("identifier", text, "", match.start(), match.end(), text)
-    if named["truth"] is not None:
+    if group == "truth":
         return Quantity("boolean", text.lower() in ("yes", "true"), "", match.start(), match.end(), text)
     if group == "time":
         time = dates.time_of(text)

@@ -6,15 +6,20 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from service.core.evidence.binding import before, is_about, is_direct, is_loose, side_of
-from service.core.evidence.claims import COMPARING, LIMITED, LOOSE, NEGATED, Claim
+from service.core.evidence.claims import COMPARING, LIMITED, LOOSE, MADE, NEGATED, Claim
+from service.core.evidence.dates import WEEKDAYS
 from service.core.evidence.entities import Narrowed
 from service.core.evidence.facts import Fact
 from service.core.evidence.holding import is_same_sort, number_of, numbers_of, worked_out
 from service.core.evidence.ledger import NUMERIC, Group, Ledger
-from service.core.evidence.quantities import Quantity, find_quantities
+from service.core.evidence.occasions import is_in_course
+from service.core.evidence.quantities import Quantity
 from service.core.evidence.transforms import may_be_minor, misstated
 from service.core.evidence.verdicts import OPEN, Found, Heard, contradicted
 from service.core.evidence.words import tokens
+
+_PARTS = LIMITED - frozenset(WEEKDAYS)
+"""Words that speak of a part of a day."""
 
 
 def compare(claim: Claim, narrowed: Narrowed, groups: Sequence[Group]) -> Found | None:
@@ -24,7 +29,9 @@ def compare(claim: Claim, narrowed: Narrowed, groups: Sequence[Group]) -> Found 
         return None
     held = numbers_of(claim.quantity, narrowed.facts)
     same = is_same_sort(claim.quantity, narrowed.facts)
-    if len(held) != 1 or not same or not claim.plain or LOOSE & claim.words - COMPARING or NEGATED & set(before(claim)):
+    if narrowed.missing or len(held) != 1 or not same or not claim.plain:
+        return OPEN
+    if LOOSE & claim.words - COMPARING or NEGATED & set(before(claim)):
         return OPEN
     if held[0] > said if side == "over" else held[0] < said:
         return Found("supported", fact.pointer, "comparison")
@@ -44,7 +51,9 @@ def refute(claim: Claim, narrowed: Narrowed, groups: Sequence[Group], ledger: Le
     if said is None or not held or claim.composite:
         return OPEN
     unsupported = Found("unsupported", narrowed.facts[0].pointer)
-    if not is_direct(claim, groups) or heard.has(claim.quantity) or not is_same_sort(claim.quantity, narrowed.facts):
+    if not _is_bound(claim, narrowed, groups, heard):
+        return unsupported
+    if _is_variant(claim, narrowed, groups, ledger):
         return unsupported
     if claim.extreme is not None and len(held) > 1:
         return _end_of_range(claim, said, held, narrowed) or unsupported
@@ -55,6 +64,13 @@ def refute(claim: Claim, narrowed: Narrowed, groups: Sequence[Group], ledger: Le
     if len(held) == 1 and narrowed.settled:
         return contradicted(claim, _fact_with(claim, held[0], narrowed.facts), _slip(claim, said, held[0], narrowed))
     return _beyond_all(claim, said, narrowed) or unsupported
+
+
+def _is_bound(claim: Claim, narrowed: Narrowed, groups: Sequence[Group], heard: Heard) -> bool:
+    """Whether a claim stands beside the field, the field's values are of its sort, and nobody else said the number."""
+    if narrowed.missing or not is_direct(claim, groups) or heard.has(claim.quantity):
+        return False
+    return is_same_sort(claim.quantity, narrowed.facts)
 
 
 def _fact_with(claim: Claim, number: Decimal, facts: Sequence[Fact]) -> Fact:
@@ -82,31 +98,66 @@ def _is_elsewhere(claim: Claim, groups: Sequence[Group], ledger: Ledger) -> bool
     )
 
 
+def _is_variant(claim: Claim, narrowed: Narrowed, groups: Sequence[Group], ledger: Ledger) -> bool:
+    """Whether a field of a longer name holds the number in one of the records: `temp_max` beside `temp`."""
+    records = {id(fact.record) for fact in narrowed.facts}
+    return any(
+        id(fact.record) in records and (other := ledger.group_of(fact)) is not None and group.own < other.own
+        for value in claim.quantity.values
+        for fact in ledger.holding(value)
+        for group in groups
+    )
+
+
 def _has_unit(fact: Fact, said: Quantity) -> bool:
     if said.kind not in ("measure", "duration"):
         return False
     return any(held.unit == said.unit and held.value == said.value for held in fact.quantities)
 
 
+def is_no_end(claim: Claim, narrowed: Narrowed, groups: Sequence[Group], ledger: Ledger, heard: Heard) -> Found | None:
+    """The contradiction where a value that is held is told as the least or the greatest, and is not."""
+    said, held = claim.quantity.number, numbers_of(claim.quantity, narrowed.facts)
+    if claim.extreme is None or said is None or len(held) < 2 or claim.composite:
+        return None
+    if not _is_bound(claim, narrowed, groups, heard) or _is_variant(claim, narrowed, groups, ledger):
+        return None
+    return _end_of_range(claim, said, held, narrowed)
+
+
 def _end_of_range(claim: Claim, said: Decimal, held: Sequence[Decimal], narrowed: Narrowed) -> Found | None:
     """`from 3 to 9`, of all that is told: neither the least nor the greatest of it."""
-    part = LIMITED & set(tokens(claim.sentence)) or any(q.kind == "date" for q in find_quantities(claim.sentence))
-    if narrowed.others or part or not claim.plain or is_about(claim):
+    if not claim.plain or MADE & claim.words:
         return None
+    if _is_of_a_part(claim, narrowed):
+        return _beyond_all(claim, said, narrowed)
     end = held[-1] if claim.extreme == "highest" else held[0]
-    if abs(said - end) < 1:  # rounded up, or down
+    if abs(said - end) <= _room(claim, end):
         return None
     return contradicted(claim, _fact_with(claim, end, narrowed.facts), _of_range(said, end, "wrong_extreme"))
 
 
+def _is_of_a_part(claim: Claim, narrowed: Narrowed) -> bool:
+    """Whether a claim may be of less than all that is told of its days, or of all days."""
+    words = set(tokens(claim.sentence))
+    if narrowed.dated:
+        return bool(_PARTS & words)
+    return bool(LIMITED & words or claim.dates or narrowed.others) or is_in_course(claim)
+
+
+def _room(claim: Claim, end: Decimal) -> Decimal:
+    """How far from the end of a range a number may be that is rounded up or down, or said roughly."""
+    return max(Decimal(2), abs(end) / 5) if is_about(claim) else Decimal(1)
+
+
 def _beyond_all(claim: Claim, said: Decimal, narrowed: Narrowed) -> Found | None:
     """A measure that is less or more than any, whichever record is meant. Amounts are as often sums of some of them."""
-    every = [*narrowed.facts, *narrowed.others]
+    every = narrowed.facts if narrowed.dated else [*narrowed.facts, *narrowed.others]
     held = numbers_of(claim.quantity, every)
     if claim.quantity.kind not in ("measure", "percent") or len(held) < 2 or held[0] <= said <= held[-1]:
         return None
     end = min((held[0], held[-1]), key=lambda value: abs(value - said))
-    if abs(end - said) < 1:
+    if abs(end - said) <= _room(claim, end):
         return None
     return contradicted(claim, _fact_with(claim, end, every), _of_range(said, end, "out_of_range"))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from service.core.evidence.claims import NEGATED, Claim, is_open
 from service.core.evidence.entities import MAX_FAMILY, Family, Narrowed, narrow
 from service.core.evidence.ledger import Ledger
-from service.core.evidence.quantities import Quantity
+from service.core.evidence.quantities import Quantity, find_quantities
 from service.core.evidence.transforms import is_none
 from service.core.evidence.verdicts import OPEN, Found, Heard, contradicted
 from service.core.evidence.words import flat, listed, stem, tokens
@@ -85,7 +85,10 @@ def _claim(text: str, start: int, end: int) -> Claim:
     start, said = start + len(said) - len(said.lstrip()), said.strip()
     quantity = Quantity("name", said, "", start, start + len(said), said)
     line = text.rfind("\n", 0, start + 1) + 1
-    return Claim(quantity, said, (), exact=False, plain=True, line_start=line, sentence_start=start)
+    dates = tuple(
+        q._replace(start=q.start + start, end=q.end + start) for q in find_quantities(said) if q.kind == "date"
+    )
+    return Claim(quantity, said, (), exact=False, plain=True, line_start=line, sentence_start=start, dates=dates)
 
 
 def _labelled(text: str, match: re.Match[str], ledger: Ledger, heard: Heard) -> Iterator[Stated]:
