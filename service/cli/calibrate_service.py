@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 
+import typer
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
@@ -104,6 +105,10 @@ def fetch(service: Service, name: str, out: Path, *, wait: bool = False) -> Exit
 
 def _body_of(submission: Submission) -> _Lines:
     sources, body = submission.sources, _Lines()
+    if submission.judged and sources.predictions:
+        raise typer.BadParameter(
+            "the judges are asked, so recorded predictions have no place", param_hint="--predictions"
+        )
     found = read_labelled(sources)
     predictions = read_predicted(sources.predictions) or (() if submission.judged else found.predictions)
     for item in found.labels.items:

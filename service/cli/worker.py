@@ -27,6 +27,9 @@ from service.io.store.database import Database
 from service.io.store.queue import Queue
 from service.io.worker import Worker, working
 
+NICE = 5
+"""How far a worker stands back for the process that it runs beside: whoever waits for an answer goes first."""
+
 
 def run_worker(*, log_level: str | None = None, beside: bool = False) -> ExitCode:
     """Work until told to stop; SettingsError where a setting cannot be used.
@@ -35,6 +38,8 @@ def run_worker(*, log_level: str | None = None, beside: bool = False) -> ExitCod
     """
     settings = read_settings()
     configure((log_level or settings.log_level).upper())
+    if beside:
+        os.nice(NICE)
     database = prepared(settings)
     try:
         batches.prepare(database)

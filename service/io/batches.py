@@ -172,7 +172,8 @@ async def notify(batch: str, attempt: int) -> str:
 def prepare(database: Database) -> None:
     """Brings the engine's tables up to date."""
     hush(["dbos"])
-    DBOS.migrate(_url(database))
+    with database.prepares_others():
+        DBOS.migrate(_url(database))
 
 
 async def launch(database: Database, tasks: Tasks, *, executor: str, chunks: int) -> None:

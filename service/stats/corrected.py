@@ -45,7 +45,7 @@ class _Variance(NamedTuple):
     """Of one label."""
     fixed: float
     independent: int
-    """Labelled groups."""
+    """Groups that it was found from: with labels or without, whichever are fewer."""
 
 
 def is_enough(labelled: Groups, elsewhere: Groups | None = None) -> bool:
@@ -136,7 +136,8 @@ def _variance(rest: Floats, told: Floats, codes: NDArray[np.int64] | None, *, le
     here, there = _deviations(rest, labelled, codes), _deviations(told, others, codes)
     own = max(own, n * _between(here, labelled))
     fixed = max(least, _between(there, others)) + max(0.0, 2 * fsum(here * there))
-    return _Variance(own, fixed, len(np.unique(labelled)))
+    counts = [len(np.unique(part)) for part in (labelled, others) if len(part) > 1]
+    return _Variance(own, fixed, min(counts))
 
 
 def _deviations(values: Floats, codes: NDArray[np.int64], every: NDArray[np.int64]) -> Floats:

@@ -34,3 +34,5 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path, items: int, kills: int) -
         assert set(run.paid()) == set(range(items))
         assert again <= kills * IN_FLIGHT
         run.until(lambda: run.workflows().keys() == {"SUCCESS"})
+        with run.database.read() as connection:
+            assert connection.exec_driver_sql("PRAGMA integrity_check").scalars().all() == ["ok"]

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 
 from service.errors import BusyError
 from service.io.store.database import insisting
 from tests.batches.process import numbers, request, service, with_signal
+from tests.faults.disk import fill, small
 from tests.faults.provider import Provider, serving
 
 
@@ -31,30 +28,9 @@ def test_a_pause_ends_when_it_should_whatever_the_clock_says(tmp_path: Path, set
         assert numbers(run.results(batch)) == list(range(60))
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 32 MB: as much again as the log may take."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=32m", "none", folder], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode().strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
-
-
-def fill(file: BinaryIO) -> None:
-    """Writes until there is no space left."""
-    with suppress(OSError):
-        while True:
-            file.write(bytes(4_096))
-
-
-def test_a_full_disk_is_waited_for(tmp_path: Path, small_disk: Path) -> None:
-    provider = Provider()
-    with serving(provider), service(f"sqlite:///{small_disk}/store.db", tmp_path, provider) as run:
+def test_a_full_disk_is_waited_for(tmp_path: Path) -> None:
+    provider, small_disk = Provider(), tmp_path / "disk"
+    with small(small_disk), serving(provider), service(f"sqlite:///{small_disk}/store.db", tmp_path, provider) as run:
         batch = run.submit([request(n) for n in range(400)], size=50)
         filler = small_disk / "filler"
         with filler.open("wb", buffering=0) as file:

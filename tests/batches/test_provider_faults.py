@@ -73,6 +73,21 @@ def test_a_key_that_is_refused_pauses_the_batch(tmp_path: Path, provider: Provid
     assert (ended.reason, ended.resume_at) == (None, None)
 
 
+def test_a_key_that_goes_bad_in_the_middle_stops_what_was_not_begun(
+    tmp_path: Path, provider: Provider, clock: Clock
+) -> None:
+    driver = Driver(tmp_path, provider, clock, "fault-401-a60-s600")
+    batch = driver.submit(REQUESTS)
+    ended = driver.run(batch)
+    times = [one.at for one in provider.requests]
+    first = times[60]
+    paused = next(one for one in driver.seen if one.status == "paused_provider")
+    assert 0 < paused.request_counts.completed <= 60
+    assert len([at for at in times[60:] if at == first]) <= START
+    assert len([at for at in times[60:] if at < first + 600]) <= START + 600 / 60 + 1
+    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
+
+
 @pytest.mark.parametrize("model", ["fault-503-p30", "fault-reset-p30", "fault-429-after-2-p30"])
 def test_what_fails_by_chance_is_tried_until_it_does_not(
     tmp_path: Path, provider: Provider, clock: Clock, model: str

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -39,8 +41,10 @@ def test_a_dead_workers_work_is_taken_over(postgres_url: str, tmp_path: Path) ->
         batch = run.submit([request(n) for n in range(1_500)], size=20)
         run.until(lambda: len(provider.requests) >= 300)
         dead.kill()
+        at = time.time()
         assert check(run, batch, 1_500) <= IN_FLIGHT
-        assert "taking over" in run.log(1)
+        taken = next(json.loads(line) for line in run.log(1).splitlines() if "taking over" in line)
+        assert datetime.fromisoformat(taken["time"]).timestamp() - at <= 30
 
 
 def test_a_frozen_worker_records_nothing_when_it_wakes_up(postgres_url: str, tmp_path: Path) -> None:

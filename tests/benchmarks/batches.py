@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from service.io.standin import StandIn
 from service.io.store.chunks import Chunks, Item, Row
 from service.io.worker import Worker, working
 from service.request import read_request
-from tests.batches.process import Service, request, service
+from tests.batches.process import Service, request, service, until
 from tests.benchmarks import judging
 from tests.faults.provider import Provider
 
@@ -52,13 +52,13 @@ def measure() -> None:
 
 
 @contextmanager
-def _sqlite() -> Iterator[tuple[str, Path]]:
+def _sqlite() -> Generator[tuple[str, Path]]:
     with tempfile.TemporaryDirectory() as folder:
         yield f"sqlite:///{folder}/store.db", Path(folder)
 
 
 @contextmanager
-def _postgres() -> Iterator[tuple[str, Path]]:
+def _postgres() -> Generator[tuple[str, Path]]:
     name = "callgrade_bench"
     with tempfile.TemporaryDirectory() as folder, psycopg.connect(SERVER, dbname="postgres", autocommit=True) as server:
         server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")  # pyright: ignore[reportArgumentType]
@@ -68,7 +68,7 @@ def _postgres() -> Iterator[tuple[str, Path]]:
 
 
 @contextmanager
-def _provider(latency: float = 0.0) -> Iterator[str]:
+def _provider(latency: float = 0.0) -> Generator[str]:
     command = [sys.executable, "-m", "tests.faults.provider", str(PORT), str(latency)]
     with subprocess.Popen(command) as process:
         try:
@@ -79,7 +79,7 @@ def _provider(latency: float = 0.0) -> Iterator[str]:
 
 
 @contextmanager
-def _service(url: str, folder: Path, base: str, **settings: str) -> Iterator[Service]:
+def _service(url: str, folder: Path, base: str, **settings: str) -> Generator[Service]:
     with service(url, folder, Provider(), CALLGRADE_JUDGE_API_BASE=base, **settings) as run:
         yield run
 
@@ -102,7 +102,7 @@ def _against_bare_calls(items: int = 10_000, at_once: int = 64) -> None:
     with _provider(0.05) as base:
         bare = asyncio.run(_bare(base, items // 4, at_once))
         with _sqlite() as (url, folder), _service(url, folder, base) as run:
-            run.start("worker")
+            run.start("worker", anew=True)
             batch = _timed(run, [request(n) for n in range(items)])
     _said("bare litellm calls", bare, "calls/s")
     _said("the batch", batch, "items/s")
@@ -203,7 +203,7 @@ def _against_the_engine(items: int = 10_000) -> None:
         report_json(engine.score(json.loads(line)))
     alone = len(lines) / (time.perf_counter() - start)
     with _sqlite() as (url, folder), _service(url, folder, "", CALLGRADE_JUDGE_MODEL="") as run:
-        run.start("worker")
+        run.start("worker", anew=True)
         batch = _timed(run, requests)
     _said("the engine", alone, "items/s")
     _said("the batch", batch, "items/s")
@@ -217,7 +217,7 @@ def _accepting(items: int = 100_000) -> None:
             for n in range(items):
                 file.write(json.dumps(request(n)) + "\n")
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
-        _submit(connection, request(0))
+        _submit(connection, [request(0)])
         before, start = _memory(process.pid), time.perf_counter()
         with body.open("rb") as file:
             connection.request("POST", "/v1/batches", file, {"content-type": "application/x-ndjson"})
@@ -228,19 +228,21 @@ def _accepting(items: int = 100_000) -> None:
         _said("more memory than before, at most", _memory(process.pid) - before, "MB")
 
 
-def _submit(connection: http.client.HTTPConnection, one: dict[str, Any]) -> None:
-    connection.request("POST", "/v1/batches", json.dumps(one), {"content-type": "application/x-ndjson"})
-    assert connection.getresponse().read()
+def _submit(connection: http.client.HTTPConnection, requests: Sequence[dict[str, Any]]) -> str:
+    body = "".join(json.dumps(one) + "\n" for one in requests)
+    connection.request("POST", "/v1/batches", body, {"content-type": "application/x-ndjson"})
+    return json.loads(connection.getresponse().read())["id"]
 
 
 @contextmanager
-def _served(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    environment = os.environ | {"CALLGRADE_HOME": str(folder), "CALLGRADE_WORKER": "false"}
+def _served(folder: Path, **settings: str) -> Generator[tuple[subprocess.Popen[bytes], int]]:
+    environment = os.environ | {"CALLGRADE_HOME": str(folder), "CALLGRADE_WORKER": "false"} | settings
     command = [sys.executable, "-m", "service.cli", "serve", "--port", "0"]
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+    told = folder / "serve.log"
+    with told.open("wb") as log, subprocess.Popen(command, env=environment, stderr=log) as process:
         try:
-            assert process.stderr
-            yield process, json.loads(process.stderr.readline())["port"]
+            until(lambda: "listening" in told.read_text())
+            yield process, json.loads(next(line for line in told.open() if "listening" in line))["port"]
         finally:
             process.terminate()
 
@@ -263,28 +265,38 @@ def _two_workers(items: int = 4_000) -> None:
 
 
 @contextmanager
-def _workers(url: str, folder: Path, base: str, number: int) -> Iterator[Service]:
+def _workers(url: str, folder: Path, base: str, number: int) -> Generator[Service]:
     with _service(url, folder, base, CALLGRADE_BATCH_IN_FLIGHT="16") as run:
         for _ in range(number):
-            run.start("worker")
+            run.start("worker", anew=True)
         run.until(lambda: run.logs().count('"working"') == number)
         yield run
 
 
 def _beside_requests(rate: float = 100.0, seconds: float = 10.0) -> None:
-    print(f"(o) POST /v1/score, {rate:.0f} a second on schedule, idle and while a judged batch runs")
-    with _provider(0.05) as base, _sqlite() as (url, folder), _served(folder) as (_, port):
-        asyncio.run(_latencies(port, 20.0, 2.0))
-        idle = _p99(asyncio.run(_latencies(port, rate, seconds)))
-        with _service(url, folder, base) as run:
-            run.start("worker")
-            batch = run.submit([request(n) for n in range(20_000)])
-            run.until(lambda: run.find(batch).request_counts.completed > 200)
+    print(f"(o) POST /v1/score, {rate:.0f} a second on schedule, idle and while its own worker is at a judged batch")
+    with tempfile.TemporaryDirectory() as folder, _provider(0.05) as base:
+        judged = {"CALLGRADE_JUDGE_MODEL": "openai/good", "CALLGRADE_JUDGE_API_BASE": base}
+        settings = {"CALLGRADE_WORKER": "true", "CALLGRADE_JUDGE_API_KEY": "none", **judged}
+        with _served(Path(folder), **settings) as (_, port):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+            while _completed(connection, _submit(connection, [request(0)])) < 1:
+                time.sleep(0.5)  # the worker is there
+            asyncio.run(_latencies(port, 20.0, 2.0))
+            idle = _p99(asyncio.run(_latencies(port, rate, seconds)))
+            batch = _submit(connection, [request(n) for n in range(1, 20_000)])
+            while _completed(connection, batch) < 200:
+                time.sleep(0.1)
             busy = _p99(asyncio.run(_latencies(port, rate, seconds)))
-            assert not run.find(batch).ended
+            assert _completed(connection, batch) < 19_000
     _said("p99 idle", idle * 1_000, "ms")
     _said("p99 beside the batch", busy * 1_000, "ms")
     _said("ratio", busy / idle, "")
+
+
+def _completed(connection: http.client.HTTPConnection, batch: str) -> int:
+    connection.request("GET", f"/v1/batches/{batch}")
+    return json.loads(connection.getresponse().read())["request_counts"]["completed"]
 
 
 def _p99(found: list[float]) -> float:

@@ -2,8 +2,9 @@
 
 What it does is chosen by the name of the model, as the server sees it (litellm takes `openai/` off): `fault-<kind>` for one
 of `FAULTS`, `says-<label>` to answer with that label, any other name to answer well. `-p<n>` after a fault makes it happen
-with a chance of n in 100 (seeded), `-x<n>` for the first n requests only, `-s<n>` for n seconds from the first one on. A path
-before /v1 does the same, in any dialect, for models whose name must stay, say because it has a price: see `Provider.base`.
+with a chance of n in 100 (seeded), `-x<n>` for the first n requests only, `-a<n>` after the first n, `-s<n>` for n seconds
+from the first fault on. A path before /v1 does the same, in any dialect, for models whose name must stay, say because it has
+a price: see `Provider.base`.
 
 Run it: python -m tests.faults.provider 8900, or with a latency in seconds after the port.
 """
@@ -227,7 +228,9 @@ FAULTS: Mapping[str, Behaviour] = {
     "logprobs": _with_logprobs,
 }
 
-_FAULT = re.compile(r"fault-(?P<kind>.+?)(?:-p(?P<chance>\d+))?(?:-x(?P<first>\d+))?(?:-s(?P<seconds>\d+))?")
+_FAULT = re.compile(
+    r"fault-(?P<kind>.+?)(?:-p(?P<chance>\d+))?(?:-x(?P<first>\d+))?(?:-a(?P<after>\d+))?(?:-s(?P<seconds>\d+))?"
+)
 
 
 @dataclass(slots=True)
@@ -274,7 +277,8 @@ class Provider:
         found = _FAULT.fullmatch(re.sub(r"^fault-flaky-(\d+)$", r"fault-flaky-p\1", name))
         if not found or not self._strikes(name, found["chance"], found["first"]):
             return good
-        if found["seconds"] and self.now() - self.times(name)[0] >= int(found["seconds"]):
+        times, after = self.times(name), int(found["after"] or 0)
+        if len(times) <= after or (found["seconds"] and self.now() - times[after] >= int(found["seconds"])):
             return good
         if found["kind"].startswith("429-after-"):
             return rate_limit(retry_after=found["kind"].removeprefix("429-after-").replace("_", " "))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 from sqlalchemy import event
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from service.io.store.ahead import KEPT, STEP
+from service.io.batches import prepare
+from service.io.store.ahead import KEPT, STEP, Log
 from service.io.store.database import Database, open_database
+from tests.faults.disk import fill, small
 
 ROW = STEP // 4
 
@@ -93,6 +98,88 @@ def test_no_connection_empties_it_by_itself(store: Database) -> None:
         for one in (connection, another):
             assert one.exec_driver_sql("PRAGMA wal_autocheckpoint").scalar_one() == 0
             assert one.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2
+
+
+def test_the_engines_own_connections_leave_it_alone_too(store: Database) -> None:
+    for number in range(3):
+        write(store, number)
+    before = size(store)
+    assert before > 4 * 2**20  # SQLite's own bound
+    prepare(store)  # makes tables
+    assert size(store) >= before
+    assert numbers(store) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "error", [OperationalError("BEGIN", None, sqlite3.OperationalError("database is locked")), PoolTimeoutError("none")]
+)
+def test_who_has_committed_is_not_told_that_the_log_could_not_be_emptied(store: Database, error: Exception) -> None:
+    @contextmanager
+    def refused() -> Generator[None]:
+        raise error
+        yield
+
+    log = Log(store.engine)
+    for number in range(5):
+        write(store, number)
+    log.empty(refused)
+    assert not log.is_full()  # it is tried again when it has grown by another step
+    assert numbers(store) == list(range(5))
+
+
+def test_a_store_behind_a_link_is_like_any_other(store: Database, tmp_path: Path) -> None:
+    link = tmp_path / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(store.engine.url.database or "")
+    linked = open_database(f"sqlite:///{link}")
+    for number in range(12):
+        write(linked, number)
+    assert size(store) < 2 * STEP
+    linked.close()
+
+
+def test_a_closed_store_is_one_file(store: Database) -> None:
+    path = Path(store.engine.url.database or "")
+    another = open_database(f"sqlite:///{path}")
+    write(another, 0)
+    store.close()
+    assert size(another) > 0
+    assert numbers(another) == [0]
+    another.close()
+    assert [found.name for found in path.parent.iterdir()] == [path.name]
+    again = open_database(f"sqlite:///{path}")
+    again.migrate()
+    assert numbers(again) == [0]
+    again.close()
+
+
+@pytest.mark.parametrize("ended", ["closed", "killed"])
+def test_a_store_is_read_from_a_full_disk(tmp_path: Path, ended: str) -> None:
+    with small(tmp_path / "disk"):
+        _read_from_a_full_disk(tmp_path / "disk", ended)
+
+
+def _read_from_a_full_disk(disk: Path, ended: str) -> None:
+    path = disk / "store.db"
+    before = open_database(f"sqlite:///{path}")
+    before.migrate()
+    with before.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE kept (number INTEGER PRIMARY KEY, text BLOB)")
+    write(before, 1)
+    if ended == "closed":
+        before.close()
+    with (disk / "filler").open("wb", buffering=0) as file:
+        fill(file)
+    store = open_database(f"sqlite:///{path}")
+    store.migrate()
+    assert numbers(store) == [1]
+    with pytest.raises(OperationalError):
+        write(store, 2)
+    (disk / "filler").unlink()
+    write(store, 2)
+    assert numbers(store) == [1, 2]
+    store.close()
+    before.close()
 
 
 def test_a_store_of_an_earlier_version_is_taken_over(tmp_path: Path) -> None:

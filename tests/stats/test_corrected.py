@@ -196,3 +196,19 @@ def test_nominal_intervals_cover_where_items_come_in_groups(whole: bool, labelle
     assert 930 <= hits <= 970
     assert 930 <= alone <= 970
     assert blind < (850 if whole else hits)
+
+
+@pytest.mark.parametrize("others", [2, 3, 5, 20])
+def test_few_groups_without_labels_say_little(others: int) -> None:
+    """600 seeded draws: a hundred labelled items, each of a conversation of its own, beside few conversations of 40 items."""
+    rng, hits, spread = np.random.default_rng(7), 0, (1 - ALIKE) / ALIKE
+    names = [f"g{n}" for n in range(others) for _ in range(40)]
+    for _ in range(600):
+        rates = rng.beta(RATE * spread, (1 - RATE) * spread, 100 + others)
+        passed = rng.random(100 + 40 * others) < np.concatenate([rates[:100], np.repeat(rates[100:], 40)])
+        scores = np.where((rng.random(len(passed)) < 0.9) == passed, 0.8, 0.3)
+        found = ppi(
+            passed[:100].tolist(), scores[:100].tolist(), scores[100:].tolist(), ([None] * 100, names), confidence=0.9
+        )
+        hits += found.low <= RATE <= found.high
+    assert hits >= 0.88 * 600

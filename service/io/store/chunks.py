@@ -163,7 +163,7 @@ class Chunks:
             rows = [_values(group.hold.chunk.batch, row) for group, new in found for row in new or ()]
             if rows:
                 connection.execute(sa.insert(RESULTS), rows)
-            for batch in {group.hold.chunk.batch for group, new in found if new is not None}:
+            for batch in sorted({group.hold.chunk.batch for group, new in found if new is not None}):
                 connection.execute(_RESUMED, {"of": batch})
             for group, new in found:
                 if new is not None:

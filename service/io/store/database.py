@@ -25,7 +25,7 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from service.errors import BusyError, SettingsError
 from service.io.quiet import thin
-from service.io.store.ahead import Log
+from service.io.store.ahead import Log, is_disk_full
 
 T = TypeVar("T")
 
@@ -72,8 +72,8 @@ class Database:
         try:
             with self._alone() as connection:
                 yield connection
-        except OperationalError as error:
-            if _is_disk_full(error):  # the log gives back the space that it has there
+        except DBAPIError as error:
+            if is_disk_full(error):  # the log gives back the space that it has there
                 self._log.empty(self._alone)
             raise
         if self.is_sqlite and self._log.is_full():
@@ -81,14 +81,23 @@ class Database:
 
     @contextmanager
     def _alone(self) -> Generator[sa.Connection]:
-        """Threads take turns at SQLite's lock: who waits for it there sleeps, longer each time."""
         if not self.is_sqlite:
             with self.engine.begin() as connection:
                 yield connection
             return
-        with self.engine.connect() as connection, self._turn, connection.begin():
+        with self._taking_turns(), self.engine.begin() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
+
+    @contextmanager
+    def _taking_turns(self) -> Generator[None]:
+        """Threads take turns at SQLite's lock, for who waits for it there sleeps, longer each time."""
+        if not self._turn.acquire(timeout=BUSY_MS / 1_000):
+            raise PoolTimeoutError("another thread is writing")
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     def read(self) -> sa.Connection:
         """A connection for looking only; to be closed, as by `with`."""
@@ -101,12 +110,9 @@ class Database:
         return sa.literal_column("extract(epoch from clock_timestamp())::double precision", sa.Double)
 
     def migrate(self) -> None:
-        """Brings the tables up to date. SettingsError for a database that a later version has changed.
-
-        BusyError where an earlier version has an SQLite database in use.
-        """
+        """Brings the tables up to date. SettingsError for a database that a later version has changed."""
         if self.is_sqlite:
-            insisting(self._log.keep, give_up=BUSY_MS / 1_000)
+            self._log.begin()
         with self.begin() as connection:
             if not self.is_sqlite:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
@@ -125,6 +131,21 @@ class Database:
     def close(self) -> None:
         """Lets go of the connections."""
         self.engine.dispose()
+        if self.is_sqlite and Path(self.engine.url.database or "").is_file():
+            self._log.end()
+            self.engine.dispose()
+
+    @contextmanager
+    def prepares_others(self) -> Generator[None]:
+        """Connections that somebody else's code opens within the block are told what ours are."""
+        if not self.is_sqlite:
+            yield
+            return
+        event.listen(sa.Engine, "connect", _prepare_sqlite)
+        try:
+            yield
+        finally:
+            event.remove(sa.Engine, "connect", _prepare_sqlite)
 
 
 def open_database(url: str, *, pool: int = 10) -> Database:
@@ -139,14 +160,12 @@ def open_database(url: str, *, pool: int = 10) -> Database:
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:
+    if not isinstance(connection, sqlite3.Connection):
+        return
     connection.isolation_level = "IMMEDIATE"  # also for those who write without `begin`
     connection.execute("PRAGMA foreign_keys=ON")
     Log.prepare(connection)
     connection.execute("PRAGMA mmap_size=0")
-
-
-def _is_disk_full(error: OperationalError) -> bool:
-    return getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
 
 def is_passing(error: DBAPIError) -> bool:
