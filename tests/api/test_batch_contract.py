@@ -18,6 +18,7 @@ from schemathesis.config import SchemathesisConfig
 
 from service.api.app import create_app
 from service.api.batch_docs import EXAMPLE
+from service.api.calibration_docs import EXAMPLE as LABELLED
 from service.io.store.database import open_database
 from service.io.store.keys import Keys
 from service.io.store.tables import BATCHES
@@ -149,18 +150,19 @@ def test_the_links_of_a_calibration_lead_to_operations(served: Served, ask: Ask)
     assert {link["operationId"] for link in links.values()} == known
 
 
-def test_what_one_operation_gives_another_one_takes(served: Served) -> None:
-    """Submitting, then whatever the links lead to. (Events would not end here.)"""
+@pytest.mark.parametrize(("path", "example"), [("/v1/batches", EXAMPLE), ("/v1/calibrations", LABELLED)])
+def test_what_one_operation_gives_another_one_takes(served: Served, path: str, example: Any) -> None:
+    """Submitting what can be taken, then whatever the links lead to. (Events would not end here.)"""
     statuses: set[tuple[str, int]] = set()
-    machine = served.whole.include(path_regex="^/v1/batches").exclude(path_regex="/events$").as_state_machine()
+    machine = served.whole.include(path_regex=f"^{path}").exclude(path_regex="/events$").as_state_machine()
 
     class Linked(machine):  # type: ignore[misc,valid-type]
         def get_call_kwargs(self, case: schemathesis.Case) -> dict[str, Any]:  # noqa: ARG002
             return {"headers": served.headers}
 
         def before_call(self, case: schemathesis.Case) -> None:
-            if case.media_type not in (None, JSON):
-                case.body = LINE
+            if case.operation.label == f"POST {path}" and case.meta.generation.mode is GenerationMode.POSITIVE:
+                case.media_type, case.body, case.query = JSON, example, {}
 
         def after_call(self, response: Any, case: schemathesis.Case) -> None:
             statuses.add((case.operation.label.removeprefix("GET "), response.status_code))
@@ -176,9 +178,9 @@ def test_what_one_operation_gives_another_one_takes(served: Served) -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
-    assert ("POST /v1/batches", 202) in statuses
-    followed = {label for label, status in statuses if "{batch_id}" in label and status < 300}
-    assert followed, statuses
+    assert (f"POST {path}", 202) in statuses
+    followed = {label for label, status in statuses if f"{path}/{{" in label and status < 300}
+    assert len(followed) > 1, statuses
 
 
 @pytest.mark.parametrize("path", ["/v1/batches", "/v1/calibrations"])
