@@ -1,7 +1,7 @@
 # Needs make and a Python of at least 3.11; all else goes into .venv, as uv.lock has it.
 PYTHON ?= python3
 UV_SPEC ?= uv==0.13.8
-PYTEST_FLAGS ?= -n auto --dist loadgroup
+PYTEST_FLAGS ?= -n auto --dist loadgroup --no-loadscope-reorder
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet

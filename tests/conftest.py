@@ -121,13 +121,17 @@ SERVICES = ("needs_redis", "needs_postgres")
 
 
 SLOW = (
+    "real/test_evidence_labels.py",
     "batches/test_takeover.py",
     "batches/test_worker.py",
+    "real/test_bfcl_rows.py",
     "batches/test_crashes.py",
-    "docs/test_readme.py",
     "api/test_contract.py",
+    "docs/test_readme.py",
     "api/test_judged.py",
+    "core/test_laws.py",
     "batches",
+    "real",
     "calibrating",
     "api",
     "cli",

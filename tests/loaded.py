@@ -1,20 +1,21 @@
-"""What callgrade's processes load: for the one process that the tests' own are forked from."""
+"""Loads what callgrade's processes load: for the one process that the tests' own are forked from."""
+
+from __future__ import annotations
 
 import gc
 import warnings
+from importlib import import_module
 
-import httpx
-import openai.resources.chat
-
-import service.cli.app
-import service.cli.keys
-import service.cli.serve
-import service.cli.worker
-from service.io import model, shared_cache, webhooks
+from service.io.model import _AT_IMPORT
 from service.io.quiet import environ
 
-with environ(model._AT_IMPORT), warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    import litellm
+OURS = ("cli.app", "cli.keys", "cli.score", "cli.serve", "cli.worker", "io.shared_cache", "io.webhooks")
 
-gc.freeze()  # what is collected is copied
+for module in OURS:
+    import_module(f"service.{module}")
+with environ(_AT_IMPORT), warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    for module in ("litellm", "openai.resources.chat"):
+        import_module(module)
+
+gc.freeze()  # what is looked through for garbage is copied

@@ -36,8 +36,8 @@ CONFIG = {
     "checks": {
         "negative_data_rejection": {"expected-statuses": [400, 401, 404, 405, 409, 413, 415, 422]},
         # 400: an item can fit its schema and still contradict itself, or name what nobody knows. 409: a batch is not in the
-        # state for it.
-        "positive_data_acceptance": {"expected-statuses": ["2xx", 400, 404, 409, 422]},
+        # state for it. 410: what was made under an idempotency key was deleted.
+        "positive_data_acceptance": {"expected-statuses": ["2xx", 400, 404, 409, 410, 422]},
         # An address that tries so many wrong keys is answered 429. The keys have tests of their own.
         "ignored_auth": {"enabled": False},
     },

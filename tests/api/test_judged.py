@@ -153,15 +153,20 @@ def test_a_provider_that_stalls_is_left_at_the_deadline(provider, clock, send, m
     assert provider.counts == {model: IMPATIENT.attempts}
 
 
+LONG = {"fault-429-after-2", "fault-503", "fault-reset", "fault-400", "fault-refusal", "fault-not-json"}
+"""One of each kind that is dealt with in its own way: these are met with 200 items, the others with enough to wait for places."""
+
+
 @pytest.mark.parametrize(("model", "cause", "requests"), FAULTS)
-def test_a_fault_in_200_items(provider, clock, send, model, cause, requests):
-    answer = send(application(provider, clock, model), "/v1/score/many", [body(n) for n in range(200)])
+def test_a_fault_in_many_items(provider, clock, send, model, cause, requests):
+    items = 200 if model in LONG else 40
+    answer = send(application(provider, clock, model), "/v1/score/many", [body(n) for n in range(items)])
     outcomes = [judged(item["report"]) for item in answer.json["results"]]
-    assert answer.json["succeeded"] == 200
+    assert answer.json["succeeded"] == items
     assert {outcome["kind"] for outcome in outcomes} == {"errored"}
     assert {outcome["cause"] for outcome in outcomes} <= {cause, "provider_error"}
     assert cause in {outcome["cause"] for outcome in outcomes}
-    assert sum(provider.counts.values()) <= 200 * requests
+    assert sum(provider.counts.values()) <= items * requests
 
 
 @pytest.mark.parametrize("model", ["fault-503-p30", "fault-500-p30", "fault-reset-p30", "fault-429-after-2-p30"])

@@ -6,15 +6,17 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO
 
 import pytest
+
+from tests.batches.process import until
+from tests.forked import Command, Forked
 
 GOOD = json.dumps(
     {"trace": {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}, "expected": {"calls": "none"}}
@@ -28,10 +30,19 @@ SOON = 60
 class Server:
     """A running service."""
 
-    process: subprocess.Popen[str]
-    port: int
-    log: list[str]
+    process: Forked
+    file: Path
     connections: list[Connection] = field(default_factory=list)
+
+    @property
+    def log(self) -> list[str]:
+        """What it has written."""
+        return self.file.read_text().splitlines()
+
+    @cached_property
+    def port(self) -> int:
+        until(lambda: '"listening"' in self.file.read_text() or self.process.poll() is not None)
+        return json.loads(next(line for line in self.log if '"listening"' in line))["port"]
 
     def connect(self) -> Connection:
         self.connections.append(Connection(socket.create_connection(("127.0.0.1", self.port), timeout=SOON)))
@@ -87,22 +98,16 @@ def serving(home: Path, **settings: str) -> Iterator[Server]:
         f"CALLGRADE_{name.upper()}": value for name, value in settings.items()
     }
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CALLGRADE_")} | ours
-    command = [sys.executable, "-m", "service.cli", "serve", "--port", "0"]
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr
-        log: list[str] = []
-        try:
-            for line in process.stderr:
-                log.append(line)
-                if '"listening"' in line:
-                    break
-            server = Server(process, json.loads(log[-1])["port"], log)
-            yield server
-            for connection in server.connections:
-                connection.close()
-        finally:
-            process.terminate()
-            log += process.stderr.readlines()
+    command = Command("service.cli", ("serve", "--port", "0"), environment, home / "server.log")
+    server = Server(Forked(command), command.log)
+    try:
+        assert server.port
+        yield server
+    finally:
+        for connection in server.connections:
+            connection.close()
+        server.process.terminate()
+        server.process.wait(SOON)
 
 
 @pytest.fixture(scope="module")

@@ -53,16 +53,20 @@ def served(home: Path, provider: Provider, *scopes: str) -> Iterator[Served]:
 
         creating, key = start("keys", "create", "--name", "t", *(f"--scope={scope}" for scope in scopes))
         assert creating.wait(60) == 0, key.read_text()
-        processes = [(start("serve", "--port", "0"), "listening"), (start("worker"), "working")]
+        server, worker = start("serve", "--port", "0"), start("worker")
         try:
-            for (process, log), said in processes:
-                until(lambda: f'"{said}"' in log.read_text() or process.poll() is not None, told=log.read_text)
-            (_, log), _ = processes[0]
-            first = next(line for line in log.read_text().splitlines() if '"listening"' in line)
+            listening = _said(*server, "listening")
+            _said(*worker, "working")
             found = re.search(r"^cg_\S+$", key.read_text(), re.MULTILINE)
             assert found
-            yield Served(f"http://127.0.0.1:{json.loads(first)['port']}", found[0], provider)
+            yield Served(f"http://127.0.0.1:{json.loads(listening)['port']}", found[0], provider)
         finally:
-            for (process, _), _ in processes:
+            for process, _ in (server, worker):
                 process.terminate()
                 process.wait(60)
+
+
+def _said(process: Forked, log: Path, message: str) -> str:
+    """The line of a log with a message, once it is there."""
+    until(lambda: f'"{message}"' in log.read_text() or process.poll() is not None, told=log.read_text)
+    return next(line for line in log.read_text().splitlines() if f'"{message}"' in line)

@@ -147,7 +147,11 @@ def test_what_cannot_be_taken_is_told_by_its_line(ask: Run, tmp_path: Path) -> N
         (["results", ID, "--out", "x"], 4, "no calibration of that id"),
         (["status", ID, "--key", "cg_wrong"], 4, "--key: expected a key that is good here"),
         (["submit", "none.jsonl"], 4, "none.jsonl: No such file"),
-        (["submit", "none.jsonl", "--judges", "live", "--predictions", __file__], 4, "recorded predictions have no place"),
+        (
+            ["submit", "none.jsonl", "--judges", "live", "--predictions", __file__],
+            4,
+            "recorded predictions have no place",
+        ),
         (["list", "--after", "x"], 5, "after: expected"),
         (["status", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
     ],

@@ -5,8 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +14,9 @@ import pytest
 from service.io.bootstrap import prepared
 from service.io.settings import Settings
 from service.io.store.keys import Keys
+from tests.batches.process import until
 from tests.cli.cli_run import Run
+from tests.forked import Command, Forked
 
 
 def held() -> Keys:
@@ -124,22 +124,21 @@ def test_a_store_that_cannot_be_used_is_named_before_anything_listens(
 
 
 @contextmanager
-def served() -> Iterator[tuple[int, list[str]]]:
+def served(folder: Path) -> Iterator[tuple[int, list[str]]]:
     """A server on every address with a first key: its port, and what it said before it listened."""
-    command = [sys.executable, "-m", "service.cli", "serve", "--host", "0.0.0.0", "--port", "0"]  # noqa: S104
     environment = os.environ | {"CALLGRADE_FIRST_KEY": "true", "CALLGRADE_WORKER": "false"}
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr
-        said: list[str] = []
-        try:
-            for line in server.stderr:
-                if '"listening"' in line:
-                    yield json.loads(line)["port"], said
-                    return
-                said.append(line.strip())
-            raise AssertionError(said)
-        finally:
-            server.terminate()
+    args = "serve", "--host", "0.0.0.0", "--port", "0"  # noqa: S104
+    command = Command("service.cli", args, environment, folder / "server.log")
+    server = Forked(command)
+    try:
+        until(lambda: '"listening"' in command.log.read_text() or server.poll() is not None)
+        said, listening, _ = command.log.read_text().partition('{"')
+        assert listening, said
+        line = next(line for line in command.log.read_text().splitlines() if '"listening"' in line)
+        yield json.loads(line)["port"], said.splitlines()
+    finally:
+        server.terminate()
+        server.wait(60)
 
 
 def asked(port: int, key: str) -> int:
@@ -150,11 +149,11 @@ def asked(port: int, key: str) -> int:
     return status
 
 
-def test_the_first_key_is_printed_once_and_opens_everything() -> None:
-    with served() as (port, said):
+def test_the_first_key_is_printed_once_and_opens_everything(tmp_path: Path) -> None:
+    with served(tmp_path) as (port, said):
         (key,) = [line for line in said if line.startswith("cg_")]
         assert [asked(port, key), asked(port, "none")] == [200, 401]
-    with served() as (port, said):
+    with served(tmp_path) as (port, said):
         assert [line for line in said if "cg_" in line] == []
         assert asked(port, key) == 200
     assert [one.scopes for one in held().listed()] == [("admin",)]

@@ -18,6 +18,7 @@ from tests.batches.process import order_of, request, until
 from tests.cli.cli_run import Run
 from tests.cli.served import COMMAND, environment
 from tests.faults.provider import Provider, serving
+from tests.forked import Command, Forked
 
 ITEMS = 300
 IN_FLIGHT = 16
@@ -130,12 +131,14 @@ def test_a_judge_that_must_answer_and_does_not_ends_the_run_and_leaves_it_to_be_
     records = [request(n, on_judge_error="error") for n in range(30)]
     (tmp_path / "in.jsonl").write_bytes(b"".join(json.dumps(one).encode() + b"\n" for one in records))
     with serving(Provider()) as provider:
-        runs = Runs(tmp_path, provider)
-        runs.environ["CALLGRADE_JUDGE_API_BASE"] = provider.base("fault-refusal")
-        code, out, err = runs.run("--format", "ndjson")
-        assert (code, out) == (1, b"")
-        assert "a judge gave no verdict" in err
-        assert [name for name in runs.stores() if name.endswith(".db")]
+        environ = environment(tmp_path, provider, CALLGRADE_JUDGE_API_BASE=provider.base("fault-refusal"))
+        args = "score", str(tmp_path / "in.jsonl"), "--resumable", "--format", "ndjson"
+        command = Command("service.cli", args, environ, tmp_path / "said.log")
+        assert Forked(command).wait(120) == 1
+    said = command.log.read_text()
+    assert "a judge gave no verdict" in said
+    assert '"report"' not in said
+    assert [path for path in (tmp_path / "runs").iterdir() if path.suffix == ".db"]
 
 
 def test_a_run_with_other_options_is_another_run(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

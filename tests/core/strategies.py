@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -14,6 +15,19 @@ SPARE = "audit_log"
 GHOST = "ghost"
 """A tool that is never on offer."""
 FIELDS = ("a", "b", "c")
+
+
+@cache
+def one_of(*these: str) -> st.SearchStrategy[str]:
+    """One of these. Strategies take longer to make than to draw from."""
+    return st.sampled_from(these)
+
+
+@cache
+def some_of(*these: str) -> st.SearchStrategy[list[str]]:
+    """Some of these, each once."""
+    return st.lists(one_of(*these), unique=True)
+
 
 TEXTS = st.sampled_from(["", "x", "xy", "Oslo", "new york", "2026-05-01", "3"])
 NUMBERS = st.integers(-2, 3) | st.sampled_from([0.5, 1.0, 2.5])
@@ -29,23 +43,28 @@ TYPED: dict[str, st.SearchStrategy[Any]] = {
     "array": st.lists(SCALARS, max_size=2),
     "object": st.dictionaries(st.sampled_from(FIELDS), SCALARS, max_size=2),
 }
+TYPES = st.dictionaries(one_of(*FIELDS), one_of(*sorted(TYPED)), max_size=3)
+DEFAULTS = {kind: values | SCALARS for kind, values in TYPED.items()}
+OFFERED = st.lists(one_of(*NAMES), min_size=1, max_size=5, unique=True)
 
 
+@cache
 @st.composite
 def parameters(draw: st.DrawFn) -> Json:
     """A small JSON Schema, some of its properties required, some with a default."""
-    types = draw(st.dictionaries(st.sampled_from(FIELDS), st.sampled_from(sorted(TYPED)), max_size=3))
+    types = draw(TYPES)
     properties: Json = {name: {"type": kind} for name, kind in types.items()}
     for name, kind in types.items():
         if draw(st.integers(0, 3)) == 0:
-            properties[name]["default"] = draw(TYPED[kind] | SCALARS)
-    required = draw(st.lists(st.sampled_from(sorted(types)), unique=True)) if types else []
+            properties[name]["default"] = draw(DEFAULTS[kind])
+    required = draw(some_of(*sorted(types))) if types else []
     schema: Json = {"type": "object", "properties": properties, "required": required}
     if draw(st.booleans()):
         schema["additionalProperties"] = draw(st.booleans())
     return schema
 
 
+@cache
 @st.composite
 def tool(draw: st.DrawFn, name: str) -> Json:
     """A tool, with a schema or without, that may be marked as one that only reads."""
@@ -57,10 +76,11 @@ def tool(draw: st.DrawFn, name: str) -> Json:
     return made
 
 
+@cache
 @st.composite
 def catalogues(draw: st.DrawFn) -> list[Json]:
     """One to five tools and the spare one."""
-    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=5, unique=True))
+    names = draw(OFFERED)
     return [draw(tool(name)) for name in (*names, SPARE)]
 
 
@@ -74,7 +94,7 @@ def arguments_for(draw: st.DrawFn, made: Json) -> Json:
         if draw(st.integers(0, 7)) if name in required else draw(st.booleans()):
             given[name] = draw(TYPED[schema["type"]])
     if draw(st.integers(0, 3)) == 0:
-        given[draw(st.sampled_from((*FIELDS, "more")))] = draw(VALUES)
+        given[draw(one_of(*FIELDS, "more"))] = draw(VALUES)
     return given
 
 
@@ -94,6 +114,7 @@ def calls(draw: st.DrawFn, tools: list[Json]) -> Json:
     return draw(call_of(draw(st.sampled_from([*tools, *tools, {"name": GHOST}]))))
 
 
+@cache
 @st.composite
 def traces(draw: st.DrawFn, *, least: int = 0) -> Json:
     """One to three turns with up to six calls, at least `least`, most of them ending in an answer."""
@@ -105,7 +126,7 @@ def traces(draw: st.DrawFn, *, least: int = 0) -> Json:
         mine = made[turn::turns]
         events += [{"user": f"turn {turn}"}, *mine]
         if turn + 1 < turns or draw(st.integers(0, 4)):
-            events.append({"assistant": draw(st.sampled_from(["done", "Oslo it is"]))})
+            events.append({"assistant": draw(one_of("done", "Oslo it is"))})
     return {"format": "callgrade", "id": "t", "tools": tools, "events": events}
 
 
@@ -125,7 +146,7 @@ def matchers(draw: st.DrawFn, value: Any) -> Json:
             {"kind": "prefix", "value": value[:1]},
             {"kind": "suffix", "value": value, "ignore_case": True},
             {"kind": "pattern", "pattern": "[a-zA-Z ]*"},
-            {"kind": "similar", "value": value, "metric": draw(st.sampled_from(["cosine", "levenshtein"]))},
+            {"kind": "similar", "value": value, "metric": draw(one_of("cosine", "levenshtein"))},
             {"kind": "datetime", "value": "2026-05-02", "tolerance": 3600, "cutoff": 172800},
         ]
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -143,7 +164,7 @@ def matchers(draw: st.DrawFn, value: Any) -> Json:
 @st.composite
 def wanted(draw: st.DrawFn, value: Any) -> Any:
     """What an expectation may say where a call has `value`: the same, another, a matcher, or one inside."""
-    how = draw(st.sampled_from(["same", "same", "other", "matcher", "inside"]))
+    how = draw(one_of("same", "same", "other", "matcher", "inside"))
     if how == "other":
         return draw(VALUES)
     if how == "matcher":
@@ -163,13 +184,13 @@ def patterns(draw: st.DrawFn, event: Json) -> Json:
     given = event["call"]["arguments"]
     pattern: Json = {"tool": event["call"]["name"]}
     if draw(st.integers(0, 5)) == 0:
-        pattern["tool"] = draw(st.sampled_from(NAMES))
+        pattern["tool"] = draw(one_of(*NAMES))
     if draw(st.integers(0, 4)) == 0:
         return pattern
     given = given if isinstance(given, dict) else {}
     pattern["args"] = {name: draw(wanted(value)) for name, value in given.items() if draw(st.integers(0, 5))}
     if draw(st.integers(0, 4)) == 0:
-        pattern["args"][draw(st.sampled_from(FIELDS))] = draw(VALUES)
+        pattern["args"][draw(one_of(*FIELDS))] = draw(VALUES)
     if pattern["args"] and draw(st.booleans()):
         pattern["weights"] = draw(st.dictionaries(st.sampled_from(sorted(pattern["args"])), WEIGHTS, max_size=2))
     return pattern
@@ -183,7 +204,7 @@ def expectations(draw: st.DrawFn, trace: Json) -> Json:
     if listed and draw(st.integers(0, 4)) == 0:
         listed.append(draw(st.sampled_from(listed)))
     if draw(st.integers(0, 4)) == 0:
-        listed.append({"tool": draw(st.sampled_from(NAMES)), "args": {"a": 1}})
+        listed.append({"tool": draw(one_of(*NAMES)), "args": {"a": 1}})
     if draw(st.booleans()):
         listed = draw(st.permutations(listed))
     if listed[1:] and draw(st.integers(0, 3)) == 0:
@@ -216,7 +237,7 @@ def expectations(draw: st.DrawFn, trace: Json) -> Json:
 def requests(draw: st.DrawFn, *, rubric: str | None = None, least: int = 0) -> Json:
     """A request for one of the packaged rubrics, judges off."""
     trace = draw(traces(least=least))
-    body: Json = {"rubric": rubric or draw(st.sampled_from(["four_step", "arcade"])), "trace": trace}
+    body: Json = {"rubric": rubric or draw(one_of("four_step", "arcade")), "trace": trace}
     if draw(st.integers(0, 9)):
         body["expected"] = draw(expectations(trace))
     return body

@@ -278,7 +278,7 @@ class Provider:
         if not found or not self._strikes(name, found["chance"], found["first"]):
             return good
         times, after = self.times(name), int(found["after"] or 0)
-        if len(times) <= after or (found["seconds"] and self.now() - times[after] >= int(found["seconds"])):
+        if 0 < len(times) <= after or (found["seconds"] and self.now() - times[after] >= int(found["seconds"])):
             return good
         if found["kind"].startswith("429-after-"):
             return rate_limit(retry_after=found["kind"].removeprefix("429-after-").replace("_", " "))
