@@ -76,8 +76,8 @@ async def work(
 
 
 def chunks_at_once(settings: Settings) -> int:
-    """As many chunks as keep all places busy while the last items of one are waited for."""
-    return 2 + max(1, ceil(settings.batch_in_flight / settings.batch_chunk))
+    """As many chunks as keep all places busy while the last items of some are waited for, and others are opened."""
+    return 2 + 2 * ceil(settings.batch_in_flight / settings.batch_chunk)
 
 
 def _told(*, beside: bool) -> asyncio.Event:

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -178,7 +179,7 @@ async def _worked(run: Service, work: Work, items: int, at_once: int, size: int 
     runner = Runner(Chunks(run.database, queue), work, in_flight=at_once)
     worker = Worker(run.database, queue, runner, _Silent())
     requests = [request(n) for n in range(items)]
-    chunks = 2 + at_once // size
+    chunks = 2 + 2 * (at_once // size)
     async with working(run.database, runner, worker, chunks=chunks, sweep=lambda: None, grace=1.0):
         for _ in range(2):
             batch = await asyncio.to_thread(run.submit, requests, size=size)
@@ -216,22 +217,25 @@ def _accepting(items: int = 100_000) -> None:
         with body.open("w") as file:
             for n in range(items):
                 file.write(json.dumps(request(n)) + "\n")
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
-        _submit(connection, [request(0)])
+        _submit(port, [request(0)])
         before, start = _memory(process.pid), time.perf_counter()
         with body.open("rb") as file:
-            connection.request("POST", "/v1/batches", file, {"content-type": "application/x-ndjson"})
-            answer = connection.getresponse()
-            assert answer.status == 202, answer.read()
+            _asked(port, "POST", "/v1/batches", file)
         print(f"(m) {items} items of {body.stat().st_size // items} bytes submitted over HTTP in one request")
         _said("time until it is accepted", time.perf_counter() - start, "s")
         _said("more memory than before, at most", _memory(process.pid) - before, "MB")
 
 
-def _submit(connection: http.client.HTTPConnection, requests: Sequence[dict[str, Any]]) -> str:
-    body = "".join(json.dumps(one) + "\n" for one in requests)
-    connection.request("POST", "/v1/batches", body, {"content-type": "application/x-ndjson"})
-    return json.loads(connection.getresponse().read())["id"]
+def _submit(port: int, requests: Sequence[dict[str, Any]]) -> str:
+    return _asked(port, "POST", "/v1/batches", "".join(json.dumps(one) + "\n" for one in requests))["id"]
+
+
+def _asked(port: int, method: str, path: str, body: str | BufferedReader | None = None) -> dict[str, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+    connection.request(method, path, body, {"content-type": "application/x-ndjson"})
+    answer = connection.getresponse()
+    assert answer.status < 300, answer.read()
+    return json.loads(answer.read())
 
 
 @contextmanager
@@ -279,24 +283,21 @@ def _beside_requests(rate: float = 100.0, seconds: float = 10.0) -> None:
         judged = {"CALLGRADE_JUDGE_MODEL": "openai/good", "CALLGRADE_JUDGE_API_BASE": base}
         settings = {"CALLGRADE_WORKER": "true", "CALLGRADE_JUDGE_API_KEY": "none", **judged}
         with _served(Path(folder), **settings) as (_, port):
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
-            while _completed(connection, _submit(connection, [request(0)])) < 1:
-                time.sleep(0.5)  # the worker is there
+            first = _submit(port, [request(0)])
+            until(lambda: _completed(port, first) == 1)  # the worker is there, and has loaded what it needs
             asyncio.run(_latencies(port, 20.0, 2.0))
             idle = _p99(asyncio.run(_latencies(port, rate, seconds)))
-            batch = _submit(connection, [request(n) for n in range(1, 20_000)])
-            while _completed(connection, batch) < 200:
-                time.sleep(0.1)
+            batch = _submit(port, [request(n) for n in range(1, 20_000)])
+            until(lambda: _completed(port, batch) >= 200)
             busy = _p99(asyncio.run(_latencies(port, rate, seconds)))
-            assert _completed(connection, batch) < 19_000
+            assert _completed(port, batch) < 19_000
     _said("p99 idle", idle * 1_000, "ms")
     _said("p99 beside the batch", busy * 1_000, "ms")
     _said("ratio", busy / idle, "")
 
 
-def _completed(connection: http.client.HTTPConnection, batch: str) -> int:
-    connection.request("GET", f"/v1/batches/{batch}")
-    return json.loads(connection.getresponse().read())["request_counts"]["completed"]
+def _completed(port: int, batch: str) -> int:
+    return _asked(port, "GET", f"/v1/batches/{batch}")["request_counts"]["completed"]
 
 
 def _p99(found: list[float]) -> float:
