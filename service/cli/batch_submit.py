@@ -22,7 +22,7 @@ from service.cli.inputs import Refused, names_file, read_text, tell_guesses
 from service.cli.score import REFUSALS_TOLD, say_refused
 from service.errors import InputError, Problem
 from service.io.bootstrap import limits_of
-from service.io.client import RefusedError, Submitted, UnreachableError
+from service.io.client import Job, RefusedError, Submitted, UnreachableError
 from service.io.files import read_yaml
 from service.io.problems import ProblemDetails
 from service.io.quotes import Quote
@@ -115,10 +115,11 @@ def sent(send: Callable[[], T]) -> T:
     return send()
 
 
-def tell_earlier(created_at: str, *, noun: str, own: bool) -> None:
+def tell_earlier(job: Job, *, noun: str, own: bool) -> None:
     """That a submission was made before. `own`: under a key of the user's."""
     again = "another --idempotency-key" if own else "--idempotency-key TEXT"
-    say(f"this was submitted before, at {created_at}, and is not run again; {again} makes another {noun} of it")
+    before = f"this was submitted before, at {job.created_at}, and is {job.status.replace('_', ' ')}"
+    say(f"{before}; it is not run again, {again} makes another {noun} of it")
 
 
 def tell_made(what: str, *, noun: str, own: bool) -> None:
@@ -131,7 +132,7 @@ def tell_made(what: str, *, noun: str, own: bool) -> None:
 def _tell_submitted(found: Submitted[Batch], body: Body, *, own: bool) -> None:
     batch = found.job
     if found.earlier:
-        tell_earlier(batch.created_at, noun="batch", own=own)
+        tell_earlier(batch, noun="batch", own=own)
     else:
         tell_made(plural(batch.request_counts.total, "item"), noun="batch", own=own)
     for rejected in batch.rejected:

@@ -37,7 +37,11 @@ def show_many(jobs: Sequence[Job]) -> None:
 def _cells(job: Job) -> tuple[str, ...]:
     counts = job.request_counts
     failed = f" ({counts.failed} failed)" if counts.failed else ""
-    done = f"{done_of(job)}/{counts.total}{failed}"
+    done = (
+        f"{done_of(job)}/{counts.total}{failed}"
+        if counts.total or isinstance(job, Batch)
+        else plural(job.items, "item")
+    )
     return job.id, job.status, done, _time(job.created_at)[:16], printable(job.name) or "-"
 
 

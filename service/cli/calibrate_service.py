@@ -78,7 +78,7 @@ def submit(service: Service, submission: Submission, *, watch: bool = False) -> 
         except RefusedError as error:
             return _refused(error, body, own=own)
         if found.earlier:
-            tell_earlier(found.job.created_at, noun="calibration", own=own)
+            tell_earlier(found.job, noun="calibration", own=own)
         else:
             tell_made(_what(body), noun="calibration", own=own)
         say(f"callgrade calibrate watch {found.job.id} shows how it gets on")
@@ -111,8 +111,9 @@ def _body_of(submission: Submission) -> _Lines:
         )
     found = read_labelled(sources)
     predictions = read_predicted(sources.predictions) or (() if submission.judged else found.predictions)
-    for item in found.labels.items:
-        body.add(item, Place(str(sources.labels), found.labels.lines[item.key]))
+    lines = found.labels.lines
+    for item in sorted(found.labels.items, key=lambda item: lines[item.key]):  # so that a report names the same lines
+        body.add(item, Place(str(sources.labels), lines[item.key]))
     body.items = len(body.lines)
     for one in predictions:
         body.add(one, Place(f"the prediction of {one.id} by {one.judge}"))

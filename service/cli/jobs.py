@@ -68,7 +68,7 @@ def follow(client: Jobs[J, P], name: str, *, verb: str) -> J:
     command = command_of(client)
     try:
         with Progression(verb, lines=True) as progression:
-            for job in watched(client, name):
+            for job in watched(client, name, lost=lambda error: progression.tell(f"{error}; it is tried again")):
                 progression.show(job)
                 if job.status in ENDED or job.status == "paused_budget":
                     break

@@ -91,7 +91,8 @@ class Reports:
 
     def _tell(self) -> None:
         for place, error in self.refused[:TOLD]:
-            say(f"error: {told(error, where=f'{place}{place.pointer}')}")
+            for line in told(error, where=f"{place}{place.pointer}").split("\n"):
+                say(line if line.startswith(" ") else f"error: {line}")
         if len(self.refused) > TOLD:
             say(f"... and {plural(len(self.refused) - TOLD, 'more record')}")
 
@@ -122,6 +123,8 @@ def _report(value: dict[str, JsonValue]) -> Report:
     error = value.get("error")
     if isinstance(error, dict) and "rubric" not in value:
         raise InputError.at("", f"no report, but a record that was not scored: {error.get('detail')}")
+    if "trace" in value or "messages" in value:
+        raise InputError.at("", "no report, but a trace; `callgrade score --format ndjson` makes reports of such")
     return read_report(value)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -213,34 +213,46 @@ def watched(
     patience: float = PATIENCE,
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], object] = time.sleep,
+    lost: Callable[[CallgradeError], object] = lambda _: None,
 ) -> Iterator[J]:
     """A job whenever it changes, until it has ended. A connection that breaks is made again; without events it is polled.
 
-    UnreachableError after `patience` seconds without an answer.
+    UnreachableError where nobody answers at first, and after `patience` seconds without an answer; `lost` is told when
+    such a time begins.
     """
+    job: J | None = None
     heard, wait, streams = now(), 1.0, True
-    while True:
+    while not _over(job):
         try:
-            for job in client.events(name) if streams else ():
+            for job in _until_it_breaks(client.events(name)) if streams else ():
                 heard, wait = now(), 1.0
                 yield job
-                if job.status in ENDED:
-                    return
-        except UnreachableError:
-            pass
         except (RefusedError, ForeignError):
             streams = False  # something on the way that lets no events pass; of another refusal the next request tells
+        if _over(job):
+            return
         try:
             job = client.find(name)
             heard, wait = now(), 1.0
             yield job
-            if job.status in ENDED:
+            if _over(job):
                 return
         except CallgradeError as error:
-            if not error.retryable or now() - heard > patience:
+            if job is None or not error.retryable or now() - heard > patience:
                 raise
+            if wait == 1.0:
+                lost(error)
         sleep(wait)
         wait = min(10.0, wait * 2)
+
+
+def _until_it_breaks(jobs: Iterator[J]) -> Iterator[J]:
+    with suppress(UnreachableError):
+        yield from jobs
+
+
+def _over(job: Job | None) -> bool:
+    return job is not None and job.status in ENDED
 
 
 @contextmanager

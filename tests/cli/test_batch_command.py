@@ -194,6 +194,7 @@ def test_a_submission_may_be_watched_and_waited_for(ask: Run, service: Served) -
         (["status", ID, "--server", "localhost:8000"], 4, "expected a URL such as"),
         (["status", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
         (["status", ID, "--key", "k\u00e9y"], 4, "--key: expected a key as"),
+        (["watch", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
         (["list", "--status", "odd"], 5, "status: expected one of in_progress"),
         (["list", "--after", "x"], 5, "after: expected the id of a batch"),
         (["submit", "none.jsonl"], 5, "none.jsonl: cannot be read"),
