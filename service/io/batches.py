@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Literal, Protocol
@@ -106,6 +107,18 @@ class Tasks(Protocol):
 
 _tasks: Tasks | None = None
 _executor = ""
+_under_way: set[str] = set()
+
+
+@contextmanager
+def _at_work() -> Generator[str]:
+    """The id of the workflow that runs, which is known to be under way."""
+    workflow_id = DBOS.workflow_id or ""
+    _under_way.add(workflow_id)
+    try:
+        yield workflow_id
+    finally:
+        _under_way.discard(workflow_id)
 
 
 def _current() -> Tasks:
@@ -147,26 +160,32 @@ async def score_chunk(batch: str, number: int, generation: int) -> str:
 
     So of two that opened a chunk one after the other, the one that owns it opens it anew, and the other one stops here.
     """
-    failures, owns = 0, partial(_owned, DBOS.workflow_id or "")
-    while True:
-        ended: Ended | Literal["failed"] = await DBOS.run_step_async(
-            {"name": "opening"}, _insisting, lambda: _current().run(ChunkId(batch, number), generation, owns), failures
-        )
-        if ended in ("done", "put off"):
-            return ended
-        failures += ended == "failed"
+    with _at_work() as workflow_id:
+        failures, owns = 0, partial(_owned, workflow_id)
+        while True:
+            ended: Ended | Literal["failed"] = await DBOS.run_step_async(
+                {"name": "opening"},
+                _insisting,
+                lambda: _current().run(ChunkId(batch, number), generation, owns),
+                failures,
+            )
+            if ended in ("done", "put off"):
+                return ended
+            failures += ended == "failed"
 
 
 @DBOS.workflow(name="finish_batch", max_recovery_attempts=None)
 async def finish_batch(batch: str) -> str:
     """Ends one batch."""
-    return await DBOS.run_step_async({"name": "end"}, _until_done, lambda: _current().end(batch))
+    with _at_work():
+        return await DBOS.run_step_async({"name": "end"}, _until_done, lambda: _current().end(batch))
 
 
 @DBOS.workflow(name="notify", max_recovery_attempts=None)
 async def notify(batch: str, attempt: int) -> str:
     """Tells of the end of a batch."""
-    return await DBOS.run_step_async({"name": "notice"}, _until_done, lambda: _current().notify(batch, attempt))
+    with _at_work():
+        return await DBOS.run_step_async({"name": "notice"}, _until_done, lambda: _current().notify(batch, attempt))
 
 
 def prepare(database: Database) -> None:
@@ -201,10 +220,27 @@ def stop(grace: float) -> None:
     DBOS.destroy(workflow_completion_timeout_sec=max(1, int(grace)))
 
 
-def holders() -> set[str]:
-    """Who has taken work out of the queue that is not done."""
-    found = DBOS.list_workflows(status="PENDING", load_input=False, load_output=False)
-    return {one.executor_id for one in found if one.executor_id}
+def held() -> dict[str, set[str]]:
+    """The work that was taken out of the queue and is not done, by who took it."""
+    found: dict[str, set[str]] = {}
+    for one in DBOS.list_workflows(status="PENDING", load_input=False, load_output=False):
+        if one.executor_id:
+            found.setdefault(one.executor_id, set()).add(one.workflow_id)
+    return found
+
+
+def under_way() -> frozenset[str]:
+    """The work that this process is at."""
+    return frozenset(_under_way)
+
+
+def put_back(work: Iterable[str]) -> None:
+    """Puts work into the queue once more that was taken out of it, and that nobody is at.
+
+    The engine takes work out in a transaction, and loses it where the connection breaks before the answer to the commit.
+    """
+    for one in work:
+        DBOS.resume_workflow(one)
 
 
 def take_over(executors: list[str]) -> None:

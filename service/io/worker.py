@@ -6,7 +6,7 @@ import asyncio
 import fcntl
 import logging
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
@@ -138,11 +138,13 @@ def _beating(database: Database, name: str, sweep: Callable[[], None]) -> Genera
 
 
 def _beat(workers: Workers, name: str, over: threading.Event) -> None:
-    watch = Watch()
+    watch, lost = Watch(), Lost()
     while not over.wait(BEAT):
         try:
             workers.beat(name)
-            _take_over(workers, watch, name)
+            held = batches.held()  # before the list: who holds something was on it when they took it
+            _take_over(workers, watch, name, held.keys())
+            batches.put_back(lost.found(held.get(name, set()) - batches.under_way()))
         except Exception:  # the database is away, and will be back; the work itself waits for it too
             LOG.warning("no beat", exc_info=True)
 
@@ -155,12 +157,29 @@ def _sweep(sweep: Callable[[], None], over: threading.Event) -> None:
             LOG.warning("the store was not swept", exc_info=True)
 
 
-def _take_over(workers: Workers, watch: Watch, name: str) -> None:
+class Lost:
+    """Tells what a worker has taken and never begun from what it is about to begin."""
+
+    def __init__(self, looks: int = 15) -> None:
+        """`looks`: how often in a row it must be seen so, a second apart."""
+        self._most = looks
+        self._seen: dict[str, int] = {}
+
+    def found(self, idle: Iterable[str]) -> list[str]:
+        """Which of the work that is not under way was lost."""
+        self._seen = {one: self._seen.get(one, 0) + 1 for one in idle}
+        lost = [one for one, looks in self._seen.items() if looks >= self._most]
+        for one in lost:
+            LOG.warning("putting back", extra={"fields": {"work": one}})
+            del self._seen[one]
+        return lost
+
+
+def _take_over(workers: Workers, watch: Watch, name: str, holders: Collection[str]) -> None:
     """Has others' work done again that are silent for too long, or are not on the list at all and yet hold some."""
-    holders = batches.holders()  # before the list: who holds something was on it when they took it
     known = workers.all()
     dead = watch.dead(known)
-    lost = holders - {worker.id for worker in known} - {name}
+    lost = set(holders) - {worker.id for worker in known} - {name}
     for other in [*[worker.id for worker in dead if worker.id != name], *lost]:
         LOG.warning("taking over", extra={"fields": {"worker": other}})
         batches.take_over([other])

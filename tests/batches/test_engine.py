@@ -104,13 +104,13 @@ def test_what_a_process_left_behind_is_known_and_taken_over(tmp_path: Path) -> N
         with database.begin() as connection:
             queue.enqueue_finish(connection, "batch")
         await begun.wait()
-        assert await asyncio.to_thread(batches.holders) == {"first"}
+        assert await asyncio.to_thread(batches.held) == {"first": {"batch/finish"}}
         loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1)
         await loop.run_in_executor(thread, batches.stop, 1.0)
         loop.set_default_executor(ThreadPoolExecutor())
         await batches.launch(database, tasks, executor="second", chunks=2)
         try:
-            assert await asyncio.to_thread(batches.holders) == {"first"}
+            assert await asyncio.to_thread(batches.held) == {"first": {"batch/finish"}}
             await asyncio.to_thread(batches.take_over, ["first"])
             await asyncio.wait_for(until_done(database, 1), 60)
         finally:

@@ -14,7 +14,8 @@ import pytest
 import sqlalchemy as sa
 
 from service.io.store.tables import WORKERS
-from tests.batches.process import numbers, request, service
+from service.io.worker import Lost
+from tests.batches.process import numbers, request, service, with_signal
 from tests.faults.provider import Provider, serving
 
 PICKLED = base64.b64encode(pickle.dumps(0)[:2]).decode()[:2]
@@ -116,3 +117,33 @@ def test_a_workers_settings_at_fault_are_told(tmp_path: Path, slow: Provider) ->
         worker = run.start("worker", CALLGRADE_BATCH_IN_FLIGHT="many")
         assert worker.wait(timeout=60) == 4
         assert "CALLGRADE_BATCH_IN_FLIGHT: expected a whole number" in run.log()
+
+
+def test_what_was_taken_and_not_begun_is_lost_when_it_was_seen_so_often_enough() -> None:
+    lost = Lost(looks=3)
+    assert [lost.found(idle) for idle in ({"a"}, {"a", "b"}, {"b"}, {"a", "b"}, {"a"}, {"a"}, {"a"})] == [
+        [],
+        [],
+        [],
+        ["b"],
+        [],
+        ["a"],
+        [],
+    ]
+
+
+@pytest.mark.chaos
+def test_work_that_the_engine_took_and_lost_is_put_back(tmp_path: Path) -> None:
+    provider = Provider()
+    with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider) as run:
+        worker = run.start()
+        run.until(lambda: '"working"' in run.log())
+        with_signal(worker, signal.SIGSTOP)
+        batch = run.submit([request(n) for n in range(40)], size=20)
+        taken = "UPDATE workflow_status SET status = 'PENDING', executor_id = 'sqlite' WHERE workflow_uuid = ?"
+        with run.database.begin() as connection:
+            assert connection.exec_driver_sql(taken, (f"{batch}/1/0",)).rowcount == 1
+        with_signal(worker, signal.SIGCONT)
+        assert run.ended(batch).request_counts.completed == 40
+        assert "putting back" in run.log()
+        assert sum(run.paid().values()) == 40
