@@ -10,10 +10,9 @@ import typer
 from service.cli.batch_outcomes import Fetch, Fetched, part_of
 from service.cli.batch_progress import paused
 from service.cli.batch_service import Service
-from service.cli.batch_table import ended_line
 from service.cli.console import plural, say
 from service.cli.exits import ExitCode
-from service.cli.jobs import follow
+from service.cli.jobs import ended
 from service.io.client import Client, Kind
 from service.io.store.batch import Batch
 
@@ -65,12 +64,9 @@ def _printed(lines: bytes) -> None:
 
 def watch_to_the_end(client: Client, batch_id: str) -> ExitCode:
     """Shows how a batch gets on; the exit code says how it ended. One that waits for a larger budget is not waited for."""
-    batch = follow(client, batch_id, verb="scoring")
-    if batch.status == "paused_budget":
+    batch = ended(client, batch_id, verb="scoring")
+    if batch is None:
         return ExitCode.FAILED
-    say(ended_line(batch))
-    if batch.reason:
-        say(f"because: {batch.reason}")
     say(f"callgrade batch results {batch.id} fetches the reports" + _errors_too(batch))
     return ExitCode.PASSED if batch.status == "completed" else ExitCode.FAILED
 

@@ -20,12 +20,11 @@ from service.calibrating.predictions import Prediction
 from service.calibrating.results import Run, read_report
 from service.cli.batch_service import Service
 from service.cli.batch_submit import refused_lines, sent, tell_earlier, tell_made, tell_refused
-from service.cli.batch_table import ended_line
 from service.cli.calibrate import write_run
 from service.cli.console import console, plural, say
 from service.cli.exits import ExitCode
 from service.cli.inputs import Refused
-from service.cli.jobs import follow
+from service.cli.jobs import ended
 from service.cli.labelled import Sources, read_labelled, read_predicted
 from service.core.calibrate import Fit
 from service.errors import InputError
@@ -135,12 +134,9 @@ def _refused(error: RefusedError, body: _Lines, *, own: bool) -> ExitCode:
 
 def _watched(client: CalibrationClient, name: str) -> ExitCode:
     """Shows how it gets on; one that waits for a larger budget is not waited for."""
-    job = follow(client, name, verb="judging")
-    if job.status == "paused_budget":
+    job = ended(client, name, verb="judging")
+    if job is None:
         return ExitCode.FAILED
-    say(ended_line(job))
-    if job.reason:
-        say(f"because: {job.reason}")
     if job.unanswered:
         say(f"{plural(job.unanswered, 'question')} without an answer: {'; '.join(job.reasons)}")
     if job.status != "completed":

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic_core import to_json
 
 from service.cli.batch_progress import Progression
-from service.cli.batch_table import show_many, show_one
+from service.cli.batch_table import ended_line, show_many, show_one
 from service.cli.console import say
 from service.cli.exits import ExitCode
 from service.io.client import CalibrationClient, Client, J, Job, Jobs, P, watched
@@ -79,6 +79,17 @@ def follow(client: Jobs[J, P], name: str, *, verb: str) -> J:
         raise
     if job.status == "paused_budget":
         say(f"{command} resume {job.id} --budget-usd X goes on with it")
+    return job
+
+
+def ended(client: Jobs[J, P], name: str, *, verb: str) -> J | None:
+    """Follows a job and says how it ended. None for one that waits for a larger budget: it is not waited for."""
+    job = follow(client, name, verb=verb)
+    if job.status == "paused_budget":
+        return None
+    say(ended_line(job))
+    if job.reason:
+        say(f"because: {job.reason}")
     return job
 
 

@@ -20,21 +20,10 @@ from service.io.spool import Spool
 from service.io.store.calibrations import Calibrations
 from tests.batches.process import Service, service
 from tests.faults.provider import Provider, serving
+from tests.labelled import item
 
 IN_FLIGHT = 8
 ITEMS, REPEATS = 120, 2
-
-
-def item(number: int) -> dict[str, Any]:
-    right = number % 3 > 0
-    return {
-        "id": f"i{number}",
-        "criterion": "grounded",
-        "group": f"g{number // 2}",
-        "payload": {"amount_cents": 5400},
-        "answer": f"Order {number} cost ${54 if right else 77}.00.",
-        "labels": [{"annotator": "ana", "label": right != (number % 7 == 0)}],
-    }
 
 
 def submitted(run: Service, items: int = ITEMS, repeats: int = REPEATS) -> tuple[Calibrations, str]:

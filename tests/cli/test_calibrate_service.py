@@ -22,22 +22,9 @@ from tests.cli.cli_run import Ran, Run
 from tests.cli.served import Served, served
 from tests.faults.provider import Provider
 from tests.faults.scripted import Answer, scripted
+from tests.labelled import item
 
 ID = "calibration_019aa5b3c4d000112233445566778899"
-
-
-def item(number: int, **more: Any) -> dict[str, Any]:
-    """An answer about an amount, right two times of three, and mostly labelled so."""
-    right = number % 3 > 0
-    return {
-        "id": f"i{number:03}",
-        "criterion": "grounded",
-        "group": f"g{number // 2}",
-        "payload": {"amount_cents": 5400},
-        "answer": f"Order {number} cost ${54 if right else 77}.00.",
-        "labels": [{"annotator": "ana", "label": right != (number % 7 == 0)}],
-        **more,
-    }
 
 
 def said(number: int, **more: Any) -> dict[str, Any]:

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from service.cli.groups.jobs import (
+    LOCAL,
+    BudgetOption,
+    DeadlineOption,
+    IdempotencyOption,
+    JobArgument,
+    JudgeModelOption,
+    KeyOption,
+    NameOption,
+    ServerOption,
+    TagOption,
+    WaitOption,
+    WebhookOption,
+    add_commands,
+)
 from service.cli.options import FormatOption
+
+if TYPE_CHECKING:
+    from service.cli.jobs import Opening
 
 batch = typer.Typer(
     name="batch", help="Submit batches to a running service, watch them and fetch their results.", rich_markup_mode=None
@@ -20,13 +38,6 @@ def _batch(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-ServerOption = Annotated[
-    str, typer.Option("--server", metavar="URL", envvar="CALLGRADE_SERVER", help="Where the service is.")
-]
-KeyOption = Annotated[
-    str | None,
-    typer.Option("--key", metavar="TEXT", envvar="CALLGRADE_API_KEY", help="A key of the service, if it asks."),
-]
 RubricOption = Annotated[
     str | None, typer.Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for the records that name none.")
 ]
@@ -34,26 +45,6 @@ JudgesOption = Annotated[
     Literal["off", "cached", "live", "fresh"] | None,
     typer.Option(help="How judges are asked, for the records that do not say."),
 ]
-JudgeModelOption = Annotated[str | None, typer.Option(metavar="MODEL", help="The model that judges.")]
-NameOption = Annotated[str | None, typer.Option(metavar="TEXT", help="For people to know it by.")]
-TagOption = Annotated[list[str] | None, typer.Option(metavar="K=V", help="A label of it; repeatable.")]
-BudgetOption = Annotated[
-    float | None, typer.Option(metavar="X", min=0, help="The most that judges may cost; it pauses there.")
-]
-MoreOption = Annotated[float | None, typer.Option(metavar="X", min=0, help="Another budget for the whole of it.")]
-DeadlineOption = Annotated[
-    float | None, typer.Option(metavar="N", help="Time in which it must be done, up to 8,760 hours.")
-]
-WebhookOption = Annotated[str | None, typer.Option(metavar="URL", help="Where its end is told.")]
-IdempotencyOption = Annotated[
-    str | None,
-    typer.Option(metavar="TEXT", help="Submissions with one key are one. [default: made of the content]"),
-]
-StatusOption = Annotated[str | None, typer.Option(metavar="STATUS", help="Only those in this state.")]
-LimitOption = Annotated[int, typer.Option(min=1, max=100, help="How many at most.")]
-AfterOption = Annotated[str | None, typer.Option(metavar="ID", help="Only those older than this one.")]
-ShownOption = Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")]
-BatchArgument = Annotated[str, typer.Argument(metavar="ID", help="The id that `batch submit` prints.")]
 LinesOption = Annotated[
     Path | None,
     typer.Option(
@@ -66,8 +57,6 @@ LinesOption = Annotated[
 OffsetOption = Annotated[
     int | None, typer.Option(metavar="N", min=0, help="The position of the item to begin with, from 0.")
 ]
-WaitOption = Annotated[bool, typer.Option("--wait", help="Go on until the batch has ended.")]
-LOCAL = "http://127.0.0.1:8000"
 
 
 @batch.command("submit")
@@ -117,40 +106,8 @@ def batch_submit(  # noqa: PLR0913, PLR0917 (one for each option)
     return submit(Service(server, key), submission, watch=watch)
 
 
-@batch.command("list")
-def batch_list(
-    status: StatusOption = None,
-    limit: LimitOption = 20,
-    after: AfterOption = None,
-    output_format: ShownOption = "table",
-    server: ServerOption = LOCAL,
-    key: KeyOption = None,
-) -> int:
-    """List batches, newest first."""
-    from service.cli.batch_service import Service  # noqa: PLC0415
-    from service.cli.jobs import list_jobs  # noqa: PLC0415
-
-    return list_jobs(
-        Service(server, key).batches(), limit=limit, after=after, status=status, output_format=output_format
-    )
-
-
-@batch.command("status")
-def batch_status(
-    batch_id: BatchArgument,
-    output_format: ShownOption = "table",
-    server: ServerOption = LOCAL,
-    key: KeyOption = None,
-) -> int:
-    """Show how far a batch is."""
-    from service.cli.batch_service import Service  # noqa: PLC0415
-    from service.cli.jobs import show_job  # noqa: PLC0415
-
-    return show_job(Service(server, key).batches(), batch_id, output_format=output_format)
-
-
 @batch.command("watch")
-def batch_watch(batch_id: BatchArgument, server: ServerOption = LOCAL, key: KeyOption = None) -> int:
+def batch_watch(batch_id: JobArgument, server: ServerOption = LOCAL, key: KeyOption = None) -> int:
     """Show how a batch gets on until it has ended. Interrupting this leaves the batch alone.
 
     Exit code 0 where it completed, whatever the verdicts (`callgrade summarize` makes a gate of results); 2 where it failed,
@@ -164,7 +121,7 @@ def batch_watch(batch_id: BatchArgument, server: ServerOption = LOCAL, key: KeyO
 
 @batch.command("results")
 def batch_results(
-    batch_id: BatchArgument,
+    batch_id: JobArgument,
     output: LinesOption = None,
     offset: OffsetOption = None,
     wait: WaitOption = False,  # noqa: FBT002 (typer passes it by name)
@@ -183,7 +140,7 @@ def batch_results(
 
 @batch.command("errors")
 def batch_errors(
-    batch_id: BatchArgument,
+    batch_id: JobArgument,
     output: LinesOption = None,
     offset: OffsetOption = None,
     wait: WaitOption = False,  # noqa: FBT002 (typer passes it by name)
@@ -197,33 +154,18 @@ def batch_errors(
     return fetch(Service(server, key), batch_id, "errors", output=output, offset=offset, wait=wait)
 
 
-@batch.command("cancel")
-def batch_cancel(batch_id: BatchArgument, server: ServerOption = LOCAL, key: KeyOption = None) -> int:
-    """Cancel a batch: items under way are finished, the others are never run."""
+def _batches(server: str, key: str | None) -> Opening:
     from service.cli.batch_service import Service  # noqa: PLC0415
-    from service.cli.jobs import cancel  # noqa: PLC0415
 
-    return cancel(Service(server, key).batches(), batch_id)
-
-
-@batch.command("resume")
-def batch_resume(
-    batch_id: BatchArgument,
-    budget_usd: MoreOption = None,
-    server: ServerOption = LOCAL,
-    key: KeyOption = None,
-) -> int:
-    """Go on with a paused batch."""
-    from service.cli.batch_service import Service  # noqa: PLC0415
-    from service.cli.jobs import resume  # noqa: PLC0415
-
-    return resume(Service(server, key).batches(), batch_id, budget_usd=budget_usd)
+    return Service(server, key).batches()
 
 
-@batch.command("delete")
-def batch_delete(batch_id: BatchArgument, server: ServerOption = LOCAL, key: KeyOption = None) -> int:
-    """Delete a batch that has ended, with its items and results."""
-    from service.cli.batch_service import Service  # noqa: PLC0415
-    from service.cli.jobs import delete  # noqa: PLC0415
-
-    return delete(Service(server, key).batches(), batch_id)
+add_commands(
+    batch,
+    _batches,
+    listed="List batches, newest first.",
+    shown="Show how far a batch is.",
+    cancelled="Cancel a batch: items under way are finished, the others are never run.",
+    resumed="Go on with a paused batch.",
+    deleted="Delete a batch that has ended, with its items and results.",
+)

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from service.cli.groups.batch import (
+from service.cli.groups.jobs import (
     LOCAL,
-    AfterOption,
     BudgetOption,
     DeadlineOption,
     IdempotencyOption,
+    JobArgument,
     JudgeModelOption,
     KeyOption,
-    LimitOption,
-    MoreOption,
     NameOption,
     ServerOption,
-    ShownOption,
-    StatusOption,
     TagOption,
+    WaitOption,
     WebhookOption,
+    add_commands,
 )
+
+if TYPE_CHECKING:
+    from service.cli.jobs import Opening
 
 served = typer.Typer()
 
-CalibrationArgument = Annotated[str, typer.Argument(metavar="ID", help="The id that `calibrate submit` prints.")]
 PredictionsOption = Annotated[
     list[Path] | None,
     typer.Option(metavar="FILE", help="What judges said of it, as JSON Lines. [default: what the labelled set holds]"),
@@ -92,39 +92,8 @@ def calibrate_submit(  # noqa: PLR0913, PLR0917 (one for each option)
     return submit(Service(server, key), submission, watch=watch)
 
 
-@served.command("list")
-def calibrate_list(
-    status: StatusOption = None,
-    limit: LimitOption = 20,
-    after: AfterOption = None,
-    output_format: ShownOption = "table",
-    server: ServerOption = LOCAL,
-    key: KeyOption = None,
-) -> int:
-    """List the calibrations of a service, newest first."""
-    from service.cli.batch_service import Service  # noqa: PLC0415
-    from service.cli.jobs import list_jobs  # noqa: PLC0415
-
-    jobs = Service(server, key).calibrations()
-    return list_jobs(jobs, limit=limit, after=after, status=status, output_format=output_format)
-
-
-@served.command("status")
-def calibrate_status(
-    calibration_id: CalibrationArgument,
-    output_format: ShownOption = "table",
-    server: ServerOption = LOCAL,
-    key: KeyOption = None,
-) -> int:
-    """Show how far a calibration is."""
-    from service.cli.batch_service import Service  # noqa: PLC0415
-    from service.cli.jobs import show_job  # noqa: PLC0415
-
-    return show_job(Service(server, key).calibrations(), calibration_id, output_format=output_format)
-
-
 @served.command("watch")
-def calibrate_watch(calibration_id: CalibrationArgument, server: ServerOption = LOCAL, key: KeyOption = None) -> int:
+def calibrate_watch(calibration_id: JobArgument, server: ServerOption = LOCAL, key: KeyOption = None) -> int:
     """Show how a calibration gets on until it has ended. Interrupting this leaves it alone.
 
     Exit code 0 where it completed; 2 where it failed, expired, was cancelled, or waits for a larger budget.
@@ -137,9 +106,9 @@ def calibrate_watch(calibration_id: CalibrationArgument, server: ServerOption = 
 
 @served.command("results")
 def calibrate_results(
-    calibration_id: CalibrationArgument,
+    calibration_id: JobArgument,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where report and fits are written.")],
-    wait: Annotated[bool, typer.Option("--wait", help="Go on until it has ended.")] = False,  # noqa: FBT002
+    wait: WaitOption = False,  # noqa: FBT002 (typer passes it by name)
     server: ServerOption = LOCAL,
     key: KeyOption = None,
 ) -> int:
@@ -150,33 +119,18 @@ def calibrate_results(
     return fetch(Service(server, key), calibration_id, out, wait=wait)
 
 
-@served.command("cancel")
-def calibrate_cancel(calibration_id: CalibrationArgument, server: ServerOption = LOCAL, key: KeyOption = None) -> int:
-    """Cancel a calibration: nothing is fitted."""
+def _calibrations(server: str, key: str | None) -> Opening:
     from service.cli.batch_service import Service  # noqa: PLC0415
-    from service.cli.jobs import cancel  # noqa: PLC0415
 
-    return cancel(Service(server, key).calibrations(), calibration_id)
-
-
-@served.command("resume")
-def calibrate_resume(
-    calibration_id: CalibrationArgument,
-    budget_usd: MoreOption = None,
-    server: ServerOption = LOCAL,
-    key: KeyOption = None,
-) -> int:
-    """Go on with a paused calibration."""
-    from service.cli.batch_service import Service  # noqa: PLC0415
-    from service.cli.jobs import resume  # noqa: PLC0415
-
-    return resume(Service(server, key).calibrations(), calibration_id, budget_usd=budget_usd)
+    return Service(server, key).calibrations()
 
 
-@served.command("delete")
-def calibrate_delete(calibration_id: CalibrationArgument, server: ServerOption = LOCAL, key: KeyOption = None) -> int:
-    """Delete a calibration that has ended, with its items, report and fits."""
-    from service.cli.batch_service import Service  # noqa: PLC0415
-    from service.cli.jobs import delete  # noqa: PLC0415
-
-    return delete(Service(server, key).calibrations(), calibration_id)
+add_commands(
+    served,
+    _calibrations,
+    listed="List the calibrations of a service, newest first.",
+    shown="Show how far a calibration is.",
+    cancelled="Cancel a calibration: nothing is fitted.",
+    resumed="Go on with a paused calibration.",
+    deleted="Delete a calibration that has ended, with its items, report and fits.",
+)
