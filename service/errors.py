@@ -83,6 +83,7 @@ FaultCause = Literal[
     "invalid_judgement",
     "provider_error",
     "timeout",
+    "unauthorized",
     "quota_exhausted",
     "budget_exhausted",
 ]

@@ -17,7 +17,7 @@ from service.cli.context import read_settings
 from service.core.invalid import problems_of
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
-from service.errors import InputError, Problem
+from service.errors import InputError, Problem, SettingsError
 from service.intake import guess_format
 from service.io.bootstrap import engine_of, limits_of
 from service.io.engine import Engine
@@ -117,6 +117,9 @@ def read_inputs(
     `judges`: how judges are asked of records that do not say.
     """
     settings = read_settings()
+    if judges not in (None, "off") and not settings.judge_model:
+        message = f"--judges {judges} asks one; expected its name, as in openai/gpt-5-mini"
+        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", f"no judge model is set, and {message}")
     engine = engine_of(settings)
     limits = limits_of(settings)
     return Inputs(

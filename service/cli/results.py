@@ -134,6 +134,8 @@ class Tally:
     replies: int = 0
     hits: int = 0
     costs: list[float | None] = field(default_factory=list["float | None"])
+    locked: str | None = None
+    """What a provider said that refused the key, or had none."""
 
     def add(self, result: Result) -> None:
         """Count one more."""
@@ -144,6 +146,7 @@ class Tally:
         self.verdicts[report.verdict] += 1
         self.rubrics.add(f"{report.rubric.id}@{report.rubric.version}")
         self.skipped.update(cause for one in seen(report) if (cause := _cause(one.outcome)))
+        self.locked = self.locked or next(filter(None, (_refused_key(one.outcome) for one in seen(report))), None)
         self.not_asked += len(report.not_asked)
         self.replies += report.provenance.replies
         self.hits += report.provenance.cache_hits
@@ -212,6 +215,10 @@ def said(finding: Finding) -> str:
     """
     _, _, argument = finding.path.partition("/call/arguments/")
     return finding.message if finding.message.startswith(argument) else f"{argument}: {finding.message}"
+
+
+def _refused_key(outcome: Outcome) -> str | None:
+    return outcome.reason if isinstance(outcome, Errored) and outcome.cause == "unauthorized" else None
 
 
 def _cause(outcome: Outcome) -> str | None:

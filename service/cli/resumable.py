@@ -28,7 +28,7 @@ from service.cli.results import Graded, Result, grade_later
 from service.cli.runfiles import fingerprint, forget, forget_old, held, runs_folder
 from service.cli.worker import chunks_at_once
 from service.core.report import Report
-from service.errors import BusyError, InputError
+from service.errors import BusyError, InputError, SettingsError
 from service.io import batches
 from service.io.chunking import Cutter
 from service.io.items import Items, wrapped
@@ -200,6 +200,9 @@ class _Run:
             counts = batch.request_counts
             if counts.completed + counts.failed != done or batch.status != "paused_provider":
                 done, since = counts.completed + counts.failed, now()
+            if batch.status == "paused_provider" and (batch.reason or "").startswith("unauthorized"):
+                message = f"no key that the judge's provider accepts; {_so_far(batch)}, the same command goes on: {batch.reason}"
+                raise SettingsError.at("CALLGRADE_JUDGE_API_KEY", message)
             if now() - since > GIVE_UP:
                 told = f"nothing came of judges for {GIVE_UP / 60:.0f} minutes: {batch.reason}"
                 raise BusyError(

@@ -36,7 +36,9 @@ class Judgement:
     strict: bool = False
 
     def code(self, tally: Tally) -> ExitCode:
-        """The exit code. Data that could not be read goes before a verdict: the verdicts are not all there."""
+        """The exit code. A missing key and data that could not be read go before a verdict: the verdicts are not all there."""
+        if tally.locked is not None:
+            return ExitCode.CONFIG
         if tally.refused:
             return ExitCode.DATA
         if tally.verdicts["fail"] or (self.strict and tally.verdicts["abstain"]):
@@ -139,6 +141,9 @@ def _tell(inputs: Inputs, tally: Tally, refusals: list[Refused], judgement: Judg
         say_refused(refusal)
     if tally.refused > len(refusals):
         say(f"... and {plural(tally.refused - len(refusals), 'more record')}")
+    if tally.locked is not None:
+        expected = "expected CALLGRADE_JUDGE_API_KEY or the provider's own variable"
+        say(f"error: no key that the judge's provider accepts; {expected}: {tally.locked}")
     if judgement.too_low(tally):
         say(f"the mean score is below {judgement.fail_under}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
@@ -21,6 +22,7 @@ _SCANNED = 65_536
 
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "insufficient_balance"})
 _PASSING = frozenset({408, 409, 425, 429})
+_KEYLESS = re.compile(r"missing (\w+ )?(credentials|api.key)", re.IGNORECASE)
 
 
 def failure(error: Exception, redact: Redactor, *, now: Callable[[], float] = time.time) -> CallError:
@@ -47,11 +49,18 @@ def _cause(error: Exception, status: int | None) -> tuple[FaultCause, bool]:
         return "timeout", True
     if name == "ContentPolicyViolationError":
         return "filtered", False
+    if status == 401 or _lacks_key(error):
+        return "unauthorized", False
     if status == 402 or _QUOTA_CODES & set(_codes(error)):
         return "quota_exhausted", False
     if status is None:  # an error inside a 200, or a mistake of ours, which comes again
         return "provider_error", hasattr(error, "llm_provider")
     return "provider_error", status in _PASSING or _is_theirs(status)
+
+
+def _lacks_key(error: Exception) -> bool:
+    """Whether no request was made for want of a key, which litellm calls a 500."""
+    return not _came_as_status(error) and _KEYLESS.search(str(error)[:_SCANNED]) is not None
 
 
 def _is_theirs(status: int | None) -> bool:

@@ -40,7 +40,7 @@ def is_rate_limit(error: JudgeError) -> bool:
 
 def closes_key(error: JudgeError) -> bool:
     """Whether more requests with the same key are in vain: no quota is left, or the key is not accepted."""
-    return error.cause == "quota_exhausted" or (isinstance(error, CallError) and error.status == 401)
+    return error.cause in {"quota_exhausted", "unauthorized"}
 
 
 def is_outage(error: JudgeError) -> bool:

@@ -36,7 +36,7 @@ Marks = Callable[[], tuple[str, str]]
 REPAIRED = frozenset({"unparseable", "invalid_judgement"})
 """The faults of a reply that asking once more may mend."""
 
-FALLEN_BACK = frozenset({"provider_error", "timeout", "quota_exhausted"})
+FALLEN_BACK = frozenset({"provider_error", "timeout", "unauthorized", "quota_exhausted"})
 """The faults for which another model is asked, where one is set."""
 
 NOT_CACHED = Skipped("not_asked", "the cache has no answer, and no model is asked")

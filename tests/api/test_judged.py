@@ -111,7 +111,7 @@ FAULTS = [
     ("fault-429-after-2", "provider_error", ALL),
     ("fault-quota", "quota_exhausted", ONCE),
     ("fault-400", "provider_error", ONCE),
-    ("fault-401", "provider_error", ONCE),
+    ("fault-401", "unauthorized", ONCE),
     ("fault-403", "provider_error", ONCE),
     ("fault-404", "provider_error", ONCE),
     ("fault-500", "provider_error", ALL),

@@ -127,6 +127,18 @@ def test_the_output_is_the_same_byte_for_byte(run: Run, tmp_path: Path, form: st
     assert rest == plain.err
 
 
+@pytest.mark.parametrize("kept", ["--resumable", "--no-resumable"])
+def test_a_key_that_is_refused_is_a_matter_of_configuration(tmp_path: Path, kept: str) -> None:
+    (tmp_path / "in.jsonl").write_bytes(b"".join(json.dumps(request(n)).encode() + b"\n" for n in range(30)))
+    with serving(Provider()) as provider:
+        environ = environment(tmp_path, provider, CALLGRADE_JUDGE_API_BASE=provider.base("fault-401"))
+        args = "score", str(tmp_path / "in.jsonl"), kept
+        command = Command("service.cli", args, environ, tmp_path / "said.log")
+        assert Forked(command).wait(120) == 4
+        assert 0 < len(provider.requests) <= IN_FLIGHT
+    assert "no key that the judge's provider accepts" in command.log.read_text()
+
+
 def test_a_judge_that_must_answer_and_does_not_ends_the_run_and_leaves_it_to_be_taken_up(tmp_path: Path) -> None:
     records = [request(n, on_judge_error="error") for n in range(30)]
     (tmp_path / "in.jsonl").write_bytes(b"".join(json.dumps(one).encode() + b"\n" for one in records))

@@ -77,7 +77,7 @@ TABLE = [
     ("fault-429-bare", "provider_error", 3),
     ("fault-quota", "quota_exhausted", 1),
     ("fault-400", "provider_error", 1),
-    ("fault-401", "provider_error", 1),
+    ("fault-401", "unauthorized", 1),
     ("fault-403", "provider_error", 1),
     ("fault-500", "provider_error", 3),
     ("fault-503-x1", "answered", 2),
@@ -223,7 +223,7 @@ def test_a_key_refused_in_mid_flight_costs_no_more_than_what_is_under_way(
 ) -> None:
     one = caller(provider, clock, lanes=Lanes(clock, make=lambda at: Lane(at, slots=Slots(start=5, most=5))))
     outcomes = run(all_ended(one, "fault-401", 50))
-    assert causes(outcomes) == {"provider_error": 50}
+    assert causes(outcomes) == {"unauthorized": 50}
     assert len(provider.requests) <= 5
 
 

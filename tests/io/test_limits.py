@@ -402,7 +402,7 @@ def test_what_is_no_outage_never_opens_the_breaker(clock: Clock, error: BaseExce
     assert lane.slots.in_flight == 0
 
 
-CLOSING = [fault(401), fault(429, "quota_exhausted"), fault(402, "quota_exhausted")]
+CLOSING = [fault(401, "unauthorized"), fault(429, "quota_exhausted"), fault(402, "quota_exhausted")]
 
 
 @pytest.mark.parametrize("error", CLOSING, ids=repr)
@@ -423,7 +423,7 @@ def test_those_in_the_queue_learn_that_the_key_was_closed() -> None:
 
     async def play() -> list[object]:
         return await asyncio.gather(
-            through(lane, fault(401)), *(through(lane) for _ in range(5)), return_exceptions=True
+            through(lane, fault(401, "unauthorized")), *(through(lane) for _ in range(5)), return_exceptions=True
         )
 
     first, *rest = asyncio.run(play())

@@ -12,6 +12,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -74,7 +75,7 @@ FAULTS = [
     ("429-bare", "provider_error", 429, True, None),
     ("quota", "quota_exhausted", 429, False, None),
     ("400", "provider_error", 400, False, None),
-    ("401", "provider_error", 401, False, None),
+    ("401", "unauthorized", 401, False, None),
     ("403", "provider_error", 403, False, None),
     ("404", "provider_error", 404, False, None),
     ("500", "provider_error", 500, True, None),
@@ -102,6 +103,16 @@ def test_a_fault_is_told_apart_and_litellm_does_not_try_again(
     assert error.retry_after == (2.0 if kind == "429-after-2" else None)
     assert len(provider.requests) == 1
     assert error.__context__ is None  # which would quote the key
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-4o-mini", "anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash"])
+def test_without_a_key_nothing_is_tried_twice(run: Run, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    for name in [name for name in os.environ if name.endswith(("_API_KEY", "_ADMIN_KEY", "_AUTH_TOKEN"))]:
+        monkeypatch.delenv(name)
+    keyless = LiteLLM(api_base=None, api_key=None, reply="auto", redact=Redactor([]))
+    error = outcome(run, keyless, replace(prompt(), model=model))
+    assert isinstance(error, CallError)
+    assert (error.cause, error.retryable, error.usage) == ("unauthorized", False, None)
 
 
 FOR_THE_READER = ["off-menu", "out-of-range", "not-json", "prose-and-json", "two-objects", "wrong-token"]

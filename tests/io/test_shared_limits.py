@@ -147,7 +147,7 @@ def test_after_a_pause_each_sends_one_first(redis_url: str, prefix: str) -> None
 
 
 @pytest.mark.needs_redis
-@pytest.mark.parametrize("error", [fault(401), fault(429, "quota_exhausted")], ids=repr)
+@pytest.mark.parametrize("error", [fault(401, "unauthorized"), fault(429, "quota_exhausted")], ids=repr)
 def test_a_key_that_one_finds_refused_is_used_by_none(redis_url: str, prefix: str, error: CallError) -> None:
     async def scene() -> None:
         async with world(redis_url, prefix) as here:
