@@ -14,13 +14,10 @@ from types import TracebackType
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from service.cli.inputs import BESIDE, Refused, body_of, is_bare, located, read_records
+from service.cli.inputs import Refused, body_of, is_bare, located, read_records
 from service.errors import InputError, Problem
 from service.io.jsonbody import Limits
 from service.io.traces import BadRecord, Place, Record
-
-NAMED = ("custom_id", *BESIDE)
-"""What a bare trace may have beside its own fields in a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ class Body:
             return None
         bare = is_bare(record)
         try:
-            body = body_of(record, named=named, guessed=self.guessed, beside=NAMED)
+            body = body_of(record, named=named, guessed=self.guessed)
         except InputError as error:
             self.refused.append(Refused(record.place, located(error, record.place, bare=bare)))
             return None

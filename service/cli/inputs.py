@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -28,8 +28,8 @@ from service.io.shelf import Shelf, read_rubric
 from service.io.traces import BadRecord, Place, Record, records
 from service.request import Expected, ScoreRequest, read_request
 
-BESIDE = ("expected", "judges", "rubric", "tags")
-"""Fields of a request that a bare trace may have beside its own."""
+BESIDE = ("custom_id", "expected", "judges", "rubric", "tags")
+"""Fields of a request, or of a line of a batch, that a bare trace may have beside its own."""
 
 EXPECTED: TypeAdapter[Any] = TypeAdapter(Expected)
 
@@ -88,7 +88,7 @@ class Inputs:
     def _asked(self, record: Record) -> Asked | Refused:
         bare = is_bare(record)
         try:
-            body = body_of(record, named=self.format, guessed=self.guessed)
+            body = _without_custom_id(body_of(record, named=self.format, guessed=self.guessed))
             return Asked(record.place, self.request_of(body), bare, body)
         except InputError as error:
             return Refused(record.place, located(error, record.place, bare=bare))
@@ -199,15 +199,12 @@ def is_bare(record: Record) -> bool:
     return not isinstance(record.value.get("trace"), dict)
 
 
-def body_of(
-    record: Record, *, named: str | None, guessed: Counter[str], beside: Collection[str] = BESIDE
-) -> dict[str, JsonValue]:
+def body_of(record: Record, *, named: str | None, guessed: Counter[str]) -> dict[str, JsonValue]:
     """The request that a record means, its trace with its format: `named` or a guess, which is counted, where it names none.
 
-    `beside`: what a bare trace may have beside its own fields. InputError, with pointers into the request, where no format
-    fits.
+    InputError, with pointers into the request, where no format fits.
     """
-    body = _wrapped(record.value, beside) if is_bare(record) else dict(record.value)
+    body = _wrapped(record.value) if is_bare(record) else dict(record.value)
     trace = body["trace"]
     if not isinstance(trace, dict) or "format" in trace:
         return body
@@ -220,6 +217,15 @@ def body_of(
     return {**body, "trace": formatted}
 
 
+def _without_custom_id(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """A line of a batch as a request: its name is that of the trace, where that has none of its own."""
+    custom_id, trace = body.get("custom_id"), body["trace"]
+    if not isinstance(custom_id, str) or not isinstance(trace, dict):
+        return body
+    others = {name: value for name, value in body.items() if name != "custom_id"}
+    return {**others, "trace": {"id": custom_id, **trace}}
+
+
 def tell_guesses(guessed: Counter[str]) -> None:
     """Says on standard error which formats were guessed."""
     if guessed:
@@ -227,11 +233,11 @@ def tell_guesses(guessed: Counter[str]) -> None:
         say(f"guessed format: {told}")
 
 
-def _wrapped(record: dict[str, JsonValue], beside: Collection[str]) -> dict[str, JsonValue]:
+def _wrapped(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """The request around a bare trace. `tags` and `judges` of another shape are the trace's own."""
     shapes: dict[str, type | tuple[type, ...]] = {"tags": dict, "judges": str}
     found = {
-        name: record[name] for name in beside if name in record and isinstance(record[name], shapes.get(name, object))
+        name: record[name] for name in BESIDE if name in record and isinstance(record[name], shapes.get(name, object))
     }
     return {"trace": {name: value for name, value in record.items() if name not in found}, **found}
 

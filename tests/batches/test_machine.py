@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -41,8 +42,12 @@ def test_a_full_disk_is_waited_for(tmp_path: Path) -> None:
         before = len(provider.requests)
         assert run.workers[0].poll() is None
         assert 0 < before < 400
+        chance = Random(0)
+        large = [
+            request(n, tags={"noise": chance.randbytes(2_000).hex()}) for n in range(400)
+        ]  # however much was freed
         with pytest.raises(BusyError):
-            insisting(lambda: run.submit([request(n) for n in range(400)]), give_up=0.2)
+            insisting(lambda: run.submit(large), give_up=0.2)
         filler.unlink()
         ended = run.ended(batch)
         assert (ended.status, ended.request_counts.completed) == ("completed", 400)

@@ -114,6 +114,11 @@ def test_what_stands_beside_a_bare_trace_is_the_requests(run: Run) -> None:
     report = json.loads(run("score", "-", "--format", "json", stdin=lines(beside)).out)
     assert report["tags"] == {"run": "7"}
     assert report["verdict"] == "pass"
+    # A line of a batch can be scored as it is.
+    line = {"custom_id": "first", "messages": PASS["messages"]}
+    assert json.loads(run("score", "-", "--format", "json", stdin=lines(line)).out)["trace_id"] == "first"
+    line = {"custom_id": "second", "trace": {"format": "openai", "messages": [], "id": "its own"}}
+    assert json.loads(run("score", "-", "--format", "json", stdin=lines(line)).out)["trace_id"] == "its own"
     # Tags of another shape are the trace's own and nobody's business here.
     assert run("score", "-", stdin=lines(PASS | {"tags": ["x"]})).code == 0
 
