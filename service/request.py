@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import lru_cache
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, JsonValue, Tag, TypeAdapter, ValidationError
@@ -73,14 +75,38 @@ class ScoreRequest(Frozen):
 
 
 REQUEST: TypeAdapter[ScoreRequest] = TypeAdapter(ScoreRequest)
+RUBRIC: TypeAdapter[str | Extension | Rubric] = TypeAdapter(RubricChoice)
+
+LONGEST = 65_536
+"""Characters of a rubric that is worth remembering."""
 
 
 def read_request(body: JsonValue) -> ScoreRequest:
-    """The request in a parsed body; InputError names every problem by its pointer."""
+    """The request in a parsed body; InputError names every problem by its pointer.
+
+    Requests with the same rubric in them share it: what is worked out of a rubric is worked out once.
+    """
     try:
-        return REQUEST.validate_python(body)
+        return REQUEST.validate_python(_with_shared_rubric(body))
     except ValidationError as error:
         raise InputError(problems_of(error, body)) from None
+
+
+def _with_shared_rubric(body: JsonValue) -> object:
+    if not isinstance(body, dict) or not isinstance(body.get("rubric"), dict):
+        return body
+    text = json.dumps(body["rubric"])
+    if len(text) > LONGEST:
+        return body
+    try:
+        return {**body, "rubric": _shared_rubric(text)}
+    except ValidationError:  # told with its pointers, beside whatever else is wrong
+        return body
+
+
+@lru_cache(maxsize=64)
+def _shared_rubric(text: str) -> str | Extension | Rubric:
+    return RUBRIC.validate_python(json.loads(text))
 
 
 def traced(request: ScoreRequest) -> Trace:

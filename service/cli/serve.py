@@ -22,6 +22,7 @@ from service.cli.context import read_settings
 from service.cli.exits import ExitCode
 from service.cli.supervise import worker_beside
 from service.errors import SettingsError
+from service.io import heap
 from service.io.batches import prepare
 from service.io.bootstrap import database_of, prepared
 from service.io.logs import configure
@@ -121,5 +122,6 @@ def _told(listener: socket.socket, workers: int) -> None:
 
 
 def _warm() -> None:
-    """The first alignment of several calls would otherwise wait for scipy."""
+    """What is loaded stays; and the first alignment of several calls would otherwise wait for scipy."""
+    heap.own()
     threading.Thread(target=importlib.import_module, args=("scipy.optimize",), daemon=True).start()

@@ -13,7 +13,7 @@ from math import ceil
 
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
-from service.io import batches
+from service.io import batches, heap
 from service.io.bootstrap import engine_of, limits_of, prepared, webhooks_of
 from service.io.engine import Engine
 from service.io.items import Items, wrapped
@@ -43,6 +43,7 @@ def run_worker(*, log_level: str | None = None, beside: bool = False) -> ExitCod
     database = prepared(settings)
     try:
         batches.prepare(database)
+        heap.own()
         asyncio.run(work(settings, database, beside=beside))
     finally:
         database.close()

@@ -33,7 +33,7 @@ VERSION = "1"
 CHUNKS = "callgrade-chunks"
 FINISH = "callgrade-finish"
 NOTICES = "callgrade-notices"
-POLL = 0.05
+POLL = 0.1
 """Seconds between looks into the queue; at the engine's own second, small chunks would wait longer than they take."""
 
 LATEST = 2**31 - 1
@@ -204,7 +204,7 @@ async def launch(database: Database, tasks: Tasks, *, executor: str, chunks: int
     DBOS.listen_queues([*most])
     DBOS.launch()
     for name, number in most.items():
-        poll = POLL if name == CHUNKS else 4 * POLL
+        poll = POLL if name == CHUNKS else 2 * POLL
         await DBOS.register_queue_async(
             name, worker_concurrency=number, polling_interval_sec=poll, on_conflict="always_update"
         )

@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple, Protocol, cast
 from pydantic import JsonValue, SecretStr
 
 from service.core.prompts import Completion, Prompt
+from service.io import heap
 from service.io.failures import failure
 from service.io.faults import CallError
 from service.io.quiet import Redacting, environ, hush
@@ -236,6 +237,7 @@ def _load() -> _Library:
             setattr(library, name, value)
         hush(_LOGGERS)  # the import has given them handlers
         _warm_up(library)
+    heap.settle()
     return library
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 
 from service.errors import BusyError
@@ -18,6 +19,12 @@ LOG = logging.getLogger("callgrade.batches")
 
 MOST = 500
 """Rows in one commit."""
+
+APART = 0.03
+"""Seconds from one commit to the next: where outcomes come one by one, a commit of each would cost more than it does."""
+
+ENOUGH = 50
+"""Rows that wait no longer than for the commit under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,9 @@ class Recorder:
         self._chunks = chunks
         self._stopped = stopped
         self._waiting: list[_Put] = []
+        self._rows = 0  # that wait
+        self._enough = asyncio.Event()
+        self._last = -APART  # when the last commit was begun, by the loop's clock
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recorder")
 
@@ -61,6 +71,9 @@ class Recorder:
         """
         put = _Put(hold, account, rows, asyncio.get_running_loop().create_future())
         self._waiting.append(put)
+        self._rows += len(rows)
+        if self._rows >= ENOUGH:
+            self._enough.set()
         if self._task is None:
             self._task = asyncio.create_task(self._write())
         return await put.told
@@ -71,19 +84,30 @@ class Recorder:
 
     async def _write(self) -> None:
         try:
-            while puts := self._taken():
-                await self._written(puts)
+            while self._waiting:
+                await self._gathered()
+                self._last = asyncio.get_running_loop().time()
+                await self._written(self._taken())
         finally:
             self._task = None
+
+    async def _gathered(self) -> None:
+        """Waits until enough has come, or the last commit is long enough ago."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._last + APART):
+                await self._enough.wait()
 
     def _taken(self) -> list[_Put]:
         count = rows = 0
         for put in self._waiting:
-            rows += len(put.rows)
-            if count and rows > MOST:
+            if count and rows + len(put.rows) > MOST:
                 break
+            rows += len(put.rows)
             count += 1
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        self._rows -= rows
+        if self._rows < ENOUGH:
+            self._enough.clear()
         return taken
 
     async def _written(self, puts: list[_Put]) -> None:
@@ -119,8 +143,10 @@ class Recorder:
 
 def _grouped(puts: list[_Put]) -> dict[Hold, Rows]:
     """The puts by opening, each with the sums as they stand now."""
-    groups: dict[Hold, Rows] = {}
+    groups: dict[Hold, list[_Put]] = {}
     for put in puts:
-        before = groups[put.hold].rows if put.hold in groups else ()
-        groups[put.hold] = Rows(put.hold, [*before, *put.rows], *put.account.totals())
-    return groups
+        groups.setdefault(put.hold, []).append(put)
+    return {
+        hold: Rows(hold, [row for put in several for row in put.rows], *several[-1].account.totals())
+        for hold, several in groups.items()
+    }

@@ -74,10 +74,18 @@ class _Run:
     """What keeps all the others from being tried."""
     again: list[Waiting] = field(default_factory=list["Waiting"])
     """Items to try once more."""
+    tasks: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
+    """Those of the items under way."""
 
     @property
     def stops(self) -> bool:
         return self.refused or self.over or self.held is not None
+
+    def refuse(self) -> None:
+        """Another opening counts: what is under way is paid for in vain, so it is stopped."""
+        self.refused = True
+        for task in self.tasks - {asyncio.current_task()}:
+            task.cancel()
 
 
 class _Wait(NamedTuple):
@@ -172,7 +180,6 @@ class Runner:
     async def _begin(self, run: _Run) -> None:
         """Works on each block of items; those that wait run on while code works on the next."""
         async with asyncio.TaskGroup() as group:
-            tasks: set[asyncio.Task[None]] = set()
             recording: asyncio.Task[None] | None = None  # one block is recorded while the next is worked on
             for block in blocks(run.opened.items, BLOCK):
                 if run.stops or self._draining:
@@ -182,33 +189,25 @@ class Runner:
                 if done:
                     await _settled(recording)
                     recording = group.create_task(self._record(run, done))
-                await self._start(run, [one for one in begun if isinstance(one, Waiting)], group, tasks, last=False)
-            await self._ended_or_refused(run, tasks)
+                await self._start(run, [one for one in begun if isinstance(one, Waiting)], group, last=False)
 
     async def _finish(self, run: _Run, waiting: Sequence[Waiting], *, last: bool) -> None:
         async with asyncio.TaskGroup() as group:
-            tasks: set[asyncio.Task[None]] = set()
-            await self._start(run, waiting, group, tasks, last=last)
-            await self._ended_or_refused(run, tasks)
+            await self._start(run, waiting, group, last=last)
 
-    async def _start(
-        self,
-        run: _Run,
-        waiting: Sequence[Waiting],
-        group: asyncio.TaskGroup,
-        tasks: set[asyncio.Task[None]],
-        *,
-        last: bool,
-    ) -> None:
+    async def _start(self, run: _Run, waiting: Sequence[Waiting], group: asyncio.TaskGroup, *, last: bool) -> None:
+        def done(task: asyncio.Task[None]) -> None:
+            run.tasks.discard(task)
+            self._places.release()
+
         for one in waiting:
             await self._places.acquire()
             if run.stops or self._draining:
                 self._places.release()
                 return
             task = group.create_task(self._one(run, one, last=last))
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
-            task.add_done_callback(lambda _: self._places.release())
+            run.tasks.add(task)
+            task.add_done_callback(done)
 
     async def _one(self, run: _Run, waiting: Waiting, *, last: bool) -> None:
         found = await self._work.finish(waiting, run.opened.tenant, run.account.spending, last=last)
@@ -223,15 +222,7 @@ class Runner:
 
     async def _record(self, run: _Run, rows: Sequence[Row]) -> None:
         if not run.refused and not await self._recorder.put(run.opened.hold, run.account, rows):
-            run.refused = True
-
-    async def _ended_or_refused(self, run: _Run, tasks: set[asyncio.Task[None]]) -> None:
-        """Waits for the items under way. Where another opening counts they are paid for in vain, so they are stopped."""
-        while tasks:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if run.refused:
-                for task in tasks:
-                    task.cancel()
+            run.refuse()
 
     async def _left(self, run: _Run) -> Ended:
         """What becomes of a chunk that is worked on no more."""

@@ -18,6 +18,10 @@ M = TypeVar("M", bound=BaseModel)
 R = TypeVar("R")
 
 
+LATEST = 64
+"""Rubrics of requests that are kept complete."""
+
+
 class Shelf:
     """Rubrics by id. A user's file goes before a packaged one of the same id."""
 
@@ -26,6 +30,7 @@ class Shelf:
         places = [resource("rubrics"), *folders]
         self.judges = {judge.id: judge for place in places for judge in _read_all(place / "judges", _read_judge)}
         self._rubrics: dict[str, Rubric] = {}
+        self._latest: dict[int, tuple[Rubric | Extension, Rubric]] = {}
         for place in places:
             found = list(_read_all(place, read_rubric))
             for choice in sorted(found, key=lambda one: isinstance(one, Extension)):  # what is extended comes first
@@ -40,10 +45,8 @@ class Shelf:
 
         UnknownRubricError for an id or version that is not here, RubricError for one that cannot be used.
         """
-        if isinstance(choice, Rubric):
-            return self.complete(choice)
-        if isinstance(choice, Extension):
-            return self._extended(choice)
+        if not isinstance(choice, str):
+            return self._own(choice)
         name, _, version = choice.partition("@")
         rubric = self._rubrics.get(name)
         if rubric is None or (version and version != str(rubric.version)):
@@ -51,9 +54,18 @@ class Shelf:
             raise UnknownRubricError.at("/rubric", f"no rubric {choice!r}; known: {known}")
         return rubric
 
+    def _own(self, choice: Rubric | Extension) -> Rubric:
+        """A rubric that a request brings; the same object is completed once, while it is among the latest."""
+        kept = self._latest.get(id(choice))
+        if kept is None:
+            kept = choice, self._extended(choice) if isinstance(choice, Extension) else self.complete(choice)
+            self._latest = dict([*list(self._latest.items())[1 - LATEST :], (id(choice), kept)])
+        return kept[1]
+
     def add(self, rubric: Rubric) -> None:
         """Puts a rubric on the shelf, in place of one of the same id; RubricError where it cannot be used."""
         self._rubrics[rubric.id] = self.complete(rubric)
+        self._latest = {}
 
     def complete(self, rubric: Rubric) -> Rubric:
         """The rubric with the judges it asks."""

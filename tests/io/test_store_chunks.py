@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -279,6 +279,30 @@ def test_an_outcome_that_the_database_does_not_take_spoils_no_other(stage: Stage
     assert stage.lines(other) == ["first 0"]
     good, told = stage.lines(one)
     assert (good, json.loads(told)["error"]["status"]) == ("first 0", 500)
+
+
+def test_outcomes_that_come_one_by_one_share_commits(stage: Stage) -> None:
+    batch = stage.submit(20, size=20)
+    hold, account, commits = stage.opened(batch).hold, Account(0.0, 0.0, Spending()), list[int]()
+
+    class Counting(Chunks):
+        def record(self, groups: Iterable[Rows]) -> list[bool]:
+            found = list(groups)
+            commits.append(sum(len(group.rows) for group in found))
+            return super().record(found)
+
+    async def record() -> list[bool]:
+        recorder = Recorder(Counting(stage.database, stage.queue))
+        puts: list[asyncio.Task[bool]] = []
+        for n in range(20):
+            puts.append(asyncio.create_task(recorder.put(hold, account, [row(n)])))
+            await asyncio.sleep(0.003)
+        return await asyncio.gather(*puts)
+
+    assert all(asyncio.run(record()))
+    assert sum(commits) == len(stage.lines(batch)) == 20
+    assert commits[0] == 1  # nobody waits for company that may not come
+    assert len(commits) < 10
 
 
 def test_a_dead_worker_is_forgotten_unless_it_is_heard_of(database: Database) -> None:
