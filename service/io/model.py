@@ -10,8 +10,10 @@ import asyncio
 import hashlib
 import logging
 import warnings
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from typing import Literal, NamedTuple, Protocol, cast
@@ -121,7 +123,8 @@ class LiteLLM:
         """The reply. Raises CallError, whatever went wrong. Has no deadline of its own worth the name."""
         library = await self._library()
         try:
-            reply = await library.acompletion(**self._request(library, prompt))
+            with _unreported():
+                reply = await library.acompletion(**self._request(library, prompt))
         except Exception as error:  # noqa: BLE001 (whatever comes out of litellm is a fault of the call)
             fault = failure(error, self._redact)
         else:
@@ -248,6 +251,28 @@ def _warm_up(library: _Library) -> None:
     library.completion(model="openai/nothing", messages=[message], mock_response="Hello", max_retries=0)
     # A table that the first call of an Anthropic model would fetch; read now, it comes from the package.
     import_module("litellm.anthropic_beta_headers_manager").get_unsupported_headers("anthropic")
+
+
+@contextmanager
+def _unreported() -> Generator[None]:
+    """What is called within is litellm's own business, as it were: callbacks are told nothing, which saves a tenth."""
+    variable = _internal()
+    if variable is None:
+        yield
+        return
+    token = variable.set(True)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+@cache
+def _internal() -> ContextVar[bool] | None:
+    """The variable by which litellm knows its own calls, which is private; None where it is no more."""
+    with suppress(ImportError, AttributeError):
+        return cast("ContextVar[bool]", import_module("litellm._internal_context").is_internal_call)
+    return None
 
 
 @cache

@@ -138,3 +138,23 @@ def answers(run: Service, batch: str) -> bool:
         return bool(run.find(batch).id)
     except OperationalError:
         return False
+
+
+def test_workers_are_replaced_by_those_of_a_later_version_one_after_the_other(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    provider = Provider(latency=0.05)
+    with serving(provider), service(postgres_url, tmp_path, provider, **SETTINGS) as run:
+        old = [run.start(), run.start()]
+        run.until(lambda: run.logs().count('"working"') == 2)
+        batch = run.submit([request(n) for n in range(1_500)], size=20)
+        for number, one in enumerate(old):
+            run.until(lambda number=number: len(provider.requests) >= 200 * (number + 1))
+            run.start(module="tests.batches.later")
+            run.until(lambda number=number: run.logs().count('"working"') == 3 + number)
+            one.terminate()
+            one.wait(30)
+        assert check(run, batch, 1_500) <= 2 * IN_FLIGHT
+        second = run.submit([request(n) for n in range(20)], size=20)  # by a service of the version before
+        assert run.ended(second).request_counts.completed == 20
+        assert "Traceback" not in run.logs()

@@ -236,6 +236,34 @@ def test_a_key_of_the_environment_is_not_sent_to_a_server_of_ones_own(
     assert KEY not in str(provider.requests[-1].headers)
 
 
+def test_no_callback_of_litellm_is_told_of_a_call(
+    run: Run, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import litellm
+    from litellm.integrations.custom_logger import CustomLogger
+
+    told = list[str]()
+
+    class Telling(CustomLogger):
+        async def async_log_success_event(self, kwargs: Any, **_: Any) -> None:
+            told.append(kwargs["model"])
+
+    async def asked() -> None:
+        model = client(provider)
+        await model.complete(prompt("good"))
+        await litellm.acompletion(
+            model="openai/says-no", api_base=provider.base(), api_key=KEY, messages=[{"role": "user", "content": "Hi"}]
+        )
+        for _ in range(100):
+            if told:
+                break
+            await asyncio.sleep(0.05)
+
+    monkeypatch.setattr(litellm, "callbacks", [Telling()])
+    run(asked())
+    assert told == ["says-no"]  # that of somebody else is told as ever
+
+
 # Cost
 
 
