@@ -37,8 +37,9 @@ NEEDED: tuple[tuple[str, Scope | None], ...] = (
 )
 """The scope that a route and those below it need; None: any key will do."""
 
-NO_KEY = "expected a key that is good here, as `Authorization: Bearer cg_...`"
-"""The same for no key and for every kind of bad one."""
+NO_KEY = "no key came with the request; expected `Authorization: Bearer cg_...`"
+WRONG_KEY = "the key is unknown here, revoked or expired; expected one that `callgrade keys list` shows"
+"""The same for every kind of bad one."""
 
 CHALLENGE = {"www-authenticate": 'Bearer realm="callgrade"'}
 
@@ -135,7 +136,7 @@ class Access:
         if isinstance(found, Wait):
             raise HTTPException(429, "too many wrong keys from this address", _after(found.seconds))
         if found is None:
-            raise HTTPException(401, NO_KEY, CHALLENGE)
+            raise HTTPException(401, NO_KEY if key is None else WRONG_KEY, CHALLENGE)
         return found
 
     def _target(self, scope: Asked) -> _Target:

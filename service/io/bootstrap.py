@@ -187,8 +187,14 @@ def prepared(settings: Settings, *, give_up: float = 10.0) -> Database:
         insisting(database.migrate, give_up=give_up)
     except BusyError as error:
         named = "CALLGRADE_DATABASE_URL" if settings.database_url else "CALLGRADE_HOME"
-        raise SettingsError.at(named, str(error)) from None
+        raise SettingsError.at(named, f"the database cannot be used: {_said(error)}") from None
     return database
+
+
+def _said(error: BusyError) -> str:
+    """What the database, or whoever could not reach it, said last. (No driver quotes a password.)"""
+    cause = getattr(error.__cause__, "orig", None) or error
+    return " ".join(str(cause).split())[:300]
 
 
 def rubric_folders(settings: Settings) -> tuple[Path, ...]:

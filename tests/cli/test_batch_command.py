@@ -190,7 +190,7 @@ def test_a_submission_may_be_watched_and_waited_for(ask: Run, service: Served) -
     ("args", "code", "told"),
     [
         (["status", ID], 4, "no batch of that id"),
-        (["status", ID, "--key", "cg_wrong"], 4, "--key: expected a key that is good here"),
+        (["status", ID, "--key", "cg_wrong"], 4, "--key: the key is unknown here, revoked or expired"),
         (["status", ID, "--server", "localhost:8000"], 4, "expected a URL such as"),
         (["status", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
         (["status", ID, "--key", "k\u00e9y"], 4, "--key: expected a key as"),

@@ -132,7 +132,7 @@ def test_what_cannot_be_taken_is_told_by_its_line(ask: Run, tmp_path: Path) -> N
     [
         (["status", ID], 4, "no calibration of that id"),
         (["results", ID, "--out", "x"], 4, "no calibration of that id"),
-        (["status", ID, "--key", "cg_wrong"], 4, "--key: expected a key that is good here"),
+        (["status", ID, "--key", "cg_wrong"], 4, "--key: the key is unknown here, revoked or expired"),
         (["submit", "none.jsonl"], 4, "none.jsonl: No such file"),
         (
             ["submit", "none.jsonl", "--judges", "live", "--predictions", __file__],

@@ -200,3 +200,11 @@ def test_a_database_that_cannot_be_reached_is_named() -> None:
         prepared(settings, give_up=0.0)
     assert [problem.path for problem in caught.value.problems] == ["CALLGRADE_DATABASE_URL"]
     assert "canary" not in str(caught.value)
+    assert "port 9 failed" in str(caught.value)
+
+
+@pytest.mark.needs_postgres
+def test_what_the_database_says_is_told(postgres_url: str) -> None:
+    missing = postgres_url.rpartition("/")[0] + "/nobody_made_it"
+    with pytest.raises(SettingsError, match='database "nobody_made_it" does not exist'):
+        prepared(Settings(database_url=missing), give_up=0.0)
