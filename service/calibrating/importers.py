@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import ValidationError
 
 from service.calibrating.gold_rows import answer_key, apibank, tooltalk
 from service.calibrating.labels import Label, LabelledItem, LabelledSet, labelled_set, parsed, read_labels
-from service.calibrating.predictions import Prediction
+from service.calibrating.predictions import Prediction, read_predictions
 from service.calibrating.queued import from_queue
 from service.calibrating.sentences import corrections
 from service.core.invalid import problems_of
@@ -63,7 +63,7 @@ def imported(
     kept = list(lines)
     shape = shape or guessed(kept)
     if shape == "callgrade":
-        return Imported(read_labels(kept, source=source))
+        return _own(kept, source)
     found: list[tuple[int, LabelledItem]] = []
     predictions: list[Prediction] = []
     for line, row in parsed(kept):
@@ -71,6 +71,23 @@ def imported(
             found.append((line, item))
             predictions += said
     return Imported(labelled_set(found, source=source), tuple(predictions))
+
+
+def _own(lines: Sequence[str], source: str) -> Imported:
+    """Our own lines: labelled items, and predictions, which are those with `raw`, as over HTTP."""
+    said = [_is_prediction(line) for line in lines]
+    items = ["" if one else line for one, line in zip(said, lines, strict=True)]  # so that lines keep their numbers
+    predictions = [line if one else "" for one, line in zip(said, lines, strict=True)]
+    return Imported(read_labels(items, source=source), read_predictions(predictions))
+
+
+def _is_prediction(line: str) -> bool:
+    if '"raw"' not in line:
+        return False
+    try:
+        return any("raw" in row for _, row in parsed([line]))
+    except InputError:  # told where it is read as an item
+        return False
 
 
 def guessed(lines: Iterable[str]) -> Shape:
