@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache, partial
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request, Response
@@ -24,6 +25,7 @@ from service.api.openapi import described
 from service.api.problems import refusal
 from service.api.routes import TYPES, Routes
 from service.api.stock import Stock
+from service.api.stopping import heard
 from service.errors import CallgradeError
 from service.io.admission import Bounds
 from service.io.bootstrap import engine_of, limits_of, webhooks_of
@@ -74,6 +76,7 @@ def create_app(
             *[found for routes in _batch_routes(settings, engine, database, queue) for found in routes.all()],
         ],
     )
+    app.state.stopping = Event()
     app.add_middleware(
         Access,
         routes=app.routes,
@@ -125,8 +128,9 @@ def _closing(engine: Engine, database: Database | None) -> Callable[[FastAPI], A
     """At the end of the service its connections and files are let go of."""
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
-        yield
+    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
+        with heard(app.state.stopping):
+            yield
         await engine.close()
         if database is not None:
             database.close()

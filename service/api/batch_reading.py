@@ -125,6 +125,8 @@ class Reading:
                 yield b": still here\n\n"
                 at = now()
             await asyncio.sleep(self._poll)
+            if request.app.state.stopping.is_set():  # whoever watches asks again, and another process answers
+                return
             try:
                 batch = await self._store.found(request)
             except UnknownBatchError:  # deleted meanwhile

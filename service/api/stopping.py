@@ -1,0 +1,37 @@
+"""Knowing that the process is told to stop while it still answers: an answer that does not end by itself would hold it up."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def heard(stopping: threading.Event) -> Generator[None]:
+    """Within the block a signal to stop sets the event, and does what it did before.
+
+    Outside the main thread nobody hears signals, and nothing is done.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def told(number: int, frame: FrameType | None) -> None:
+        stopping.set()
+        earlier = before[signal.Signals(number)]
+        if callable(earlier):
+            earlier(number, frame)
+
+    for number in SIGNALS:
+        signal.signal(number, told)
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
