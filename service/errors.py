@@ -109,6 +109,11 @@ class JudgeDownError(CallgradeError):
 
     retryable = True
 
+    def __init__(self, message: str, cause: str) -> None:
+        self.cause = cause
+        """That of the judge's outcome, a `FaultCause`."""
+        super().__init__(message)
+
 
 class BusyError(CallgradeError):
     """No room for more work now."""

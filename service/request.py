@@ -39,6 +39,10 @@ Expected = Annotated[
 ]
 
 
+CustomId = Annotated[str, Field(min_length=1, max_length=256)]
+"""The name of an item of a batch."""
+
+
 class Sandbox(Frozen):
     """A service that makes the calls where the trace has no final state."""
 
@@ -95,12 +99,10 @@ def read_request(body: JsonValue) -> ScoreRequest:
 def _with_shared_rubric(body: JsonValue) -> object:
     if not isinstance(body, dict) or not isinstance(body.get("rubric"), dict):
         return body
-    text = json.dumps(body["rubric"])
-    if len(text) > LONGEST:
-        return body
     try:
-        return {**body, "rubric": _shared_rubric(text)}
-    except ValidationError:  # told with its pointers, beside whatever else is wrong
+        text = json.dumps(body["rubric"])
+        return body if len(text) > LONGEST else {**body, "rubric": _shared_rubric(text)}
+    except (TypeError, ValueError, RecursionError):  # no JSON, or no rubric: told with its pointers beside all else
         return body
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
-from service.errors import CallgradeError, InputError, Problem, RubricError, SettingsError
+from service.errors import CallgradeError, InputError, JudgeDownError, Problem, RubricError, SettingsError
 
 SHOWN = 10
 """How many places of one error are told at most."""
@@ -34,6 +34,8 @@ def code_of(error: CallgradeError) -> ExitCode:
     (<ExitCode.CONFIG: 4>, <ExitCode.DATA: 5>)
     """
     if isinstance(error, RubricError | SettingsError):
+        return ExitCode.CONFIG
+    if isinstance(error, JudgeDownError) and error.cause == "unauthorized":
         return ExitCode.CONFIG
     return ExitCode.DATA if isinstance(error, InputError) else ExitCode.INTERNAL
 

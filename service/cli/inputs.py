@@ -26,12 +26,13 @@ from service.io.jsonbody import Limits, parse
 from service.io.settings import Settings
 from service.io.shelf import Shelf, read_rubric
 from service.io.traces import BadRecord, Place, Record, records
-from service.request import Expected, ScoreRequest, read_request
+from service.request import CustomId, Expected, ScoreRequest, read_request
 
 BESIDE = ("custom_id", "expected", "judges", "rubric", "tags")
 """Fields of a request, or of a line of a batch, that a bare trace may have beside its own."""
 
 EXPECTED: TypeAdapter[Any] = TypeAdapter(Expected)
+CUSTOM_ID: TypeAdapter[str] = TypeAdapter(CustomId)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class Asked:
     bare: bool
     body: dict[str, JsonValue]
     """What the record says of the request; the command line has its say in `request` alone."""
+    name: str | None = None
+    """The `custom_id` of a line of a batch. It is no part of the request, here as there."""
 
     def refused(self, error: InputError) -> Refused:
         """The record as one that cannot be scored after all."""
@@ -88,8 +91,8 @@ class Inputs:
     def _asked(self, record: Record) -> Asked | Refused:
         bare = is_bare(record)
         try:
-            body = _without_custom_id(body_of(record, named=self.format, guessed=self.guessed))
-            return Asked(record.place, self.request_of(body), bare, body)
+            name, body = _without_custom_id(body_of(record, named=self.format, guessed=self.guessed))
+            return Asked(record.place, self.request_of(body), bare, body, name)
         except InputError as error:
             return Refused(record.place, located(error, record.place, bare=bare))
 
@@ -217,13 +220,15 @@ def body_of(record: Record, *, named: str | None, guessed: Counter[str]) -> dict
     return {**body, "trace": formatted}
 
 
-def _without_custom_id(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """A line of a batch as a request: its name is that of the trace, where that has none of its own."""
-    custom_id, trace = body.get("custom_id"), body["trace"]
-    if not isinstance(custom_id, str) or not isinstance(trace, dict):
-        return body
-    others = {name: value for name, value in body.items() if name != "custom_id"}
-    return {**others, "trace": {"id": custom_id, **trace}}
+def _without_custom_id(body: dict[str, JsonValue]) -> tuple[str | None, dict[str, JsonValue]]:
+    """The name of a line of a batch, and the request in it."""
+    if "custom_id" not in body:
+        return None, body
+    try:
+        name = CUSTOM_ID.validate_python(body["custom_id"])
+    except ValidationError as error:
+        raise InputError(problems_of(error, body["custom_id"], below="/custom_id")) from None
+    return name, {name: value for name, value in body.items() if name != "custom_id"}
 
 
 def tell_guesses(guessed: Counter[str]) -> None:

@@ -35,8 +35,8 @@ class Graded:
 
     @property
     def name(self) -> str:
-        """What the trace is called: its id, else its number."""
-        return self.report.trace_id or f"#{self.number}"
+        """What the trace is called: as the line of a batch says, else its id, else its number."""
+        return self.request.name or self.report.trace_id or f"#{self.number}"
 
 
 Result = Graded | Refused

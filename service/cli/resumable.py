@@ -161,7 +161,8 @@ class _Run:
         earlier = self._kept.submitted("", self._name, self._name)
         if earlier is not None:
             say(f"going on: {_so_far(earlier)} already")
-            return earlier
+            # What stood in the way then may be mended: nothing waits for the end of that pause.
+            return self._kept.resume("", earlier.id) if earlier.status == "paused_provider" else earlier
         uncounted = replace(self._inputs, guessed=Counter())
         with Cutter(size=self._inputs.settings.batch_chunk) as cutter:
             for record in uncounted:

@@ -178,6 +178,8 @@ def prepared(settings: Settings, *, give_up: float = 10.0) -> Database:
 
     SettingsError where it cannot be reached for `give_up` seconds, or where a later version has changed it.
     """
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415 (likewise)
+
     from service.io.quiet import hush  # noqa: PLC0415 (likewise)
     from service.io.store.database import insisting  # noqa: PLC0415 (likewise)
 
@@ -185,15 +187,15 @@ def prepared(settings: Settings, *, give_up: float = 10.0) -> Database:
     database = database_of(settings)
     try:
         insisting(database.migrate, give_up=give_up)
-    except BusyError as error:
+    except (BusyError, DBAPIError) as error:
         named = "CALLGRADE_DATABASE_URL" if settings.database_url else "CALLGRADE_HOME"
         raise SettingsError.at(named, f"the database cannot be used: {_said(error)}") from None
     return database
 
 
-def _said(error: BusyError) -> str:
-    """What the database, or whoever could not reach it, said last. (No driver quotes a password.)"""
-    cause = getattr(error.__cause__, "orig", None) or error
+def _said(error: Exception) -> str:
+    """What the database, or whoever could not reach it, said last: a driver quotes no password that it could read as one."""
+    cause = getattr(error.__cause__ if isinstance(error, BusyError) else error, "orig", None) or error
     return " ".join(str(cause).split())[:300]
 
 

@@ -209,7 +209,7 @@ def _raise_fault(votes: Mapping[str, tuple[Vote, ...]]) -> None:
     for key, found in votes.items():
         for vote in found:
             if isinstance(vote, Errored):
-                raise JudgeDownError(f"a judge gave no verdict on {key}: {vote.cause}: {vote.reason}")
+                raise JudgeDownError(f"a judge gave no verdict on {key}: {vote.cause}: {vote.reason}", vote.cause)
 
 
 def report_json(report: Report) -> bytes:

@@ -22,7 +22,11 @@ _SCANNED = 65_536
 
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "insufficient_balance"})
 _PASSING = frozenset({408, 409, 425, 429})
-_KEYLESS = re.compile(r"missing (\w+ )?(credentials|api.key)", re.IGNORECASE)
+_KEYLESS = re.compile(
+    r"(litellm\.)?\w+: (\w+: )?(\w+Exception (\w+ )?- )?"
+    r"(Missing credentials\. Please pass|Missing \w+ API key\. Set the|\w+_API_KEY is not set)"
+)
+"""How litellm and the providers' own clients begin to say it. Further on in a message may stand what somebody wrote."""
 
 
 def failure(error: Exception, redact: Redactor, *, now: Callable[[], float] = time.time) -> CallError:
@@ -60,7 +64,7 @@ def _cause(error: Exception, status: int | None) -> tuple[FaultCause, bool]:
 
 def _lacks_key(error: Exception) -> bool:
     """Whether no request was made for want of a key, which litellm calls a 500."""
-    return not _came_as_status(error) and _KEYLESS.search(str(error)[:_SCANNED]) is not None
+    return not _came_as_status(error) and _KEYLESS.match(str(error)) is not None
 
 
 def _is_theirs(status: int | None) -> bool:

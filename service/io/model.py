@@ -255,7 +255,7 @@ def _warm_up(library: _Library) -> None:
 
 @contextmanager
 def _unreported() -> Generator[None]:
-    """What is called within is litellm's own business, as it were: callbacks are told nothing, which saves a tenth."""
+    """What is called within is litellm's own business, as it were: no callback is told of its success, which saves a tenth."""
     variable = _internal()
     if variable is None:
         yield

@@ -24,7 +24,7 @@ APART = 0.03
 """Seconds from one commit to the next: where outcomes come one by one, a commit of each would cost more than it does."""
 
 ENOUGH = 50
-"""Rows that wait no longer than for the commit under way."""
+"""Rows that wait no longer than for the commit under way; fewer, where there are fewer than twice as many places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +54,18 @@ class Recorder:
     While the database is out of reach it waits: an outcome that was paid for is not thrown away.
     """
 
-    def __init__(self, chunks: Chunks, *, stopped: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, chunks: Chunks, *, in_flight: int, stopped: Callable[[], bool] = lambda: False, apart: float = APART
+    ) -> None:
+        """`in_flight`: items at once, whose places are taken until they are recorded; `apart`: seconds between commits."""
         self._chunks = chunks
+        self._most = max(1, min(ENOUGH, in_flight // 2))
         self._stopped = stopped
         self._waiting: list[_Put] = []
         self._rows = 0  # that wait
         self._enough = asyncio.Event()
-        self._last = -APART  # when the last commit was begun, by the loop's clock
+        self._apart = apart
+        self._last = -apart  # when the last commit was begun, by the loop's clock
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recorder")
 
@@ -72,7 +77,7 @@ class Recorder:
         put = _Put(hold, account, rows, asyncio.get_running_loop().create_future())
         self._waiting.append(put)
         self._rows += len(rows)
-        if self._rows >= ENOUGH:
+        if self._rows >= self._most:
             self._enough.set()
         if self._task is None:
             self._task = asyncio.create_task(self._write())
@@ -94,7 +99,7 @@ class Recorder:
     async def _gathered(self) -> None:
         """Waits until enough has come, or the last commit is long enough ago."""
         with suppress(TimeoutError):
-            async with asyncio.timeout_at(self._last + APART):
+            async with asyncio.timeout_at(self._last + self._apart):
                 await self._enough.wait()
 
     def _taken(self) -> list[_Put]:
@@ -106,14 +111,14 @@ class Recorder:
             count += 1
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
         self._rows -= rows
-        if self._rows < ENOUGH:
+        if self._rows < self._most:
             self._enough.clear()
         return taken
 
     async def _written(self, puts: list[_Put]) -> None:
-        groups = _grouped(puts)
         loop = asyncio.get_running_loop()
         try:
+            groups = _grouped(puts)
             kept = await loop.run_in_executor(self._thread, self._recorded, list(groups.values()))
         except Exception as error:  # noqa: BLE001 (told to each of those who wait)
             for put in puts:

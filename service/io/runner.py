@@ -116,7 +116,7 @@ class Runner:
         self._sleep = sleep
         self._remind = remind
         self._places = asyncio.Semaphore(in_flight)
-        self._recorder = Recorder(chunks, stopped=lambda: self._ended)
+        self._recorder = Recorder(chunks, in_flight=in_flight, stopped=lambda: self._ended)
         self._thread = ThreadPoolExecutor(2, thread_name_prefix="items")
         self._running: dict[Hold, _Run] = {}
         self._watching: asyncio.Task[None] | None = None

@@ -97,7 +97,9 @@ def _database(text: str) -> str:
         return ""
     if not colon or scheme not in _DATABASES or not rest.strip("/"):
         raise ValueError
-    urlsplit(f"x://{rest}").port  # raises ValueError for a port that is none # noqa: B018
+    parts = urlsplit(f"x://{rest}")
+    if parts.netloc.count("@") > 1 or parts.port == 0:  # `port` raises ValueError for one that is none
+        raise ValueError
     return f"{_DATABASES[scheme]}://{rest}"
 
 

@@ -22,7 +22,7 @@ from service.io.jsonbody import Limits, parse
 from service.io.problems import Place
 from service.io.store.batch import LeftOut, Rejected
 from service.io.traces import BadRecord, lines
-from service.request import RubricChoice, ScoreRequest, traced
+from service.request import CustomId, RubricChoice, ScoreRequest, traced
 
 LISTED = 1_000
 """How many problems, or lines left out, are named."""
@@ -31,8 +31,6 @@ OF_ONE = 10
 """How many problems of one line are named."""
 
 MAX_TAGS = 64
-
-CustomId = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class BatchItem(ScoreRequest):

@@ -10,7 +10,6 @@ from pathlib import Path
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-import service
 from service.io.store import database
 
 CHANGE = '''"""What a later version adds."""
@@ -45,5 +44,4 @@ def later(folder: Path) -> Path:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as home:
         database.MIGRATIONS = later(Path(home) / "migrations")
-        service.__version__ = "99.0"
         runpy.run_module("tests.batches.plain", run_name="__main__")

@@ -114,13 +114,20 @@ def test_what_stands_beside_a_bare_trace_is_the_requests(run: Run) -> None:
     report = json.loads(run("score", "-", "--format", "json", stdin=lines(beside)).out)
     assert report["tags"] == {"run": "7"}
     assert report["verdict"] == "pass"
-    # A line of a batch can be scored as it is.
-    line = {"custom_id": "first", "messages": PASS["messages"]}
-    assert json.loads(run("score", "-", "--format", "json", stdin=lines(line)).out)["trace_id"] == "first"
-    line = {"custom_id": "second", "trace": {"format": "openai", "messages": [], "id": "its own"}}
-    assert json.loads(run("score", "-", "--format", "json", stdin=lines(line)).out)["trace_id"] == "its own"
     # Tags of another shape are the trace's own and nobody's business here.
     assert run("score", "-", stdin=lines(PASS | {"tags": ["x"]})).code == 0
+
+
+def test_a_line_of_a_batch_is_scored_as_it_is_and_its_name_is_no_part_of_the_report(run: Run) -> None:
+    line = {"trace": {"format": "openai", "messages": [], "id": "its own"}}
+    for plain in (line, PASS):
+        named = plain | {"custom_id": "first"}
+        assert "first" in run("score", "-", "-f", "table", stdin=lines(named)).lines[1]
+        assert (
+            run("score", "-", "-f", "json", stdin=lines(named)).raw
+            == run("score", "-", "-f", "json", stdin=lines(plain)).raw
+        )
+    assert "/custom_id: expected" in run("score", "-", stdin=lines(PASS | {"custom_id": 7})).err
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from tests.cli.served import COMMAND, environment
 from tests.faults.provider import Provider, serving
 from tests.forked import Command, Forked
 
-ITEMS = 300
 IN_FLIGHT = 16
 GREETING = {"messages": [{"role": "user", "content": "Hi"}], "expected": {"calls": "none"}, "judges": "off"}
 UNKNOWN = {"trace": {"format": "openai", "messages": []}, "rubric": "nobodys"}
@@ -72,32 +72,42 @@ class Runs:
         return [path.name for path in (self.folder / "runs").iterdir()]
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """A shell that starts tests in the background has them, and what they start, ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.chaos
+@pytest.mark.usefixtures("heard")
 def test_a_run_that_is_stopped_and_killed_pays_nothing_twice(tmp_path: Path) -> None:
-    write(tmp_path / "in.jsonl", ITEMS)
+    items = 300
+    write(tmp_path / "in.jsonl", items)
     provider = Provider(latency=0.1)
     with serving(provider):
         runs = Runs(tmp_path, provider)
         first = runs.start("--format", "ndjson")
-        runs.until_asked(60, first)
+        runs.until_asked(items // 5, first)
         first.send_signal(signal.SIGINT)
         out, err = first.communicate(timeout=60)
         assert first.returncode == 130
         assert out == b""
-        assert re.search(rb"stopped: \d+ of 302 scored; the same command goes on from there\n", err)
+        assert re.search(rb"stopped: \d+ of %d scored; the same command goes on from there\n" % (items + 2), err)
         assert b"Traceback" not in err
         stopped = len(provider.requests)
         second = runs.start("--format", "ndjson")
-        runs.until_asked(stopped + 60, second)
+        runs.until_asked(stopped + items // 5, second)
         second.kill()
         _, err = second.communicate(timeout=60)
-        assert re.search(rb"going on: \d+ of 302 scored already", err)
+        assert re.search(rb"going on: \d+ of %d scored already" % (items + 2), err)
         code, out, err = runs.run("--format", "ndjson")
         assert code == 5
         assert "going on: " in err
         paid = Counter(order_of(one.body) for one in provider.requests)
-        assert set(paid) == set(range(ITEMS))
-        assert sum(paid.values()) <= ITEMS + IN_FLIGHT
+        assert set(paid) == set(range(items))
+        assert sum(paid.values()) <= items + IN_FLIGHT
         assert runs.stores() == []
         environ = runs.environ | {"CALLGRADE_HOME": str(tmp_path / "other")}
         provider.latency = 0.0
@@ -110,7 +120,8 @@ def test_a_run_that_is_stopped_and_killed_pays_nothing_twice(tmp_path: Path) -> 
         )
     assert plain.returncode == 5
     assert told_alike(out) == told_alike(plain.stdout)
-    assert [json.loads(line)["error"]["line"] for line in out.splitlines() if b'"error":{' in line] == [101, 102, 104]
+    bad = [json.loads(line)["error"]["line"] - items // 3 for line in out.splitlines() if b'"error":{' in line]
+    assert bad == [1, 2, 4]
 
 
 @pytest.mark.parametrize("form", ["table", "junit"])
@@ -131,12 +142,25 @@ def test_the_output_is_the_same_byte_for_byte(run: Run, tmp_path: Path, form: st
 def test_a_key_that_is_refused_is_a_matter_of_configuration(tmp_path: Path, kept: str) -> None:
     (tmp_path / "in.jsonl").write_bytes(b"".join(json.dumps(request(n)).encode() + b"\n" for n in range(30)))
     with serving(Provider()) as provider:
-        environ = environment(tmp_path, provider, CALLGRADE_JUDGE_API_BASE=provider.base("fault-401"))
+        refused_at_first = {"CALLGRADE_JUDGE_MODEL": "openai/fault-401-x1", "CALLGRADE_JUDGE_IN_FLIGHT": "1"}
+        environ = environment(tmp_path, provider, **refused_at_first)
         args = "score", str(tmp_path / "in.jsonl"), kept
         command = Command("service.cli", args, environ, tmp_path / "said.log")
         assert Forked(command).wait(120) == 4
-        assert 0 < len(provider.requests) <= IN_FLIGHT
-    assert "no key that the judge's provider accepts" in command.log.read_text()
+        assert len(provider.requests) == 1
+        assert "no key that the judge's provider accepts" in command.log.read_text()
+        assert Forked(command).wait(120) == 0  # the key is mended, and the same command goes on
+        assert "30 pass" in command.log.read_text()
+
+
+@pytest.mark.parametrize("kept", ["--resumable", "--no-resumable"])
+def test_so_it_is_where_a_judge_must_answer(tmp_path: Path, kept: str) -> None:
+    (tmp_path / "in.jsonl").write_text(json.dumps(request(0, on_judge_error="error")))
+    with serving(Provider()) as provider:
+        environ = environment(tmp_path, provider, CALLGRADE_JUDGE_API_BASE=provider.base("fault-401"))
+        command = Command("service.cli", ("score", str(tmp_path / "in.jsonl"), kept), environ, tmp_path / "said.log")
+        assert Forked(command).wait(120) == 4
+    assert "unauthorized" in command.log.read_text()
 
 
 def test_a_judge_that_must_answer_and_does_not_ends_the_run_and_leaves_it_to_be_taken_up(tmp_path: Path) -> None:

@@ -208,3 +208,11 @@ def test_what_the_database_says_is_told(postgres_url: str) -> None:
     missing = postgres_url.rpartition("/")[0] + "/nobody_made_it"
     with pytest.raises(SettingsError, match='database "nobody_made_it" does not exist'):
         prepared(Settings(database_url=missing), give_up=0.0)
+
+
+@pytest.mark.parametrize("url", ["postgresql://u:can@ARY@127.0.0.1:1/db", "postgresql://u:canARY@127.0.0.1:1/db?foo=1"])
+def test_no_part_of_a_password_is_told(url: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        prepared(Settings.from_env({"CALLGRADE_DATABASE_URL": url}), give_up=0.0)
+    assert [problem.path for problem in caught.value.problems] == ["CALLGRADE_DATABASE_URL"]
+    assert "ARY" not in str(caught.value)

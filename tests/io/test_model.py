@@ -115,6 +115,18 @@ def test_without_a_key_nothing_is_tried_twice(run: Run, monkeypatch: pytest.Monk
     assert (error.cause, error.retryable, error.usage) == ("unauthorized", False, None)
 
 
+QUOTED = [
+    "litellm.APIError: APIError: OpenAIException - the tool said: missing API key",
+    'litellm.APIError: AnthropicException - {"error": "Missing credentials. Please pass an `api_key`"}',
+    "litellm.APIConnectionError: GeminiException - Expecting value: 'GEMINI_API_KEY is not set'",
+]
+
+
+@pytest.mark.parametrize("text", QUOTED)
+def test_what_a_reply_quotes_of_keys_closes_none(text: str) -> None:
+    assert failure(RuntimeError(text), Redactor()).cause == "provider_error"
+
+
 FOR_THE_READER = ["off-menu", "out-of-range", "not-json", "prose-and-json", "two-objects", "wrong-token"]
 
 
@@ -236,7 +248,7 @@ def test_a_key_of_the_environment_is_not_sent_to_a_server_of_ones_own(
     assert KEY not in str(provider.requests[-1].headers)
 
 
-def test_no_callback_of_litellm_is_told_of_a_call(
+def test_no_callback_of_litellm_is_told_of_a_success(
     run: Run, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import litellm

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.core.rubric import Rubric
+from service.core.rubric import Rubric, Thresholds
 from service.errors import InputError
 from service.io.engine import Engine
 from service.io.shelf import LATEST, Shelf
@@ -50,6 +50,27 @@ def test_a_rubric_on_which_others_rest_may_be_replaced() -> None:
     assert isinstance(replaced, Rubric)
     shelf.add(replaced)
     assert shelf.find(choice).thresholds.fail == 0.3
+
+
+def nested(depth: int) -> dict[str, Any]:
+    return {} if depth == 0 else {"a": nested(depth - 1)}
+
+
+NO_JSON = [{"id": {1}}, {"id": 10**5_000}, {("a", 1): 2}, nested(900)]
+
+
+@pytest.mark.parametrize("rubric", NO_JSON, ids=["a set", "a long number", "a tuple as key", "deep"])
+def test_what_is_no_json_is_refused_as_what_it_is(rubric: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        read_request({"trace": TRACE, "rubric": rubric})
+    assert all(problem.path.startswith("/rubric") for problem in caught.value.problems)
+
+
+def test_a_rubric_of_python_objects_is_read_too() -> None:
+    thresholds = Thresholds(fail=0.1, warn=0.2)
+    read = read_request({"trace": TRACE, "rubric": {**INLINE, "thresholds": thresholds}})  # pyright: ignore[reportArgumentType]
+    assert isinstance(read.rubric, Rubric)
+    assert read.rubric.thresholds == thresholds
 
 
 def test_what_is_wrong_with_a_rubric_is_told_with_all_else_that_is_wrong() -> None:

@@ -270,7 +270,7 @@ def test_an_outcome_that_the_database_does_not_take_spoils_no_other(stage: Stage
     account = Account(0.0, 0.0, Spending())
 
     async def record() -> list[bool]:
-        recorder = Recorder(stage.chunks)
+        recorder = Recorder(stage.chunks, in_flight=64)
         bad = row(1)._replace(tokens_in=2**70)
         puts = [recorder.put(holds[0], account, [row(0), bad]), recorder.put(holds[1], account, [row(0)])]
         return list(await asyncio.gather(*puts))
@@ -292,17 +292,33 @@ def test_outcomes_that_come_one_by_one_share_commits(stage: Stage) -> None:
             return super().record(found)
 
     async def record() -> list[bool]:
-        recorder = Recorder(Counting(stage.database, stage.queue))
+        recorder = Recorder(Counting(stage.database, stage.queue), in_flight=64)
         puts: list[asyncio.Task[bool]] = []
         for n in range(20):
             puts.append(asyncio.create_task(recorder.put(hold, account, [row(n)])))
+            if n == 0:
+                await puts[0]  # it goes alone: nobody waits for company that may not come
             await asyncio.sleep(0.003)
         return await asyncio.gather(*puts)
 
     assert all(asyncio.run(record()))
     assert sum(commits) == len(stage.lines(batch)) == 20
-    assert commits[0] == 1  # nobody waits for company that may not come
+    assert commits[0] == 1
     assert len(commits) < 10
+
+
+def test_where_all_places_are_taken_nothing_is_waited_for(stage: Stage) -> None:
+    batch = stage.submit(20, size=20)
+    hold, account = stage.opened(batch).hold, Account(0.0, 0.0, Spending())
+
+    async def record(places: int, numbers: Iterable[int]) -> None:
+        recorder = Recorder(stage.chunks, in_flight=places, apart=3_600.0)
+        for n in numbers:
+            await asyncio.gather(*[recorder.put(hold, account, [row(places * n + k)]) for k in range(places)])
+
+    asyncio.run(asyncio.wait_for(record(1, range(4)), 60))
+    asyncio.run(asyncio.wait_for(record(4, range(1, 5)), 60))
+    assert len(stage.lines(batch)) == 20
 
 
 def test_a_dead_worker_is_forgotten_unless_it_is_heard_of(database: Database) -> None:
