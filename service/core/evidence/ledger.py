@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from service.core.evidence.contests import Contest, contest_of
 from service.core.evidence.entities import Family
 from service.core.evidence.facts import Fact, facts_of
 from service.core.evidence.quantities import Quantity, Value
@@ -75,7 +74,6 @@ class Ledger:
         self._families: dict[tuple[int, ...], Family] = {}
         self._series: dict[int, Series | None] = {}
         self._counts: dict[tuple[str, ...], Group] = {}
-        self._contest: tuple[int, Contest | None] = (0, None)
 
     def add(self, step: Step) -> None:
         """The facts of a step's result."""
@@ -169,12 +167,6 @@ class Ledger:
             for facts in beside
             if len(facts) == 1 and isinstance(facts[0].value, str)
         }
-
-    def contest(self) -> Contest | None:
-        """The contest that the results tell of, if it is one."""
-        if self._contest[0] != self.size:
-            self._contest = self.size, contest_of({path: group.facts for path, group in self.groups.items()})
-        return self._contest[1]
 
     def counted(self, label: Iterable[str]) -> list[Fact]:
         """The arrays whose whole name is among the words."""

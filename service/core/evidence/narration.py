@@ -16,7 +16,6 @@ from service.core.evidence.holding import number_of, numbers_of, worked_out
 from service.core.evidence.ledger import MONEY, Ledger
 from service.core.evidence.quantities import Quantity, significant
 from service.core.evidence.refuting import compare, is_no_end, refute
-from service.core.evidence.results import check_part, results_of
 from service.core.evidence.series import check_series
 from service.core.evidence.statements import statements_of
 from service.core.evidence.transforms import is_minor, may_be_minor, relate
@@ -42,8 +41,6 @@ def check_text(
     for claim, verdict in statements_of(text, ledger, heard):
         quantity = claim.quantity
         found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
-    for quantity, verdict in results_of(text, ledger, heard):
-        found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
     return sorted(found, key=lambda each: (each.start, each.end))
 
 
@@ -56,9 +53,6 @@ def _check(claim: Claim, text: str, ledger: Ledger, heard: Heard) -> Found:
     of_series = check_series(claim, ledger, heard)
     if of_series is not None:
         return of_series
-    of_part = check_part(claim, ledger, heard)
-    if of_part is not None:
-        return of_part
     groups = bind(claim, ledger)
     if not groups:
         return _unbound(claim, ledger, heard)
