@@ -1,0 +1,47 @@
+"""What a person at a terminal sees while a job gets on: a real one, by a pseudo-terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+from pathlib import Path
+
+from tests.cli.served import COMMAND, environment
+from tests.faults.provider import Provider
+
+TRACE = {"messages": [{"role": "user", "content": "Hi"}], "expected": {"calls": "none"}}
+RECORDS = 500
+
+
+def shown(*args: str, folder: Path) -> tuple[int, str]:
+    """The exit code of a command, and what came to the terminal that is its standard error."""
+    ours, theirs = pty.openpty()
+    environ = environment(folder, Provider(), CALLGRADE_JUDGE_MODEL="", TERM="xterm", COLUMNS="100")
+    with subprocess.Popen([*COMMAND, *args], cwd=folder, env=environ, stdout=subprocess.DEVNULL, stderr=theirs) as run:
+        os.close(theirs)
+        seen = b""
+        while chunk := _read(ours):
+            seen += chunk
+    os.close(ours)
+    return run.returncode, seen.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:  # the other side has ended
+        return b""
+
+
+def test_a_bar_shows_how_far_a_run_is_and_goes_away(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(f"{json.dumps(TRACE)}\n" * RECORDS)
+    code, seen = shown("score", "in.jsonl", "--resumable", folder=tmp_path)
+    assert code == 0
+    counts = {int(done) for done in re.findall(rf"(\d+)/{RECORDS}\b", seen)}
+    assert RECORDS in counts
+    assert "scoring" in seen
+    assert "\x1b[?25l" in seen  # the cursor is hidden while the bar is drawn
+    assert seen.rindex("\x1b[?25h") > seen.rindex(f"/{RECORDS}")  # and is back when it is gone
