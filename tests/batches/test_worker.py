@@ -71,7 +71,7 @@ def test_no_table_holds_what_would_run_when_it_is_read(tmp_path: Path, slow: Pro
     assert not [cell for cell in cells if isinstance(cell, bytes) and cell.startswith(pickle.dumps(0)[:1])]
 
 
-def test_batches_of_several_tenants_take_turns(tmp_path: Path, slow: Provider) -> None:
+def test_a_long_batch_does_not_keep_a_short_one_waiting(tmp_path: Path, slow: Provider) -> None:
     slow.latency = 0.02
     with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
         long = run.submit([request(n) for n in range(3_000)], size=50)
