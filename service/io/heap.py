@@ -18,11 +18,14 @@ def own() -> None:
     """Says that this process is ours: what it has loaded stays. For one that serves or works, never for a library's user."""
     _OURS.set()
     gc.set_threshold(YOUNG, 20, 20)
-    settle()
+    gc.collect()
+    gc.freeze()
 
 
 def settle() -> None:
-    """What is there stays: something large was loaded. Does nothing in a process that belongs to somebody else."""
+    """What is there stays: something large was loaded. Does nothing in a process that belongs to somebody else.
+
+    It is not looked through first: requests may be under way, and would wait for a fifth of a second.
+    """
     if _OURS.is_set():
-        gc.collect()
         gc.freeze()
