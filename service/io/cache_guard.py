@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import Protocol, TypeVar
 
+from service.io.redaction import kind_of
+
 LOG = logging.getLogger(__name__)
 
 MAX_TEXT = 65_536
@@ -242,5 +244,4 @@ class GuardedCache:
         if self._clock() < self._quiet_until:
             return
         self._quiet_until = self._clock() + QUIET
-        # Only the kind of error: its text may hold what the store was told, an address with its password included.
-        LOG.warning("the cache at %s failed: %s", self.place, type(error.__cause__ or error).__name__)
+        LOG.warning("the cache at %s failed: %s", self.place, kind_of(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from asyncio import CancelledError
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus
 
@@ -86,3 +87,13 @@ def cut(text: str, room: int = 2_000) -> str:
     if len(raw) <= room:
         return raw.decode()
     return raw[: room - 3].decode("utf-8", "ignore") + "…"
+
+
+def kind_of(error: Exception) -> str:
+    """The kind of an error, or of the one behind it: all that is told where its text may hold an address with its password.
+
+    >>> kind_of(TimeoutError())
+    'TimeoutError'
+    """
+    cause = error.__cause__
+    return type(error if cause is None or isinstance(cause, CancelledError) else cause).__name__

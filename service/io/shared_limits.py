@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar, cast, get_args
 
 from service.errors import FaultCause, JudgeError
 from service.io.limits_lua import ENTER, LEAVE, RENEW
+from service.io.redaction import kind_of
 from service.io.shared_cache import client_at, place_of
 
 LOG = logging.getLogger(__name__)
@@ -151,9 +152,8 @@ class SharedLimits:
         self._resting_until = self._clock() + self._rest
         if not self._lost and self._clock() >= self._quiet_until:
             self._quiet_until = self._clock() + QUIET
-            # Only the kind of error: its text may hold the address with its password.
             told = "%s does not share limits (%s): until it does, each process keeps to its own"
-            LOG.warning(told, self._place, type(error.__cause__ or error).__name__)
+            LOG.warning(told, self._place, kind_of(error))
         self._lost = True
 
     async def close(self) -> None:

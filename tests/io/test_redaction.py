@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from urllib.parse import quote, quote_plus
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.io.redaction import MARK, MIN_SECRET, Redactor, cut
+from service.io.redaction import MARK, MIN_SECRET, Redactor, cut, kind_of
 
 SECRET = 'pa ss/wörd+"x"\\é%'
 
@@ -99,3 +100,16 @@ def test_a_cut_text_fits_and_says_that_it_was_cut(text: str, room: int) -> None:
     said = cut(text, room)
     assert len(said.encode()) <= room
     assert said.endswith("…") or len(said) == len(text)
+
+
+def test_of_an_error_whose_text_may_not_be_told_its_kind_is() -> None:
+    async def late() -> None:
+        async with asyncio.timeout(0):
+            await asyncio.sleep(60)
+
+    with pytest.raises(TimeoutError) as caught:
+        asyncio.run(late())
+    assert kind_of(caught.value) == "TimeoutError"  # and not what it was raised from
+    wrapped = RuntimeError("redis://:canary@h")
+    wrapped.__cause__ = ConnectionError()
+    assert kind_of(wrapped) == "ConnectionError"
