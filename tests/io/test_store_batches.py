@@ -29,6 +29,7 @@ from service.io.store.batch import ENDED, PAUSED, Batch, LeftOut, Rejected
 from service.io.store.batches import Batches, Chunk, Room, Submission
 from service.io.store.chunks import Pause
 from service.io.store.database import Database, open_database
+from service.io.store.keys import Keys
 from service.io.store.results import error_pages, result_pages, window
 from service.io.store.tables import BATCHES, CHUNKS, RESULTS, SUBMISSIONS
 from tests.io.played import Recording, closed, ended, opened, overdue, paused, recorded
@@ -536,3 +537,17 @@ def test_counts_add_up_and_what_has_ended_stays_whatever_happens() -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def test_what_came_before_there_was_any_key_is_the_first_ones_tenants(batches: Batches, database: Database) -> None:
+    batch = batches.submit(submission(tenant="", key="k"), chunks(2))
+    keys = Keys(database)
+    keys.create(name="first", tenant="acme")
+    assert batches.find("acme", batch.id).request_counts.total == 2
+    assert batches.submitted("acme", "k", "f") is not None
+    with pytest.raises(UnknownBatchError):
+        batches.find("", batch.id)
+    late = batches.submit(submission(tenant=""), chunks(1))
+    keys.create(name="second", tenant="other")
+    assert not batches.page("other", limit=10).data
+    assert batches.find("", late.id).id == late.id

@@ -115,4 +115,12 @@ def is_loose(claim: Claim, groups: Sequence[Group]) -> bool:
     """Whether the words leave room between a number and its field."""
     own = {word for group in groups for word in (*group.own, *group.above)}
     words = {stem(word) for word in claim.words} | claim.words
-    return not claim.plain or is_about(claim) or bool((MADE | LOOSE) & words - own)
+    return not claim.plain or is_about(claim) or _is_of_how_many(claim, groups) or bool((MADE | LOOSE) & words - own)
+
+
+def _is_of_how_many(claim: Claim, groups: Sequence[Group]) -> bool:
+    """Whether a bare number says of how many something is told: `the price for 3 is`, `the price of 3 items`, `Of 40 seats`."""
+    near = before(claim)[-2:]
+    if claim.quantity.kind != "number" or not near or near[-1] not in {"for", "of"}:
+        return False
+    return near[-1] == "for" or near == ["of"] or (bool(claim.right) and any(group.is_money for group in groups))

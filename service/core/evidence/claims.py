@@ -31,7 +31,7 @@ MADE = listed(
     "average mean total sum difference combined overall net additional extra saved saving save remaining left increase "
     "decrease change rise drop off discount refund refunded by per each every double half twice altogether margin lead "
     "current currently deducted both summary outgoing new instead original originally previous previously fee "
-    "again another other only first last rest further"
+    "again another other only first last rest further yesterday earlier prior formerly ago"
 )
 """Words for what is worked out, or is no longer or not yet so: no field holds it as it is said."""
 NEGATED = listed("not never no non isn aren wasn weren hasn haven didn doesn neither nor without cannot")

@@ -161,7 +161,7 @@ def _amount(match: re.Match[str], named: dict[str, str | None]) -> Quantity | No
     if (named["said"] or "").lower() in MINOR_WORDS:
         kind, unit, factor = "money", "?", factor / 100
     scaled = tuple([value * factor for value in values])
-    places = max(0, numbers.places_of(digits, values[0]) - (len(str(size)) - 1))
+    places = numbers.places_of(digits, values[0]) - (len(str(size)) - 1)
     return Quantity(kind, scaled[0], unit, match.start(), match.end(), match.group(), places, scaled[1:])
 
 
@@ -175,9 +175,10 @@ def _currency(named: dict[str, str | None]) -> str | None:
 
 def _size(named: dict[str, str | None], *, money: bool) -> int:
     word = (named["size"] or (named["short"] or "")).lower()
-    if (
-        named["short"] and not money and named["short"] not in ("k", "K")
-    ):  # `5M` without a currency may be metres or model
+    sure = (
+        money or named["short"] in (None, "k", "K") or (named["short"] in ("M", "B") and "." in (named["digits"] or ""))
+    )
+    if not sure:  # `5M` without a currency may be metres or a model
         return 1
     return numbers.MAGNITUDES.get(word, 1)
 

@@ -101,9 +101,9 @@ def _close(said: Decimal, held: Decimal, places: int, *, about: bool) -> str | N
         rounded = {held.quantize(step, how) for how in (ROUND_HALF_UP, ROUND_HALF_EVEN, ROUND_DOWN)}
     except InvalidOperation:
         return None
-    if said in rounded and (said or abs(held) < step):
+    if said in rounded and (said or abs(held) < step) and (places >= 0 or abs(said - held) <= abs(held) / 10):
         return "rounded"
-    zeros = len(str(abs(said.to_integral_value()))) - len(significant(said)) if not places else 0
+    zeros = len(str(abs(said.to_integral_value()))) - len(significant(said)) if places <= 0 else 0
     whole = Decimal(10) ** zeros if zeros > 2 and said else None  # 1.2 million for 1,204,311
     return "rounded" if whole and abs(said - held) <= min(whole / 2, abs(held) / 50) else None
 

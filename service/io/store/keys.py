@@ -16,9 +16,9 @@ from hashlib import sha256
 import sqlalchemy as sa
 
 from service.errors import Problem, SettingsError
-from service.io.store.callers import SCOPES, Caller, Scope
+from service.io.store.callers import NAMELESS, SCOPES, Caller, Scope
 from service.io.store.database import Database, insisting
-from service.io.store.tables import KEYS
+from service.io.store.tables import BATCHES, KEYS, SUBMISSIONS
 
 PATIENCE = 2.0
 """Seconds for which a database that is out of reach is asked again before a caller is told to come back."""
@@ -63,10 +63,13 @@ class Keys:
     ) -> tuple[Key, str]:
         """A new key with its text, which nobody can find out again. It expires after `days`, or never.
 
-        SettingsError naming what cannot be used.
+        What was submitted before there was any key is from the first one on its tenant's. SettingsError naming what cannot
+        be used.
         """
         _refuse(name, tenant, scopes)
         with self._database.begin() as connection:
+            if not _found_any(connection):
+                _adopt(connection, tenant)
             return self._inserted(connection, name, tenant, scopes, days)
 
     def create_first(self) -> tuple[Key, str] | None:
@@ -76,6 +79,7 @@ class Keys:
                 connection.execute(sa.text(f"LOCK TABLE {KEYS.name} IN SHARE ROW EXCLUSIVE MODE"))
             if _found_any(connection):
                 return None
+            _adopt(connection, "default")
             return self._inserted(connection, "first", "default", ("admin",), None)
 
     def listed(self) -> list[Key]:
@@ -154,6 +158,12 @@ def _digest(secret: str) -> str:
 
 def _found_any(connection: sa.Connection) -> bool:
     return connection.execute(sa.select(KEYS.c.id).limit(1)).first() is not None
+
+
+def _adopt(connection: sa.Connection, tenant: str) -> None:
+    """What nobody's tenant has submitted becomes a tenant's: with keys about nobody could look at it any more."""
+    for table in (BATCHES, SUBMISSIONS):
+        connection.execute(table.update().where(table.c.tenant == NAMELESS.tenant).values(tenant=tenant))
 
 
 def _scopes(text: str) -> Sequence[Scope]:
