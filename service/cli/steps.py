@@ -14,6 +14,7 @@ from service.cli.console import number, plural, printable, share, verdict_text
 from service.cli.results import Seen, said, seen
 from service.core.outcome import Errored, Scored, Skipped
 from service.core.report import NotAsked, Report
+from service.core.rubric import Stage
 
 MOST_NOTES = 6
 """How many findings of one step are shown."""
@@ -39,13 +40,20 @@ def _table(report: Report) -> Table:
     table.add_column("what was found", overflow="fold")
     for stage in report.stages:
         if stage.verdict != "not_applicable" or stage.stage not in ONLY_WHERE_THEY_APPLY:
-            notes = Text("\n").join(_notes([one for one in seen(report) if one.stage == stage.stage]))
+            outcomes = [one for one in seen(report) if one.stage == stage.stage]
+            notes = Text("\n").join(_notes(outcomes, _left_in(stage.stage, report)))
             table.add_row(stage.stage, verdict_text(stage.verdict), number(stage.score), notes)
     return table
 
 
-def _notes(outcomes: list[Seen]) -> list[Text]:
-    """What is wrong; where nothing is, what was looked at; where nothing was, why."""
+def _left_in(stage: Stage, report: Report) -> list[str]:
+    """The criteria of a stage that a judge would decide, and none was asked."""
+    of_stage = {criterion.id for criterion in report.criteria if criterion.stage == stage}
+    return list(dict.fromkeys(left.criterion for left in report.not_asked if left.criterion in of_stage))
+
+
+def _notes(outcomes: list[Seen], left: list[str]) -> list[Text]:
+    """What is wrong; where nothing is, what was looked at; where nothing was, why. `left`: criteria that a judge would decide."""
     wrong = list(dict.fromkeys(_wrong(outcomes)))
     if wrong:
         more = [Text(f"and {len(wrong) - MOST_NOTES} more", style="dim")] if len(wrong) > MOST_NOTES else []
@@ -53,6 +61,8 @@ def _notes(outcomes: list[Seen]) -> list[Text]:
     fine = dict.fromkeys(one.criterion for one in outcomes if isinstance(one.outcome, Scored))
     if fine:
         return [Text(f"{', '.join(fine)}: nothing to object", style="dim")]
+    if left:
+        return [Text(f"{', '.join(left)}: nobody has looked, no judge was asked", style="dim")]
     reasons = dict.fromkeys(one.outcome.reason for one in outcomes if not isinstance(one.outcome, Scored))
     return [Text(printable("; ".join(reasons)), style="dim")]
 
