@@ -71,7 +71,8 @@ def submit(service: Service, submission: Submission, *, watch: bool = False) -> 
         body.fill(submission.file, limits_of(read_settings()), named=named, rubric=rubric)
         tell_guesses(body.guessed)
         if body.refused and not (skips and body.lines):
-            return _not_submitted(body.refused, f"{plural(len(body.refused), 'record')} cannot be read", skips=skips)
+            why = f"{plural(len(body.refused), 'record')} cannot be read"
+            return _not_submitted(body.refused, why, skips=skips or not body.lines)
         key = submission.key or f"callgrade-{body.digest(options)}"
         with service.batches() as client:
             try:

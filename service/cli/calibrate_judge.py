@@ -77,6 +77,9 @@ async def _written(
     done = frozenset(one.said for one in file.known)
     try:
         async for one in predictions_of(engine, items, asking, done=done):
+            if isinstance(one, Unanswered) and one.locked:
+                message = f"no key that the judge's provider accepts; the same command goes on: {one.reason}"
+                raise SettingsError.at("CALLGRADE_JUDGE_API_KEY", message)
             if isinstance(one, Unanswered):
                 count.missing += 1
                 say(f"not judged: {printable(str(one))}")

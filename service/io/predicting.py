@@ -42,6 +42,8 @@ class Unanswered:
 
     said: Said
     reason: str
+    locked: bool = False
+    """Whether the provider accepts no key of ours: then it is so of all the others."""
 
     def __str__(self) -> str:
         return f"{self.said.id}: {self.reason}"
@@ -148,7 +150,8 @@ def prediction_of(said: Said, report: Report, rubric: Rubric) -> Prediction | Un
     if not judged:
         outcomes = outcomes_in(report, said.criterion)
         reasons = [outcome.reason for outcome in outcomes if isinstance(outcome, Skipped | Errored)]
-        return Unanswered(said, reasons[0] if reasons else "the judge was not asked")
+        locked = any(isinstance(outcome, Errored) and outcome.cause == "unauthorized" for outcome in outcomes)
+        return Unanswered(said, reasons[0] if reasons else "the judge was not asked", locked)
     return predicted_by(said, min(judged, key=lambda outcome: outcome.raw), rubric)
 
 

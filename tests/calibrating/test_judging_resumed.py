@@ -191,3 +191,17 @@ def test_an_empty_file_begins_anew_and_two_do_not_write_one_file(tmp_path: Path)
         with pytest.raises(InputError, match="another process is writing it"), predicted(out, other):
             pass
     assert written(out) == (SAID,)
+
+
+@pytest.mark.usefixtures("environ")
+def test_a_key_that_is_refused_ends_it_at_once(
+    silent: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/fault-401-x1")
+    monkeypatch.setenv("CALLGRADE_JUDGE_IN_FLIGHT", "1")
+    out = tmp_path / "predictions.jsonl"
+    with pytest.raises(SettingsError, match="no key that the judge's provider accepts"):
+        judge_labels(labels(tmp_path, count=5), out)
+    assert len(silent.requests) == 1
+    assert judge_labels(labels(tmp_path, count=5), out) is ExitCode.PASSED
+    assert len(written(out)) == 5
