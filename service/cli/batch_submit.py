@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -20,7 +21,7 @@ from service.cli.context import read_settings
 from service.cli.exits import ExitCode
 from service.cli.inputs import Refused, names_file, read_text, tell_guesses
 from service.cli.score import REFUSALS_TOLD, say_refused
-from service.errors import InputError, Problem
+from service.errors import CallgradeError, InputError, Problem
 from service.io.bootstrap import limits_of
 from service.io.client import Job, RefusedError, Submitted, UnreachableError
 from service.io.files import read_yaml
@@ -72,7 +73,10 @@ def submit(service: Service, submission: Submission, *, watch: bool = False) -> 
         tell_guesses(body.guessed)
         if body.refused and not (skips and body.lines):
             why = f"{plural(len(body.refused), 'record')} cannot be read"
-            return _not_submitted(body.refused, why, skips=skips or not body.lines)
+            refused = sorted(
+                [*body.refused, *_refused_there(service, body, options)], key=lambda one: one.place.line or 0
+            )
+            return _not_submitted(refused, why, skips=skips or not body.lines)
         key = submission.key or f"callgrade-{body.digest(options)}"
         with service.batches() as client:
             try:
@@ -86,6 +90,18 @@ def submit(service: Service, submission: Submission, *, watch: bool = False) -> 
             console().print(found.job.id, soft_wrap=True)
             sys.stdout.flush()
             return watch_to_the_end(client, found.job.id) if watch else ExitCode.PASSED
+
+
+def _refused_there(service: Service, body: Body, options: Mapping[str, str]) -> list[Refused]:
+    """What the service would not take of the lines that can be read: all that is wrong is told at once, where it can be asked."""
+    if not body.lines:
+        return []
+    with suppress(CallgradeError), service.batches() as client:
+        try:
+            client.submit(body.file, {**options, "dry_run": "true"}, key=f"callgrade-{body.digest(options)}")
+        except RefusedError as error:
+            return [body.refused_at(n, found) for n, found in refused_lines(error.problem, noun="batch", own=True)]
+    return []
 
 
 def _with_rubric(submission: Submission) -> tuple[dict[str, str], JsonValue]:

@@ -111,12 +111,13 @@ def test_lines_that_cannot_be_taken_are_told_by_their_places(ask: Run, tmp_path:
     assert "left out: in.jsonl:2: /messages/0/role" in taken.err
 
 
-def test_records_that_are_no_json_are_told_before_anything_is_sent(ask: Run) -> None:
-    refused = ask("submit", "-", stdin=lines(PASS, b"{x}", BAD))
-    assert refused.code == 5
-    assert [line for line in refused.err.splitlines() if line.startswith("error")] == [
-        "error: stdin:2: column 2: not JSON: key must be a string"
-    ]
+def test_records_that_are_no_json_are_told_with_those_that_the_service_would_refuse(ask: Run) -> None:
+    for server, places in ([], ["stdin:2:", "stdin:3:"]), (["--server", "http://127.0.0.1:9"], ["stdin:2:"]):
+        refused = ask("submit", "-", *server, stdin=lines(PASS, b"{x}", BAD))
+        assert refused.code == 5
+        told = [line.split()[1] for line in refused.err.splitlines() if line.startswith("error")]
+        assert told == places
+    assert "error: stdin:2: column 2: not JSON: key must be a string" in refused.err
     taken = ask("submit", "-", "--skip-invalid", stdin=lines(PASS, b"{x}", BAD))
     assert taken.code == 0
     assert taken.err.count("left out: stdin:") == 2
