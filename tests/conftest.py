@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
@@ -60,6 +61,19 @@ def redis_url() -> str:
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """An empty database on the PostgreSQL to test with, dropped at the end; its tests are marked `needs_postgres`."""
+    with _new_postgres() as url:
+        yield url
+
+
+@pytest.fixture
+def own_postgres_url() -> Iterator[str]:
+    """Likewise, for one test that leaves it as no other could use it."""
+    with _new_postgres() as url:
+        yield url
+
+
+@contextmanager
+def _new_postgres() -> Generator[str]:
     import psycopg
     from psycopg import sql
 
