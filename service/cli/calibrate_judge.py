@@ -12,7 +12,7 @@ import typer
 from service.calibrating.labels import LabelledItem
 from service.cli.console import plural, printable, say
 from service.cli.context import read_settings
-from service.cli.exits import ExitCode
+from service.cli.exits import NO_KEY, ExitCode
 from service.cli.labelled import Sources, in_file, read_labelled
 from service.core.report import JudgeMode
 from service.errors import SettingsError
@@ -78,7 +78,7 @@ async def _written(
     try:
         async for one in predictions_of(engine, items, asking, done=done):
             if isinstance(one, Unanswered) and one.locked:
-                message = f"no key that the judge's provider accepts; the same command goes on: {one.reason}"
+                message = f"{NO_KEY}; the same command goes on: {one.reason}"
                 raise SettingsError.at("CALLGRADE_JUDGE_API_KEY", message)
             if isinstance(one, Unanswered):
                 count.missing += 1

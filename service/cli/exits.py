@@ -7,6 +7,8 @@ from enum import IntEnum
 
 from service.errors import CallgradeError, InputError, JudgeDownError, Problem, RubricError, SettingsError
 
+NO_KEY = "no key that the judge's provider accepts"
+
 SHOWN = 10
 """How many places of one error are told at most."""
 

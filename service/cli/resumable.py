@@ -23,6 +23,7 @@ from pydantic_core import to_json
 
 from service.cli.batch_progress import Progression
 from service.cli.console import plural, say, warn
+from service.cli.exits import NO_KEY
 from service.cli.inputs import Asked, Inputs, Refused
 from service.cli.results import Graded, Result, grade_later
 from service.cli.runfiles import fingerprint, forget, forget_old, held, runs_folder
@@ -202,7 +203,7 @@ class _Run:
             if counts.completed + counts.failed != done or batch.status != "paused_provider":
                 done, since = counts.completed + counts.failed, now()
             if batch.status == "paused_provider" and (batch.reason or "").startswith("unauthorized"):
-                message = f"no key that the judge's provider accepts; {_so_far(batch)}, the same command goes on: {batch.reason}"
+                message = f"{NO_KEY}; {_so_far(batch)}, the same command goes on: {batch.reason}"
                 raise SettingsError.at("CALLGRADE_JUDGE_API_KEY", message)
             if now() - since > GIVE_UP:
                 told = f"nothing came of judges for {GIVE_UP / 60:.0f} minutes: {batch.reason}"

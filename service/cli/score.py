@@ -14,7 +14,7 @@ from typing import BinaryIO, Literal
 import typer
 
 from service.cli.console import console, plural, say
-from service.cli.exits import ExitCode, told
+from service.cli.exits import NO_KEY, ExitCode, told
 from service.cli.inputs import Inputs, Refused
 from service.cli.junit import JUnit
 from service.cli.progress import watched
@@ -143,7 +143,7 @@ def _tell(inputs: Inputs, tally: Tally, refusals: list[Refused], judgement: Judg
         say(f"... and {plural(tally.refused - len(refusals), 'more record')}")
     if tally.locked is not None:
         expected = "expected CALLGRADE_JUDGE_API_KEY or the provider's own variable"
-        say(f"error: no key that the judge's provider accepts; {expected}: {tally.locked}")
+        say(f"error: {NO_KEY}; {expected}: {tally.locked}")
     if judgement.too_low(tally):
         say(f"the mean score is below {judgement.fail_under}")
 

@@ -27,7 +27,8 @@ class Quantity(NamedTuple):
     """One thing found. `value` by kind: a Decimal; an ISO date (`--05-20`: no year given), `hh:mm:ss`; a truth value; text.
 
     `unit` is the currency code (`?` where a bare minor unit leaves it open), the unit of measure, or "". A percentage of 15
-    has value 15. `places` is the number of decimals written; `others` are further readings (`1.234`, `05/06/2024`).
+    has value 15. `places` is the number of decimals written, below 0 for `1.2k`; `others` are further readings
+    (`1.234`, `05/06/2024`).
     """
 
     kind: Kind
