@@ -31,8 +31,16 @@ def engine_of(settings: Settings) -> Engine:
     RubricError or SettingsError where one of them cannot be used.
     """
     fits = AgingFits(read_fits([settings.home / "fits"]), max_age_days=settings.fit_max_age_days)
+    judging = judging_of(settings)
+    if judging is None and settings.judges not in (None, "off"):
+        raise SettingsError.at("CALLGRADE_JUDGES", "expected off, or CALLGRADE_JUDGE_MODEL set too")
     return Engine(
-        Shelf(rubric_folders(settings)), sandboxes_of(settings), judging_of(settings), fits, label_queue_of(settings)
+        Shelf(rubric_folders(settings)),
+        sandboxes_of(settings),
+        judging,
+        fits,
+        label_queue_of(settings),
+        judges=settings.judges,
     )
 
 

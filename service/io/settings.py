@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Generic, Literal, TypeVar, cast, get_args
 from urllib.parse import urlsplit
 
+from service.core.report import JudgeMode
 from service.core.sensitive import What
 from service.errors import Problem, SettingsError
 
@@ -122,6 +123,13 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+JUDGE_MODES: tuple[JudgeMode, ...] = get_args(JudgeMode)
+
+
+def _judges(text: str) -> JudgeMode | None:
+    return JUDGE_MODES[[*JUDGE_MODES].index(cast("JudgeMode", text.lower()))] if text else None
+
+
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -133,6 +141,7 @@ def _level(text: str) -> str:
 
 AUTHORITIES = Format(_authorities, "hosts with or without a port, with commas between them")
 FLAG = Format(_flag, "true or false")
+JUDGES = Format(_judges, f"one of {', '.join(JUDGE_MODES)}")
 HOST = Format(_host, "a host name or an address")
 WORD = Format(_host, "text without spaces")
 LEVEL = Format(_level, f"one of {', '.join(LEVELS)}")
@@ -201,6 +210,12 @@ class Settings:
     cache_ttl_days: int = _setting("30", _whole(1, 3_650), "How long a judgement is kept, in days.")
     cache_max_bytes: int = _setting(
         "1073741824", _whole(2**20, 2**40), "Largest cache on disk, in bytes; the oldest judgements go first."
+    )
+    judges: JudgeMode | None = _setting(  # noqa: RUF009 (likewise)
+        "",
+        JUDGES,
+        "How judges are asked where nobody says: off (what only they can say is left out), cached, live or fresh; empty: "
+        "live where a model is set, else what only they can say is open.",
     )
     judge_model: str = _setting(
         "", WORD, "The model that judges, as litellm names it (openai/gpt-5-mini); empty: no judge is asked."
