@@ -166,7 +166,8 @@ def _criteria(pairs: Pairs) -> list[str]:
 def _passed(sample: Sample) -> Ends | None:
     if not sample.verdict_counts:
         return None
-    return (None, 0.0, 1.0) if sample.undecided else (float(sample.passed),) * 3
+    passed = float(sample.passed)
+    return (None, 0.0, 1.0) if sample.undecided else (passed, passed, passed)
 
 
 def _value_of(metric: str) -> Reading:

@@ -16,6 +16,8 @@ class Withheld(Skipped):
     """A judgement that does not count, and is open. `raw` is the judge's own value in [0, 1]."""
 
     raw: float = field(kw_only=True)
+    estimate: float | None = field(default=None, kw_only=True)
+    """What its fit makes of that, where one applies."""
     calibration: Calibration = field(kw_only=True)
     judge: JudgeNote = field(kw_only=True)
     evidence: JsonValue = field(default=None, kw_only=True)
@@ -47,6 +49,7 @@ def withhold(found: Judged, at: Pointer, *, required: bool) -> Judged | Withheld
             reason,
             (*found.findings, Finding("ask_a_human", reason, at)),
             raw=found.raw,
+            estimate=found.value,
             calibration=calibration,
             judge=judge,
             evidence=found.evidence,

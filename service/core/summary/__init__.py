@@ -139,6 +139,7 @@ def summarize(samples: Sequence[Sample], wishes: Wishes | None = None, *, interv
         warnings=(
             *mixed,
             *mixed_scopes(samples),
+            *unread_calls(samples),
             *unsliced(samples, _tags(samples, wishes.by)),
             *cautions(made, wishes.targets),
         ),
