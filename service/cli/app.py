@@ -18,8 +18,8 @@ from service.cli.options import ExpectedOption, Files, FormatOption, OutputOptio
 app = typer.Typer(
     name="callgrade",
     help="Scores what language models do with tools: decide, select, build arguments, integrate the result.",
-    epilog="Exit codes: 0 passed; 1 a fault of callgrade; 2 a verdict is fail; 3 undecided: a verdict is abstain; 4 configuration or "
-    "usage; 5 input data.",
+    epilog="Exit codes: 0 passed; 1 a fault of callgrade; 2 a verdict is fail; 3 undecided, a verdict is abstain; "
+    "4 configuration or usage; 5 input data.",
     add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -172,7 +172,8 @@ def summarize(  # noqa: PLR0913, PLR0917 (one for each option)
     """Sum up reports: rates with intervals, each tool, pass^k, the set's make-up; and gate on them.
 
     Reports are what `callgrade score --format ndjson` writes. Exit code 2 where an assertion does not hold or no case
-    measured it, with the step that broke; 3 where that depends on what is open; 4 for an assertion that cannot be read or an unknown metric.
+    measured it, with the step that broke; 3 where that depends on what is open; 4 for an assertion that cannot be read or an
+    unknown metric.
     """
     from service.cli.summarize import Asked, run_summarize  # noqa: PLC0415
 

@@ -96,14 +96,16 @@ def _ending(report: Report) -> Text:
 
 def _open_lines(report: Report) -> Iterator[Text]:
     """What is open and whether the verdict waits for it, what was left out, how far judges are calibrated."""
-    decides = Counter((one.criterion, one.reason) for one in report.open if one.decides)
-    others = Counter((one.criterion, one.reason) for one in report.open if not one.decides)
-    for (criterion, reason), count in decides.items():
-        times = f" ({count} times)" if count > 1 else ""
-        yield Text(printable(f"the verdict waits for {criterion}{times}: {reason}"), style="magenta")
+    waits: dict[str, list[str]] = {}
+    for one in report.open:
+        if one.decides:
+            waits.setdefault(one.reason, []).append(one.criterion)
+    for reason, names in waits.items():
+        counted = [f"{name} ({count} times)" if count > 1 else name for name, count in Counter(names).items()]
+        yield Text(printable(f"the verdict waits for {', '.join(counted)}: {reason}"), style="magenta")
+    others = [one.criterion for one in report.open if not one.decides]
     if others:
-        names = ", ".join(dict.fromkeys(criterion for criterion, _ in others))
-        yield Text(f"open, and changes no verdict: {names}", style="dim")
+        yield Text(f"open, and changes no verdict: {', '.join(dict.fromkeys(others))}", style="dim")
     if report.verdict == "abstain" and not report.open:
         yield Text("too little was looked at for a verdict", style="magenta")
     if report.scope == "code":
