@@ -202,9 +202,15 @@ def _answered(filled: Filled, answers: _Answers) -> Sequence[Answered]:
     cells = filled.cells
     if filled.open:
         cells = [(subject, _filled_in(found, answers)) for subject, found in cells]
+    if filled.column.judged and answers.asking == "off":
+        cells = [(subject, OUT_OF_SCOPE if _is_blocked(found) else found) for subject, found in cells]
     if filled.column.insists:
         cells = [(subject, _insisted(found)) for subject, found in cells]
     return cells  # pyright: ignore[reportReturnType] (no cell waits for a reply any more)
+
+
+def _is_blocked(found: Outcome | Ask | Awaiting) -> bool:
+    return isinstance(found, Skipped) and found.cause == "blocked"
 
 
 def _filled_in(found: Outcome | Ask | Awaiting, answers: _Answers) -> Outcome:

@@ -212,9 +212,10 @@ def mixed_rubrics(names: Iterable[str]) -> Iterator[Caution]:
 
 def mixed_scopes(samples: Sequence[Sample]) -> Iterator[Caution]:
     """Cautions where reports leave out what only judges can say, or say nothing of what is open."""
-    scopes = Counter(sample.report.scope for sample in samples)
-    if len(scopes) > 1:
-        message = f"{scopes['code']} reports look at what code decides alone, {scopes['full']} at all of the rubric"
+    code = sum(sample.report.scope == "code" for sample in samples)
+    full = sum(sample.report.scope == "full" and sample.report.provenance.judges != "off" for sample in samples)
+    if code and full:
+        message = f"{code} reports look at what code decides alone, {full} at all of the rubric"
         yield Caution("mixed_scopes", message, None)
     old = sum(sample.report.provenance.engine in OLD_ENGINES for sample in samples)
     if old:
