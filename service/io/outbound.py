@@ -8,7 +8,6 @@ reply is bounded in size and the whole exchange in time, however slowly the byte
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 import ssl
 import threading
@@ -23,6 +22,7 @@ from urllib.parse import urlsplit
 
 from service.core.values import shown
 from service.errors import CallgradeError, InputError
+from service.io.addresses import reachable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -203,37 +203,6 @@ def _target(url: str) -> Target:
         raise ValueError("expected a URL without a user or a password")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(host, port or _PORTS[parts.scheme], path, parts.scheme == "https", parts.netloc.lower())
-
-
-def reachable(address: str, *, allow_private: bool = False) -> bool:
-    """Whether an address may be connected to: a public one of a single host, or a private one where those are allowed.
-
-    Never link-local ones, where clouds keep their metadata, nor those that stand for many hosts or none. An IPv6 address
-    that holds an IPv4 one is that one.
-
-    >>> [reachable(a) for a in ("93.184.216.34", "10.0.0.1", "127.0.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0")]
-    [True, False, False, False, False, False]
-    >>> [reachable(a) for a in ("93.184.216.34", "10.0.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0")]
-    [True, False, False, False, False]
-    >>> [reachable(a) for a in ("2606:2800::1", "::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "fe80::1%2")]
-    [True, False, False, False, False]
-    >>> allowed = ("127.0.0.1", "::1", "::ffff:10.0.0.1", "100.64.0.1", "169.254.169.254", "240.0.0.1")
-    >>> [reachable(a, allow_private=True) for a in allowed]
-    [True, True, True, True, False, False]
-    """
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    if isinstance(found, ipaddress.IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour
-        if inner is not None:
-            return reachable(str(inner), allow_private=allow_private)
-    if found.is_link_local or found.is_multicast or found.is_unspecified:
-        return False
-    if found.is_reserved and not found.is_loopback:
-        return False
-    return allow_private or (found.is_global and not found.is_private)
 
 
 @contextmanager

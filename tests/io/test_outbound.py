@@ -94,7 +94,7 @@ PRIVATE = [
     ("inside.example", ["172.16.0.1"]),
     ("inside.example", ["192.168.1.1"]),
     ("inside.example", ["100.64.0.1"]),
-    ("inside.example", ["fd00:ec2::254"]),
+    ("inside.example", ["fd12:3456::1"]),
     ("half.example", ["93.184.216.34", "127.0.0.1"]),
     ("half.example", ["127.0.0.1", "93.184.216.34"]),
 ]
@@ -114,6 +114,13 @@ NEVER = [
     ("inside.example", ["240.0.0.1"]),
     ("inside.example", ["255.255.255.255"]),
     ("inside.example", ["not an address"]),
+    ("168.63.129.16", None),
+    ("192.0.0.192", None),
+    ("[fec0::1]", None),
+    ("[64:ff9b::a9fe:a9fe]", None),
+    ("metadata.example", ["fd00:ec2::254"]),
+    ("metadata.example", ["fd20:ce::254"]),
+    ("metadata.example", ["100.100.100.200"]),
     ("half.example", ["127.0.0.1", "169.254.169.254"]),
 ]
 REFUSED = [(host, addresses, False) for host, addresses in PRIVATE + NEVER]
