@@ -239,6 +239,16 @@ class Settings:
     judge_attempts: int = _setting("3", _whole(1, 10), "Requests for one question at most, the first included.")
     judge_deadline: int = _setting("60", _whole(1, 3_600), "Time for one reply of a model, in seconds.")
     judge_total: int = _setting("180", _whole(1, 3_600), "Time in which retries for one question begin, in seconds.")
+    judge_connect: int = _setting("5", _whole(1, 3_600), "Time for a connection to a model's provider, in seconds.")
+    judge_first_byte: int = _setting(
+        "0", _whole(0, 3_600), "Time for a model's reply to begin, in seconds; 0: as long as for all of it."
+    )
+    judge_max_bytes: int = _setting("8388608", _whole(1_024, 2**30), "Largest reply of a model, unpacked, in bytes.")
+    judge_longest_pause: int = _setting(
+        "60",
+        _whole(1, 3_600),
+        "Longest time for which a provider's Retry-After, or a key it refuses, keeps us from asking it again, in seconds.",
+    )
     judge_in_flight: int = _setting(
         "64", _whole(1, 10_000), "Most calls under way at once at one provider, over all processes that share a Redis."
     )
