@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
+from hypothesis import settings
 
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider, serving
@@ -19,6 +20,9 @@ if TYPE_CHECKING:  # SQLAlchemy is a third of a second that few tests need
     from service.io.store.database import Database
 
 collect_ignore = ["loaded.py"]  # which loads seconds' worth of what few tests need
+
+settings.register_profile("callgrade", deadline=None)  # a busy machine is no failure
+settings.load_profile("callgrade")
 
 SHARED = Path(os.environ.get("CALLGRADE_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

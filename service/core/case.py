@@ -141,14 +141,20 @@ class Case:
         steps = self.trace.steps
         if self._perfect_in_order():
             return Alignment(tuple([Pair(i, i, *wanted.options[0]) for i, wanted in enumerate(self.wanted)]), (), ())
-        gains = [[self._gain(wanted, step) for step in steps] for wanted in self.wanted]
-        pairs = [self._pair(i, j) for i, j in assign(gains) if gains[i][j]]
+        rows = self._rows
+        gains = [[self._gain(self.wanted[row], step) for step in steps] for row in rows]
+        pairs = sorted([self._pair(rows[i], j) for i, j in assign(gains) if gains[i][j]])
         paired, taken = {pair.expected for pair in pairs}, {pair.step for pair in pairs}
         return Alignment(
             pairs=tuple(pairs),
             missing=tuple([i for i, wanted in enumerate(self.wanted) if wanted.required and i not in paired]),
             extra=tuple([j for j in range(len(steps)) if j not in taken]),
         )
+
+    @lazy
+    def _rows(self) -> list[int]:
+        """The expected calls in an order that is not that of writing where this means nothing, so that it breaks no tie."""
+        return sorted(range(len(self.wanted)), key=lambda n: (_place(self.wanted[n]), _written(self.wanted[n])))
 
     def _perfect_in_order(self) -> bool:
         """Whether each call is the one expected in its place, to the last argument: then nothing can beat that alignment."""
@@ -237,6 +243,18 @@ class Case:
         scopes = [scope for _, scope, of in self.scopes if of in (None, turn)]
         said = [scope.allow_extra for scope in scopes if scope.allow_extra is not None]
         return said[-1] if said else self.matching.extra_calls == "allow"
+
+
+def _place(wanted: Wanted) -> tuple[int, int]:
+    """The turn and the place of an expected call; those without a place come last."""
+    return wanted.turn or 0, UNPLACED if wanted.position is None else wanted.position
+
+
+UNPLACED = 2**31
+
+
+def _written(wanted: Wanted) -> list[str]:
+    return sorted(pattern.model_dump_json() for _, pattern in wanted.options)
 
 
 def _returned(pattern: CallPattern, step: Step) -> float:

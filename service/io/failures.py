@@ -37,7 +37,7 @@ _KEYLESS = re.compile(
 """How litellm and the providers' own clients begin to say it. Further on in a message may stand what somebody wrote."""
 
 _FAULTS: Mapping[Fault, tuple[FaultCause, bool, str]] = {
-    "no connection": ("provider_error", True, "the provider cannot be reached"),
+    "no connection": ("unreachable", True, "the provider cannot be reached"),
     "late connection": ("timeout", True, "no connection to the provider in {connect:g} s"),
     "refused address": ("provider_error", False, "the provider stands at an address that may not be connected to"),
     "late head": ("timeout", True, "no reply began in {first_byte:g} s"),
@@ -102,10 +102,14 @@ def _refusal(error: Exception, found: Notes) -> tuple[FaultCause, bool, str]:
         return "quota_exhausted", False, f"no quota is left with the provider{_in_brackets(status)}"
     if status is None:
         invented = getattr(error, "status_code", None)
+        if invented in (400, 404):  # litellm knows no provider for such a name
+            return "unknown_model", False, f"litellm knows no such model ({type(error).__name__})"
         again = isinstance(invented, int) and invented >= 500
         return "provider_error", again, f"nothing could be asked of the provider ({type(error).__name__})"
     if status < 300:  # an error inside a 200, or a mistake of ours, which comes again
         return "provider_error", hasattr(error, "llm_provider"), "the provider's reply could not be read"
+    if status == 404 or "model_not_found" in _codes(error, found):
+        return "unknown_model", False, _answered(status, error, found)
     return "timeout" if status == 408 else "provider_error", _is_passing(status), _answered(status, error, found)
 
 

@@ -24,7 +24,7 @@ from service.core.replies import Judgement, judgement_of
 from service.core.report import Estimate, JudgeMode
 from service.core.sensitive import What
 from service.core.trace import Trace
-from service.errors import CallgradeError, JudgeError
+from service.errors import NOBODY_THERE, CallgradeError, JudgeError
 from service.io.cache_guard import Cache
 from service.io.calls import Pricing, unpriced
 from service.io.flight import SingleFlight
@@ -36,7 +36,7 @@ Marks = Callable[[], tuple[str, str]]
 REPAIRED = frozenset({"unparseable", "invalid_judgement"})
 """The faults of a reply that asking once more may mend."""
 
-FALLEN_BACK = frozenset({"provider_error", "timeout", "unauthorized", "quota_exhausted"})
+FALLEN_BACK = frozenset({*NOBODY_THERE, "provider_error", "timeout", "quota_exhausted"})
 """The faults for which another model is asked, where one is set."""
 
 NOT_CACHED = Skipped("not_asked", "the cache has no answer, and no model is asked")

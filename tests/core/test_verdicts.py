@@ -33,7 +33,10 @@ def body_of(case: dict[str, Any]) -> dict[str, Any]:
     calls = made["calls"] * made.get("repeat", 1)
     events = [
         {"user": "What does order 8 come to?"},
-        *[{"call": {"name": c["name"], "arguments": c["arguments"]}} | {k: c[k] for k in c if k == "result"} for c in calls],
+        *[
+            {"call": {"name": c["name"], "arguments": c["arguments"]}} | {k: c[k] for k in c if k == "result"}
+            for c in calls
+        ],
         {"assistant": made["answer"]},
     ]
     trace = {"format": "callgrade", "events": events}
@@ -62,8 +65,21 @@ def fits_of(plan: Plan, given: dict[str, Any] | None) -> list[Fit]:
     if given is None:
         return []
     judge = plan.rubric.known_judges["result_groundedness"]
-    made = {"judge": judge.id, "judge_digest": judge.digest, "model": "m", "assembly": ASSEMBLY, "criterion": "grounded"}
-    how = {"method": "identity", "calibrator": Identity(), "origin": "human", "labels": 100, "groups": 100, "data": "0" * 64}
+    made = {
+        "judge": judge.id,
+        "judge_digest": judge.digest,
+        "model": "m",
+        "assembly": ASSEMBLY,
+        "criterion": "grounded",
+    }
+    how = {
+        "method": "identity",
+        "calibrator": Identity(),
+        "origin": "human",
+        "labels": 100,
+        "groups": 100,
+        "data": "0" * 64,
+    }
     return [Fit.model_validate({**made, **how, "enough": True, "domain": (0.0, 1.0), **given})]
 
 
