@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
@@ -116,9 +118,30 @@ async def load_judges(settings: Settings) -> None:
 
 async def load_rubrics(engine: Engine) -> None:
     """Scores a small trace, and so loads what scoring needs; and what only an assignment of several calls needs."""
-    await asyncio.to_thread(engine.score, SMALL)
-    await asyncio.to_thread(import_module, "scipy.optimize")
-    heap.settle()
+
+    def load() -> None:
+        engine.score(SMALL)
+        import_module("scipy.optimize")
+        heap.settle()
+
+    await _apart(load)
+
+
+async def _apart(work: Callable[[], None]) -> None:
+    """Waits for work in a thread that nobody waits for at the end of the process."""
+    ended: Future[None] = Future()
+    ended.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 (it is raised where it is waited for)
+            ended.set_exception(error)
+        else:
+            ended.set_result(None)
+
+    Thread(target=run, name="loading", daemon=True).start()
+    await asyncio.wrap_future(ended)
 
 
 def standing_in() -> Judging:
