@@ -24,6 +24,7 @@ from service.io.shelf import Shelf
 
 if TYPE_CHECKING:
     from service.io.cache_guard import GuardedCache
+    from service.io.exchanges import Bounds
     from service.io.judging import Judging
     from service.io.label_queue import LabelQueue
     from service.io.model import LiteLLM
@@ -46,8 +47,16 @@ def engine_of(settings: Settings) -> Engine:
     RubricError or SettingsError where one of them cannot be used.
     """
     fits = AgingFits(read_fits([settings.home / "fits"]), max_age_days=settings.fit_max_age_days)
+    judging = judging_of(settings)
+    if judging is None and settings.judges not in (None, "off"):
+        raise SettingsError.at("CALLGRADE_JUDGES", "expected off, or CALLGRADE_JUDGE_MODEL set too")
     return Engine(
-        Shelf(rubric_folders(settings)), sandboxes_of(settings), judging_of(settings), fits, label_queue_of(settings)
+        Shelf(rubric_folders(settings)),
+        sandboxes_of(settings),
+        judging,
+        fits,
+        label_queue_of(settings),
+        judges=settings.judges,
     )
 
 
@@ -74,7 +83,9 @@ def judging_of(settings: Settings, environ: Mapping[str, str] | None = None) -> 
     policy = Policy(settings.judge_attempts, settings.judge_deadline, settings.judge_total)
     cache, shared = cache_of(settings), shared_limits_of(settings)
     lanes = Lanes(
-        make=lambda clock: Lane(clock, slots=Slots(most=settings.judge_in_flight)),
+        make=lambda clock: Lane(
+            clock, slots=Slots(most=settings.judge_in_flight), longest_pause=settings.judge_longest_pause
+        ),
         shared=shared.at if shared else None,
     )
     caller = Caller(model, lanes, account=model.account, pricing=model.worst_usd, policy=policy)
@@ -103,6 +114,8 @@ def _model_of(settings: Settings, environ: Mapping[str, str]) -> LiteLLM:
         api_key=settings.judge_api_key or None,
         reply=settings.judge_reply,
         redact=Redactor.from_env(environ, [settings.judge_api_key]),
+        bounds=_bounds(settings),
+        longest_pause=settings.judge_longest_pause,
     )
 
 
@@ -142,6 +155,14 @@ async def _apart(work: Callable[[], None]) -> None:
 
     Thread(target=run, name="loading", daemon=True).start()
     await asyncio.wrap_future(ended)
+def _bounds(settings: Settings) -> Bounds:
+    """What one exchange with a model's provider may take."""
+    from service.io.exchanges import Bounds  # noqa: PLC0415 (likewise)
+    from service.io.times import Times  # noqa: PLC0415 (likewise)
+
+    first_byte = settings.judge_first_byte or None
+    times = Times.within(settings.judge_deadline, connect=settings.judge_connect, first_byte=first_byte)
+    return Bounds(times, settings.judge_max_bytes)
 
 
 def standing_in() -> Judging:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Literal
 
 from service.core.case import Case, call_path
-from service.core.checks import WHOLE, Aggregate, Check, Seen
+from service.core.checks import WHOLE, Aggregate, Check, Part, Seen
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, failed
 from service.core.trace import Step
 from service.core.values import equal
@@ -42,6 +42,7 @@ class RecoveryGate(Check):
     """
 
     kind: Literal["recovery"] = "recovery"
+    looks_at: ClassVar[frozenset[Part]] = frozenset({"call", "result", "text"})
 
     by_default: ClassVar[Aggregate] = "min"
 
