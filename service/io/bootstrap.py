@@ -155,6 +155,8 @@ async def _apart(work: Callable[[], None]) -> None:
 
     Thread(target=run, name="loading", daemon=True).start()
     await asyncio.wrap_future(ended)
+
+
 def _bounds(settings: Settings) -> Bounds:
     """What one exchange with a model's provider may take."""
     from service.io.exchanges import Bounds  # noqa: PLC0415 (likewise)
