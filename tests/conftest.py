@@ -134,8 +134,8 @@ def _emptied(database: Database) -> Database:
     return database
 
 
-SERVICES = ("needs_redis", "needs_postgres")
-"""Markers of tests that need a server, which CI has: there such a test may not skip."""
+SERVICES = ("needs_redis", "needs_postgres", "needs_browser")
+"""Markers of tests that need what CI has, a server or a browser: there such a test may not skip."""
 
 
 SLOW = (

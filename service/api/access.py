@@ -6,8 +6,7 @@ What a request needs is decided by the route that will answer it, found as the r
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from ipaddress import ip_address
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
@@ -18,6 +17,7 @@ from starlette.types import Scope as Asked
 
 from service.api.buckets import Buckets
 from service.api.callers import Callers, Wait, key_in, peer_of
+from service.api.foreign import refuse_foreign
 from service.api.problems import refusal
 from service.errors import CallgradeError
 from service.io.store.callers import NAMELESS, Caller, Scope
@@ -61,16 +61,10 @@ def caller_of(request: Request) -> Caller:
     return request.scope.get("state", {}).get("caller", NAMELESS)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens there. A name other than localhost may be anything.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("example.com")
-    (True, True, False, False)
-    """
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+def payer_of(asked: Asked) -> str:
+    """To whose account a request goes: its tenant's, or that of its address where nobody is asked for a key."""
+    caller: Caller = asked.get("state", {}).get("caller", NAMELESS)
+    return caller.tenant if caller.key_id else peer_of(asked)
 
 
 class _Target(NamedTuple):
@@ -85,13 +79,22 @@ class _Target(NamedTuple):
 class Access:
     """Lets a request pass to the routes, with its Caller in `scope["state"]["caller"]`, or answers with what is missing.
 
-    `callers` None: nobody is asked for a key. `opened`: the same while the store has no key.
+    `callers` None: nobody is asked for a key. `opened`: the same while the store has no key. Who is not asked for one must not
+    be a web page of elsewhere; `hosts` are names by which the service is called besides those of the loopback.
     """
 
     def __init__(
-        self, app: ASGIApp, *, routes: Sequence[BaseRoute], callers: Callers | None, opened: bool, rates: Buckets | None
+        self,
+        app: ASGIApp,
+        *,
+        routes: Sequence[BaseRoute],
+        callers: Callers | None,
+        opened: bool,
+        hosts: Collection[str] = (),
+        rates: Buckets | None,
     ) -> None:
         self.app = app
+        self.hosts = hosts
         self.routes = routes
         self.callers = callers
         self.opened = opened
@@ -109,13 +112,14 @@ class Access:
     async def _admit(self, scope: Asked, receive: Receive, send: Send) -> None:
         try:
             caller = await self._caller(scope)
+            scope.setdefault("state", {})["caller"] = caller or NAMELESS
             if caller is not None and self.rates is not None:
-                _count(self.rates, caller.tenant)
-                send = _telling(self.rates, caller.tenant, send)
+                name = payer_of(scope)
+                _count(self.rates, name)
+                send = _telling(self.rates, name, send)
         except (HTTPException, CallgradeError) as error:
             await refusal(error)(scope, receive, send)
             return
-        scope.setdefault("state", {})["caller"] = caller or NAMELESS
         await self.app(scope, receive, send)
 
     async def _caller(self, scope: Asked) -> Caller | None:
@@ -124,6 +128,7 @@ class Access:
         if target.exact and target.template in PUBLIC:
             return None
         if self.callers is None or (self.opened and not await self.callers.any_key()):
+            refuse_foreign(scope["headers"], self.hosts)
             return NAMELESS
         caller = await self._known(self.callers, scope)
         if target.template is not None and not caller.may(scope_ := needed(target.template)):

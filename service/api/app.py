@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache, partial
 from threading import Event
@@ -12,23 +13,26 @@ from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from service import __version__
-from service.api.access import Access, is_loopback
+from service.api.access import Access
 from service.api.batches import TYPES as BATCH_TYPES
 from service.api.batches import BatchRoutes
 from service.api.buckets import Buckets
 from service.api.calibrations import TYPES as CALIBRATION_TYPES
 from service.api.calibrations import CalibrationRoutes
 from service.api.callers import Callers
+from service.api.fairness import Fairness, Load
+from service.api.foreign import is_loopback
 from service.api.metrics import Metrics
 from service.api.middleware import Front
 from service.api.openapi import described
 from service.api.problems import refusal
+from service.api.readiness import Readiness
 from service.api.routes import TYPES, Routes
 from service.api.stock import Stock
 from service.api.stopping import heard
 from service.errors import CallgradeError
 from service.io.admission import Bounds
-from service.io.bootstrap import engine_of, limits_of, webhooks_of
+from service.io.bootstrap import engine_of, limits_of, load_judges, load_rubrics, webhooks_of
 from service.io.engine import Engine
 from service.io.settings import Settings
 from service.io.store.backlog import backlog
@@ -58,6 +62,8 @@ def create_app(
     """
     settings = settings or Settings()
     engine = engine or engine_of(settings)
+    stopping = Event()
+    readiness = Readiness(_loads(settings, engine, database), stopping)
     stock = None if database is None else Stock(partial(backlog, database))
     metrics = Metrics({rubric.digest: rubric.id for rubric in engine.shelf}, stock=stock)
     app = FastAPI(
@@ -70,21 +76,25 @@ def create_app(
         # Its spans and records would hold what an exception says, and that may be a payload.
         telemetry={"tracing": False, "metrics": False, "logs": False},
         # Given whole instead of included: a router between costs as much again for every request.
-        lifespan=_closing(engine, database),
+        lifespan=_living(engine, database, readiness),
         routes=[
-            *Routes(engine, limits_of(settings), max_many=settings.max_many, metrics=metrics).all(),
+            *Routes(
+                engine, limits_of(settings), max_many=settings.max_many, metrics=metrics, readiness=readiness
+            ).all(),
             *[found for routes in _batch_routes(settings, engine, database, queue) for found in routes.all()],
         ],
     )
-    app.state.stopping = Event()
+    app.state.stopping = stopping
+    app.add_middleware(Fairness, load=_load_of(settings))
     app.add_middleware(
         Access,
         routes=app.routes,
         callers=_callers_of(database),
         opened=is_loopback(settings.host),
+        hosts=settings.allowed_hosts,
         rates=Buckets(rate) if (rate := settings.tenant_requests_per_minute) else None,
     )
-    app.add_middleware(Front, metrics=metrics, max_concurrency=settings.max_concurrency)
+    app.add_middleware(Front, metrics=metrics)
     app.add_exception_handler(CallgradeError, _refused)
     app.add_exception_handler(HTTPException, _refused)
     app.openapi = cache(
@@ -124,13 +134,39 @@ def _callers_of(database: Database | None) -> Callers | None:
     return Callers(Keys(database))
 
 
-def _closing(engine: Engine, database: Database | None) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """At the end of the service its connections and files are let go of."""
+def _load_of(settings: Settings) -> Load:
+    return Load(
+        requests=settings.max_concurrency,
+        each=settings.tenant_max_concurrency or None,
+        streams=settings.max_streams,
+        body_bytes=settings.max_bodies_bytes,
+        largest=settings.max_body_bytes,
+    )
+
+
+def _loads(settings: Settings, engine: Engine, database: Database | None) -> dict[str, Callable[[], Awaitable[object]]]:
+    """What a process must have loaded before requests are sent to it."""
+    loads: dict[str, Callable[[], Awaitable[object]]] = {"rubrics": partial(load_rubrics, engine)}
+    if settings.judge_model:
+        loads["judges"] = partial(load_judges, settings)
+    if database is not None:
+        from service.io.store.keys import Keys  # noqa: PLC0415 (SQLAlchemy is not loaded for nothing)
+
+        loads["store"] = partial(asyncio.to_thread, Keys(database).any_key)
+    return loads
+
+
+def _living(
+    engine: Engine, database: Database | None, readiness: Readiness
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """From the start of the service, when it loads what it needs, to its end, when connections and files are let go of."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         with heard(app.state.stopping):
+            readiness.begin()
             yield
+        readiness.end()
         await engine.close()
         if database is not None:
             database.close()

@@ -72,7 +72,7 @@ class Reading:
         if batch.request_counts.completed > MAX_SUMMED:
             told = f"{batch.request_counts.completed} reports, and at most {MAX_SUMMED} are summed up here"
             raise InputError.at("", f"{told}; read the results, and use `callgrade summarize`")
-        return Response(await self._store.at_length(lambda: self._summary(batch, wanted)), media_type=JSON)
+        return Response(await self._store.at_length(request, lambda: self._summary(batch, wanted)), media_type=JSON)
 
     async def watch_batch(self, request: Request) -> Response:
         """Watch a batch: an event with the whole of it whenever it changes, until it has ended."""
@@ -84,16 +84,18 @@ class Reading:
         database = self._store.batches.database
         asked = cast("dict[str, Any]", read_query(request.query_params, BOUND))
         batch = await self._store.found(request)
-        found = await self._store.asked(lambda: window(database, batch, **asked))
+        found = await self._store.asked(request, lambda: window(database, batch, **asked))
         told = {
             "x-callgrade-next-offset": str(found.end),
             "x-callgrade-complete": str(found.complete).lower(),
             "cache-control": "no-store",
         }
-        return StreamingResponse(self._streamed(pages(database, batch, found)), headers=told, media_type=NDJSON)
+        return StreamingResponse(
+            self._streamed(request, pages(database, batch, found)), headers=told, media_type=NDJSON
+        )
 
-    async def _streamed(self, pages: Iterator[bytes]) -> AsyncGenerator[bytes]:
-        while (page := await self._store.once(lambda: next(pages, None))) is not None:
+    async def _streamed(self, request: Request, pages: Iterator[bytes]) -> AsyncGenerator[bytes]:
+        while (page := await self._store.once(request, lambda: next(pages, None))) is not None:
             yield page
 
     def _summary(self, batch: Batch, wanted: SummaryRequest) -> bytes:

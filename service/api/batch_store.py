@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from service.api.access import caller_of
+from service.api.access import caller_of, payer_of
+from service.api.threads import Threads
 from service.io.admission import PATIENCE
 from service.io.store.batch import Batch
 from service.io.store.batches import Batches
@@ -26,8 +25,8 @@ class BatchStore:
 
     def __init__(self, batches: Batches | None) -> None:
         self._batches = batches
-        self._short = ThreadPoolExecutor(8, thread_name_prefix="batches")
-        self._long = ThreadPoolExecutor(2, thread_name_prefix="submissions")
+        self._short = Threads(8, name="batches")
+        self._long = Threads(4, name="submissions")
 
     @property
     def batches(self) -> Batches:
@@ -43,16 +42,16 @@ class BatchStore:
     async def changed(self, request: Request, change: Callable[[str, str], T]) -> T:
         """What `change` makes of tenant and id of the batch that a request names."""
         tenant, name = caller_of(request).tenant, request.path_params["batch_id"]
-        return await self.asked(lambda: change(tenant, name))
+        return await self.asked(request, lambda: change(tenant, name))
 
-    async def asked(self, work: Callable[[], T]) -> T:
+    async def asked(self, request: Request, work: Callable[[], T]) -> T:
         """What `work` gives; BusyError where the database stays out of reach."""
-        return await self.once(lambda: insisting(work, give_up=PATIENCE))
+        return await self.once(request, lambda: insisting(work, give_up=PATIENCE))
 
-    async def once(self, work: Callable[[], T]) -> T:
+    async def once(self, request: Request, work: Callable[[], T]) -> T:
         """What `work` gives. It cannot be done again."""
-        return await asyncio.get_running_loop().run_in_executor(self._short, work)
+        return await self._short.run(payer_of(request.scope), work)
 
-    async def at_length(self, work: Callable[[], T]) -> T:
-        """What `work` gives, which may take a while: two of its kind go on at once."""
-        return await asyncio.get_running_loop().run_in_executor(self._long, work)
+    async def at_length(self, request: Request, work: Callable[[], T]) -> T:
+        """What `work` gives, which may take a while: of one tenant two of its kind go on at once."""
+        return await self._long.run(payer_of(request.scope), work)

@@ -118,14 +118,14 @@ class BatchRoutes:
         key, form, packed = idempotency_key(request.headers), form_of(request.headers), is_packed(request.headers)
         options = read_query(request.query_params, OPTIONS)
         if key is None and not options.get("dry_run"):  # one that was made before needs no room
-            await self._store.asked(lambda: batches.check_room(tenant))
+            await self._store.asked(request, lambda: batches.check_room(tenant))
         with Spool(max_bytes=self._max_bytes[form], packed=packed) as spool, Cutter(size=self._bounds.chunk) as cutter:
             try:
                 await receive(request, spool)
             except TooLargeError as error:
                 raise too_large(error) if form == "document" else error from None
             sent = Sent(tenant=tenant, key=key, form=form, options=options, body=spool)
-            batch = await self._store.at_length(lambda: self._admission.take(sent, batches, cutter))
+            batch = await self._store.at_length(request, lambda: self._admission.take(sent, batches, cutter))
             if batch is None:
                 return await self._quote(cutter, tenant)
         return Response(BATCH.dump_json(batch), 202, {"location": f"/v1/batches/{batch.id}"}, JSON)
@@ -134,7 +134,7 @@ class BatchRoutes:
         """List batches, newest first."""
         batches, tenant = self._store.batches, caller_of(request).tenant
         asked = cast("dict[str, Any]", {"limit": 20} | read_query(request.query_params, LISTED))
-        found = await self._store.asked(lambda: batches.page(tenant, **asked))
+        found = await self._store.asked(request, lambda: batches.page(tenant, **asked))
         return Response(BATCH_LIST.dump_json(found), media_type=JSON)
 
     async def show_batch(self, request: Request) -> Response:

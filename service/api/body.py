@@ -1,62 +1,88 @@
-"""Reading a request's body: bounded while it arrives, parsed once, by one parser."""
+"""Reading a request's body: bounded while it arrives, in size and in time."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
-from typing import TypeVar
+from types import TracebackType
+from typing import Self
 
-from pydantic import JsonValue
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 from service.errors import InputError, TooLargeError
-from service.io.jsonbody import Limits, parse
-
-T = TypeVar("T")
-
-OFF_LOOP = 16 * 1024
-"""Bodies over this many bytes are worked on in a thread, so that one large trace does not stall the small ones."""
+from service.io.jsonbody import Limits
 
 DISCARDED = 4
 """How many times the limit is read on of a body that passes it, and thrown away."""
 
-PATIENCE = 60.0
-"""Seconds in which a body must have arrived: a sender that stalls would hold its place for ever."""
+PATIENCE = 30.0
+"""Seconds before the first byte of a body, and for all that comes more slowly than SLOWEST."""
+
+SLOWEST = 32 * 2**10
+"""Bytes a second that a sender must reach in the long run: one that drips would hold its place for hours."""
 
 
-async def handled(request: Request, limits: Limits, work: Callable[[JsonValue], T]) -> T:
-    """What `work` makes of the parsed body. Raises what `read`, the parser and `work` raise."""
-    data = await read(request, limits)
-    if len(data) <= OFF_LOOP:
-        return work(parse(data, limits))
-    return await asyncio.to_thread(lambda: work(parse(data, limits)))
+class Pace:
+    """How fast a body must come. An asynchronous context that raises HTTPException 408 where it does not."""
+
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self._patience = patience
+        self._limit = asyncio.timeout(patience)
+        self._start = 0.0
+
+    async def __aenter__(self) -> Self:
+        self._start = asyncio.get_running_loop().time()
+        await self._limit.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._limit.__aexit__(kind, error, trace)
+        except TimeoutError:
+            told = f"the body came more slowly than {SLOWEST} bytes a second for {self._patience:g} seconds"
+            raise HTTPException(408, told) from None
+
+    def extend(self, seen: int) -> None:
+        """Gives the time for what comes after the first `seen` bytes."""
+        self._limit.reschedule(self._start + self._patience + seen / SLOWEST)
 
 
 async def read(request: Request, limits: Limits, *, patience: float = PATIENCE) -> bytes:
     """The whole body.
 
-    TooLargeError where it passes the limit; HTTPException 415 for what is not plain JSON, 408 where it does not arrive within
-    `patience` seconds; ClientDisconnect where it never will.
+    TooLargeError where it passes the limit; HTTPException 415 for what does not say that it is plain JSON, 408 where it comes
+    too slowly; ClientDisconnect where it never will.
     """
     _refuse_media(request.headers)
-    try:
-        async with asyncio.timeout(patience):
-            if declared(request.headers) > limits.max_bytes:
-                raise await _too_large(request, limits, 0)
-            return await _received(request, limits)
-    except TimeoutError:
-        raise HTTPException(408, f"the body did not arrive within {patience:g} seconds") from None
+    async with Pace(patience) as pace:
+        if declared(request.headers) > limits.max_bytes:
+            raise await _too_large(request, limits, 0)
+        return await _received(request, limits, pace)
 
 
 def _refuse_media(headers: Headers) -> None:
-    media = headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-    if media != "application/json" and not media.endswith("+json"):
+    media = media_of(headers)
+    if media is None and not is_expected(headers):
+        return
+    if media is None or (media != "application/json" and not media.endswith("+json")):
         raise HTTPException(415, "expected a body of type application/json", {"accept": "application/json"})
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise HTTPException(415, "expected a body without content-encoding", {"accept-encoding": "identity"})
+
+
+def media_of(headers: Headers) -> str | None:
+    """The type that a body is said to have, in lower case and without parameters; None where nothing is said."""
+    given = headers.get("content-type")
+    return None if given is None else given.partition(";")[0].strip().lower()
+
+
+def is_expected(headers: Headers) -> bool:
+    """Whether a body follows. Without a length or chunks there is none (RFC 9112)."""
+    return "transfer-encoding" in headers or headers.get("content-length", "0").strip("0") != ""
 
 
 def declared(headers: Headers) -> float:
@@ -67,11 +93,12 @@ def declared(headers: Headers) -> float:
     return int(text) if len(text) < 19 else math.inf
 
 
-async def _received(request: Request, limits: Limits) -> bytes:
+async def _received(request: Request, limits: Limits, pace: Pace) -> bytes:
     body, more = bytearray(), True
     while more:
         part, more = await next_part(request)
         body += part
+        pace.extend(len(body))
         if len(body) > limits.max_bytes:
             raise await _too_large(request, limits, len(body), more=more)
     return bytes(body)

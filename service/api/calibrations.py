@@ -108,21 +108,21 @@ class CalibrationRoutes:
         key, form, packed = idempotency_key(request.headers), form_of(request.headers), is_packed(request.headers)
         options = read_query(request.query_params, OPTIONS)
         if key is None:  # one that was made before needs no room
-            await self._threads.asked(lambda: kept.batches.check_room(tenant))
+            await self._threads.asked(request, lambda: kept.batches.check_room(tenant))
         with Spool(max_bytes=self._max_bytes[form], packed=packed) as spool, Cutter(size=self._bounds.chunk) as cutter:
             try:
                 await receive(request, spool)
             except TooLargeError as error:
                 raise too_large(error) if form == "document" else error from None
             sent = Sent(tenant=tenant, key=key, form=form, options=options, body=spool)
-            made = await self._threads.at_length(lambda: self._taking.take(sent, kept, cutter))
+            made = await self._threads.at_length(request, lambda: self._taking.take(sent, kept, cutter))
         return Response(CALIBRATION.dump_json(made), 202, {"location": f"/v1/calibrations/{made.id}"}, JSON)
 
     async def list_calibrations(self, request: Request) -> Response:
         """List calibrations, newest first."""
         kept, tenant = self._calibrations, caller_of(request).tenant
         asked = cast("dict[str, Any]", {"limit": 20} | read_query(request.query_params, LISTED))
-        found = await self._threads.asked(lambda: kept.page(tenant, **asked))
+        found = await self._threads.asked(request, lambda: kept.page(tenant, **asked))
         return Response(CALIBRATION_LIST.dump_json(found), media_type=JSON)
 
     async def show_calibration(self, request: Request) -> Response:
@@ -135,7 +135,7 @@ class CalibrationRoutes:
         report = await self._of(request, self._calibrations.report)
         if form == "json":
             return Response(report, media_type=JSON)
-        written = await self._threads.at_length(lambda: _WRITTEN[str(form)](report))
+        written = await self._threads.at_length(request, lambda: _WRITTEN[str(form)](report))
         return Response(written, headers=SEALED, media_type=f"text/{form}")
 
     async def read_fits(self, request: Request) -> Response:
@@ -167,7 +167,7 @@ class CalibrationRoutes:
     async def _of(self, request: Request, work: Callable[[str, str], T]) -> T:
         """What `work` makes of tenant and id of the calibration that a request names."""
         tenant, name = caller_of(request).tenant, request.path_params["calibration_id"]
-        return await self._threads.asked(lambda: work(tenant, name))
+        return await self._threads.asked(request, lambda: work(tenant, name))
 
 
 def _shown(found: Calibration) -> Response:

@@ -118,8 +118,12 @@ def key_in(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
 
 
 def peer_of(asked: Asked) -> str:
-    """The address that a request comes from: of IPv6 the network, since a single sender has all addresses of one."""
-    host = (asked.get("client") or ("", 0))[0]
+    """The address that a request comes from, as `peer_at` has it."""
+    return peer_at((asked.get("client") or ("", 0))[0])
+
+
+def peer_at(host: str) -> str:
+    """An address, and of IPv6 the network: a single sender has all addresses of one."""
     try:
         address = ip_address(host)
     except ValueError:

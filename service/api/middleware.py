@@ -1,15 +1,13 @@
-"""What every request passes through: a bound on how many are under way, an id, a log line and a count.
+"""What every request passes through: an id, a log line and a count.
 
 Pure ASGI: it neither wraps streams nor starts tasks, so cancellation and back-pressure stay what the server makes them.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 import time
-from dataclasses import dataclass
 from secrets import token_hex
 
 from starlette.requests import ClientDisconnect
@@ -23,17 +21,6 @@ LOG = logging.getLogger("callgrade.access")
 
 SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
-ALWAYS_ANSWERED = frozenset({"/livez", "/readyz", "/metrics"})
-"""However busy the service is: a process that is restarted for being busy helps nobody."""
-
-MAX_STREAMS = 100
-"""Batches that are sent, fetched or watched at once at most. They are counted apart, for they last long and take little."""
-
-STREAM = re.compile(r"/v1/(?:batches|calibrations)(?:/[^/]+/(?:events|results|errors))?")
-
-SEND = 60.0
-"""Seconds in which a caller must have taken the next part of a stream: one that does not read holds its place no longer."""
-
 GONE = 499
 """Counted for a caller who left before the answer; nothing is sent."""
 
@@ -41,32 +28,24 @@ GONE = 499
 class Front:
     """The outermost layer of the application. Whatever fails below becomes a problem document here."""
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics, max_concurrency: int) -> None:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self.app = app
         self.metrics = metrics
-        self.requests = _Places(max_concurrency, "requests under way")
-        self.streams = _Places(MAX_STREAMS, "batches sent, fetched or watched")
-        metrics.in_flight.set_function(lambda: self.requests.taken + self.streams.taken)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request, or passes on what is none."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        long = STREAM.fullmatch(scope["path"]) is not None
-        exchange = _Exchange(scope, _bounded(send) if long else send)
-        places = self.streams if long else self.requests
-        places.taken += 1
+        exchange = _Exchange(scope, send)
+        self.metrics.in_flight.inc()
         try:
-            await self._answer(exchange, receive, places)
+            await self._answer(exchange, receive)
         finally:
-            places.taken -= 1
+            self.metrics.in_flight.dec()
             self._record(exchange)
 
-    async def _answer(self, exchange: _Exchange, receive: Receive, places: _Places) -> None:
-        if places.taken > places.most and exchange.scope["path"] not in ALWAYS_ANSWERED:
-            await exchange.fail(503, f"over {places.most} {places.told}", {"retry-after": "1"})
-            return
+    async def _answer(self, exchange: _Exchange, receive: Receive) -> None:
         try:
             await self.app(exchange.scope, receive, exchange.send)
         except ClientDisconnect:
@@ -85,15 +64,6 @@ class Front:
             fields = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 3)}
             fields |= {"request_id": exchange.request_id} | exchange.named
             LOG.info("request", extra={"fields": fields})
-
-
-@dataclass
-class _Places:
-    """How many may be answered at once, and are."""
-
-    most: int
-    told: str
-    taken: int = 0
 
 
 class _Exchange:
@@ -134,19 +104,6 @@ class _Exchange:
     async def fail(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
         """Answers with a problem document."""
         await problem(details(status, detail), headers)(self.scope, _nothing, self.send)
-
-
-def _bounded(send: Send) -> Send:
-    """Sends, and gives up on a caller who does not take it: ClientDisconnect."""
-
-    async def bounded(message: Message) -> None:
-        try:
-            async with asyncio.timeout(SEND):
-                await send(message)
-        except TimeoutError:
-            raise ClientDisconnect from None
-
-    return bounded
 
 
 async def _nothing() -> Message:

@@ -23,17 +23,18 @@ Responses = dict[int | str, dict[str, Any]]
 TOLD: Mapping[int, str] = {
     400: "The body is not the JSON we accept: syntax, a key given twice, NaN, a number out of range, NUL, a lone surrogate",
     401: "No key, or none that is good here",
-    403: "The key lacks the scope that this needs",
+    403: "The key lacks the scope that this needs; where none is asked for, the request comes from a page of another site, or "
+    "goes to a host that is not the service's",
     404: "No such thing",
-    408: "The body did not arrive in time",
+    408: "The body came too slowly",
     409: "Not in the state that a batch is in",
     410: "The batch of that Idempotency-Key was deleted",
     413: "A limit was passed: bytes, depth, digits, string length, number of values or items",
-    415: "The body is not of type application/json, or is compressed",
+    415: "The body is not said to be of type application/json, or is compressed",
     422: "The body cannot be used; `errors` names every place",
-    429: "Too many requests, or too many items that wait",
+    429: "More than this tenant may send: requests, bytes or items that wait",
     500: "An error of ours",
-    503: "Too many requests under way",
+    503: "Too much under way, or not ready",
 }
 
 READING = (400, 408, 413, 415)
@@ -75,15 +76,17 @@ def described(
     document["components"] = {"schemas": _schemas(types)}
     if keys:
         document["components"]["securitySchemes"] = {"key": BEARER}
-        for path in document["paths"].keys() - PUBLIC:
-            _guard(document["paths"][path])
+    for path in document["paths"].keys() - PUBLIC:
+        _guard(document["paths"][path], keys=keys)
     return document
 
 
-def _guard(operations: dict[str, Any]) -> None:
+def _guard(operations: dict[str, Any], *, keys: bool) -> None:
+    refused = (401, 403, 429) if keys else (403, 429)
     for operation in operations.values():
-        operation["security"] = [{"key": []}]
-        told = operation["responses"] | {str(status): _problem(status) for status in (401, 403, 429)}
+        if keys:
+            operation["security"] = [{"key": []}]
+        told = operation["responses"] | {str(status): _problem(status) for status in refused}
         operation["responses"] = dict(sorted(told.items()))
 
 

@@ -17,11 +17,13 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from service.api.access import caller_of
-from service.api.body import handled
 from service.api.metrics import Metrics
 from service.api.openapi import JSON, READING, Responses, gives, takes
+from service.api.presence import attended
 from service.api.problems import PROBLEM, Place, ProblemDetails, details, details_of, places_of
+from service.api.readiness import Readiness
 from service.api.summaries import SUMMARY, SUMMARY_REQUEST, SUMMED, Summaries
+from service.api.workroom import Workroom
 from service.core.plan import Plan
 from service.core.report import ENGINE, Report, RubricRef
 from service.core.rubric import Rubric
@@ -149,12 +151,16 @@ class Waiting(NamedTuple):
 class Routes:
     """The handlers over one engine."""
 
-    def __init__(self, engine: Engine, limits: Limits, *, max_many: int, metrics: Metrics) -> None:
+    def __init__(
+        self, engine: Engine, limits: Limits, *, max_many: int, metrics: Metrics, readiness: Readiness
+    ) -> None:
         self.engine = engine
         self.limits = limits
         self.max_many = max_many
         self.metrics = metrics
-        self.summaries = Summaries(engine, limits)
+        self.readiness = readiness
+        self.workroom = Workroom()
+        self.summaries = Summaries(engine, limits, self.workroom)
 
     def all(self) -> list[BaseRoute]:
         """The routes, each with what it takes and gives."""
@@ -173,26 +179,24 @@ class Routes:
                 gives("RubricCheck", *READING, 503),
             ),
             _get("/livez", self.livez, gives("Health")),
-            _get("/readyz", self.readyz, gives("Health")),
+            _get("/readyz", self.readyz, gives("Health", 503)),
             _get("/metrics", self.show_metrics, gives({"type": "string"}, media="text/plain")),
         ]
 
     async def score(self, request: Request) -> Response:
         """Score one trace: a verdict for each step, with findings and their places."""
-        found = await handled(request, self.limits, self._begun)
+        found = await self.workroom.handle(request, self.limits, self._begun)
         if isinstance(found, bytes):
             return Response(found, media_type=JSON)
-        report = await self._finished(found, caller_of(request).tenant)
+        report = await attended(request, self._finished(found, caller_of(request).tenant))
         return Response(self._told(report), headers=judging_headers(report), media_type=JSON)
 
     async def score_many(self, request: Request) -> Response:
         """Score a list of traces. Results are in its order; an item that cannot be scored does not spoil the others."""
-        lines = await handled(request, self.limits, self._scored_many)
+        lines = await self.workroom.handle(request, self.limits, self._scored_many)
         tenant = caller_of(request).tenant
-        ended = await asyncio.gather(
-            *[self._ended(n, one, tenant) for n, one in enumerate(lines) if isinstance(one, Waiting)]
-        )
-        late = iter(ended)
+        waiting = [self._ended(n, one, tenant) for n, one in enumerate(lines) if isinstance(one, Waiting)]
+        late = iter(await attended(request, asyncio.gather(*waiting)) if waiting else [])
         return Response(_listed([next(late) if isinstance(one, Waiting) else one for one in lines]), media_type=JSON)
 
     async def list_rubrics(self, _: Request) -> Response:
@@ -210,14 +214,15 @@ class Routes:
 
     async def validate_rubric(self, request: Request) -> Response:
         """Check a rubric: whether it can be used, and what is wrong where it cannot."""
-        return Response(await handled(request, self.limits, self._checked), media_type=JSON)
+        return Response(await self.workroom.handle(request, self.limits, self._checked), media_type=JSON)
 
     async def livez(self, _: Request) -> Response:
         """Tell that the process answers."""
         return Response(HEALTH.dump_json(Health("ok", ENGINE)), media_type=JSON)
 
     async def readyz(self, _: Request) -> Response:
-        """Tell that requests can be sent here. No dependency is asked: a judge that is down does not stop the scoring."""
+        """Tell that requests can be sent here: what they need is loaded. A judge that is down does not stop the scoring."""
+        await self.readiness.check()
         return Response(HEALTH.dump_json(Health("ok", ENGINE)), media_type=JSON)
 
     async def show_metrics(self, _: Request) -> Response:

@@ -6,8 +6,8 @@ from pydantic import JsonValue, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.api.body import handled
 from service.api.openapi import JSON
+from service.api.workroom import Workroom
 from service.core.summary import Summary
 from service.io.engine import Engine
 from service.io.jsonbody import Limits
@@ -58,13 +58,14 @@ SUMMED = {
 class Summaries:
     """The handler over one engine's rubrics."""
 
-    def __init__(self, engine: Engine, limits: Limits) -> None:
+    def __init__(self, engine: Engine, limits: Limits, workroom: Workroom) -> None:
         self.declared = declared_in(engine.shelf.find)
         self.limits = limits
+        self.workroom = workroom
 
     async def summarize(self, request: Request) -> Response:
         """Sum up reports: rates with intervals, each tool, pass^k, the make-up of the set, and a gate on them."""
-        return Response(await handled(request, self.limits, self._summed_up), media_type=JSON)
+        return Response(await self.workroom.handle(request, self.limits, self._summed_up), media_type=JSON)
 
     def _summed_up(self, body: JsonValue) -> bytes:
         return as_json(answered(read_summary_request(body), self.declared))

@@ -9,15 +9,12 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from service.api.body import PATIENCE, next_part
+from service.api.body import PATIENCE, Pace, media_of, next_part
 from service.errors import BusyError, InputError
 from service.io.spool import Spool
 
 STEP = 256 * 2**10
 """Bytes that are gathered before they are written."""
-
-SLOWEST = 32 * 2**10
-"""Bytes a second that a sender must reach in the long run: one that drips would hold its place for hours."""
 
 DISCARDED = 16 * 2**20
 """Bytes that are read on, and thrown away, of a body that is refused: who is cut off while sending never reads why."""
@@ -33,8 +30,8 @@ ENCODINGS = {"identity": False, "gzip": True}
 
 
 def form_of(headers: Headers) -> Form:
-    """Whether a body is one JSON document or JSON Lines; HTTPException 415 for anything else."""
-    media = headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    """Whether a body is one JSON document or JSON Lines; HTTPException 415 where it is not said to be either."""
+    media = media_of(headers)
     if media not in FORMS:
         taken = ", ".join(FORMS)
         raise HTTPException(415, f"expected a body of one of the types {taken}", {"accept": taken})
@@ -54,22 +51,13 @@ async def receive(request: Request, spool: Spool, *, patience: float = PATIENCE)
     """Fills a spool with the whole body.
 
     Raises what the spool raises, HTTPException 408 where the body comes too slowly, ClientDisconnect where it never will.
-    `patience`: seconds before the first bytes, and for what comes more slowly than SLOWEST.
     """
-    try:
-        await _received(request, spool, patience)
-    except TimeoutError:
-        raise HTTPException(408, f"the body came more slowly than {SLOWEST} bytes a second") from None
-
-
-async def _received(request: Request, spool: Spool, patience: float) -> None:
-    begun = asyncio.get_running_loop().time()
     seen, more, waiting = 0, True, bytearray()
-    async with asyncio.timeout(patience) as limit:
+    async with Pace(patience) as pace:
         while more:
             part, more = await next_part(request)
             seen += len(part)
-            limit.reschedule(begun + patience + seen / SLOWEST)
+            pace.extend(seen)
             waiting += part
             if len(waiting) >= STEP or not more:
                 await _write(request, spool, bytes(waiting), more=more)

@@ -33,6 +33,13 @@ class Supervisor:
         """Starts the worker."""
         self._thread.start()
 
+    def stop_with(self, stopping: threading.Event) -> None:
+        """Waits for the event, and tells the worker to end: it has the same time as those who are served."""
+        stopping.wait()
+        self._over.set()
+        if self._process is not None:
+            self._process.terminate()
+
     def stop(self) -> None:
         """Ends it: what is under way may be finished within the grace."""
         self._over.set()
@@ -60,13 +67,14 @@ class Supervisor:
 
 
 @contextmanager
-def worker_beside(*, log_level: str, grace: float, wanted: bool) -> Generator[None]:
-    """A worker for as long as the block lasts, where one is wanted."""
+def worker_beside(*, log_level: str, grace: float, wanted: bool, stopping: threading.Event) -> Generator[None]:
+    """A worker for as long as the block lasts, where one is wanted. It is told to end as soon as `stopping` is set."""
     if not wanted:
         yield
         return
     supervisor = Supervisor(log_level=log_level, grace=grace)
     supervisor.start()
+    threading.Thread(target=supervisor.stop_with, args=(stopping,), name="worker-end", daemon=True).start()
     try:
         yield
     finally:

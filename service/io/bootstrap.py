@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
 
 from service.core.report import STAND_IN
 from service.errors import BusyError, SettingsError
+from service.io import heap
 from service.io.engine import Engine
 from service.io.fits import AgingFits, read_fits
 from service.io.jsonbody import Limits
@@ -20,10 +27,18 @@ if TYPE_CHECKING:
     from service.io.exchanges import Bounds
     from service.io.judging import Judging
     from service.io.label_queue import LabelQueue
+    from service.io.model import LiteLLM
     from service.io.sandbox import Sandboxes
     from service.io.shared_limits import SharedLimits
     from service.io.store.database import Database
     from service.io.webhooks import Webhooks
+
+SMALL: JsonValue = {
+    "judges": "off",
+    "trace": {"format": "callgrade", "events": [{"user": "?"}, {"call": {"name": "a"}}, {"assistant": "1"}]},
+    "expected": {"calls": [{"tool": "a", "args": {"n": 1}}]},
+}
+"""A request that needs what most need."""
 
 
 def engine_of(settings: Settings) -> Engine:
@@ -62,18 +77,9 @@ def judging_of(settings: Settings, environ: Mapping[str, str] | None = None) -> 
     from service.io.judging import Judges, Judging  # noqa: PLC0415
     from service.io.lanes import Lane, Lanes  # noqa: PLC0415
     from service.io.limits import Slots  # noqa: PLC0415
-    from service.io.model import LiteLLM, disconnect  # noqa: PLC0415
-    from service.io.redaction import Redactor  # noqa: PLC0415
+    from service.io.model import disconnect  # noqa: PLC0415
 
-    redact = Redactor.from_env(os.environ if environ is None else environ, [settings.judge_api_key])
-    model = LiteLLM(
-        api_base=settings.judge_api_base or None,
-        api_key=settings.judge_api_key or None,
-        reply=settings.judge_reply,
-        redact=redact,
-        bounds=_bounds(settings),
-        longest_pause=settings.judge_longest_pause,
-    )
+    model = _model_of(settings, os.environ if environ is None else environ)
     policy = Policy(settings.judge_attempts, settings.judge_deadline, settings.judge_total)
     cache, shared = cache_of(settings), shared_limits_of(settings)
     lanes = Lanes(
@@ -97,6 +103,58 @@ def judging_of(settings: Settings, environ: Mapping[str, str] | None = None) -> 
         await disconnect()
 
     return Judging(caller, cache, judges, pricing=model.worst_usd, closing=closing)
+
+
+def _model_of(settings: Settings, environ: Mapping[str, str]) -> LiteLLM:
+    from service.io.model import LiteLLM  # noqa: PLC0415 (likewise)
+    from service.io.redaction import Redactor  # noqa: PLC0415
+
+    return LiteLLM(
+        api_base=settings.judge_api_base or None,
+        api_key=settings.judge_api_key or None,
+        reply=settings.judge_reply,
+        redact=Redactor.from_env(environ, [settings.judge_api_key]),
+        bounds=_bounds(settings),
+        longest_pause=settings.judge_longest_pause,
+    )
+
+
+async def load_judges(settings: Settings) -> None:
+    """Loads what speaks to the model that is set, which takes seconds, before a question needs it. Nothing is sent.
+
+    Raises JudgeError where it cannot be loaded.
+    """
+    from service.core.prompts import Prompt  # noqa: PLC0415 (likewise)
+
+    await _model_of(settings, os.environ).worst_usd(Prompt(settings.judge_model, (), {}, max_tokens=1))
+
+
+async def load_rubrics(engine: Engine) -> None:
+    """Scores a small trace, and so loads what scoring needs; and what only an assignment of several calls needs."""
+
+    def load() -> None:
+        engine.score(SMALL)
+        import_module("scipy.optimize")
+        heap.settle()
+
+    await _apart(load)
+
+
+async def _apart(work: Callable[[], None]) -> None:
+    """Waits for work in a thread that nobody waits for at the end of the process."""
+    ended: Future[None] = Future()
+    ended.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 (it is raised where it is waited for)
+            ended.set_exception(error)
+        else:
+            ended.set_result(None)
+
+    Thread(target=run, name="loading", daemon=True).start()
+    await asyncio.wrap_future(ended)
 
 
 def _bounds(settings: Settings) -> Bounds:

@@ -180,7 +180,20 @@ class Settings:
     max_items: int = _setting("200000", _whole(1, 2**30), "Most JSON values in a body.")
     max_many: int = _setting("1000", _whole(1, 100_000), "Most items in one request to /v1/score/many.")
     max_concurrency: int = _setting(
-        "100", _whole(1, 100_000), "Requests worked on at once; more are answered with 503."
+        "200",
+        _whole(1, 100_000),
+        "Requests worked on at once. A tenant has as many as it leaves free; what it sends beyond is answered with 429.",
+    )
+    max_streams: int = _setting(
+        "200", _whole(1, 100_000), "Batches sent or fetched at once, and as many watched; shared out likewise."
+    )
+    max_bodies_bytes: int = _setting(
+        "268435456", _whole(1_024, 2**40), "Bytes of request bodies in memory at once; shared out likewise."
+    )
+    allowed_hosts: tuple[str, ...] = _setting(
+        "",
+        AUTHORITIES,
+        "Hosts, or host:port, by which the service is called where it asks for no key, besides localhost; with commas between.",
     )
     graceful_seconds: int = _setting(
         "20", _whole(0, 3_600), "Time for running requests to end at shutdown, in seconds."
@@ -286,6 +299,9 @@ class Settings:
     )
     tenant_requests_per_minute: int = _setting(
         "0", _whole(0, 10**9), "Requests of one tenant that each process answers in a minute; 0: as many as come."
+    )
+    tenant_max_concurrency: int = _setting(
+        "0", _whole(0, 100_000), "Requests of one tenant worked on at once; 0: as many as it leaves free for others."
     )
     tenant_max_queued: int = _setting(
         "0", _whole(0, 10**12), "Items of batches of one tenant that may wait; 0: as many as there is room for."

@@ -52,8 +52,15 @@ class Ask(Protocol):
     ) -> Answer: ...
 
 
-async def exchange(
-    app: Callable[..., Any], method: str, path: str, chunks: Callable[[], Any], headers: Mapping[str, str], query: bytes
+async def exchange(  # noqa: PLR0913 (each is a part of a request)
+    app: Callable[..., Any],
+    method: str,
+    path: str,
+    chunks: Callable[[], Any],
+    headers: Mapping[str, str],
+    query: bytes,
+    *,
+    client: str = "127.0.0.1",
 ) -> Answer:
     """One request whose body comes as `chunks()` gives it: (bytes, more) at a time."""
     sent: list[dict[str, Any]] = []
@@ -81,7 +88,7 @@ async def exchange(
         "query_string": query,
         "headers": [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()],
         "server": ("localhost", 80),
-        "client": ("127.0.0.1", 1),
+        "client": (client, 1),
     }
     await app(scope, receive, send)
     start, *rest = sent

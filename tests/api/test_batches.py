@@ -18,7 +18,6 @@ from starlette.requests import Request
 from service import report_json, score
 from service.api.app import create_app
 from service.api.batch_reading import MAX_SUMMED
-from service.api.middleware import MAX_STREAMS
 from service.api.uploads import receive
 from service.core.prompts import Prompt
 from service.io.chunking import Cutter
@@ -596,17 +595,17 @@ def test_who_leaves_ends_the_stream(client: Client) -> None:
 
 
 def test_streams_have_places_of_their_own(ask: Ask, store: Database, queue: Recording) -> None:
-    app = create_app(Settings(max_concurrency=1), database=store, queue=queue)
+    app = create_app(Settings(max_concurrency=1, max_streams=8), database=store, queue=queue)
     client = Client(ask, app)
     batch = client.submit()["id"]
 
     async def watched() -> None:
-        watches = [Watch(client.app, f"/v1/batches/{batch}/events") for _ in range(MAX_STREAMS)]
+        watches = [Watch(client.app, f"/v1/batches/{batch}/events") for _ in range(4)]
         for watch in watches:
             assert await watch.event() is not None
         beyond = Watch(client.app, f"/v1/batches/{batch}/events")
         assert await beyond.event() is None
-        assert beyond.status == 503
+        assert beyond.status == 429
 
         async def chunks() -> tuple[bytes, bool]:
             return json.dumps(item()).encode(), False

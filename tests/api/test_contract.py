@@ -28,7 +28,10 @@ from tests.faults.sandbox_server import Sandbox
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
 
-APP = create_app()
+CALLED = ("testserver",)
+"""The name by which the client of these tests calls an application."""
+
+APP = create_app(Settings(allowed_hosts=CALLED))
 
 load_all_checks()
 
@@ -117,7 +120,8 @@ def sandboxed() -> Iterator[tuple[FastAPI, str, list[Any]]]:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         host = f"127.0.0.1:{server.server_address[1]}"
-        yield create_app(Settings(sandbox_hosts=(host,), sandbox_allow_private=True)), f"http://{host}/", given
+        ours = Settings(sandbox_hosts=(host,), sandbox_allow_private=True, allowed_hosts=CALLED)
+        yield create_app(ours), f"http://{host}/", given
         server.shutdown()
         thread.join()
 
@@ -179,7 +183,7 @@ def test_reports_with_a_sandbox_fit_their_schemas(
     sandboxed: tuple[FastAPI, str, list[Any]], ask: Ask, cents: int, elsewhere: str, kinds: set[str], executed: bool
 ) -> None:
     host = (elsewhere or sandboxed[1]).removeprefix("http://").removesuffix("/")
-    app = create_app(Settings(sandbox_hosts=(host,), sandbox_allow_private=True))
+    app = create_app(Settings(sandbox_hosts=(host,), sandbox_allow_private=True, allowed_hosts=CALLED))
     document = ask("GET", "/openapi.json", app=app).json
     request = _refund(cents, elsewhere or sandboxed[1])
     for path, body in (("/v1/score", request), ("/v1/score/many", [request, request])):

@@ -384,8 +384,10 @@ def test_one_request_too_many_is_told_to_try_again() -> None:
         first = asyncio.create_task(exchange(app, "POST", "/v1/score", slow, JSON, b""))
         await started.wait()
         refused = await exchange(app, "POST", "/v1/score", quick, JSON, b"")
-        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
-        assert refused.problem["title"] == "Service Unavailable"
+        assert (refused.status, refused.headers["retry-after"]) == (429, "1")
+        assert refused.problem["title"] == "Too Many Requests"
+        other = await exchange(app, "POST", "/v1/score", quick, JSON, b"", client="127.0.0.2")
+        assert (other.status, other.headers["retry-after"]) == (503, "1")
         for path in ("/livez", "/readyz", "/metrics"):
             assert (await exchange(app, "GET", path, quick, {}, b"")).status == 200
         go.set()

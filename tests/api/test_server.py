@@ -92,13 +92,13 @@ def head(method: str, path: str, length: int | None, *headers: str) -> bytes:
 
 
 @contextmanager
-def serving(home: Path, **settings: str) -> Iterator[Server]:
-    """A service on a port of its own. What it logged is read when it has ended."""
+def serving(home: Path, *, module: str = "service.cli", **settings: str) -> Iterator[Server]:
+    """A service on a port of its own, by default our own. What it logged is read when it has ended."""
     ours = {"CALLGRADE_HOME": str(home), "CALLGRADE_WORKER": "false"} | {
         f"CALLGRADE_{name.upper()}": value for name, value in settings.items()
     }
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CALLGRADE_")} | ours
-    command = Command("service.cli", ("serve", "--port", "0"), environment, home / "server.log")
+    command = Command(module, ("serve", "--port", "0"), environment, home / "server.log")
     server = Server(Forked(command), command.log)
     try:
         assert server.port
@@ -239,7 +239,7 @@ def test_settings_bound_the_process(tmp_path: Path) -> None:
     with serving(tmp_path, max_body_bytes="1024", max_concurrency="1") as running:
         assert running.ask("POST", "/v1/score", GOOD + b" " * 1_024)[0] == 413
         busy = started(running)
-        assert running.ask("POST", "/v1/score", GOOD)[0] == 503
+        assert running.ask("POST", "/v1/score", GOOD)[0] == 429
         assert running.ask("GET", "/readyz")[0] == 200
         busy.send(GOOD[20:])
         assert busy.answer()[0] == 200

@@ -1,0 +1,80 @@
+"""Loopback is no trust: what a web page of elsewhere makes a browser send to this machine is refused.
+
+A page may have its name lead here (DNS rebinding), so the name that was asked for is checked; and it may send what needs no
+permission, so the origin is. Both stand in headers that no page can change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from ipaddress import ip_address
+
+from starlette.exceptions import HTTPException
+
+OWN_SITES = frozenset({"same-origin", "none"})
+"""What `Sec-Fetch-Site` says of our own pages, and of an address that somebody typed. Another port is `same-site`."""
+
+AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9_.-]+))(?::[0-9]{1,5})?")
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens there. A name other than localhost may be anything.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("example.com")
+    (True, True, False, False)
+    """
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def refuse_foreign(headers: Headers, hosts: Collection[str]) -> None:
+    """HTTPException 403 where a request was sent to another name than ours, or for a page of another origin.
+
+    `hosts`: names that are ours besides those of the loopback, with or without a port. No browser leaves `Host` out.
+    """
+    given = _given(headers)
+    for authority in given["host"]:
+        if not is_own(authority, hosts):
+            told = "the Host of the request is not a name of this service; CALLGRADE_ALLOWED_HOSTS can make it one"
+            raise HTTPException(403, told)
+    if not all(map(OWN_SITES.__contains__, given["sec-fetch-site"])):
+        raise HTTPException(403, "the request comes from a page of another site (Sec-Fetch-Site)")
+    if not all(_is_same(origin, given["host"]) for origin in given["origin"]):
+        raise HTTPException(403, "the request comes from a page of another origin (Origin)")
+
+
+def is_own(authority: str, hosts: Collection[str]) -> bool:
+    """Whether a host with or without a port is one of the loopback, or one of `hosts`.
+
+    >>> [
+    ...     is_own(one, ["tool.lan"])
+    ...     for one in ("localhost:8000", "[::1]:80", "a.localhost", "TOOL.lan:1", "evil.example")
+    ... ]
+    [True, True, True, True, False]
+    """
+    authority = authority.strip().lower()
+    found = AUTHORITY.fullmatch(authority)
+    if found is None:
+        return False
+    host = (found["address"] or found["name"]).removesuffix(".")
+    return is_loopback(host) or host.endswith(".localhost") or host in hosts or authority in hosts
+
+
+def _is_same(origin: str, hosts: list[str]) -> bool:
+    """Whether an origin is the very host, with its port, that the request was sent to."""
+    scheme, _, authority = origin.strip().lower().partition("://")
+    return scheme in ("http", "https") and authority in [host.strip().lower() for host in hosts]
+
+
+def _given(headers: Headers) -> dict[str, list[str]]:
+    """The values of the headers that tell where a request comes from and goes to."""
+    found: dict[str, list[str]] = {"host": [], "origin": [], "sec-fetch-site": []}
+    for name, value in headers:
+        if (known := found.get(name.decode("latin-1"))) is not None:
+            known.append(value.decode("latin-1"))
+    return found

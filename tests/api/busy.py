@@ -1,0 +1,42 @@
+"""The service with an engine that is busy for ever, which nothing can end: `python -m tests.api.busy`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from contextlib import suppress
+
+from service.api.app import create_app
+from service.cli.context import read_settings
+from service.cli.serve import _listener, _serve, _told
+from service.core.report import Report
+from service.io.engine import Engine
+from service.io.logs import configure
+from service.io.shelf import Shelf
+from service.request import ScoreRequest
+
+
+class Busy(Engine):
+    """Comes to no end with a request that is tagged `busy`."""
+
+    def answer(self, request: ScoreRequest) -> Report:
+        if "busy" in request.tags:
+            sys.stderr.write("busy\n")
+        while "busy" in request.tags:
+            time.sleep(0.01)
+        return super().answer(request)
+
+
+def main() -> None:
+    """Serves until told to stop."""
+    settings = read_settings()
+    configure(settings.log_level)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with _listener(settings.host, 0) as listener, suppress(KeyboardInterrupt):
+        _told(listener, 1)
+        _serve(create_app(settings, engine=Busy(Shelf())), settings, listener, workers=1)
+
+
+if __name__ == "__main__":
+    main()

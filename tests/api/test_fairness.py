@@ -1,0 +1,192 @@
+"""Two tenants and one server, a process of its own: whatever the one does, the other is answered."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.api.connections import MAX_WAITING, allow_files
+from service.io.bootstrap import prepared
+from service.io.settings import Settings
+from service.io.store.keys import Keys
+from tests.api.test_server import GOOD, SOON, Connection, Server, head, serving
+from tests.batches.process import until
+
+ITEM = json.dumps({"items": [{"custom_id": "a", **json.loads(GOOD)}]}).encode()
+
+
+@dataclass
+class Tenants:
+    """A server that two tenants share, the one of them hostile."""
+
+    server: Server
+    keys: dict[str, str]
+
+    def ask(self, name: str, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+        return self.server.ask(method, path, body, *self._headers(name))
+
+    def begin(self, name: str, method: str, path: str, length: int = 0, body: bytes = b"") -> Connection:
+        """A connection on which a request has been sent, as far as it goes."""
+        connection = self.server.connect()
+        connection.send(head(method, path, length, *self._headers(name)) + body)
+        return connection
+
+    def score(self, name: str, body: bytes = GOOD) -> int:
+        return self.ask(name, "POST", "/v1/score", body)[0]
+
+    def in_flight(self) -> int:
+        """Requests under way, without the one that asks."""
+        told = self.ask("good", "GET", "/metrics")[1].decode()
+        return int(float(told.partition("\ncallgrade_http_in_flight ")[2].split()[0])) - 1
+
+    def _headers(self, name: str) -> tuple[str, ...]:
+        return (f"authorization: Bearer {self.keys[name]}",)
+
+
+@contextmanager
+def tenants(home: Path, **settings: str) -> Iterator[Tenants]:
+    database = prepared(Settings(home=home))
+    made = Keys(database)
+    keys = {name: made.create(name=name, tenant=name, scopes=["admin"])[1] for name in ("good", "hostile")}
+    database.close()
+    with serving(home, **settings) as server:
+        yield Tenants(server, keys)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenants]:
+    with tenants(tmp_path_factory.mktemp("home")) as running:
+        yield running
+
+
+def statuses(connections: list[Connection]) -> Counter[int]:
+    """What connections were answered; only the heads are read."""
+    return Counter(int(connection.stream.readline().split()[1]) for connection in connections)
+
+
+def leave(connections: list[Connection]) -> None:
+    for connection in connections:
+        connection.close()
+
+
+def retry_after(connection: Connection) -> tuple[int, str]:
+    """The status of a response, and when to come again."""
+    status = int(connection.stream.readline().split()[1])
+    lines = dict(line.decode().strip().split(": ", 1) for line in iter(connection.stream.readline, b"\r\n"))
+    return status, lines.get("retry-after", "")
+
+
+def test_event_streams_of_one_tenant_shut_nobody_out(two: Tenants) -> None:
+    batch = json.loads(two.ask("hostile", "POST", "/v1/batches", ITEM)[1])["id"]
+    watch = f"/v1/batches/{batch}/events"
+    watches = [two.begin("hostile", "GET", watch) for _ in range(100)]
+    assert statuses(watches) == {200: 100}
+    assert retry_after(two.begin("hostile", "GET", watch)) == (429, "1")
+    assert two.score("hostile") == 200
+    status, answer = two.ask("good", "POST", "/v1/batches", ITEM)
+    assert (two.score("good"), status) == (200, 202)
+    mine = two.begin("good", "GET", f"/v1/batches/{json.loads(answer)['id']}/events")
+    assert statuses([mine]) == {200: 1}
+    leave([*watches, mine])
+
+
+@pytest.mark.parametrize("path", ["/v1/score", "/v1/batches"])
+def test_bodies_of_one_tenant_that_never_end_shut_nobody_out(two: Tenants, path: str) -> None:
+    bodies = [two.begin("hostile", "POST", path, 1_000, b"{") for _ in range(100)]
+    until(lambda: two.in_flight() >= 100)
+    assert retry_after(two.begin("hostile", "POST", path, len(GOOD), GOOD)) == (429, "1")
+    assert two.score("good") == 200
+    assert two.ask("good", "POST", "/v1/batches", ITEM)[0] == 202
+    leave(bodies)
+    until(lambda: two.in_flight() == 0)
+    assert two.score("hostile") == 200
+
+
+def test_bytes_of_bodies_are_shared_out(tmp_path: Path) -> None:
+    with tenants(tmp_path, max_body_bytes="65536", max_bodies_bytes="524288") as two:
+        announced = [two.begin("hostile", "POST", "/v1/score", 65_536, b"{") for _ in range(4)]
+        until(lambda: two.in_flight() == 4)
+        assert retry_after(two.begin("hostile", "POST", "/v1/score", 65_536, b"{")) == (429, "1")
+        chunk = b"%x\r\n" % 60_000 + b" " * 60_000
+        chunked = two.server.connect()
+        chunked.send(head("POST", "/v1/score", None, f"authorization: Bearer {two.keys['hostile']}") + chunk)
+        assert retry_after(chunked) == (429, "1")
+        assert two.score("good", GOOD + b" " * 60_000) == 200
+        leave(announced)
+        until(lambda: two.in_flight() == 0)
+        assert two.score("hostile", GOOD + b" " * 60_000) == 200
+
+
+def test_a_tenant_may_be_given_fewer_requests_at_once(tmp_path: Path) -> None:
+    with tenants(tmp_path, tenant_max_concurrency="1") as two:
+        first = two.begin("hostile", "POST", "/v1/score", 1_000, b"{")
+        until(lambda: two.in_flight() == 1)
+        assert (two.score("hostile"), two.score("good")) == (429, 200)
+        leave([first])
+
+
+def giant() -> bytes:
+    """A trace of some 1.7 MB, with calls of many tools."""
+    events: list[Any] = [{"user": "Do it."}]
+    for number in range(4_000):
+        call = {"name": f"tool_{number % 50}", "arguments": {"order": number, "note": "lorem ipsum " * 6}}
+        result = {"id": number, "status": "ok", "text": f"value {number} of it", "more": "x" * 200}
+        events.append({"call": call, "result": result})
+    return json.dumps({"trace": {"format": "callgrade", "events": events}}).encode()
+
+
+def test_giants_of_one_tenant_let_the_small_ones_of_others_pass(two: Tenants) -> None:
+    body, answered = giant(), []
+    giants = [two.begin("hostile", "POST", "/v1/score", len(body), body) for _ in range(8)]
+    readers = [threading.Thread(target=lambda one=one: answered.append(one.answer()[0])) for one in giants]
+    for reader in readers:
+        reader.start()
+    until(lambda: two.in_flight() + len(answered) == 8)
+    found = [two.score("good"), two.score("good", GOOD + b" " * 20_000)]  # on the event loop and in a thread
+    before = len(answered)
+    for reader in readers:
+        reader.join(2 * SOON)
+    assert (found, answered) == ([200, 200], [200] * 8)
+    assert before <= 2
+
+
+def test_heads_that_never_end_are_let_go_of(two: Tenants) -> None:
+    allow_files()
+    heads = [two.server.connect() for _ in range(MAX_WAITING + 100)]
+    for one in heads:
+        one.send(b"POST /v1/score HTTP/1.1\r\nhost: local")
+    assert two.score("good") == 200
+    assert {ended(one) for one in heads} <= {b"HTTP/1.1 408 ", b""}
+    assert two.score("good") == 200
+
+
+def ended(connection: Connection) -> bytes:
+    """How the answer begins on a connection that the server closes."""
+    try:
+        return connection.stream.read()[:13]
+    except ConnectionResetError:
+        return b""
+
+
+def test_a_head_that_drips_is_let_go_of_too(two: Tenants) -> None:
+    connection = two.server.connect()
+    connection.sock.settimeout(0.2)
+    for _ in range(5 * SOON):
+        try:
+            connection.send(b"G")
+            assert connection.sock.recv(1) == b"H"
+            break
+        except TimeoutError:
+            continue
+        except (BrokenPipeError, ConnectionResetError):
+            break
+    else:
+        pytest.fail("it is still open")

@@ -1,0 +1,125 @@
+"""Loopback is no trust: who may ask a service that asks for no key, by the headers that a browser sets and no page can."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from service.api.app import create_app
+from service.io.bootstrap import prepared
+from service.io.settings import Settings
+from service.io.store.keys import Keys
+from tests.api.asgi_caller import Ask
+from tests.api.test_server import GOOD, Server, serving
+
+OURS = [
+    ("localhost:{port}",),
+    ("127.0.0.1:{port}",),
+    ("[::1]:{port}",),
+    ("LOCALHOST.",),
+    ("app.localhost:{port}",),
+    ("tool.lan:{port}",),
+    ("only.lan:81",),
+    ("localhost:{port}", "sec-fetch-site: none"),
+    ("localhost:{port}", "sec-fetch-site: same-origin", "origin: http://localhost:{port}"),
+    ("tool.lan", "origin: https://tool.lan"),
+]
+"""Hosts and headers of requests that are nobody else's."""
+
+FOREIGN = [
+    ("evil.example",),
+    ("evil.example:{port}",),
+    ("localhost.evil.example",),
+    ("127.0.0.1.evil.example",),
+    ("evil.example.tool.lan",),
+    ("only.lan:82",),
+    ("0.0.0.0:{port}",),
+    ("192.0.2.1:{port}",),
+    ("[::2]:{port}",),
+    ("x@localhost",),
+    ("localhost/",),
+    ("",),
+    ("localhost:{port}", "origin: http://evil.example"),
+    ("localhost:{port}", "origin: null"),
+    ("localhost:{port}", "origin: http://localhost"),  # another port is another origin
+    ("localhost:{port}", "origin: http://127.0.0.1:{port}"),
+    ("localhost:{port}", "origin: file://"),
+    ("localhost:{port}", "origin: ws://localhost:{port}"),
+    ("localhost:{port}", "sec-fetch-site: cross-site"),
+    ("localhost:{port}", "sec-fetch-site: same-site"),
+    ("localhost:{port}", "sec-fetch-site: same-origin", "origin: http://evil.example"),
+    ("localhost:{port}", "sec-fetch-site: none", "sec-fetch-site: cross-site"),
+]
+"""Those of pages that a browser shows."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("home"), allowed_hosts="tool.lan,only.lan:81") as running:
+        yield running
+
+
+def sent(server: Server, start: str, host: str, *headers: str, body: bytes = b"") -> tuple[int, bytes]:
+    lines = [f"{start} HTTP/1.1", f"host: {host}", *headers, f"content-length: {len(body)}", "", ""]
+    connection = server.connect()
+    connection.send("\r\n".join(lines).format(port=server.port).encode() + body)
+    return connection.answer()
+
+
+@pytest.mark.parametrize("given", OURS)
+def test_what_is_ours_is_answered(server: Server, given: tuple[str, ...]) -> None:
+    assert sent(server, "GET /v1/rubrics", *given)[0] == 200
+    assert sent(server, "POST /v1/score", *given, "content-type: application/json", body=GOOD)[0] == 200
+
+
+@pytest.mark.parametrize("given", FOREIGN)
+def test_what_a_page_of_elsewhere_sends_is_refused(server: Server, given: tuple[str, ...]) -> None:
+    for start in ("GET /v1/rubrics", "GET /metrics", "GET /docs", "GET /v1/batches", "OPTIONS /v1/score"):
+        assert sent(server, start, *given)[0] == 403, start
+    status, answer = sent(server, "POST /v1/score", *given, "content-type: application/json", body=GOOD)
+    assert (status, json.loads(answer)["title"]) == (403, "Forbidden")
+
+
+def test_probes_are_answered_by_any_name(server: Server) -> None:
+    assert [sent(server, f"GET {path}", "10.0.0.7:8000")[0] for path in ("/livez", "/readyz")] == [200, 200]
+
+
+def test_with_keys_the_key_is_what_counts(ask: Ask, tmp_path) -> None:
+    database = prepared(Settings(home=tmp_path))
+    key = Keys(database).create(name="a", scopes=["score"])[1]
+    app = create_app(Settings(home=tmp_path), database=database)
+    headers = {"host": "callgrade.example", "origin": "https://dashboard.example", "authorization": f"Bearer {key}"}
+    assert ask("GET", "/v1/rubrics", app=app, headers=headers).status == 200
+    database.close()
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/score", "/v1/score/many", "/v1/summaries", "/v1/rubrics/validate", "/v1/batches"]
+)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        None,
+        "",
+        "text/plain",
+        "text/plain;charset=application/json",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+    ],
+)
+def test_a_body_must_say_that_it_is_json(server: Server, path: str, kind: str | None) -> None:
+    headers = () if kind is None else (f"content-type: {kind}",)
+    status, answer = sent(server, f"POST {path}", "localhost", *headers, body=GOOD)
+    assert (status, json.loads(answer)["title"]) == (415, "Unsupported Media Type")
+
+
+def test_without_a_length_a_body_must_say_so_too(server: Server) -> None:
+    connection = server.connect()
+    connection.send(b"POST /v1/score HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n")
+    assert connection.answer()[0] == 415
+
+
+def test_where_there_is_no_body_nothing_is_said(server: Server) -> None:
+    assert sent(server, "POST /v1/batches/batch_0/resume", "localhost")[0] == 404
