@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,10 +17,11 @@ from service.core.outcome import Errored, Skipped
 from service.core.prompts import Usage
 from service.core.questions import ASSEMBLY
 from service.core.replies import Judgement
+from service.core.trace import Unread
 from service.io.engine import Engine
 from service.io.files import read_yaml
 from service.io.shelf import Shelf
-from service.request import read_request
+from service.request import planned, read_request, traced
 
 FILE = Path(__file__).parents[1] / "data" / "verdicts" / "examples.yaml"
 TABLE = cast("dict[str, Any]", read_yaml(FILE.read_text("utf-8"), source=FILE.name))
@@ -111,3 +113,80 @@ def test_example(case: dict[str, Any]) -> None:
         name: pytest.approx(wanted, abs=5e-4) if name in ("score", "coverage", "range", "decided") else wanted
         for name, wanted in case["want"].items()
     }
+
+
+def read_rows(name: str) -> list[list[Any]]:
+    return cast("list[list[Any]]", read_yaml((FILE.parent / name).read_text("utf-8"), source=name))
+
+
+def trace_of(user: str, calls: list[list[Any]], answer: str) -> dict[str, Any]:
+    """A conversation with tools that take these arguments and no others."""
+    tools = {
+        name: {"name": name, "parameters": {"type": "object", "properties": {key: {} for key in arguments}}}
+        for name, arguments, _ in calls
+    }
+    events = [{"call": {"name": name, "arguments": arguments}, "result": result} for name, arguments, result in calls]
+    return {
+        "format": "callgrade",
+        "tools": [*tools.values()],
+        "events": [{"user": user}, *events, {"assistant": answer}],
+    }
+
+
+@pytest.mark.parametrize("row", read_rows("wrong.yaml"), ids=lambda row: row[0])
+def test_what_nobody_has_looked_at_does_not_pass(row: list[Any]) -> None:
+    trace = trace_of(*row[1:])
+    reports = [ENGINE.score({"trace": trace}), ENGINE.score({"trace": trace, "judges": "off"})]
+    assert {report.verdict for report in reports} <= {"abstain", "fail"}
+
+
+@pytest.mark.parametrize("row", read_rows("right.yaml"), ids=lambda row: row[3])
+def test_what_code_decides_passes_where_the_caller_wants_no_more(row: list[Any]) -> None:
+    name, arguments, result, user, answer = row
+    expected = {"calls": [{"tool": name, "args": arguments}]}
+    body = {"trace": trace_of(user, [[name, arguments, result]], answer), "expected": expected}
+    report = ENGINE.score({**body, "judges": "off"})
+    assert (report.verdict, report.scope, report.open) == ("pass", "code", ())
+    assert report.coverage == pytest.approx(0.75)
+    assert ENGINE.score(body).verdict == "abstain"
+
+
+UNREAD_CALL = Unread("call", "/messages/1", "a call of a kind that is not read", turn=1)
+UNREAD_RESULT = Unread("result", "/steps/0/result/content", "an image", turn=1, step=0)
+UNREAD_TEXT = Unread("text", "/messages/2", "a text of a kind that is not read", turn=1)
+UNREADS = [
+    ("no call was due, and one is unread", {"calls": "none"}, [], (UNREAD_CALL,), {"decide"}),
+    ("a call was due, and one is unread", {"calls": [{"tool": "look"}]}, [], (UNREAD_CALL,), {"decide", "tool_name"}),
+    ("a ban that the unread call may break", {"disallowed": [{"tool": "void"}]}, [], (UNREAD_CALL,), {"disallowed"}),
+    ("a count", {"counts": {"look": 1}}, [], (UNREAD_CALL,), {"count"}),
+    (
+        "an unread result",
+        {"calls": [{"tool": "look", "result": {"a": 1}}]},
+        [["look", {}, None]],
+        (UNREAD_RESULT,),
+        {"results"},
+    ),
+    (
+        "an answer after an unread result",
+        {"calls": [{"tool": "look"}]},
+        [["look", {}, None]],
+        (UNREAD_RESULT,),
+        {"grounded"},
+    ),
+    ("an unread text", {"answer": "It is done."}, [], (UNREAD_TEXT,), {"answer"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("expected", "calls", "unread", "criteria"), [c[1:] for c in UNREADS], ids=[c[0] for c in UNREADS]
+)
+def test_what_could_not_be_read_leaves_open_what_rests_on_it(
+    expected: Any, calls: list[list[Any]], unread: tuple[Unread, ...], criteria: set[str]
+) -> None:
+    body = {"trace": trace_of("Please.", calls, "It is done."), "expected": expected, "judges": "off"}
+    request = read_request(body)
+    trace = replace(traced(request), unread=unread)
+    report = conclude(planned(request, ENGINE.shelf.find("four_step"), trace), mode="off")
+    assert criteria <= {one.criterion for one in report.open if one.cause == "unread"}
+    assert report.verdict == "abstain"
+    assert [part.path for part in report.unread] == [part.path for part in unread]
