@@ -1,0 +1,211 @@
+"""Taking knowledge away turns no verdict green: laws over generated rubrics, requests, votes, faults and fits."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from service import Plan, Report, conclude, plan
+from service.cli.results import Tally
+from service.cli.score import Judgement as RunJudgement
+from service.core.calibrate import Fit, Identity
+from service.core.judged import Reply, Vote
+from service.core.judges import Ask
+from service.core.outcome import Errored, Scored, Skipped
+from service.core.prompts import Usage
+from service.core.questions import ASSEMBLY
+from service.core.replies import Judgement
+from service.errors import FaultCause
+from service.io.files import read_yaml, resource
+from service.summaries import summarized
+from tests.core.strategies import Json, requests
+
+LAW = settings(
+    max_examples=150,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+GREEN = ("pass", "warn")
+FAULTS: Sequence[Vote] = [Errored(cause, "it broke") for cause in get_args(FaultCause)]
+FOUR_STEP: Json = read_yaml(resource("rubrics", "four_step.yaml").read_text("utf-8"), source="four_step.yaml")  # type: ignore[assignment]
+
+
+@st.composite
+def rubrics(draw: st.DrawFn) -> Json | str:
+    """The default rubric, or one with other weights, folds, thresholds, votes and juries."""
+    if draw(st.booleans()):
+        return "four_step"
+    made = copy.deepcopy(FOUR_STEP)
+    made["id"] = "drawn"
+    made["verdict"] = draw(st.sampled_from(["score", "worst_stage"]))
+    fail = draw(st.sampled_from([0.3, 0.5, 0.8]))
+    made["thresholds"] = {
+        "fail": fail,
+        "warn": min(1.0, fail + 0.1),
+        "min_coverage": draw(st.sampled_from([0.0, 0.1, 0.5])),
+    }
+    if draw(st.booleans()):
+        del made["stages"]
+    for criterion in made["criteria"]:
+        criterion["weight"] = draw(st.sampled_from([0.1, 1, 3]))
+        criterion["must_pass"] = draw(st.booleans())
+        criterion["aggregate"] = draw(st.sampled_from(["mean", "min"]))
+    made["judges"] = [
+        {
+            "id": name,
+            "level": level,
+            "question": "?",
+            "scale": {"good": 1.0, "fair": 0.5, "bad": 0.0},
+            "threshold": draw(st.sampled_from([0.4, 0.75])),
+            "votes": draw(st.sampled_from([1, 1, 2, 3])),
+            "models": draw(st.sampled_from([[], ["a", "b"], ["a", "b", "c"]])),
+            "combine": draw(st.sampled_from(["mean", "majority"])),
+        }
+        for name, level in (("call_decision", "turn"), ("tool_selection", "step"), ("argument_plausibility", "step"))
+    ]
+    return made
+
+
+def reply(ask: Ask, label: str, model: str) -> Reply:
+    return Reply(Judgement(label, ask.judge.scale[label].value, "so it is"), model, model, "miss", Usage(1, 1, None))
+
+
+def votes_on(made: Plan, data: st.DataObject) -> dict[str, tuple[Vote, ...]]:
+    """What every judge that is asked says."""
+    found: dict[str, tuple[Vote, ...]] = {}
+    for ask in made.asks:
+        labels = st.sampled_from(sorted(ask.judge.scale, key=lambda name: -ask.judge.scale[name].value))
+        models = ask.judge.models or ("m",)
+        found[ask.key] = tuple([reply(ask, data.draw(labels), one) for one in models for _ in range(ask.judge.votes)])
+    return found
+
+
+def broken(votes: Mapping[str, tuple[Vote, ...]], data: st.DataObject) -> dict[str, tuple[Vote, ...]]:
+    """The same with some votes, at least one, replaced by faults."""
+    places = [(key, n) for key, several in votes.items() for n in range(len(several))]
+    chosen = set(data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=4, unique=True)))
+    fault = data.draw(st.sampled_from(FAULTS))
+    return {k: tuple([fault if (k, n) in chosen else v for n, v in enumerate(several)]) for k, several in votes.items()}
+
+
+def fits_of(made: Plan, data: st.DataObject) -> list[Fit]:
+    """A fit for some of the judges that are asked, with a threshold and a band of its own."""
+    pairs = {(ask.criterion, ask.judge.id): ask.judge for ask in made.asks}
+    found: list[Fit] = []
+    for (criterion, name), judge in sorted(pairs.items()):
+        if data.draw(st.booleans()):
+            threshold = data.draw(st.sampled_from([0.3, 0.6, 0.9]))
+            fit = {"judge": name, "judge_digest": judge.digest, "model": "+".join(judge.models or ("m",))}
+            fit |= {
+                "criterion": criterion,
+                "method": "identity",
+                "calibrator": Identity(),
+                "origin": "human",
+                "labels": 99,
+            }
+            fit |= {"groups": 99, "enough": True, "domain": (0.0, 1.0), "threshold": threshold, "data": "0" * 64}
+            band = data.draw(st.sampled_from([None, (0.4, 0.6)]))
+            found.append(Fit.model_validate({**fit, "assembly": ASSEMBLY, "abstain": band}))
+    return found
+
+
+def codes_of(report: Report) -> list[int]:
+    """The exit codes of a run of this trace alone, under each of the options."""
+    tally = Tally()
+    tally.verdicts[report.verdict] += 1
+    tally = Tally()
+    tally.add(_graded(report))
+    options = [
+        RunJudgement(),
+        RunJudgement(strict=True),
+        RunJudgement(allow_abstain=True),
+        RunJudgement(fail_under=0.7),
+    ]
+    return [int(option.code(tally)) for option in options]
+
+
+def _graded(report: Report) -> Any:
+    from service.cli.results import Graded
+
+    return Graded(1, None, None, report)  # type: ignore[arg-type] (a tally looks at the report alone)
+
+
+def assert_not_greener(before: Report, after: Report) -> None:
+    """What may become of a report where knowledge was taken away."""
+    assert before.verdict in GREEN or after.verdict not in GREEN
+    stages = {stage.stage: stage.verdict for stage in before.stages}
+    for stage in after.stages:
+        assert stages[stage.stage] in (*GREEN, "not_applicable") or stage.verdict not in GREEN
+    for code, other in zip(codes_of(before), codes_of(after), strict=True):
+        assert other >= code or code == 0
+    for text in ("pass_rate >= 1", "score >= 0.7", "score >= 0.7 for at least 100% of cases"):
+        gates = [summarized([report], assertions=[text]).gate for report in (before, after)]
+        assert gates[0] is not None
+        assert gates[1] is not None
+        assert gates[0].passed or not gates[1].passed
+
+
+@LAW
+@given(st.data(), requests(least=1), rubrics())
+def test_a_vote_that_breaks_turns_nothing_green(data: st.DataObject, request: Json, rubric: Any) -> None:
+    made = plan({**request, "rubric": rubric})
+    assume(made.asks)
+    votes, fits = votes_on(made, data), fits_of(made, data)
+    whole = conclude(made, votes, mode="live", fits=fits)
+    assert_not_greener(whole, conclude(made, broken(votes, data), mode="live", fits=fits))
+
+
+@LAW
+@given(st.data(), requests(least=1), rubrics())
+def test_a_fit_that_no_longer_applies_turns_nothing_green(data: st.DataObject, request: Json, rubric: Any) -> None:
+    made = plan({**request, "rubric": rubric})
+    assume(made.asks)
+    votes, fits = votes_on(made, data), fits_of(made, data)
+    assume(fits)
+    worse = data.draw(
+        st.sampled_from([{"stale": True}, {"model": "other"}, {"enough": False}, {"judge_digest": "0" * 64}])
+    )
+    n = data.draw(st.integers(0, len(fits) - 1))
+    other = [fit.model_copy(update=worse) if i == n else fit for i, fit in enumerate(fits)]
+    other = [Fit.model_validate({**dict(fit), "stale": fit.stale}) for fit in other]
+    assert_not_greener(conclude(made, votes, mode="live", fits=fits), conclude(made, votes, mode="live", fits=other))
+
+
+@LAW
+@given(st.data(), requests(least=1), rubrics())
+def test_scores_stay_within_their_range_and_answers_lead_into_it(
+    data: st.DataObject, request: Json, rubric: Any
+) -> None:
+    """The range of what is open holds what any answers come to; with all answers in, nothing of a judge is open."""
+    made = plan({**request, "rubric": rubric})
+    votes = votes_on(made, data)
+    silent, whole = conclude(made), conclude(made, votes, mode="live")
+    assert not [one for one in whole.open if one.cause in get_args(FaultCause) or one.cause == "not_asked"]
+    for part, known in [(silent, whole), *zip(silent.stages, whole.stages, strict=True)]:
+        if part.score_range is not None and known.score is not None:
+            assert part.score_range[0] - 1e-9 <= known.score <= part.score_range[1] + 1e-9
+    if silent.verdict in ("pass", "warn", "fail"):
+        assert whole.verdict == silent.verdict or (silent.verdict, whole.verdict) == ("warn", "pass")
+
+
+@LAW
+@given(st.data(), requests(least=1))
+def test_a_result_that_is_wrapped_in_text_turns_nothing_green(data: st.DataObject, request: Json) -> None:
+    """The same with words around the JSON of a result: code cannot read it, and no judge is asked."""
+    events = request["trace"]["events"]
+    results = [n for n, event in enumerate(events) if isinstance(event.get("result"), dict | list)]
+    assume(results)
+    n = data.draw(st.sampled_from(results))
+    wrapped = copy.deepcopy(request)
+    wrapped["trace"]["events"][n]["result"] = f"Here: {__import__('json').dumps(events[n]['result'])}"
+    for mode in ("off", "none"):
+        before, after = (conclude(plan(one), mode=mode) for one in (request, wrapped))  # type: ignore[arg-type]
+        assert before.verdict in GREEN or after.verdict not in GREEN
+
+
+def test_the_faults_are_those_of_votes() -> None:
+    assert all(isinstance(fault, Errored) and not isinstance(fault, Scored | Skipped) for fault in FAULTS)
