@@ -84,10 +84,15 @@ FaultCause = Literal[
     "provider_error",
     "timeout",
     "unauthorized",
+    "unknown_model",
+    "unreachable",
     "quota_exhausted",
     "budget_exhausted",
 ]
 """Why a judge gave no verdict. None of them is ever a number."""
+
+NOBODY_THERE: frozenset[str] = frozenset({"unauthorized", "unknown_model", "unreachable"})
+"""The causes that no question has to do with: where every one ends so, the judge is not set up rightly."""
 
 
 class JudgeError(CallgradeError):

@@ -18,7 +18,8 @@ from service.cli.options import ExpectedOption, Files, FormatOption, OutputOptio
 app = typer.Typer(
     name="callgrade",
     help="Scores what language models do with tools: decide, select, build arguments, integrate the result.",
-    epilog="Exit codes: 0 passed; 1 a fault of callgrade; 2 a verdict is fail; 4 configuration or usage; 5 input data.",
+    epilog="Exit codes: 0 passed; 1 a fault of callgrade; 2 a verdict is fail; 3 undecided, a verdict is abstain; "
+    "4 configuration or usage; 5 input data.",
     add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -73,11 +74,18 @@ def score(  # noqa: PLR0913, PLR0917 (one for each option)
         float | None, typer.Option(metavar="X", min=0, max=1, help="Exit 2 if the mean score is below X, from 0 to 1.")
     ] = None,
     strict: Annotated[  # noqa: FBT002 (typer passes it by name)
-        bool, typer.Option("--strict", help="Count the verdict abstain as a failure.")
+        bool, typer.Option("--strict", help="Count the verdict abstain as a failure: exit 2 instead of 3.")
+    ] = False,
+    allow_abstain: Annotated[  # noqa: FBT002 (likewise)
+        bool,
+        typer.Option("--allow-abstain", help="Exit 0 in spite of abstentions, but for those that rest on a fault."),
     ] = False,
     judges: Annotated[
         Literal["off", "cached", "live", "fresh"] | None,
-        typer.Option(help="How judges are asked. [default: live where CALLGRADE_JUDGE_MODEL is set, else off]"),
+        typer.Option(
+            help="How judges are asked; off: take what code alone decides. "
+            "[default: CALLGRADE_JUDGES, else live where CALLGRADE_JUDGE_MODEL is set]"
+        ),
     ] = None,
     output: OutputOption = None,
     resumable: Annotated[
@@ -93,13 +101,14 @@ def score(  # noqa: PLR0913, PLR0917 (one for each option)
 
     A record is a trace in its provider's own form, or a score request: {"trace": ..., "expected": ..., "rubric": ...}. A bare
     trace may have "expected", "rubric" and "tags" beside its own keys. A record that cannot be read or scored is reported
-    and skipped, and the exit code is 5.
+    and skipped, and the exit code is 5. Where no answer to an open question could change a verdict it is given; else it is
+    abstain, and the exit code 3.
     """
     from service.cli.inputs import read_inputs  # noqa: PLC0415
     from service.cli.score import Judgement, run_score  # noqa: PLC0415
 
     inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format, judges=judges)
-    judgement = Judgement(fail_under, strict=strict)
+    judgement = Judgement(fail_under, strict=strict, allow_abstain=allow_abstain)
     return run_score(inputs, judgement, output_format=output_format, output=output, resumable=resumable)
 
 
@@ -163,7 +172,8 @@ def summarize(  # noqa: PLR0913, PLR0917 (one for each option)
     """Sum up reports: rates with intervals, each tool, pass^k, the set's make-up; and gate on them.
 
     Reports are what `callgrade score --format ndjson` writes. Exit code 2 where an assertion does not hold or no case
-    measured it, with the step that broke; 4 for an assertion that cannot be read or an unknown metric.
+    measured it, with the step that broke; 3 where that depends on what is open; 4 for an assertion that cannot be read or an
+    unknown metric.
     """
     from service.cli.summarize import Asked, run_summarize  # noqa: PLC0415
 

@@ -12,7 +12,7 @@ import typer
 from service.calibrating.labels import LabelledItem
 from service.cli.console import plural, printable, say
 from service.cli.context import read_settings
-from service.cli.exits import NO_KEY, ExitCode
+from service.cli.exits import NO_JUDGE, ExitCode
 from service.cli.labelled import Sources, in_file, read_labelled
 from service.core.report import JudgeMode
 from service.errors import SettingsError
@@ -48,7 +48,7 @@ def judge_labels(
         with predicted(out, begun) as file:
             _tell_known(file, out)
             with in_file(labels):
-                asyncio.run(_written(engine, items, asking, file, count))
+                asyncio.run(_written(engine, items, asking, file, count, model.model))
     except OSError as error:
         raise typer.BadParameter(f"{out}: {error.strerror}", param_hint="--out") from None
     except KeyboardInterrupt:
@@ -72,14 +72,14 @@ def _tell_known(file: Predicted, out: Path) -> None:
 
 
 async def _written(
-    engine: Engine, items: Iterable[LabelledItem], asking: Asking, file: Predicted, count: _Count
+    engine: Engine, items: Iterable[LabelledItem], asking: Asking, file: Predicted, count: _Count, model: str
 ) -> None:
     done = frozenset(one.said for one in file.known)
     try:
         async for one in predictions_of(engine, items, asking, done=done):
-            if isinstance(one, Unanswered) and one.locked:
-                message = f"{NO_KEY}; the same command goes on: {one.reason}"
-                raise SettingsError.at("CALLGRADE_JUDGE_API_KEY", message)
+            if isinstance(one, Unanswered) and one.nobody is not None and not count.made:
+                message = f"the judge {model} answered nothing: {NO_JUDGE[one.nobody]}; the same command goes on"
+                raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
             if isinstance(one, Unanswered):
                 count.missing += 1
                 say(f"not judged: {printable(str(one))}")

@@ -33,6 +33,10 @@ LONGEST = 400
 """Characters of one text of a conversation that are shown."""
 
 INTRO = "A model that uses tools can go wrong at every step of the contract. Each is scored on its own:"
+GREEN = (
+    "A verdict is given only where no answer to an open question could change it; else it is `abstain`. Most of these cases say "
+    "what was expected and `judges: off`, so that code alone decides; the last one says neither."
+)
 STEPS = (
     ("decide", "was a call due at all?"),
     ("select", "was it the right tool?"),
@@ -63,11 +67,11 @@ def run_demo(*, judge: bool = False) -> ExitCode:
     """
     settings = read_settings()
     engine = engine_of(settings)
-    if judge and engine.judging is None:
-        engine = Engine(engine.shelf, judging=standing_in())
+    engine = Engine(engine.shelf, judging=(engine.judging or standing_in()) if judge else None)
     console = reading_console()
     console.print(Text(INTRO))
     console.print(_pairs(STEPS))
+    console.print(Text(GREEN))
     with asyncio.Runner() as loop:
         shown = [_show(console, engine, number, case, loop) for number, case in enumerate(demo_cases(), start=1)]
         loop.run(engine.close())
@@ -95,7 +99,7 @@ def save_demo(path: Path) -> ExitCode:
 
 
 def _show(console: Console, engine: Engine, number: int, case: DemoCase, loop: asyncio.Runner) -> tuple[Plan, Report]:
-    request = read_request({**case.request, "judges": "off"} if engine.judging is None else case.request)
+    request = read_request(case.request if engine.judging is None else {**case.request, "judges": "live"})
     plan, report = engine.plan(request), loop.run(engine.answer_async(request))
     console.print()
     console.rule(Text(f"{number}. {case.title}", style="bold"), align="left", style="dim", characters="-")
@@ -152,7 +156,7 @@ def _show_questions(console: Console, plans: list[Plan]) -> None:
     if not counted:
         return
     console.print(
-        Text("What code cannot decide is left to a judge, a model that is asked. None is set, so these were not asked:")
+        Text("What code cannot decide is left to a judge, a model that is asked. None was asked here; it would answer:")
     )
     for (criterion, question, choices), count in counted.items():
         text = f"{criterion} ({plural(count, 'time')}): {question} [{choices}]"

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
-from service.errors import CallgradeError, InputError, JudgeDownError, Problem, RubricError, SettingsError
+from service.errors import NOBODY_THERE, CallgradeError, InputError, JudgeDownError, Problem, RubricError, SettingsError
 
-NO_KEY = "no key that the judge's provider accepts"
+NO_JUDGE = {
+    "unauthorized": "no key that its provider accepts; expected CALLGRADE_JUDGE_API_KEY or the provider's own variable",
+    "unknown_model": "its provider has no model of that name; expected another CALLGRADE_JUDGE_MODEL",
+    "unreachable": "nobody answers at its address; expected CALLGRADE_JUDGE_API_BASE or the network to be right",
+}
+"""What is wrong where every question to a judge ends so, by the cause."""
 
 SHOWN = 10
 """How many places of one error are told at most."""
@@ -20,8 +25,11 @@ class ExitCode(IntEnum):
     INTERNAL = 1
     FAILED = 2
     """A verdict is `fail`, or the mean score lies below what was asked for; a batch came to another end than it should."""
+    UNDECIDED = 3
+    """A verdict is `abstain`, or no trace got one; an assertion depends on what is open."""
     CONFIG = 4
-    """An unknown rubric, a rubric or setting that cannot be used, a command that was called wrongly."""
+    """An unknown rubric, a rubric or setting that cannot be used, a command that was called wrongly; a judge that was asked and
+    answered nothing at all."""
     DATA = 5
     """Input that cannot be read or scored."""
     INTERRUPTED = 130
@@ -37,7 +45,7 @@ def code_of(error: CallgradeError) -> ExitCode:
     """
     if isinstance(error, RubricError | SettingsError):
         return ExitCode.CONFIG
-    if isinstance(error, JudgeDownError) and error.cause == "unauthorized":
+    if isinstance(error, JudgeDownError) and error.cause in NOBODY_THERE:
         return ExitCode.CONFIG
     return ExitCode.DATA if isinstance(error, InputError) else ExitCode.INTERNAL
 

@@ -8,16 +8,17 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import fsum
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from service.cli.console import number, plural
 from service.cli.inputs import Asked, Inputs, Refused
+from service.core.conclude import NOBODY
 from service.core.judged import cost
-from service.core.outcome import Errored, Finding, Outcome, Scored
-from service.core.report import Report
+from service.core.outcome import Errored, Finding, Outcome
+from service.core.report import OpenOutcome, Report
 from service.core.rubric import Stage
-from service.core.scores import Verdict
-from service.errors import InputError
+from service.core.scores import Range, Verdict
+from service.errors import NOBODY_THERE, FaultCause, InputError
 from service.io.engine import Engine
 from service.io.traces import Place
 
@@ -121,21 +122,56 @@ def _placed(asked: Asked) -> Generator[None]:
 
 
 @dataclass
+class Means:
+    """The mean score of a run: of what was measured, and with what is open at worst and at best."""
+
+    measured: list[float] = field(default_factory=list[float])
+    spans: list[Range] = field(default_factory=list["Range"])
+
+    def add(self, report: Report) -> None:
+        """Count one more."""
+        if report.score is not None:
+            self.measured.append(report.score)
+        if report.score_range is not None:
+            self.spans.append(report.score_range)
+
+    @property
+    def ends(self) -> Range | None:
+        """The mean at worst and at best; None where nothing was measured and nothing is open."""
+        if not self.spans:
+            return None
+        size = len(self.spans)
+        return fsum(low for low, _ in self.spans) / size, fsum(high for _, high in self.spans) / size
+
+    def __str__(self) -> str:
+        mean = fsum(self.measured) / len(self.measured) if self.measured else None
+        told = f"mean score {number(mean)}"
+        if self.ends is None or self.ends[0] == self.ends[1]:
+            return told
+        return f"{told}; with what is open between {number(self.ends[0])} and {number(self.ends[1])}"
+
+
+@dataclass
 class Tally:
-    """What a run came to. `scores` are those that were measured."""
+    """What a run came to."""
 
     verdicts: Counter[Verdict] = field(default_factory=Counter["Verdict"])
-    skipped: Counter[str] = field(default_factory=Counter[str])
     rubrics: set[str] = field(default_factory=set[str])
-    total: float = 0.0
-    measured: int = 0
+    scores: Means = field(default_factory=Means)
     refused: int = 0
-    not_asked: int = 0
+    code_alone: int = 0
+    """Traces of which only what code decides was looked at."""
+    unforgiven: int = 0
+    """Abstentions that rest on something that broke, or could not be read."""
+    open: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    """In how many traces a criterion is open, by the reason and the criterion."""
     replies: int = 0
     hits: int = 0
     costs: list[float | None] = field(default_factory=list["float | None"])
-    locked: str | None = None
-    """What a provider said that refused the key, or had none."""
+    faults: Counter[str] = field(default_factory=Counter[str])
+    """Questions that ended in a fault of a judge, by cause."""
+    judged: Counter[str] = field(default_factory=Counter[str])
+    """Judged outcomes, by whether they are calibrated."""
 
     def add(self, result: Result) -> None:
         """Count one more."""
@@ -145,21 +181,24 @@ class Tally:
         report = result.report
         self.verdicts[report.verdict] += 1
         self.rubrics.add(f"{report.rubric.id}@{report.rubric.version}")
-        self.skipped.update(cause for one in seen(report) if (cause := _cause(one.outcome)))
-        self.locked = self.locked or next(filter(None, (_refused_key(one.outcome) for one in seen(report))), None)
-        self.not_asked += len(report.not_asked)
+        self.scores.add(report)
+        self.code_alone += report.scope == "code"
+        self.unforgiven += report.verdict == "abstain" and any(map(_is_unforgiven, report.open))
+        self.open.update({(one.reason, one.criterion) for one in report.open})
+        self.faults.update(one.cause for one in report.open if one.cause in FAULTS)
         self.replies += report.provenance.replies
         self.hits += report.provenance.cache_hits
         if report.provenance.replies:
             self.costs.append(report.provenance.cost_usd)
-        if report.score is not None:
-            self.total = fsum((self.total, report.score))
-            self.measured += 1
+        found = report.calibration
+        self.judged.update(calibrated=found.calibrated, uncalibrated=found.uncalibrated, withheld=found.withheld)
 
     @property
-    def mean(self) -> float | None:
-        """The mean of the scores; None where none was measured."""
-        return self.total / self.measured if self.measured else None
+    def silent(self) -> str | None:
+        """The cause for which no question was answered, where that is the same for all and no fault of theirs."""
+        if self.replies or not self.faults or not self.faults.keys() <= NOBODY_THERE:
+            return None
+        return self.faults.most_common(1)[0][0]
 
     def lines(self) -> Iterator[str]:
         """The tally in words."""
@@ -167,15 +206,43 @@ class Tally:
         counts = ", ".join(f"{self.verdicts[v]} {v}" for v in VERDICTS if self.verdicts[v])
         if scored:
             yield f"{plural(scored, 'trace')} scored with {', '.join(sorted(self.rubrics))}: {counts}"
-            yield f"mean score {number(self.mean)}"
-        if self.skipped:
-            yield "skipped: " + ", ".join(f"{count} {cause}" for cause, count in sorted(self.skipped.items()))
+            yield str(self.scores)
+        if self.code_alone:
+            yield f"judges are off: {plural(self.code_alone, 'trace')} looked at by code alone; coverage says how much that is"
+        yield from self._open_lines()
         if self.replies:
             yield f"judged: {plural(self.replies, 'reply', 'replies')}, {self.hits} from the cache, {_paid(self.costs)}"
-        if self.not_asked:
-            yield f"no judge was asked: {plural(self.not_asked, 'question')} (callgrade plan shows them)"
+        if self.judged.total():
+            kinds = ", ".join(f"{count} {name}" for name, count in self.judged.items() if count)
+            yield f"judged outcomes: {kinds}"
         if self.refused:
             yield f"not scored: {plural(self.refused, 'record')}"
+
+    def _open_lines(self) -> Iterator[str]:
+        """What nobody has decided, by reason, and what can be done about it."""
+        by_reason: dict[str, list[str]] = {}
+        for (reason, criterion), count in sorted(self.open.items()):
+            by_reason.setdefault(reason, []).append(f"{criterion} {count}")
+        for reason, criteria in list(by_reason.items())[:MOST_REASONS]:
+            yield f"open, {reason}: {', '.join(criteria)}"
+        if len(by_reason) > MOST_REASONS:
+            yield f"open for {len(by_reason) - MOST_REASONS} more reasons, which are in the reports"
+        if NOBODY in by_reason:
+            yield (
+                "to decide it: set CALLGRADE_JUDGE_MODEL, say what was expected (--expected), or take what code alone decides "
+                "(--judges off)"
+            )
+
+
+MOST_REASONS = 6
+"""Reasons for which something is open that are told."""
+
+FAULTS: frozenset[str] = frozenset(get_args(FaultCause))
+
+
+def _is_unforgiven(one: OpenOutcome) -> bool:
+    """Whether an abstention may not be let pass: something broke, or could not be read, and may hide a failure."""
+    return one.decides and (one.kind == "errored" or one.cause in ("unread", "too_long", "uncalibrated"))
 
 
 def _paid(costs: Iterable[float | None]) -> str:
@@ -215,13 +282,3 @@ def said(finding: Finding) -> str:
     """
     _, _, argument = finding.path.partition("/call/arguments/")
     return finding.message if finding.message.startswith(argument) else f"{argument}: {finding.message}"
-
-
-def _refused_key(outcome: Outcome) -> str | None:
-    return outcome.reason if isinstance(outcome, Errored) and outcome.cause == "unauthorized" else None
-
-
-def _cause(outcome: Outcome) -> str | None:
-    if isinstance(outcome, Scored):
-        return None
-    return f"errored ({outcome.cause})" if isinstance(outcome, Errored) else outcome.cause

@@ -23,13 +23,13 @@ from pydantic_core import to_json
 
 from service.cli.batch_progress import Progression
 from service.cli.console import plural, say, warn
-from service.cli.exits import NO_KEY
+from service.cli.exits import NO_JUDGE
 from service.cli.inputs import Asked, Inputs, Refused
 from service.cli.results import Graded, Result, grade_later
 from service.cli.runfiles import fingerprint, forget, forget_old, held, runs_folder
 from service.cli.worker import chunks_at_once
 from service.core.report import Report
-from service.errors import BusyError, InputError, SettingsError
+from service.errors import NOBODY_THERE, BusyError, InputError, SettingsError
 from service.io import batches
 from service.io.chunking import Cutter
 from service.io.items import Items, wrapped
@@ -202,9 +202,13 @@ class _Run:
             counts = batch.request_counts
             if counts.completed + counts.failed != done or batch.status != "paused_provider":
                 done, since = counts.completed + counts.failed, now()
-            if batch.status == "paused_provider" and (batch.reason or "").startswith("unauthorized"):
-                message = f"{NO_KEY}; {_so_far(batch)}, the same command goes on: {batch.reason}"
-                raise SettingsError.at("CALLGRADE_JUDGE_API_KEY", message)
+            cause = (batch.reason or "").partition(":")[0]
+            if batch.status == "paused_provider" and cause in NOBODY_THERE:
+                model = self._inputs.settings.judge_model
+                message = (
+                    f"the judge {model} does not answer: {NO_JUDGE[cause]}; {_so_far(batch)}, the same command goes on"
+                )
+                raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
             if now() - since > GIVE_UP:
                 told = f"nothing came of judges for {GIVE_UP / 60:.0f} minutes: {batch.reason}"
                 raise BusyError(

@@ -14,7 +14,7 @@ from typing import BinaryIO, Literal
 import typer
 
 from service.cli.console import console, plural, say
-from service.cli.exits import NO_KEY, ExitCode, told
+from service.cli.exits import NO_JUDGE, ExitCode, told
 from service.cli.inputs import Inputs, Refused
 from service.cli.junit import JUnit
 from service.cli.progress import watched
@@ -30,26 +30,37 @@ OutputFormat = Literal["table", "json", "ndjson", "junit"]
 
 @dataclass(frozen=True)
 class Judgement:
-    """When a run has failed."""
+    """When a run has failed, and when it is undecided."""
 
     fail_under: float | None = None
     strict: bool = False
+    allow_abstain: bool = False
 
     def code(self, tally: Tally) -> ExitCode:
-        """The exit code. A missing key and data that could not be read go before a verdict: the verdicts are not all there."""
-        if tally.locked is not None:
+        """The exit code. A judge that is not set up and data that cannot be read go before verdicts: these are not all there."""
+        if tally.silent is not None:
             return ExitCode.CONFIG
         if tally.refused:
             return ExitCode.DATA
-        if tally.verdicts["fail"] or (self.strict and tally.verdicts["abstain"]):
+        reached = self.reaches(tally)
+        if tally.verdicts["fail"] or (self.strict and tally.verdicts["abstain"]) or reached is False:
             return ExitCode.FAILED
-        return ExitCode.FAILED if self.too_low(tally) else ExitCode.PASSED
+        return ExitCode.UNDECIDED if reached is None or self._is_undecided(tally) else ExitCode.PASSED
 
-    def too_low(self, tally: Tally) -> bool:
-        """Whether the mean is below what was asked for; no score at all is below anything."""
+    def _is_undecided(self, tally: Tally) -> bool:
+        """Whether a trace abstains, or none got a verdict. Abstentions that rest on a fault are never allowed."""
+        allowed = tally.verdicts["abstain"] - tally.unforgiven if self.allow_abstain else 0
+        abstained = tally.verdicts["abstain"] - allowed
+        decided = tally.verdicts["pass"] + tally.verdicts["warn"] + allowed
+        return bool(abstained) or not decided
+
+    def reaches(self, tally: Tally) -> bool | None:
+        """Whether the mean is at least what was asked for; None where that depends on what is open. No score reaches anything."""
         if self.fail_under is None:
-            return False
-        return tally.mean is None or tally.mean < self.fail_under - 1e-9
+            return True
+        least = self.fail_under - 1e-9
+        low, high = tally.scores.ends or (-1.0, -1.0)
+        return True if low >= least else None if high >= least else False
 
 
 def run_score(
@@ -141,11 +152,11 @@ def _tell(inputs: Inputs, tally: Tally, refusals: list[Refused], judgement: Judg
         say_refused(refusal)
     if tally.refused > len(refusals):
         say(f"... and {plural(tally.refused - len(refusals), 'more record')}")
-    if tally.locked is not None:
-        expected = "expected CALLGRADE_JUDGE_API_KEY or the provider's own variable"
-        say(f"error: {NO_KEY}; {expected}: {tally.locked}")
-    if judgement.too_low(tally):
-        say(f"the mean score is below {judgement.fail_under}")
+    if tally.silent is not None:
+        say(f"error: the judge {inputs.settings.judge_model} answered nothing: {NO_JUDGE[tally.silent]}")
+    reached = judgement.reaches(tally)
+    if reached is not True:
+        say(f"the mean score is {'below' if reached is False else 'not for certain'} {judgement.fail_under}")
 
 
 def say_refused(refusal: Refused, label: str = "error") -> None:

@@ -89,7 +89,7 @@ def comparison_sections(comparison: Comparison) -> Iterator[Section]:
     if comparison.rubrics_differ:
         lines.append("the two runs were scored with different rubrics")
     yield Section("Compared", lines=tuple(lines))
-    head = ("b against a", "a", "b", "b - a", "95% interval", "better", "worse", "cases", "p")
+    head = ("b against a", "a", "b", "b - a", "95% interval", "better", "worse", "cases", "open", "p")
     numbers = [comparison.passed, comparison.score, *comparison.stages]
     rows = (*(_difference(one) for one in numbers), *(_difference(one, "criterion ") for one in comparison.criteria))
     yield Section("Differences", head, rows)
@@ -149,10 +149,15 @@ def escaped(text: str) -> str:
 
 
 def _gate(gate: Gate) -> Section:
-    verdict = "passed" if gate.passed else "failed"
+    verdict = "passed" if gate.passed else "undecided" if gate.undecided else "failed"
     broke = f"; the step that broke: {gate.broke_at}" if gate.broke_at else ""
-    rows = tuple((one.assertion, one.status, number(one.actual), str(one.cases), _said(one)) for one in gate.results)
+    rows = tuple((one.assertion, one.status, _actual(one), str(one.cases), _said(one)) for one in gate.results)
     return Section(f"Gate: {verdict}{broke}", ("assertion", "status", "value", "cases", "why"), rows)
+
+
+def _actual(one: AssertionResult) -> str:
+    """What was compared: one number, or the ends of what is open."""
+    return number(one.low) if one.low == one.high else f"{number(one.low)} to {number(one.high)}"
 
 
 def _said(one: AssertionResult) -> str:
@@ -173,18 +178,18 @@ def _whole(summary: Summary) -> Section:
 
 def _rate_tables(rates: Group) -> Iterator[Section]:
     broke: Mapping[str, int] = {**rates.broke_at}
-    stages = [(*_rates(one), str(broke.get(one.name, 0))) for one in rates.stages if one.passed.n]
+    stages = [(*_rates(one), str(broke.get(one.name, 0))) for one in rates.stages if one.cases]
     yield Section(
         "Steps of the contract", ("step", "passed", "score", "coverage", "cases", "broke first"), tuple(stages)
     )
-    criteria = tuple(_rates(one) for one in rates.criteria if one.passed.n)
+    criteria = tuple(_rates(one) for one in rates.criteria if one.cases)
     yield Section("Criteria", ("criterion", "passed", "score", "coverage", "cases"), criteria)
     layers = tuple((one.name, told(one.passed), str(one.passed.n), str(one.unmeasured)) for one in rates.layers)
     yield Section("Layers", ("layer", "passed", "cases", "not looked at"), layers)
 
 
 def _rates(one: Rates) -> tuple[str, ...]:
-    return one.name, told(one.passed), told(one.score), share(one.coverage), str(one.passed.n)
+    return one.name, told(one.passed), told(one.score), share(one.coverage), str(one.cases)
 
 
 def _decisions(summary: Summary) -> Section:
@@ -274,12 +279,18 @@ def _make_up(summary: Summary) -> Iterator[Section]:
 
 
 def told(one: Estimate) -> str:
-    """A rate with its interval.
+    """A rate of what was measured with its interval, and between which ends it lies with what is open.
 
     >>> told(Estimate(0.5, 0.25, 0.75, 8)), told(Estimate(None, None, None, 0))
     ('0.50 (0.25-0.75)', '-')
+    >>> told(Estimate(1.0, 0.5, 1.0, 2, 0.5, 1.0, 2)), told(Estimate(None, None, None, 0, 0.0, 1.0, 3))
+    ('1.00 (0.50-1.00), open 2: 0.50 to 1.00', 'open 3: 0.00 to 1.00')
     """
-    return "-" if one.value is None else f"{number(one.value)} ({number(one.low)}-{number(one.high)})"
+    measured = "-" if one.value is None else f"{number(one.value)} ({number(one.low)}-{number(one.high)})"
+    if not one.open:
+        return measured
+    between = f"open {one.open}: {number(one.worst)} to {number(one.best)}"
+    return between if one.value is None else f"{measured}, {between}"
 
 
 def _difference(one: Difference, before: str = "") -> tuple[str, ...]:
@@ -293,6 +304,7 @@ def _difference(one: Difference, before: str = "") -> tuple[str, ...]:
         str(one.improved),
         str(one.worsened),
         str(one.n),
+        str(one.open),
         "-" if one.p_value is None else f"{one.p_value:.3f}",
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 
 from rich.console import Console
 from rich.table import Table
@@ -13,8 +12,7 @@ from rich.text import Text
 from service.cli.console import number, plural, printable, share, verdict_text
 from service.cli.results import Seen, said, seen
 from service.core.outcome import Errored, Scored, Skipped
-from service.core.report import NotAsked, Report
-from service.core.rubric import Stage
+from service.core.report import Report
 
 MOST_NOTES = 6
 """How many findings of one step are shown."""
@@ -26,9 +24,7 @@ def show_steps(console: Console, report: Report) -> None:
     """Print the table of a report and what there is to say below it."""
     console.print(_table(report))
     console.print(_ending(report))
-    for line in _beside(report):
-        console.print(line)
-    for line in _left_to_judge(report):
+    for line in (*_open_lines(report), *_beside(report)):
         console.print(line)
 
 
@@ -41,30 +37,35 @@ def _table(report: Report) -> Table:
     for stage in report.stages:
         if stage.verdict != "not_applicable" or stage.stage not in ONLY_WHERE_THEY_APPLY:
             outcomes = [one for one in seen(report) if one.stage == stage.stage]
-            notes = Text("\n").join(_notes(outcomes, _left_in(stage.stage, report)))
-            table.add_row(stage.stage, verdict_text(stage.verdict), number(stage.score), notes)
+            table.add_row(
+                stage.stage, verdict_text(stage.verdict), number(stage.score), Text("\n").join(_notes(outcomes))
+            )
     return table
 
 
-def _left_in(stage: Stage, report: Report) -> list[str]:
-    """The criteria of a stage that a judge would decide, and none was asked."""
-    of_stage = {criterion.id for criterion in report.criteria if criterion.stage == stage}
-    return list(dict.fromkeys(left.criterion for left in report.not_asked if left.criterion in of_stage))
-
-
-def _notes(outcomes: list[Seen], left: list[str]) -> list[Text]:
-    """What is wrong; where nothing is, what was looked at; where nothing was, why. `left`: criteria that a judge would decide."""
+def _notes(outcomes: list[Seen]) -> list[Text]:
+    """What is wrong; where nothing is, what passed and what was not looked at; where nothing applies, why."""
     wrong = list(dict.fromkeys(_wrong(outcomes)))
     if wrong:
         more = [Text(f"and {len(wrong) - MOST_NOTES} more", style="dim")] if len(wrong) > MOST_NOTES else []
         return [*(Text(printable(note)) for note in wrong[:MOST_NOTES]), *more]
     fine = dict.fromkeys(one.criterion for one in outcomes if isinstance(one.outcome, Scored))
-    if fine:
-        return [Text(f"{', '.join(fine)}: nothing to object", style="dim")]
-    if left:
-        return [Text(f"{', '.join(left)}: nobody has looked, no judge was asked", style="dim")]
-    reasons = dict.fromkeys(one.outcome.reason for one in outcomes if not isinstance(one.outcome, Scored))
-    return [Text(printable("; ".join(reasons)), style="dim")]
+    silent = {reason: list(dict.fromkeys(names)) for reason, names in _silent(outcomes).items()}
+    notes = [f"{', '.join(fine)}: passed"] if fine else []
+    notes += [f"{', '.join(names)}: not looked at, {reason}" for reason, names in silent.items()]
+    if not notes:
+        reasons = dict.fromkeys(one.outcome.reason for one in outcomes if not isinstance(one.outcome, Scored))
+        notes = ["; ".join(reasons)]
+    return [Text(printable(note), style="dim") for note in notes]
+
+
+def _silent(outcomes: Iterable[Seen]) -> dict[str, list[str]]:
+    """The criteria that nobody looked at, by why."""
+    found: dict[str, list[str]] = {}
+    for criterion, _, _, outcome in outcomes:
+        if isinstance(outcome, Skipped) and outcome.cause in ("not_asked", "out_of_scope"):
+            found.setdefault(outcome.reason, []).append(criterion)
+    return found
 
 
 def _wrong(outcomes: Iterable[Seen]) -> Iterator[str]:
@@ -77,16 +78,57 @@ def _wrong(outcomes: Iterable[Seen]) -> Iterator[str]:
         yield from map(said, outcome.findings)
         if isinstance(outcome, Skipped) and outcome.cause == "blocked":
             yield f"{one.criterion} counts as 0, {outcome.reason}"
-        elif isinstance(outcome, Skipped) and outcome.cause != "not_applicable":
+        elif isinstance(outcome, Skipped) and outcome.cause not in ("not_applicable", "not_asked", "out_of_scope"):
             yield f"{one.criterion} was not measured: {outcome.reason}"
 
 
 def _ending(report: Report) -> Text:
     ending = Text("=> ").append(verdict_text(report.verdict))
-    ending.append(f", score {number(report.score)}, coverage {share(report.coverage)}")
+    ending.append(f", score {number(report.score)}")
+    if report.score_range is not None and report.score_range[0] != report.score_range[1]:
+        low, high = report.score_range
+        ending.append(f" (between {number(low)} and {number(high)})")
+    ending.append(f", coverage {share(report.coverage)}")
     if report.first_failing_stage:
         ending.append("; the step that broke: ").append(report.first_failing_stage, style="bold")
     return ending
+
+
+def _open_lines(report: Report) -> Iterator[Text]:
+    """What is open and whether the verdict waits for it, what was left out, how far judges are calibrated."""
+    waits: dict[str, list[str]] = {}
+    for one in report.open:
+        if one.decides:
+            waits.setdefault(one.reason, []).append(one.criterion)
+    for reason, names in waits.items():
+        counted = [f"{name} ({count} times)" if count > 1 else name for name, count in Counter(names).items()]
+        yield Text(printable(f"the verdict waits for {', '.join(counted)}: {reason}"), style="magenta")
+    others = [one.criterion for one in report.open if not one.decides]
+    if others:
+        yield Text(f"open, and changes no verdict: {', '.join(dict.fromkeys(others))}", style="dim")
+    if report.verdict == "abstain" and not report.open:
+        yield Text("too little was looked at for a verdict", style="magenta")
+    if report.scope == "code":
+        yield Text("judges are off: only what code decides was looked at", style="dim")
+    for part in report.unread:
+        yield Text(printable(f"could not be read: {part.path}: {part.reason}"), style="yellow")
+    yield from _calibration(report)
+
+
+def _calibration(report: Report) -> Iterator[Text]:
+    """One line: how many judged outcomes there are, and what their calibration says."""
+    found = report.calibration
+    if found.judged:
+        parts = [
+            f"{count} {what}"
+            for count, what in (
+                (found.calibrated, "calibrated"),
+                (found.uncalibrated, "uncalibrated"),
+                (found.withheld, "left open by their calibration"),
+            )
+            if count
+        ]
+        yield Text(f"{plural(found.judged, 'judged outcome')}: {', '.join(parts)}", style="dim")
 
 
 def _beside(report: Report) -> Iterator[Text]:
@@ -97,15 +139,3 @@ def _beside(report: Report) -> Iterator[Text]:
         yield Text(rest, style="dim")
     for note in report.notes:
         yield Text(printable(f"note: {note.message} ({note.path})"), style="yellow")
-
-
-def _left_to_judge(report: Report) -> Iterator[Text]:
-    """One line for each reason why a judge was not asked."""
-    for why, group in groupby(sorted(report.not_asked, key=_why), key=_why):
-        counted = Counter((left.criterion, left.step is None) for left in group)
-        what = ", ".join(name if whole else f"{name} ({plural(n, 'step')})" for (name, whole), n in counted.items())
-        yield Text(printable(f"no judge was asked ({why}): {what}"), style="dim")
-
-
-def _why(left: NotAsked) -> str:
-    return left.why

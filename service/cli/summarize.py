@@ -112,7 +112,9 @@ def run_summarize(files: Sequence[Path], asked: Asked, *, output_format: Summary
         _tell_gate(summary.gate)
     if reports.refused:
         return ExitCode.DATA
-    return ExitCode.PASSED if summary.gate is None or summary.gate.passed else ExitCode.FAILED
+    if summary.gate is None or summary.gate.passed:
+        return ExitCode.PASSED
+    return ExitCode.UNDECIDED if summary.gate.undecided else ExitCode.FAILED
 
 
 def _report(value: dict[str, JsonValue]) -> Report:
@@ -189,15 +191,15 @@ def _write(summary: Summary, output_format: SummaryFormat) -> None:
 def _tell_gate(gate: Gate) -> None:
     """What failed, on standard error, whatever standard output holds."""
     for one in gate.results:
-        if one.status in ("failed", "error", "warned"):
+        if one.status in ("failed", "undecided", "error", "warned"):
             broke = f"; the step that broke: {one.broke_at}" if one.broke_at else ""
             say(f"{one.status}: {one.assertion}: {one.message}{broke}")
 
 
 def junit(gate: Gate) -> str:
     """The gate as JUnit XML: a test case for each assertion."""
-    bad = {"failures": "failed", "errors": "error", "skipped": "skipped"}
-    counts = " ".join(f'{name}="{sum(r.status == status for r in gate.results)}"' for name, status in bad.items())
+    bad = {"failures": ("failed",), "errors": ("error", "undecided"), "skipped": ("skipped",)}
+    counts = " ".join(f'{name}="{sum(r.status in statuses for r in gate.results)}"' for name, statuses in bad.items())
     head = f'<testsuite name="callgrade gate" tests="{len(gate.results)}" {counts}>'
     cases = "\n".join(line for one in gate.results for line in _junit_case(one))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n{head}\n{cases}\n</testsuite>\n</testsuites>\n'
@@ -209,8 +211,9 @@ def _junit_case(one: AssertionResult) -> Iterator[str]:
     if one.status == "failed":
         cases = xml(", ".join(one.failing))
         yield f'    <failure type="{one.broke_at or "assertion"}" message="{told_of}">{cases}</failure>'
-    elif one.status == "error":
-        yield f'    <error type="not_measured" message="{told_of}"/>'
+    elif one.status in ("error", "undecided"):
+        kind = "not_measured" if one.status == "error" else "undecided"
+        yield f'    <error type="{kind}" message="{told_of}"/>'
     elif one.status == "skipped":
         yield f'    <skipped message="{told_of}"/>'
     elif one.status == "warned":

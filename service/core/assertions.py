@@ -2,7 +2,9 @@
 
 Of cases: `argument_plausibility.score >= 0.85 for at least 85% of cases` (also `for_at_least`): the share of cases in which
 it holds, both ends included. Of the set: `pass_rate >= 0.95`, `0.8 <= avg_score <= 1`, `p10_score > 50%`. `metrics` has the
-names. A case that could not be measured counts, and does not hold. Where no case counts, the assertion is an error.
+names. What is open counts against an assertion and for it: it passes where it holds at its worse end, fails where it holds at
+neither, and is undecided otherwise; with `of measured` behind it, only what was measured counts. Where no case counts, the
+assertion is an error.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
@@ -42,6 +45,7 @@ _NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:\s*%)?"
 _NAME = r"[A-Za-z_][\w^]*(?:\.[\w^]+)*"
 _ONE = re.compile(rf"(?P<name>{_NAME})\s*(?P<op>>=|<=|==|!=|>|<)\s*(?P<number>{_NUMBER})")
 _RANGE = re.compile(rf"(?P<low>{_NUMBER})\s*(?P<from><=|<)\s*(?P<name>{_NAME})\s*(?P<to><=|<)\s*(?P<high>{_NUMBER})")
+_MEASURED = re.compile(r"(?P<rest>.*\S)[\s_]+of[\s_]+measured", re.DOTALL)
 _QUANTIFIED = re.compile(rf"(?P<rest>.*\S)\s+for[\s_]+at[\s_]+least\s+(?P<share>{_NUMBER})\s+of\s+cases", re.DOTALL)
 _LONGEST = 500
 
@@ -66,10 +70,23 @@ class Assertion:
     name: str
     bounds: tuple[Bound, ...]
     share: float | None
+    of_measured: bool = False
+    """Whether what is open does not count."""
 
     def holds(self, value: float) -> bool:
         """Whether a value is within all bounds."""
         return all(bound.holds(value) for bound in self.bounds)
+
+    def holds_between(self, low: float, high: float) -> bool | None:
+        """Whether every value from `low` to `high` is within all bounds; None where some are and others not."""
+        found = {self.holds(value) for value in self._probes(low, high)}
+        return None if len(found) > 1 else found.pop()
+
+    def _probes(self, low: float, high: float) -> list[float]:
+        """Values of which one is within the bounds if any is, and one without if any is: ends, bounds and what lies between."""
+        inside = [bound.number for bound in self.bounds if low < bound.number < high]
+        corners = sorted({low, high, *inside})
+        return [*corners, *[(one + other) / 2 for one, other in pairwise(corners)]]
 
 
 class Conditions(Frozen):
@@ -106,15 +123,20 @@ def parse(text: str) -> Assertion:
 
     >>> parse("grounded.score >= 0.9 for_at_least 85% of cases").share, parse("0.8 <= pass_rate < 95%").bounds
     (0.85, (Bound(op='>=', number=0.8), Bound(op='<', number=0.95)))
+    >>> parse("pass_rate >= 0.9 of measured").of_measured
+    True
     """
-    quantified = _QUANTIFIED.fullmatch(text.strip()) if len(text) <= _LONGEST else None
-    name, bounds = _comparison(quantified["rest"] if quantified else text.strip()[: _LONGEST + 1])
+    whole = text.strip()
+    measured = _MEASURED.fullmatch(whole) if len(text) <= _LONGEST else None
+    rest = measured["rest"] if measured else whole
+    quantified = _QUANTIFIED.fullmatch(rest) if len(text) <= _LONGEST else None
+    name, bounds = _comparison(quantified["rest"] if quantified else rest[: _LONGEST + 1])
     share = _number(quantified["share"]) if quantified else None
     if share is not None and not 0 <= share <= 1:
         raise InputError.at(
             "", f"a share of cases is at most 100%, or 1; not {quantified['share'] if quantified else ''}"
         )
-    return Assertion(text.strip(), name, bounds, share)
+    return Assertion(whole, name, bounds, share, of_measured=measured is not None)
 
 
 def judge(assertions: Iterable[str | Conditions], samples: Sequence[Sample]) -> Gate:
@@ -135,7 +157,8 @@ def judge(assertions: Iterable[str | Conditions], samples: Sequence[Sample]) -> 
     if all(one.status == "skipped" for one in results):
         raise InputError.at("/assertions", "no assertion is looked at; such a gate would let everything pass")
     broken = [one for one in results if one.status in ("failed", "error")]
-    return Gate(not broken, broken[0].broke_at if broken else None, tuple(results))
+    undecided = not broken and any(one.status == "undecided" for one in results)
+    return Gate(not (broken or undecided), broken[0].broke_at if broken else None, tuple(results), undecided)
 
 
 def _comparison(text: str) -> tuple[str, tuple[Bound, ...]]:
@@ -169,18 +192,19 @@ def _listed(assertions: Iterable[str | Conditions]) -> Iterable[Listed]:
 def _with_template(assertion: Assertion, template: str | None) -> Assertion:
     if template is None:
         return assertion
-    return Assertion(f"{template}: {assertion.text}", f"{template}.{assertion.name}", assertion.bounds, assertion.share)
+    return replace(assertion, text=f"{template}: {assertion.text}", name=f"{template}.{assertion.name}")
 
 
 def _judged(assertion: Assertion, samples: Sequence[Sample], on_fail: OnFail) -> AssertionResult:
     found = _of_set(assertion, samples) if assertion.share is None else _of_cases(assertion, samples)
     if on_fail == "skip":
         return found.result(assertion, "skipped", "skipped, as asked")
-    if found.measured.value is None:
+    if found.measured.low is None:
         return found.result(assertion, "error", found.measured.why)
     if found.holds:
         return found.result(assertion, "passed", "")
-    return found.result(assertion, "warned" if on_fail == "warn" else "failed", found.told(assertion))
+    broken: Status = "undecided" if found.holds is None else "failed"
+    return found.result(assertion, "warned" if on_fail == "warn" else broken, found.told(assertion))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,20 +212,25 @@ class _Found:
     """What an assertion came to. `broken` are the cases that speak against it."""
 
     measured: Measured
-    holds: bool
+    holds: bool | None
+    """None: that depends on what is open."""
     broken: tuple[Sample, ...]
     about: str | None
 
     def told(self, assertion: Assertion) -> str:
-        """Why it failed, in words."""
-        value, cases, *_ = self.measured
+        """Why it failed, or is undecided, in words."""
+        low, high, cases = self.measured.low, self.measured.high, self.measured.cases
+        if low is None or high is None:
+            return self.measured.why
         if assertion.share is not None:
-            return f"holds in {value:.1%} of {cases} cases; at least {assertion.share:.4g} is asked for"
-        return f"{assertion.name} is {value:.4g} over {cases} cases"
+            between = f"{low:.1%}" if low == high else f"{low:.1%} to {high:.1%}"
+            return f"holds in {between} of {cases} cases; at least {assertion.share:.4g} is asked for"
+        between = f"{low:.4g}" if low == high else f"between {low:.4g} and {high:.4g}, as what is open may turn out,"
+        return f"{assertion.name} is {between} over {cases} cases"
 
     def result(self, assertion: Assertion, status: Status, message: str) -> AssertionResult:
         """The result to report."""
-        shown = status in ("failed", "warned")
+        shown = status in ("failed", "undecided", "warned")
         names = sorted(sample.report.trace_id or "(no id)" for sample in self.broken) if shown else []
         return AssertionResult(
             assertion=assertion.text,
@@ -212,27 +241,40 @@ class _Found:
             broke_at=_broke_at(self.broken, self.about) if shown else None,
             failing=tuple(names[:SHOWN]),
             message=message,
+            low=self.measured.low,
+            high=self.measured.high,
         )
 
 
 def _of_cases(assertion: Assertion, samples: Sequence[Sample]) -> _Found:
+    """The share of cases in which it holds, by what decides in each."""
     key = case_metric(assertion.name, samples)
-    counting = [sample for sample in samples if sample.applies(key)]
-    broken = tuple(s for s in counting if key not in s.values or not assertion.holds(s.values[key]))
-    unmeasured = sum(key in sample.unmeasured for sample in counting)
-    if unmeasured == len(counting):
-        why = f"none of the {unmeasured} cases that it applies to could be measured" if unmeasured else NOTHING.why
-        return _Found(Measured(None, len(counting), unmeasured, why), False, broken, key)
-    share = 1 - len(broken) / len(counting)
-    holds = COMPARISONS[">="](share, assertion.share or 0.0)
-    return _Found(Measured(share, len(counting), unmeasured), holds, broken, key)
+    counting = [sample for sample in samples if key in sample.decided]
+    held = [(sample, assertion.holds_between(*sample.decided[key])) for sample in counting]
+    if assertion.of_measured:
+        held = [(sample, holds) for sample, holds in held if sample.decided[key][0] == sample.decided[key][1]]
+    left_out = sum(sample.is_left_out(key) for sample in samples)
+    broken = tuple([sample for sample, holds in held if not holds])
+    if len(held) < max(1, left_out):
+        why = f"none of the {left_out} cases that it applies to could be measured" if left_out else NOTHING.why
+        return _Found(Measured(None, None, None, len(held), left_out, why), None, broken, key)
+    certain, possible = (sum(holds in wanted for _, holds in held) / len(held) for wanted in ((True,), (True, None)))
+    known = [holds for _, holds in held if holds is not None]
+    value = sum(known) / len(known) if known else None
+    unmeasured = left_out + sum(key not in sample.values for sample, _ in held)
+    share = Assertion("", "", (Bound(">=", assertion.share or 0.0),), None)
+    return _Found(
+        Measured(value, certain, possible, len(held), unmeasured), share.holds_between(certain, possible), broken, key
+    )
 
 
 def _of_set(assertion: Assertion, samples: Sequence[Sample]) -> _Found:
     about, over = metric(assertion.name, samples)
-    measured = over(samples)
-    holds = measured.value is not None and assertion.holds(measured.value)
-    return _Found(measured, holds, _speaking_against(samples, about), about)
+    found = over(samples)
+    if assertion.of_measured:
+        found = found._replace(low=found.value, high=found.value)
+    holds = None if found.low is None or found.high is None else assertion.holds_between(found.low, found.high)
+    return _Found(found, holds, _speaking_against(samples, about), about)
 
 
 def _speaking_against(samples: Sequence[Sample], about: str | None) -> tuple[Sample, ...]:
@@ -241,7 +283,7 @@ def _speaking_against(samples: Sequence[Sample], about: str | None) -> tuple[Sam
         return tuple(sample for sample in samples if sample.verdict_counts and not sample.passed)
     applying = [sample for sample in samples if sample.applies(about)]
     failed = tuple(sample for sample in applying if not sample.passes(about))
-    return failed or tuple(sample for sample in applying if sample.values[about] < 1)
+    return failed or tuple(sample for sample in applying if sample.values.get(about, 0.0) < 1)
 
 
 def _broke_at(broken: Iterable[Sample], about: str | None) -> Stage | None:

@@ -8,12 +8,12 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from pydantic import Field, JsonValue, TypeAdapter
 
 from service.core.case import Case
-from service.core.checks import Aggregate, Subject
+from service.core.checks import Aggregate, Part, Subject
 from service.core.evidence.evidenced import Evidenced
 from service.core.gates.narration import NarrationGate
 from service.core.gates.provenance import ProvenanceGate
 from service.core.judges import Ask, Judge, JudgeCheck, is_answered
-from service.core.outcome import Outcome
+from service.core.outcome import Outcome, Skipped
 
 Evidence = Annotated[NarrationGate | ProvenanceGate, Field(discriminator="kind")]
 
@@ -35,6 +35,10 @@ class CascadeCheck(JudgeCheck):
 
     by_default: ClassVar[Aggregate] = "min"
 
+    def parts(self, judges: Mapping[str, Judge]) -> frozenset[Part]:
+        """What the judge looks at and what code looks at before."""
+        return super().parts(judges) | self.evidence.looks_at
+
     def asks(
         self,
         case: Case,
@@ -48,29 +52,41 @@ class CascadeCheck(JudgeCheck):
         if all(is_answered(subject, answered) for subject, _ in asked):
             return asked  # looking costs
         found = _by_subject(self.evidence, case)
-        settled = [(subject, self._settled(open_one, found.pop(subject, None))) for subject, open_one in asked]
-        return [*settled, *[(at, one) for at, one in found.items() if not one.passed and self.veto == 0.0]]
+        settled = [(subject, self._settled(open_one, *found.pop(subject, (None, None)))) for subject, open_one in asked]
+        proofs = [(at, proof) for at, (proof, _) in found.items() if proof is not None and self._proves(proof)]
+        return [*settled, *proofs]
 
-    def _settled(self, open_one: Ask | Outcome, evidence: Evidenced | None) -> Ask | Outcome:
-        if evidence is None:
-            return open_one
-        if not evidence.passed and self.veto == 0.0:
+    def _settled(self, open_one: Ask | Outcome, evidence: Evidenced | None, gap: Skipped | None) -> Ask | Outcome:
+        if evidence is not None and self._proves(evidence):
             return evidence
         if not isinstance(open_one, Ask):
             return open_one
+        asked = open_one if gap is None else open_one._replace(gap=gap)
+        if evidence is None:
+            return asked
         against = () if evidence.passed else evidence.findings
-        return open_one._replace(
-            evidence=_told(evidence), findings=against, veto=None if evidence.passed else self.veto
-        )
+        veto = None if evidence.passed else self.veto
+        return asked._replace(evidence=_told(evidence), findings=against, veto=veto)
+
+    def _proves(self, evidence: Evidenced) -> bool:
+        """Whether the evidence is the outcome, whatever a judge might say."""
+        return not evidence.passed and self.veto == 0.0
 
 
-def _by_subject(check: NarrationGate | ProvenanceGate, case: Case) -> dict[Subject, Evidenced]:
+Seen = tuple[Evidenced | None, Skipped | None]
+"""The evidence on a subject, and why there is none on all of it."""
+
+
+def _by_subject(check: NarrationGate | ProvenanceGate, case: Case) -> dict[Subject, Seen]:
     """What the evidence says of each subject; of several texts in a turn, all of it."""
-    found: dict[Subject, Evidenced] = {}
+    found: dict[Subject, Seen] = {}
     for subject, outcome in check.look(case):
+        evidence, gap = found.get(subject, (None, None))
         if isinstance(outcome, Evidenced):
-            before = found.get(subject)
-            found[subject] = outcome if before is None else _both(before, outcome)
+            evidence = outcome if evidence is None else _both(evidence, outcome)
+        elif isinstance(outcome, Skipped) and outcome.open:
+            gap = gap or outcome
+        found[subject] = evidence, gap
     return found
 
 

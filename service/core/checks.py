@@ -27,6 +27,10 @@ Aspect = Literal[
 order, with which arguments and results, and the fields of these names."""
 
 
+Part = Literal["call", "result", "text"]
+"""What a check can look at of a trace: the calls, what they returned, what the assistant said."""
+
+
 class Subject(NamedTuple):
     """What an outcome speaks of: a step, an expected call that was not made, a turn, or (all None) the whole trace."""
 
@@ -52,6 +56,9 @@ class Check(Frozen):
 
     reads: ClassVar[frozenset[Aspect]] = frozenset()
     """What of an expectation it holds a trace against. A check whose settings narrow that has its own `aspects`."""
+
+    looks_at: ClassVar[frozenset[Part]] = frozenset({"call"})
+    """What of a trace it looks at: where a part of that kind could not be read, what rests on it is open."""
 
     def aspects(self) -> frozenset[Aspect]:
         """What of an expectation it holds a trace against, as it is set."""

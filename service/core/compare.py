@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Literal
+from typing import Literal, get_args
 
 from service.core.rates import DifferenceOf, Estimate, IntervalOf, Paired, Part, estimate
 from service.core.report import RubricRef
@@ -34,9 +34,19 @@ class Difference:
     n: int
     improved: int
     worsened: int
+    open: int
+    """Cases that are open under one of the two: they are in `worst` and `best` alone."""
+    worst: float | None
+    """b - a with what is open counted for a and against b."""
+    best: float | None
     p_value: float | None
     """Of passing alone: the chance of a split as uneven as this, were both alike (McNemar's exact test). It takes cases for
     independent, so there is none where cases are grouped."""
+
+
+ChangeKind = Literal["broken", "fixed", "undecided", "decided", "worse", "better", "other"]
+KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
+"""In the order in which they are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +64,9 @@ class Change:
 
     case: str
     trial: str | None
-    kind: Literal["fixed", "broken", "better", "worse", "other"]
-    """fixed, broken: the verdict changed from or to a failing one. better, worse: the score alone."""
+    kind: ChangeKind
+    """fixed, broken: the verdict changed from or to a failing one. undecided, decided: to or from none. better, worse: the score
+    alone."""
     a: Side
     b: Side
     now_failing: tuple[str, ...]
@@ -90,7 +101,9 @@ class Statistics:
 
 
 Pairs = Sequence[tuple[Sample, Sample]]
-Reading = Callable[[Sample], float | None]
+Ends = tuple[float | None, float, float]
+"""A number of a case: over what was measured, at worst and at best."""
+Reading = Callable[[Sample], Ends | None]
 
 
 def compare(a: Iterable[Sample], b: Iterable[Sample], *, statistics: Statistics) -> Comparison:
@@ -115,9 +128,6 @@ def compare(a: Iterable[Sample], b: Iterable[Sample], *, statistics: Statistics)
         criteria=tuple(_differences(pairs, CRITERION, _criteria(pairs), statistics)),
         changes=tuple(sorted(changes, key=lambda change: (KINDS.index(change.kind), change.case, change.trial or ""))),
     )
-
-
-KINDS = ("broken", "fixed", "worse", "better", "other")
 
 
 def _by_key(samples: Iterable[Sample], place: str) -> dict[Key, Sample]:
@@ -153,26 +163,34 @@ def _criteria(pairs: Pairs) -> list[str]:
     return list(dict.fromkeys(name for _, name in sorted(found)))
 
 
-def _passed(sample: Sample) -> float | None:
-    return float(sample.passed) if sample.verdict_counts else None
+def _passed(sample: Sample) -> Ends | None:
+    if not sample.verdict_counts:
+        return None
+    passed = float(sample.passed)
+    return (None, 0.0, 1.0) if sample.undecided else (passed, passed, passed)
 
 
 def _value_of(metric: str) -> Reading:
-    return lambda sample: sample.values.get(metric)
+    def read(sample: Sample) -> Ends | None:
+        span = sample.spans.get(metric)
+        return None if span is None else (sample.values.get(metric), *span)
+
+    return read
 
 
 def _differences(pairs: Pairs, prefix: str, names: Iterable[str], statistics: Statistics) -> Iterable[Difference]:
     for name in names:
         found = _difference(name, pairs, _value_of(prefix + name), statistics)
-        if found.n:
+        if found.n or found.open:
             yield found
 
 
 def _difference(name: str, pairs: Pairs, read: Reading, statistics: Statistics) -> Difference:
+    known = [
+        (one, other, x, y) for one, other in pairs if (x := read(one)) is not None and (y := read(other)) is not None
+    ]
     both = [
-        Paired(_group(one, other), x, y)
-        for one, other in pairs
-        if (x := read(one)) is not None and (y := read(other)) is not None
+        Paired(_group(one, other), x[0], y[0]) for one, other, x, y in known if x[0] is not None and y[0] is not None
     ]
     low, high = statistics.difference(both) if both else (None, None)
     value = fsum(pair.b - pair.a for pair in both) / len(both) if both else None
@@ -188,6 +206,9 @@ def _difference(name: str, pairs: Pairs, read: Reading, statistics: Statistics) 
         n=len(both),
         improved=improved,
         worsened=worsened,
+        open=sum(x[1] != x[2] or y[1] != y[2] for _, _, x, y in known),
+        worst=fsum(y[1] - x[2] for _, _, x, y in known) / len(known) if known else None,
+        best=fsum(y[2] - x[1] for _, _, x, y in known) / len(known) if known else None,
         p_value=statistics.mcnemar(worsened, improved) if tested else None,
     )
 
@@ -215,7 +236,9 @@ def _change(key: Key, a: Sample, b: Sample) -> Change | None:
     )
 
 
-def _kind(a: Sample, b: Sample) -> Literal["fixed", "broken", "better", "worse", "other"]:
+def _kind(a: Sample, b: Sample) -> ChangeKind:
+    if a.undecided != b.undecided:
+        return "undecided" if b.undecided else "decided"
     if a.passed != b.passed:
         return "fixed" if b.passed else "broken"
     before, after = a.report.score, b.report.score

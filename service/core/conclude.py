@@ -3,36 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from service.core.calibrate import Fit
-from service.core.case import Pair, folded
+from service.core.calibrate import Fit, Status
+from service.core.case import Pair
+from service.core.case import folded as folded_name
 from service.core.checks import WHOLE, Subject
 from service.core.evidence.injection import suspicions
-from service.core.judged import Judged, Reply, Vote, completed, cost, judged, place_of, total
+from service.core.judged import Judged, Mixed, Reply, Vote, completed, cost, judged, place_of, total
 from service.core.judges import Ask
-from service.core.outcome import Finding, Outcome, Scored, Skipped
+from service.core.outcome import Outcome, Scored, Skipped, is_open, open_parts
 from service.core.oversights import oversights
 from service.core.plan import Awaiting, Filled, Plan
 from service.core.report import (
     ENGINE,
     STAND_IN,
+    Asking,
+    Calibrated,
     CriterionScore,
     Elsewhere,
     Estimate,
-    JudgeMode,
     MissingCall,
     NotAsked,
+    OpenOutcome,
     Provenance,
     Report,
     RubricRef,
+    Scope,
     StageScore,
     StepVerdict,
+    UnreadPart,
 )
 from service.core.rubric import Column, Rubric, Stage
-from service.core.scores import Mark, mark_of, overall, standings, step_standing, total_of
-from service.core.withheld import withheld
+from service.core.scores import (
+    PERFECT_WORTH,
+    CriterionResult,
+    Fold,
+    deciding,
+    fold_criterion,
+    fold_results,
+    fold_step,
+)
+from service.core.trace import Trace
+from service.core.withheld import Withheld, withhold
 
 Answer = Outcome | tuple[Vote, ...]
 """The votes on a question, or an outcome that stands in their place."""
@@ -40,8 +55,9 @@ Answer = Outcome | tuple[Vote, ...]
 Replies = Mapping[str, Answer]
 """Answers by `Ask.key`."""
 
-JUDGES_OFF = Skipped("not_applicable", "judges are off")
-NO_REPLY = Skipped("not_asked", "no judge has answered this")
+OFF = "judges are off"
+NOBODY = "no judge is set up"
+NO_REPLY = "no judge has answered this"
 
 STRATUM = "stratum"
 """The tag that says of which stratum of labelled sets a trace is: who wrote it, say."""
@@ -52,52 +68,67 @@ def conclude(
     replies: Replies | None = None,
     *,
     tags: Mapping[str, str] | None = None,
-    mode: JudgeMode = "cached",
+    mode: Asking | None = None,
     estimates: Mapping[str, Estimate] | None = None,
     fits: Collection[Fit] = (),
 ) -> Report:
     """The report of a plan. Pure.
 
-    `replies` None: judges are off, and their criteria do not apply. `mode` is how the replies came about; `estimates`, by
-    `Ask.key`, say what the questions that were not asked would have taken; `fits` are the calibrations at hand, and
-    the tag `stratum` says whether they were made on such traces.
+    `mode` is how judges were asked: `off` leaves out what only they can say, `none` (what it is without `replies`) leaves it
+    open. `estimates`, by `Ask.key`, say what the questions that were not asked would have taken; `fits` are the calibrations
+    at hand, and the tag `stratum` says whether they were made on such traces.
     """
-    rubric = plan.rubric
-    answers = _Answers(replies, plan, fits, (tags or {}).get(STRATUM))
+    asking = mode or ("none" if replies is None else "cached")
+    answers = _Answers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
     rows = [(filled.column, _answered(filled, answers)) for filled in plan.filled]
-    marks = [mark_of(column, cells) for column, cells in rows]
-    stages = standings(marks, rubric)
-    total = total_of(marks, stages, rubric)
+    results = [fold_criterion(column, [outcome for _, outcome in cells]) for column, cells in rows]
+    folded = fold_results(results, plan.rubric)
+    whole, trace = folded.whole, plan.trace
     return Report(
-        trace_id=plan.trace.id,
-        rubric=RubricRef(rubric.id, rubric.version, rubric.digest),
-        verdict=overall(marks, stages, total, rubric),
-        score=total.score,
-        coverage=total.coverage,
-        all_passed=total.score is not None and all(mark.clean for mark in marks),
-        first_failing_stage=next((stage for stage, verdict, _ in stages if verdict == "fail"), None),
-        failing=tuple([mark.column.id for mark in marks if mark.failed]),
-        stages=tuple([StageScore(stage, verdict, part.score, part.coverage) for stage, verdict, part in stages]),
-        criteria=tuple([_criterion_score(mark, cells, plan) for mark, (_, cells) in zip(marks, rows, strict=True)]),
+        trace_id=trace.id,
+        rubric=RubricRef(plan.rubric.id, plan.rubric.version, plan.rubric.digest),
+        scope=_scope(plan, results, asking),
+        verdict=whole.verdict,
+        score=whole.score,
+        score_range=whole.score_range,
+        decided=whole.decided,
+        decided_range=whole.decided_range,
+        coverage=whole.coverage,
+        all_passed=whole.score is not None and all(one.clean for one in results),
+        first_failing_stage=next((stage for stage, fold in folded.stages if fold.verdict == "fail"), None),
+        failing=tuple([one.column.id for one in results if one.failed]),
+        open=tuple(_open_outcomes(plan, rows, deciding(results, folded, plan.rubric))),
+        stages=tuple([_stage_score(stage, fold) for stage, fold in folded.stages]),
+        criteria=tuple([_criterion_score(one, cells, plan) for one, (_, cells) in zip(results, rows, strict=True)]),
         steps=_steps(plan, rows),
         missing=tuple([MissingCall(plan.wanted[i], plan.due[i]) for i in plan.alignment.missing]),
         decisions=plan.decisions,
-        offered=None if plan.trace.tools is None else tuple([tool.name for tool in plan.trace.tools]),
-        not_asked=tuple(_not_asked(plan, replies, estimates or {})),
+        offered=None if trace.tools is None else tuple([tool.name for tool in trace.tools]),
+        not_asked=tuple(_not_asked(plan, answers, estimates or {})),
+        unread=_unread(trace, rows),
+        calibration=_calibrated(rows),
         tags=dict(sorted(tags.items())) if tags else {},
-        provenance=_provenance(replies, mode, plan.saved, _applied(rows)),
-        notes=(*oversights(plan.trace, plan.rubric, plan.expectation), *_suspicions(plan, replies)),
+        provenance=_provenance(answers, plan.saved, _applied(rows)),
+        notes=(*oversights(trace, plan.rubric, plan.expectation), *suspicions(trace)),
     )
 
 
-def _provenance(replies: Replies | None, mode: JudgeMode, saved: int, fits: tuple[str, ...]) -> Provenance:
-    if replies is None:
-        return _unjudged(saved)
-    made = [vote for _, answer in sorted(replies.items()) for vote in _votes(answer) if isinstance(vote, Reply)]
+def _scope(plan: Plan, results: Iterable[CriterionResult], asking: Asking) -> Scope:
+    if asking != "off":
+        return "full"
+    applied = any(one.column.judged and one.coverage is not None for one in results)
+    return "code" if applied or any(filled.open for filled in plan.filled) else "full"
+
+
+def _provenance(answers: _Answers, saved: int, fits: tuple[str, ...]) -> Provenance:
+    if not answers.replies:
+        return _unjudged(answers.asking, saved)
+    votes = [vote for _, answer in sorted(answers.replies.items()) for vote in _votes(answer)]
+    made = [vote for vote in votes if isinstance(vote, Reply)]
     models = sorted({reply.model or reply.requested for reply in made})
     return Provenance(
         engine=ENGINE,
-        judges=mode,
+        judges=answers.asking,
         judge_model=", ".join(models) or None,
         stand_in=STAND_IN in models,
         replies=len(made),
@@ -110,9 +141,9 @@ def _provenance(replies: Replies | None, mode: JudgeMode, saved: int, fits: tupl
     )
 
 
-@lru_cache(maxsize=64)
-def _unjudged(saved: int) -> Provenance:
-    return Provenance(ENGINE, "off", None, False, 0, 0, saved, None, None, None, "uncalibrated")
+@lru_cache(maxsize=256)
+def _unjudged(asking: Asking, saved: int) -> Provenance:
+    return Provenance(ENGINE, asking, None, False, 0, 0, saved, None, None, None, "uncalibrated")
 
 
 def _votes(answer: Answer) -> tuple[Vote, ...]:
@@ -123,43 +154,77 @@ Answered = tuple[Subject, Outcome]
 Row = tuple[Column, Sequence[Answered]]
 
 
-def _suspicions(plan: Plan, replies: Replies | None) -> tuple[Finding, ...]:
-    """What looks as if it spoke to a judge, where judges were asked."""
-    return suspicions(plan.trace) if replies else ()
-
-
 class _Answers(NamedTuple):
     """Where the outcomes of questions come from."""
 
-    replies: Replies | None
+    replies: Replies
+    asking: Asking
     plan: Plan
     fits: Collection[Fit]
     stratum: str | None
 
+    @property
+    def silence(self) -> str:
+        """Why a question has no answer."""
+        return {"off": OFF, "none": NOBODY}.get(self.asking, NO_REPLY)
+
     def to(self, ask: Ask) -> Outcome:
-        answer = (self.replies or {}).get(ask.key, NO_REPLY)
-        at = place_of(ask, self.plan.trace)
+        if self.asking == "off":
+            return _left_out(ask)
+        answer = self.replies.get(ask.key)
+        if answer is None:
+            return Skipped("not_asked", self.silence, ask.findings)
         if not isinstance(answer, tuple):
             return answer
+        at = place_of(ask, self.plan.trace)
         found = judged(ask, answer, at, self.fits, stratum=self.stratum)
-        if self.plan.rubric.require_calibration and isinstance(found, Judged):
-            return withheld(found, at)
+        if isinstance(found, Judged):
+            return withhold(found, at, required=self.plan.rubric.require_calibration)
         return found
 
 
+def _left_out(ask: Ask) -> Skipped:
+    """What a question comes to that the caller wants nobody asked.
+
+    It is open all the same where the expectation asks it in words, where code suspects something, and where code could not look.
+    """
+    if ask.gap is not None:
+        return ask.gap
+    if ask.words or ask.findings:
+        return Skipped("out_of_scope", OFF, ask.findings, open=True)
+    return OUT_OF_SCOPE
+
+
+OUT_OF_SCOPE = Skipped("out_of_scope", OFF)
+
+
 def _answered(filled: Filled, answers: _Answers) -> Sequence[Answered]:
-    if filled.column.judged and answers.replies is None:  # what code decided stands; `not_asked` lists the rest
-        return [(subject, found) for subject, found in filled.cells if isinstance(found, Scored)]
-    if not filled.open:
-        return filled.cells  # pyright: ignore[reportReturnType] (no cell waits for a reply)
-    return [(subject, _filled_in(found, answers)) for subject, found in filled.cells]
+    cells = filled.cells
+    if filled.open:
+        cells = [(subject, _filled_in(found, answers)) for subject, found in cells]
+    if filled.column.judged and answers.asking == "off":
+        cells = [(subject, OUT_OF_SCOPE if _is_blocked(found) else found) for subject, found in cells]
+    if filled.column.insists:
+        cells = [(subject, _insisted(found)) for subject, found in cells]
+    return cells  # pyright: ignore[reportReturnType] (no cell waits for a reply any more)
+
+
+def _is_blocked(found: Outcome | Ask | Awaiting) -> bool:
+    return isinstance(found, Skipped) and found.cause == "blocked"
 
 
 def _filled_in(found: Outcome | Ask | Awaiting, answers: _Answers) -> Outcome:
     """The outcome of a cell, with the replies that it waits for."""
     if isinstance(found, Awaiting):
-        return completed(found, [answers.to(ask) for ask in found.asks])
+        return completed(found, [answers.to(part) if isinstance(part, Ask) else part for part in found.parts])
     return answers.to(found) if isinstance(found, Ask) else found
+
+
+def _insisted(outcome: Outcome | Ask | Awaiting) -> Outcome | Ask | Awaiting:
+    """An outcome of a criterion that must pass: what was left out is open."""
+    if isinstance(outcome, Skipped) and outcome.cause in ("not_captured", "out_of_scope"):
+        return replace(outcome, open=True)
+    return outcome
 
 
 def _applied(rows: Iterable[Row]) -> tuple[str, ...]:
@@ -169,35 +234,99 @@ def _applied(rows: Iterable[Row]) -> tuple[str, ...]:
     return tuple(sorted({one.fit for one in calibrations if one.fit and one.status == "calibrated"}))
 
 
-def _not_asked(plan: Plan, replies: Replies | None, estimates: Mapping[str, Estimate]) -> Iterable[NotAsked]:
+def _calibrated(rows: Iterable[Row]) -> Calibrated:
+    statuses: list[Status] = []
+    withheld = 0
+    for _, cells in rows:
+        for _, outcome in cells:
+            if isinstance(outcome, Judged):
+                statuses.append(outcome.calibration.status)
+            elif isinstance(outcome, Mixed):
+                statuses.extend(outcome.calibrations)
+            withheld += isinstance(outcome, Withheld)
+    if not statuses and not withheld:
+        return NOT_JUDGED
+    calibrated = statuses.count("calibrated")
+    return Calibrated(len(statuses) + withheld, calibrated, len(statuses) - calibrated, withheld)
+
+
+NOT_JUDGED = Calibrated(0, 0, 0, 0)
+
+
+def _unread(trace: Trace, rows: Iterable[Row]) -> tuple[UnreadPart, ...]:
+    """What could not be read: of the source, and of the trace where a check needed it."""
+    found = {part.path: UnreadPart(part.path, part.reason) for part in trace.unread}
+    for _, cells in rows:
+        for _, outcome in cells:
+            if isinstance(outcome, Skipped) and outcome.cause == "unread":
+                for finding in outcome.findings:
+                    if finding.code.startswith("unread_"):
+                        found.setdefault(finding.path, UnreadPart(finding.path, finding.message))
+    return tuple(found.values())
+
+
+def _not_asked(plan: Plan, answers: _Answers, estimates: Mapping[str, Estimate]) -> Iterable[NotAsked]:
     held = [(one.ask, one.why) for one in plan.blocked]
-    asked = () if replies is None else replies
-    why = JUDGES_OFF.reason if replies is None else NO_REPLY.reason
-    held += [(ask, why) for ask in plan.asks if ask.key not in asked]
+    held += [(ask, answers.silence) for ask in plan.asks if ask.key not in answers.replies]
     for ask, reason in held:
         guess = estimates.get(ask.key)
         priced = (guess.tokens, guess.cost_usd) if guess else (None, None)
         yield NotAsked(ask.criterion, ask.judge.id, ask.step, ask.turn, reason, *priced)
 
 
-def _criterion_score(mark: Mark, cells: Iterable[Answered], plan: Plan) -> CriterionScore:
-    column = mark.column
+def _open_outcomes(plan: Plan, rows: Iterable[Row], decide: Collection[str]) -> Iterable[OpenOutcome]:
+    for column, cells in rows:
+        for subject, outcome in cells:
+            for part in open_parts(outcome):
+                yield OpenOutcome(
+                    criterion=column.id,
+                    stage=column.stage,
+                    step=subject.step,
+                    turn=subject.turn,
+                    expected=None if subject.expected is None else plan.wanted[subject.expected],
+                    kind=part.kind,
+                    cause=part.cause,
+                    reason=part.reason,
+                    decides=column.id in decide,
+                )
+
+
+def _stage_score(stage: Stage, fold: Fold) -> StageScore:
+    return StageScore(
+        stage, fold.verdict, fold.score, fold.coverage, fold.score_range, fold.decided, fold.decided_range
+    )
+
+
+def _criterion_score(result: CriterionResult, cells: Sequence[Answered], plan: Plan) -> CriterionScore:
+    column = result.column
     loose = [cell for cell in cells if cell[0].step is None]
-    if not loose:
-        return _on_steps_alone(column.id, column.stage, column.weight, mark.value)
-    if len(loose) == 1 and loose[0][0] is WHOLE and (reason := _absence(loose[0][1])):
+    if len(loose) == len(cells) == 1 and loose[0][0] is WHOLE and (reason := _absence(loose[0][1])):
         return _absent(column.id, column.stage, column.weight, reason)
-    elsewhere = [
-        Elsewhere(subject.turn, None if subject.expected is None else plan.wanted[subject.expected], outcome)
-        for subject, outcome in loose
-    ]
-    return CriterionScore(column.id, column.stage, column.weight, mark.value, tuple(elsewhere))
+    elsewhere = tuple(
+        [
+            Elsewhere(subject.turn, None if subject.expected is None else plan.wanted[subject.expected], outcome)
+            for subject, outcome in loose
+        ]
+    )
+    measured, worst, best = result.measured, result.worst, result.best
+    if measured is PERFECT_WORTH and worst is measured and not elsewhere:
+        return _perfect(column.id, column.stage, column.weight)
+    return CriterionScore(
+        column.id,
+        column.stage,
+        column.weight,
+        None if measured is None else measured.value,
+        elsewhere,
+        None if worst is None or best is None else (worst.value, best.value),
+        None if measured is None else measured.decided,
+        None if worst is None or best is None else (worst.decided, best.decided),
+    )
 
 
 # What most criteria of most traces come to is made once: making it costs more than finding it.
-@lru_cache(maxsize=4096)
-def _on_steps_alone(name: str, stage: Stage, weight: float, value: float | None) -> CriterionScore:
-    return CriterionScore(name, stage, weight, value, ())
+@lru_cache(maxsize=1024)
+def _perfect(name: str, stage: Stage, weight: float) -> CriterionScore:
+    return CriterionScore(name, stage, weight, 1.0, (), (1.0, 1.0), 1.0, (1.0, 1.0))
 
 
 @lru_cache(maxsize=1024)
@@ -223,14 +352,14 @@ def _steps(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, ...]:
 
 
 def _step_verdict(plan: Plan, index: int, cells: list[tuple[Column, Outcome]], pair: Pair | None) -> StepVerdict:
-    verdict, total = step_standing(plan.rubric, cells)
+    fold = fold_step(cells, plan.rubric)
     step = plan.trace.steps[index]
     return StepVerdict(
         index=index,
         turn=step.turn,
         tool=step.call.name,
-        verdict=verdict,
-        score=total.score,
+        verdict=fold.verdict,
+        score=fold.score,
         matched=None if pair is None else pair.expected,
         expected=None if pair is None else pair.path,
         expected_tool=None if pair is None else _spelt(pair.pattern.tool, step.call.name, plan.rubric),
@@ -240,7 +369,7 @@ def _step_verdict(plan: Plan, index: int, cells: list[tuple[Column, Outcome]], p
 
 
 def _spelt(expected: str, called: str, rubric: Rubric) -> str:
-    return called if rubric.fold_names and folded(expected) == folded(called) else expected
+    return called if rubric.fold_names and folded_name(expected) == folded_name(called) else expected
 
 
 def _by_criterion(cells: Iterable[tuple[Column, Outcome]]) -> dict[str, Outcome]:
@@ -253,6 +382,13 @@ def _by_criterion(cells: Iterable[tuple[Column, Outcome]]) -> dict[str, Outcome]
 
 
 def _worse(one: Outcome, other: Outcome) -> Outcome:
-    if not isinstance(one, Scored) or not isinstance(other, Scored):
-        return one if isinstance(one, Scored) else other
-    return Scored(min(one.value, other.value), one.passed and other.passed, (*one.findings, *other.findings))
+    if isinstance(one, Scored) and isinstance(other, Scored):
+        return Scored(min(one.value, other.value), one.passed and other.passed, (*one.findings, *other.findings))
+    return min(one, other, key=_severity)
+
+
+def _severity(outcome: Outcome) -> int:
+    """What failed goes before what is open, that before what passed, and that before what was left out."""
+    if isinstance(outcome, Scored):
+        return 2 * outcome.passed
+    return 1 if is_open(outcome) else 3

@@ -120,7 +120,7 @@ def beside_executed(report: Report, attempted: Plan) -> Report:
     if len(steps) == len(trace.steps):
         return report
     kept = tuple([replace(step, index=index) for index, step in enumerate(steps)])
-    other = conclude(plan(replace(trace, steps=kept), attempted.rubric, attempted.expectation))
+    other = conclude(plan(replace(trace, steps=kept), attempted.rubric, attempted.expectation), mode="off")
     return replace(report, executed=ExecutedScore(other.verdict, other.score, other.coverage, len(kept)))
 
 

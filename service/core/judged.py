@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Literal
@@ -12,8 +12,7 @@ from pydantic import JsonValue
 
 from service.core.calibrate import VERSION, Binding, Fit, Status, calibrated
 from service.core.judges import Ask, Judge
-from service.core.outcome import Errored, Finding, Outcome, Pointer, Scored, Skipped
-from service.core.partial import decided
+from service.core.outcome import Bounds, Errored, Finding, Outcome, PartlyOpen, Pointer, Scored, Skipped, open_part
 from service.core.plan import Awaiting
 from service.core.prompts import Usage
 from service.core.questions import ASSEMBLY
@@ -113,19 +112,27 @@ class Judged(Scored):
     evidence: JsonValue = field(default=None, kw_only=True)
     """What code had found before, as the judge was shown it."""
 
+    @property
+    def decision(self) -> float:
+        """1 where it passed, 0 where not: how sure the judge is moves the score, never the verdict."""
+        return float(self.passed)
+
 
 def judged(
     ask: Ask, votes: Sequence[Vote], at: Pointer, fits: Collection[Fit] = (), *, stratum: str | None = None
 ) -> Outcome:
-    """The outcome of a question. `at` is the place it is about. More than half of the votes must have been read.
+    """The outcome of a question. `at` is the place it is about.
 
-    `fits`: where one was made for this very judge and these models, the value is what it makes of the judge's own.
-    `stratum`: that of the trace, where it is known.
+    A vote that is missing is open: there is a judgement only where no vote in its place could turn the decision.
+
+    `fits`: where one was made for this very judge and these models, the value is what it makes of the judge's own, and its
+    threshold decides. `stratum`: that of the trace, where it is known.
     """
     replies = [vote for vote in votes if isinstance(vote, Reply)]
-    if 2 * len(replies) <= len(votes):
-        return _unread(votes)
-    raw, label = _combined(ask.judge, replies)
+    missing = [vote for vote in votes if not isinstance(vote, Reply)]
+    if not replies or (missing and not _is_sure(ask, replies, len(missing), fits)):
+        return _missing(missing)
+    raw, label = _combined(ask.judge, [(r.judgement.label, r.judgement.value) for r in replies])
     found = calibrated(fits, _binding(ask.judge, replies), ask.criterion, raw, stratum=stratum)
     value = found.value if ask.veto is None else min(found.value, ask.veto)
     passed = value >= (ask.judge.threshold if found.threshold is None else found.threshold) - NOISE
@@ -141,6 +148,29 @@ def judged(
     )
 
 
+def _is_sure(ask: Ask, replies: Sequence[Reply], missing: int, fits: Iterable[Fit]) -> bool:
+    """Whether the judge decides the same whatever the missing votes were.
+
+    Where the judge has been fitted it is not: a fit is bound to all who vote, and nobody knows who did not.
+    """
+    judge = ask.judge
+    if any(fit.judge == judge.id and fit.criterion == ask.criterion for fit in fits):
+        return False
+    values = [raw if ask.veto is None else min(raw, ask.veto) for raw in _possible(judge, replies, missing)]
+    return len({value >= judge.threshold - NOISE for value in values}) == 1
+
+
+def _possible(judge: Judge, replies: Sequence[Reply], missing: int) -> Iterator[float]:
+    """What the votes may come to: the ends of it, for each label that may win."""
+    given = [(reply.judgement.label, reply.judgement.value) for reply in replies]
+    ends = {label.value for label in judge.scale.values()}
+    for name, label in judge.scale.items():
+        for value in {min(ends), max(ends)} if judge.logprobs or judge.combine == "mean" else {label.value}:
+            raw, winner = _combined(judge, [*given, *[(name, value)] * missing])
+            if winner == name or judge.combine == "mean":
+                yield raw
+
+
 def _binding(judge: Judge, replies: Sequence[Reply]) -> Binding:
     """The very judge that spoke; of a jury, all of its models."""
     models = dict.fromkeys(reply.model for reply in replies)
@@ -148,37 +178,80 @@ def _binding(judge: Judge, replies: Sequence[Reply]) -> Binding:
 
 
 @dataclass(frozen=True, slots=True)
-class Mixed(Scored):
+class Mixed(PartlyOpen):
     """What code and judges decided together: `judges` are those that spoke."""
 
     judges: tuple[JudgeNote, ...] = field(kw_only=True)
+    calibrations: tuple[Status, ...] = field(kw_only=True)
+    """Whether what each of them said is calibrated."""
+    decided: float = field(kw_only=True)
+    """The value with 1 for each part that a judge passed and 0 for each that it did not."""
+
+    @property
+    def decision(self) -> float:
+        """What counts for a verdict."""
+        return self.decided
 
 
 def completed(awaiting: Awaiting, answers: Sequence[Outcome]) -> Outcome:
-    """The outcome with what judges say of its open parts. What was not measured leaves a failure standing, and no pass."""
+    """The outcome with what judges say of its open parts.
+
+    A part that nobody decided leaves the whole open within bounds, and a failure standing.
+    """
     partial = awaiting.partial
-    told = [(part, one) for part, one in zip(partial.open, answers, strict=True) if isinstance(one, Scored)]
-    scored = [one for _, one in told]
-    passed = partial.passed and all(one.passed for one in scored)
-    unknown = next((answer for answer in answers if not isinstance(answer, Scored)), None)
-    if unknown is not None and (passed or not scored):
-        return decided(partial, unknown)
     if partial.banned is not None:
-        return _forbidden(scored[0], partial.banned)
+        answers = [_forbidden(answer, partial.banned) for answer in answers]
     if len(answers) == 1 and not (partial.weight or partial.findings):
-        return scored[0]
-    whole = fsum([partial.weight, *[part.weight for part, _ in told]])
-    gained = fsum([partial.gained, *[part.weight * one.value for part, one in told]])
-    findings = (*partial.findings, *[finding for one in scored for finding in one.findings])
-    notes = tuple([one.judge for one in scored if isinstance(one, Judged)])
-    return Mixed(min(1.0, gained / whole) if whole else 1.0, passed, findings, judges=notes)
+        return answers[0]
+    parts = list(zip([part.weight for part in partial.open], answers, strict=True))
+    scored = [(weight, one) for weight, one in parts if isinstance(one, Scored)]
+    unknown = [(weight, one) for weight, one in parts if not isinstance(one, Scored)]
+    passed = partial.passed and all(one.passed for _, one in scored)
+    known = fsum([partial.weight, *[weight for weight, _ in scored]])
+    gained = fsum([partial.gained, *[weight * one.value for weight, one in scored]])
+    decided = fsum([partial.gained, *[weight * one.decision for weight, one in scored]])
+    findings = (*partial.findings, *[finding for _, one in scored for finding in one.findings])
+    bounds = _bounds(known, gained, decided, fsum([weight for weight, _ in unknown])) if unknown else None
+    if unknown and passed:
+        return _opened(unknown[0][1], bounds, findings)
+    spoke = [one for _, one in scored if isinstance(one, Judged)]
+    return Mixed(
+        _ratio(gained, known),
+        passed,
+        findings,
+        judges=tuple([one.judge for one in spoke]),
+        calibrations=tuple([one.calibration.status for one in spoke]),
+        decided=_ratio(decided, known),
+        bounds=bounds,
+        open_parts=tuple([open_part(one) for _, one in unknown]),
+    )
 
 
-def _forbidden(fits: Scored, banned: Finding) -> Scored:
+def _bounds(known: float, gained: float, decided: float, left: float) -> Bounds:
+    whole = known + left
+    return Bounds(
+        _ratio(gained, whole), _ratio(gained + left, whole), _ratio(decided, whole), _ratio(decided + left, whole)
+    )
+
+
+def _ratio(part: float, whole: float) -> float:
+    return min(1.0, part / whole) if whole else 1.0
+
+
+def _opened(outcome: Skipped | Errored, bounds: Bounds | None, findings: tuple[Finding, ...]) -> Outcome:
+    """The whole, open for the reason that its first open part is."""
+    if isinstance(outcome, Errored):
+        return replace(outcome, bounds=bounds)
+    return replace(outcome, findings=(*findings, *outcome.findings), bounds=bounds)
+
+
+def _forbidden(answer: Outcome, banned: Finding) -> Outcome:
     """The outcome of a ban: what fits its words is wrong."""
-    if fits.passed:
-        return replace(fits, value=0.0, passed=False, findings=(banned, *fits.findings))
-    return replace(fits, value=1.0, passed=True, findings=())
+    if not isinstance(answer, Scored):
+        return answer
+    if answer.passed:
+        return replace(answer, value=0.0, passed=False, findings=(banned, *answer.findings))
+    return replace(answer, value=1.0, passed=True, findings=())
 
 
 def place_of(ask: Ask, trace: Trace) -> Pointer:
@@ -191,20 +264,18 @@ def place_of(ask: Ask, trace: Trace) -> Pointer:
     return said[-1][0] if said else "/messages"
 
 
-def _unread(votes: Sequence[Vote]) -> Outcome:
-    for kind in (Errored, Skipped):
-        for vote in votes:
-            if isinstance(vote, kind):
-                return vote
-    return Skipped("not_asked", "no judge has answered this")
+def _missing(votes: Sequence[Errored | Skipped]) -> Outcome:
+    """Why votes are missing: a fault before anything else."""
+    faults = [vote for vote in votes if isinstance(vote, Errored)]
+    return next(iter([*faults, *votes]), Skipped("not_asked", "no judge has answered this"))
 
 
-def _combined(judge: Judge, replies: Sequence[Reply]) -> tuple[float, str]:
-    """The value, and the label that is told: the most frequent one, of several the lowest."""
+def _combined(judge: Judge, votes: Sequence[tuple[str, float]]) -> tuple[float, str]:
+    """The value of some labels with their values, and the label that is told: the most frequent, of several the lowest."""
     scale = judge.scale
-    counts = Counter(reply.judgement.label for reply in replies)
+    counts = Counter(label for label, _ in votes)
     label = min(counts, key=lambda name: (-counts[name], scale[name].value, name))
-    given = [reply.judgement.value for reply in replies if judge.combine == "mean" or reply.judgement.label == label]
+    given = [value for name, value in votes if judge.combine == "mean" or name == label]
     return min(1.0, fsum(given) / len(given)), label
 
 

@@ -10,16 +10,17 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
 
 from service.core.case import Case
-from service.core.checks import WHOLE, Check, Subject
+from service.core.checks import WHOLE, Check, Part, Subject
 from service.core.hollow import is_hollow
 from service.core.kinds import Frozen, Several
 from service.core.lazy import lazy
 from service.core.outcome import Finding, Outcome, Skipped, failed
 from service.core.trace import Step
+from service.core.unread import missing_result
 from service.core.views import Scene, View, said_in
 
 Level = Literal["step", "turn", "trace"]
-Part = Literal["arguments", "result", "answer"]
+Required = Literal["arguments", "result", "answer"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -78,7 +79,7 @@ class Judge(Frozen):
     """What one question is about."""
     shows: Several[View] = ()
     """What the model is shown, in this order. Absent: what its level usually needs."""
-    requires: Several[Part] = ()
+    requires: Several[Required] = ()
     """What must be captured for the question to make sense."""
     question: str = Field(min_length=1)
     scale: Scale
@@ -118,6 +119,12 @@ class Judge(Frozen):
         """What the model is shown."""
         return self.shows or _USUAL[self.level]
 
+    @property
+    def looks_at(self) -> frozenset[Part]:
+        """What of a trace it looks at: the calls, and what it requires."""
+        named: dict[Required, Part] = {"arguments": "call", "result": "result", "answer": "text"}
+        return frozenset({"call", *[named[part] for part in self.requires]})
+
     @lazy
     def digest(self) -> str:
         """sha256 of the canonical JSON of the whole file: 64 hex digits."""
@@ -151,6 +158,8 @@ class Ask(NamedTuple):
     """What code has against it."""
     veto: float | None = None
     """The highest score that this leaves; None: any."""
+    gap: Skipped | None = None
+    """Why code could not look at all that it is about: what is left, and open, where no judge is asked."""
 
     @property
     def key(self) -> str:
@@ -180,6 +189,10 @@ class JudgeCheck(Check):
     unless: str | None = None
     """The id of another criterion: where code has given it a score, there is nothing left to ask."""
 
+    def parts(self, judges: Mapping[str, Judge]) -> frozenset[Part]:
+        """What of a trace it looks at."""
+        return judges[self.judge].looks_at
+
     def asks(
         self,
         case: Case,
@@ -194,7 +207,7 @@ class JudgeCheck(Check):
         """
         judge = judges[self.judge]
         if judge.level == "trace":
-            return [(WHOLE, _unasked(judge, case, WHOLE) or Ask(criterion, judge))]
+            return [(WHOLE, _unasked(judge, case, WHOLE) or Ask(criterion, judge, gap=_gap(judge, case, WHOLE)))]
         return list(_BY_LEVEL[judge.level](case, criterion, judge)) or [(WHOLE, _NOTHING[judge.level])]
 
 
@@ -214,7 +227,10 @@ def _by_turn(case: Case, criterion: str, judge: Judge) -> Iterable[tuple[Subject
     spoke = {message.turn for message in case.trace.messages if message.role == "assistant" and message.text}
     for turn in sorted(acted | spoke):
         subject = Subject(turn=turn)
-        yield subject, _unasked(judge, case, subject) or Ask(criterion, judge, turn=turn)
+        yield (
+            subject,
+            _unasked(judge, case, subject) or Ask(criterion, judge, turn=turn, gap=_gap(judge, case, subject)),
+        )
 
 
 _BY_LEVEL = {"step": _by_step, "turn": _by_turn}
@@ -251,7 +267,26 @@ def _no_result(case: Case, subject: Subject) -> Skipped | None:
         return Skipped("not_applicable", "no tool was called")
     if any(step.result is not None for step in steps):
         return None
-    return Skipped("not_captured", "the trace has no result")
+    return _missing_before_text(case, subject) or Skipped("not_captured", "the trace has no result")
+
+
+def _gap(judge: Judge, case: Case, subject: Subject) -> Skipped | None:
+    """The call without a result that a text follows, if the judge holds texts against results."""
+    return _missing_before_text(case, subject) if "result" in judge.requires and "answer" in judge.requires else None
+
+
+def _missing_before_text(case: Case, subject: Subject) -> Skipped | None:
+    """Where a text follows a call whose result the trace does not tell: there is nothing to hold the text against."""
+    steps = _steps_so_far(case, subject)
+    if subject.step is not None or all([step.result is not None for step in steps]):  # noqa: C419 (a list is quicker)
+        return None
+    messages = case.trace.messages
+    spoken = [
+        n for n, one in enumerate(messages) if one.role == "assistant" and one.text and subject.turn in (None, one.turn)
+    ]
+    last = max(spoken, default=-1)
+    missing = next((step for step in steps if step.result is None and step.message < last), None)
+    return None if missing is None else missing_result(f"/steps/{missing.index}/result")
 
 
 def _no_answer(case: Case, subject: Subject) -> Outcome | None:

@@ -15,10 +15,10 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from service.core.decisions import CallClass
-from service.core.rates import Part, pass_hat_k, percentile, ratio
+from service.core.rates import Part, percentile, ratio
 from service.core.rubric import STAGES
 from service.core.summary.classes import Tally, all_decisions
-from service.core.summary.repeats import TASK, tasks_of
+from service.core.summary.repeats import TASK, pass_rate, tasks_of
 from service.core.summary.samples import CRITERION, DERIVED, STAGE, Sample
 from service.errors import InputError
 
@@ -26,9 +26,15 @@ Samples = Sequence[Sample]
 
 
 class Measured(NamedTuple):
-    """A number of a set (None: there is none, and `why`), the cases it is over, and those that could not be measured."""
+    """A number of a set: over what was measured, and with what is open at worst and at best.
+
+    `value` None: nothing was measured; `low` None: there is no number, and `why`. `cases` are those it is over, the open ones
+    included; `unmeasured` are those of which nothing was measured.
+    """
 
     value: float | None
+    low: float | None
+    high: float | None
     cases: int
     unmeasured: int = 0
     why: str = "no case measured it"
@@ -41,7 +47,7 @@ class Metric(NamedTuple):
     over: Callable[[Samples], Measured]
 
 
-NOTHING = Measured(None, 0)
+NOTHING = Measured(None, None, None, 0)
 
 
 def metric(name: str, samples: Samples) -> Metric:
@@ -77,22 +83,27 @@ def case_metric(name: str, samples: Samples, *, whole: str = "") -> str:
 
 
 def _over_values(samples: Samples, key: str, number: Callable[[list[float]], float]) -> Measured:
-    """A number over the measured values; none where they are less than half of those that should be there."""
-    values = [sample.values[key] for sample in samples if key in sample.values]
-    unmeasured = sum(key in sample.unmeasured for sample in samples)
-    if len(values) < max(1, unmeasured):
-        return Measured(None, len(values), unmeasured, _too_few(len(values), unmeasured))
-    return Measured(number(values), len(values), unmeasured)
+    """A number over the values, which never falls where one rises; none where more cases were left out than not."""
+    known = [sample for sample in samples if key in sample.spans]
+    values = [sample.values[key] for sample in known if key in sample.values]
+    left_out = sum(sample.is_left_out(key) for sample in samples)
+    unmeasured = len(known) - len(values) + left_out
+    if len(known) < max(1, left_out):
+        return Measured(None, None, None, len(known), unmeasured, _too_few(len(known), left_out))
+    low, high = (number([sample.spans[key][end] for sample in known]) for end in (0, 1))
+    return Measured(number(values) if values else None, low, high, len(known), unmeasured)
 
 
 def _over_verdicts(samples: Samples, key: str, number: Callable[[list[bool]], float]) -> Measured:
-    """A number over whether each case passed that the metric applies to; one that could not be measured did not."""
+    """A number over whether each case passed that the metric applies to; of those that are open either may be."""
     applying = [sample for sample in samples if (sample.verdict_counts if key == "score" else sample.applies(key))]
+    known = [sample.passes(key) for sample in applying if not sample.is_left_out(key)]
     unmeasured = sum(key in sample.unmeasured for sample in applying)
-    if unmeasured == len(applying):
-        return Measured(None, len(applying), unmeasured, _too_few(0, unmeasured))
-    passed = [sample.passed if key == "score" else sample.passes(key) for sample in applying]
-    return Measured(number(passed), len(passed), unmeasured)
+    if not known:
+        return Measured(None, None, None, len(applying), unmeasured, _too_few(0, unmeasured))
+    decided = [passes for passes in known if passes is not None]
+    ends = [number([end if passes is None else passes for passes in known]) for end in (False, True)]
+    return Measured(number(decided) if decided else None, min(ends), max(ends), len(known), unmeasured)
 
 
 def _too_few(measured: int, unmeasured: int) -> str:
@@ -149,28 +160,33 @@ def _fold(name: str) -> Fold | None:
 
 def _share(parts: Sequence[Part]) -> Measured:
     counted = [part for part in parts if part.size > 0]
-    return Measured(ratio(counted), len(counted)) if counted else NOTHING
+    return _exactly(ratio(counted), len(counted)) if counted else NOTHING
+
+
+def _exactly(value: float, cases: int) -> Measured:
+    return Measured(value, value, value, cases)
 
 
 def _pass_k(samples: Samples, k: int) -> Measured:
     tasks = tasks_of(samples)
     if not tasks:
-        return Measured(None, 0, why=f"no case names its task by a tag {TASK}")
+        return NOTHING._replace(why=f"no case names its task by a tag {TASK}")
     scarce = min(tasks, key=lambda task: task.trials)
     if scarce.trials < k:
-        return Measured(None, len(tasks), why=f"the task {scarce.task} has only {scarce.trials} trials")
-    return Measured(fsum(pass_hat_k(t.trials, t.successes, k) for t in tasks) / len(tasks), len(tasks))
+        return NOTHING._replace(cases=len(tasks), why=f"the task {scarce.task} has only {scarce.trials} trials")
+    rate = pass_rate(tasks, k, lambda _: (0.0, 1.0))
+    return Measured(rate.value, rate.worst, rate.best, len(tasks), rate.open)
 
 
 def _of_class(label: CallClass, measure: str) -> Callable[[Samples], Measured]:
-    return lambda samples: _share(Tally(samples, label).parts(measure))
+    return lambda samples: _share(Tally([one for one in samples if one.calls_are_known], label).parts(measure))
 
 
 _CLASSES: tuple[CallClass, ...] = ("call", "no_call")
 
 WHOLE: Mapping[str, Callable[[Samples], Measured]] = MappingProxyType(
     {
-        "decide.accuracy": lambda samples: _share(all_decisions(samples)),
+        "decide.accuracy": lambda samples: _share(all_decisions([one for one in samples if one.calls_are_known])),
         **{
             f"decide.{label}.{measure}": _of_class(label, measure)
             for label in _CLASSES

@@ -5,11 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-SkipCause = Literal["not_applicable", "blocked", "not_captured", "too_long", "not_asked", "uncalibrated"]
-"""not_applicable: nothing to score here, leaves score and coverage alone. blocked: a blocking check failed first, counts
-as 0. not_captured (the trace lacks the content), too_long (over a documented cap), not_asked (a judge's answer was wanted
-and is not there) and uncalibrated (it is there, and the rubric does not take it without calibration): lower coverage, never
-the score."""
+SkipCause = Literal[
+    "not_applicable",
+    "blocked",
+    "not_captured",
+    "out_of_scope",
+    "unread",
+    "not_asked",
+    "too_long",
+    "uncalibrated",
+    "human",
+]
+"""not_applicable: nothing to score here; it leaves score and coverage alone. blocked: a blocking check failed first; it counts
+as 0. All others lower coverage and never the score. not_captured: the sender left it out. out_of_scope: a judge would have to
+say, and the caller said that none is asked. unread: it is there, in a form that could not be read. not_asked: a judge's answer
+was wanted and is not there. too_long: over a documented cap. uncalibrated: a judge answered, and its calibration does not
+apply or is required. human: a judge answered, and its calibration leaves that answer to a human."""
+
+OPEN_CAUSES = frozenset({"unread", "not_asked", "too_long", "uncalibrated", "human"})
+"""The causes that are always open. `not_captured` and `out_of_scope` are so where the outcome says it."""
 
 Pointer = str
 """An RFC 6901 JSON pointer into the normalised trace (`/steps/0/call/arguments/amount`) or, below `/expected`, into
@@ -26,6 +40,30 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """What an outcome that is open in parts may come to, each number in [0, 1]: the open parts at 0, and at 1."""
+
+    low: float
+    high: float
+    decided_low: float
+    """As `low`, where what a judge scored counts 1 if it passed and 0 if not."""
+    decided_high: float
+
+
+ANYTHING = Bounds(0.0, 1.0, 0.0, 1.0)
+"""The bounds of an outcome that is open as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPart:
+    """A part of an outcome that nobody has decided, and why. `kind` tells a fault from a silence."""
+
+    kind: Literal["skipped", "errored"]
+    cause: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Scored:
     """A measured value in [0, 1]. `passed` is the check's own verdict: a similarity of 0.85 may pass or not."""
 
@@ -37,6 +75,11 @@ class Scored:
     def __post_init__(self) -> None:
         if not 0.0 <= self.value <= 1.0:
             raise ValueError(f"a score lies in [0, 1], not {self.value!r}")
+
+    @property
+    def decision(self) -> float:
+        """What counts for a verdict: the value, for what code scored."""
+        return self.value
 
     def noting(self, *findings: Finding) -> Scored:
         """The same score with more findings."""
@@ -58,15 +101,25 @@ class Skipped:
     cause: SkipCause
     reason: str
     findings: tuple[Finding, ...] = ()
+    open: bool = False
+    """Whether an answer could still change what it counts for: 0 and not passed at worst, 1 and passed at best."""
+    bounds: Bounds | None = None
+    """Where code has decided a part of it: what the rest leaves. None: all of [0, 1], if it is open."""
+
+    def __post_init__(self) -> None:
+        if self.cause in OPEN_CAUSES:
+            object.__setattr__(self, "open", True)
 
 
 @dataclass(frozen=True, slots=True)
 class Errored:
-    """Not scored because something broke: a provider, a tool schema that does not compile. Lowers coverage only."""
+    """Not scored because something broke: a provider, a tool schema that does not compile. Always open."""
 
     kind: Literal["errored"] = field(default="errored", init=False)
     cause: str
     reason: str
+    bounds: Bounds | None = None
+    """As that of `Skipped`."""
 
 
 Outcome = Scored | Skipped | Errored
@@ -74,6 +127,32 @@ Outcome = Scored | Skipped | Errored
 PERFECT = Scored(1.0, True)
 
 
+@dataclass(frozen=True, slots=True)
+class PartlyOpen(Scored):
+    """A score that has failed, whatever comes of parts of it that nobody has decided. `value` is that of the decided parts."""
+
+    bounds: Bounds | None = field(default=None, kw_only=True)
+    """What the open parts leave; None: none is open."""
+    open_parts: tuple[OpenPart, ...] = field(default=(), kw_only=True)
+
+
 def failed(value: float, *findings: Finding) -> Scored:
     """A value that did not pass, with the reasons."""
     return Scored(value, False, findings)
+
+
+def is_open(outcome: Outcome) -> bool:
+    """Whether the outcome as a whole is not decided, and an answer could still change what it counts for."""
+    return isinstance(outcome, Errored) or (isinstance(outcome, Skipped) and outcome.open)
+
+
+def open_part(outcome: Skipped | Errored) -> OpenPart:
+    """Why an outcome is open."""
+    return OpenPart(outcome.kind, outcome.cause, outcome.reason)
+
+
+def open_parts(outcome: Outcome) -> tuple[OpenPart, ...]:
+    """What of an outcome nobody has decided: all of it, or parts."""
+    if isinstance(outcome, PartlyOpen):
+        return outcome.open_parts
+    return () if isinstance(outcome, Scored) or not is_open(outcome) else (open_part(outcome),)

@@ -17,6 +17,8 @@ class Open(NamedTuple):
     value: JsonValue
     place: Pointer
     weight: float = 1.0
+    skipped: Skipped | None = None
+    """Why it could not be compared, where no judge can help; None: one can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +38,12 @@ class Partial:
     """What is wrong where the words do fit; None where they should."""
 
 
-def decided(outcome: Outcome | Partial, otherwise: Outcome | None = None) -> Outcome:
-    """The outcome as far as it goes without a judge: a failure stands, all else is not known.
-
-    `otherwise`: why no judge has answered, in place of the words that were to be asked.
-    """
+def decided(outcome: Outcome | Partial) -> Outcome:
+    """The outcome as far as it goes without a judge: a failure stands, all else is not known."""
     if not isinstance(outcome, Partial):
         return outcome
     if not outcome.passed:
         value = outcome.gained / outcome.weight if outcome.weight else 1.0
         return Scored(min(1.0, value), False, outcome.findings)
-    return otherwise or Skipped(
-        "not_asked", f"no judge has said whether it is: {outcome.open[0].words}", outcome.findings
-    )
+    first = outcome.open[0]
+    return first.skipped or Skipped("not_asked", f"no judge has said whether it is: {first.words}", outcome.findings)

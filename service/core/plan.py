@@ -12,17 +12,23 @@ from service.core.decisions import Decision, decisions, unexpected
 from service.core.expect import Expectation
 from service.core.judges import WORDS, Ask, JudgeCheck, is_answered
 from service.core.outcome import Outcome, Scored, Skipped
-from service.core.partial import Partial, decided
+from service.core.partial import Partial
 from service.core.rubric import Column, Rubric
 from service.core.trace import Trace
+from service.core.unread import Looks, leave_open
 
 
 class Awaiting(NamedTuple):
     """An outcome that code has begun, and the questions whose replies complete it."""
 
     partial: Partial
-    asks: tuple[Ask, ...]
-    """One for each part that is open."""
+    parts: tuple[Ask | Skipped, ...]
+    """For each part that is open its question, or why there is none."""
+
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """The questions."""
+        return tuple([part for part in self.parts if isinstance(part, Ask)])
 
 
 Cell = tuple[Subject, Outcome | Ask | Awaiting]
@@ -116,6 +122,8 @@ def _all_seen(case: Case, rubric: Rubric) -> tuple[Filled, ...]:
 
 def _look(case: Case, column: Column, rubric: Rubric) -> Filled:
     seen = outcomes_within(case, lambda: column.check.look(case)) or [NOTHING_SEEN]
+    if case.trace.unread:
+        seen = leave_open(Looks(column.check.looks_at, bool(column.check.aspects())), seen, case.trace.unread)
     if all([not isinstance(found, Partial) for _, found in seen]):  # noqa: C419 (a list is quicker, and short)
         return Filled(column, seen, False)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
     cells = [(subject, _awaiting(found, column, subject, case, rubric)) for subject, found in seen]
@@ -130,28 +138,42 @@ def _ask(case: Case, column: Column, rubric: Rubric, checked: Mapping[str, Fille
     answered = {subject for subject, found in before.cells if isinstance(found, Scored)} if before else set[Subject]()
     judges = rubric.known_judges
     asked = outcomes_within(case, lambda: check.asks(case, criterion=column.id, judges=judges, answered=answered))
+    asked = leave_open(Looks(check.parts(rubric.known_judges), False), asked, case.trace.unread)
     if not answered:
         return Filled(column, asked, any(isinstance(found, Ask) for _, found in asked))
     needless = Skipped("not_applicable", f"{check.unless} has decided it")
     cells = [
-        (subject, needless if isinstance(found, Ask | Scored) and is_answered(subject, answered) else found)
+        (subject, needless if _is_question(found) and is_answered(subject, answered) else found)
         for subject, found in asked
     ]
     saved = sum([found is needless for _, found in cells])
     return Filled(column, cells, any(isinstance(found, Ask) for _, found in cells), saved)
 
 
+def _is_question(found: Outcome | Ask) -> bool:
+    return isinstance(found, Ask | Scored) or (isinstance(found, Skipped) and found.cause == "unread")
+
+
 def _awaiting(
     found: Outcome | Partial, column: Column, subject: Subject, case: Case, rubric: Rubric
 ) -> Outcome | Awaiting:
+    if not isinstance(found, Partial):
+        return found
     judge = rubric.known_judges.get(WORDS)
-    if judge is None or not isinstance(found, Partial):
-        return decided(found, Skipped("not_asked", f"no judge {WORDS} is known here"))
     tool = None if subject.step is None else case.trace.steps[subject.step].call.name
-    asks = [
-        Ask(column.id, judge, subject.step, tool, subject.turn, one.place, one.words, one.value) for one in found.open
+    parts = [
+        one.skipped
+        or (
+            NO_WORDS
+            if judge is None
+            else Ask(column.id, judge, subject.step, tool, subject.turn, one.place, one.words, one.value)
+        )
+        for one in found.open
     ]
-    return Awaiting(found, tuple(asks))
+    return Awaiting(found, tuple(parts))
+
+
+NO_WORDS = Skipped("not_asked", f"no judge {WORDS} is known here")
 
 
 def _decided(filled: Filled) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb, floor, fsum
 from typing import NamedTuple
 
@@ -33,12 +33,18 @@ DifferenceOf = Callable[[Sequence[Paired]], Interval]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A rate or mean in [0, 1] with its 95 % interval over `n` cases; all None where no case counts."""
+    """A rate or mean in [0, 1] of the `n` cases that were measured, with its 95 % interval.
+
+    `worst` and `best` are over these and the `open` cases together, which count against it and for it. None: no case counts.
+    """
 
     value: float | None
     low: float | None
     high: float | None
     n: int
+    worst: float | None = None
+    best: float | None = None
+    open: int = 0
 
 
 NOTHING = Estimate(None, None, None, 0)
@@ -51,7 +57,27 @@ def estimate(parts: Iterable[Part], interval: IntervalOf) -> Estimate:
         return NOTHING
     value = ratio(kept)
     low, high = interval(kept)
-    return Estimate(value, min(low, value), max(high, value), len(kept))
+    return Estimate(value, min(low, value), max(high, value), len(kept), value, value)
+
+
+class Ends(NamedTuple):
+    """What one case adds to a rate that counts each case once: at worst and at best, in [0, 1]; alike where it was measured."""
+
+    group: str | None
+    worst: float
+    best: float
+    measured: float | None
+    """What it adds to the rate of what was measured; None where nothing of it was."""
+
+
+def between(cases: Iterable[Ends], interval: IntervalOf) -> Estimate:
+    """The rate of what was measured of some cases, and between which ends it lies with what is open."""
+    kept = list(cases)
+    if not kept:
+        return NOTHING
+    found = estimate([Part(one.group, one.measured) for one in kept if one.measured is not None], interval)
+    worst, best = (fsum(ends) / len(kept) for ends in ([one.worst for one in kept], [one.best for one in kept]))
+    return replace(found, worst=worst, best=best, open=sum(one.worst != one.best for one in kept))
 
 
 def ratio(parts: Sequence[Part]) -> float:

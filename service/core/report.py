@@ -10,15 +10,22 @@ from service.core.evidence.evidenced import Evidenced
 from service.core.judged import Judged, Mixed
 from service.core.outcome import Carried, Errored, Finding, Scored, Skipped
 from service.core.rubric import Stage
-from service.core.scores import Verdict
+from service.core.scores import Range, Verdict
 from service.core.withheld import Withheld
 
 JudgeMode = Literal["off", "cached", "live", "fresh"]
+"""How a caller wants judges asked."""
+
+Asking = JudgeMode | Literal["none"]
+"""How they were: `none` where nobody said, and no judge is set up."""
+
+Scope = Literal["code", "full"]
+"""code: the caller said that no judge is asked, and a judge's criterion applied. full: all that the rubric looks at."""
 
 STAND_IN = "callgrade/stand-in"
 """The name of the model that is none: rules that answer the bundled cases."""
 
-ENGINE = "2"
+ENGINE = "3"
 """Raised whenever the same plan and replies may give another report."""
 
 
@@ -39,6 +46,11 @@ class StageScore:
     verdict: Verdict
     score: float | None
     coverage: float | None
+    score_range: Range | None = None
+    """The score with all that is open at 0 and at 1."""
+    decided: float | None = None
+    """The score with 1 for what a judge passed and 0 for what it did not: what the verdict rests on."""
+    decided_range: Range | None = None
 
 
 Told = Scored | Judged | Mixed | Evidenced | Carried | Withheld | Skipped | Errored
@@ -64,6 +76,11 @@ class CriterionScore:
     weight: float
     value: float | None
     outcomes: tuple[Elsewhere, ...]
+    score_range: Range | None = None
+    """The value with all that is open at 0 and at 1."""
+    decided: float | None = None
+    """The value with 1 for what a judge passed and 0 for what it did not: what a verdict rests on."""
+    decided_range: Range | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +123,46 @@ class NotAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenOutcome:
+    """An outcome that nobody has decided: at what step, turn or expected call (all None: the trace), and why."""
+
+    criterion: str
+    stage: Stage
+    step: int | None
+    turn: int | None
+    expected: str | None
+    """The pointer of the expected call."""
+    kind: Literal["skipped", "errored"]
+    """errored: something broke. skipped: nobody's fault."""
+    cause: str
+    reason: str
+    decides: bool
+    """Whether what is open of this criterion keeps the verdict from being another."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadPart:
+    """A part of the trace that could not be read, by its pointer."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """How far the judged outcomes of a trace rest on human labels, each a count."""
+
+    judged: int
+    """Outcomes that a judge answered, those that do not count included."""
+    calibrated: int
+    """Of them those whose probability and threshold are a fit's."""
+    uncalibrated: int
+    """Those taken at the judge's own word, for there is no fit for it."""
+    withheld: int
+    """Those left open: their fit does not apply, or leaves them to a human."""
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """What asking would take: tokens both ways at most, and their price, None where it is not known."""
 
@@ -118,7 +175,7 @@ class Provenance:
     """What produced the report. Tokens are those the replies took when they were made, cached ones too; unknown is None."""
 
     engine: str
-    judges: JudgeMode
+    judges: Asking
     judge_model: str | None
     """The models that answered, as their providers name them, with commas between; None where none did."""
     stand_in: bool
@@ -146,19 +203,29 @@ class ExecutedScore:
     """How many calls did not fail."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The answer: a score, its coverage, and a verdict for every stage and step."""
 
     trace_id: str | None
     rubric: RubricRef
+    scope: Scope = "full"
     verdict: Verdict
     score: float | None
+    """The weighted estimate over what was measured."""
+    score_range: Range | None = None
+    """The score with all that is open at 0 and at 1: no answer to an open question leads out of it."""
+    decided: float | None = None
+    """The score with 1 for what a judge passed and 0 for what it did not: what the verdict rests on."""
+    decided_range: Range | None = None
+    """The same with all that is open at 0 and at 1."""
     coverage: float | None
     all_passed: bool
     first_failing_stage: Stage | None
     failing: tuple[str, ...]
     """The criteria with an outcome that did not pass."""
+    open: tuple[OpenOutcome, ...] = ()
+    """What nobody has decided, in the order of the criteria."""
     stages: tuple[StageScore, ...]
     criteria: tuple[CriterionScore, ...]
     steps: tuple[StepVerdict, ...]
@@ -168,13 +235,16 @@ class Report:
     offered: tuple[str, ...] | None
     """The names of the tools on offer; None where the trace does not tell."""
     not_asked: tuple[NotAsked, ...]
+    unread: tuple[UnreadPart, ...] = ()
+    """The parts of the trace that could not be read, and on which something open rests."""
+    calibration: Calibrated = Calibrated(0, 0, 0, 0)
     tags: dict[str, str]
     provenance: Provenance
     executed: ExecutedScore | None = None
     """Where a call failed or was not made: the score without such calls, beside that of all that was attempted."""
     notes: tuple[Finding, ...] = ()
     """What the request seems to have overlooked (an expectation that no criterion reads, a tool that is not on offer), and
-    where judges were asked, what in the trace looks as if it spoke to them. It changes no score."""
+    what in the trace looks as if it spoke to a judge. It changes no score."""
 
     def findings(self) -> list[Finding]:
         """Every finding once, in the order of the trace: what belongs to no step first."""

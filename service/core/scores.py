@@ -1,156 +1,334 @@
-"""How outcomes become scores, coverage and verdicts: criteria are folded, stages weighed, thresholds applied."""
+"""How outcomes become scores, coverage and verdicts.
+
+Outcomes fold to criteria, criteria to stages, stages to a trace or a step. What is open folds twice more: at worst as 0 and not
+passed, at best as 1 and passed. A verdict is given where no answer to an open question could change it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
 from typing import Literal, NamedTuple
 
-from service.core.outcome import PERFECT, Errored, Outcome, Scored
+from service.core.outcome import ANYTHING, PERFECT, Bounds, Errored, Outcome, PartlyOpen, Scored, Skipped
 from service.core.rubric import Column, Rubric, Stage, Thresholds
 
 Verdict = Literal["pass", "warn", "fail", "abstain", "not_applicable"]
+
+Ending = Literal["pass", "warn", "fail"] | None
+"""What one world comes to; None where nothing is left to average."""
+
+Range = tuple[float, float]
 
 NOISE = 1e-9
 """Scores this close to a threshold have reached it: weights such as 0.7 and 0.3 do not add up exactly."""
 
 
-class Mark(NamedTuple):
+class Worth(NamedTuple):
+    """What a criterion comes to in one world."""
+
+    value: float
+    """The estimate in [0, 1]: of what a judge scored its own or its calibrated value."""
+    decided: float
+    """The same with 1 for what a judge passed and 0 for what it did not. Thresholds look at this."""
+    failed: bool
+    """Whether an outcome did not pass."""
+
+
+class CriterionResult(NamedTuple):
     """A criterion folded over its outcomes."""
 
     column: Column
-    value: float | None
+    measured: Worth | None
+    """Over what was measured; None where nothing was."""
     coverage: float | None
-    """The share of applicable outcomes that have a value; None where none applies."""
-    failed: bool
-    """Whether an outcome did not pass."""
+    """The share of applicable outcomes that were measured; None where none applies."""
+    worst: Worth | None
+    """With all that is open at 0; None where nothing was measured and nothing is open."""
+    best: Worth | None
+    """With all that is open at 1."""
     clean: bool
     """Whether everything that applies was measured and passed."""
 
     @property
-    def full(self) -> bool:
-        """Whether it was measured, in full, as 1.0, and counts."""
-        return self.value == 1.0 and self.clean and self.column.weight > 0.0
+    def failed(self) -> bool:
+        """Whether a measured outcome did not pass."""
+        return self.measured is not None and self.measured.failed
 
 
-def mark_of(column: Column, cells: Sequence[tuple[object, Outcome]]) -> Mark:
-    """The criterion folded over its outcomes: their mean or their least value. What is blocked counts as 0."""
-    values: list[float] = []
-    unknown = blocked = 0
-    failing = False
-    for _, outcome in cells:
-        if outcome is PERFECT:
-            values.append(1.0)
-        elif isinstance(outcome, Scored):
-            values.append(outcome.value)
-            failing = failing or not outcome.passed
-        elif isinstance(outcome, Errored) or outcome.cause not in ("blocked", "not_applicable"):
-            unknown += 1
-        elif outcome.cause == "blocked":
-            values.append(0.0)
-            blocked += 1
-    if not values:
-        return Mark(column, None, 0.0 if unknown else None, False, not unknown)
-    value = min(values) if column.takes_worst else fsum(values) / len(values)
-    coverage = len(values) / (len(values) + unknown)
-    return Mark(column, value, coverage, failing, not (failing or unknown or blocked))
+PERFECT_WORTH = Worth(1.0, 1.0, False)
 
 
-class Total(NamedTuple):
-    """A weighted mean with the share of weight that was measured."""
+def fold_criterion(column: Column, outcomes: Sequence[Outcome]) -> CriterionResult:
+    """The criterion over its outcomes: their mean or their least value. What is blocked counts as 0."""
+    applying = [outcome for outcome in outcomes if outcome is PERFECT or not _is_free(outcome)]
+    if not applying:
+        return CriterionResult(column, None, None, None, None, True)
+    if all([outcome is PERFECT for outcome in applying]):  # noqa: C419 (a list is quicker, and short)
+        return CriterionResult(column, PERFECT_WORTH, 1.0, PERFECT_WORTH, PERFECT_WORTH, True)
+    known = [_known_bounds(outcome) for outcome in applying if isinstance(outcome, Scored) or _is_blocked(outcome)]
+    opened = [
+        one.bounds or ANYTHING
+        for one in applying
+        if isinstance(one, Errored) or (isinstance(one, Skipped) and one.open)
+    ]
+    failed = any([isinstance(outcome, Scored) and not outcome.passed for outcome in applying])  # noqa: C419
+    measured = _measured(column, applying, failed=failed) if known else None
+    worst = best = measured
+    if opened or any([each.low != each.high for each in known]):  # noqa: C419
+        spans = [*known, *opened]
+        worst = _worth(column, [(s.low, s.decided_low) for s in spans], failed=failed or bool(opened))
+        best = _worth(column, [(s.high, s.decided_high) for s in spans], failed=failed)
+    clean = not failed and all([isinstance(outcome, Scored) for outcome in applying])  # noqa: C419
+    return CriterionResult(column, measured, len(known) / len(applying), worst, best, clean)
 
-    score: float | None
-    coverage: float | None
+
+def _is_free(outcome: Outcome) -> bool:
+    return isinstance(outcome, Skipped) and outcome.cause == "not_applicable"
 
 
-FULL = Total(1.0, 1.0)
-ABSENT = Total(None, None)
-
-Part = tuple[float, float | None, float | None]
-"""Weight, score (None: not measured), coverage (None: does not apply)."""
+def _is_blocked(outcome: Outcome) -> bool:
+    return isinstance(outcome, Skipped) and outcome.cause == "blocked"
 
 
-def _mean(parts: Sequence[Part]) -> Total:
-    """The weighted mean. Sums are exactly rounded, so that no order of criteria changes a digit."""
-    if len(parts) == 1 and parts[0][0]:
-        return Total(parts[0][1], parts[0][2])
-    scored = [(weight, score) for weight, score, _ in parts if score is not None]
-    applicable = [(weight, coverage) for weight, _, coverage in parts if coverage is not None]
-    return Total(_share(scored), _share(applicable))
+NOTHING_GAINED = Bounds(0.0, 0.0, 0.0, 0.0)
 
 
-def _share(pairs: list[tuple[float, float]]) -> float | None:
+def _known_bounds(outcome: Outcome) -> Bounds:
+    if not isinstance(outcome, Scored):
+        return NOTHING_GAINED
+    if isinstance(outcome, PartlyOpen) and outcome.bounds is not None:
+        return outcome.bounds
+    value, decision = outcome.value, outcome.decision
+    return Bounds(value, value, decision, decision)
+
+
+def _measured(column: Column, applying: Iterable[Outcome], *, failed: bool) -> Worth:
+    pairs = [
+        (outcome.value, outcome.decision) if isinstance(outcome, Scored) else (0.0, 0.0)
+        for outcome in applying
+        if isinstance(outcome, Scored) or _is_blocked(outcome)
+    ]
+    return _worth(column, pairs, failed=failed)
+
+
+def _worth(column: Column, pairs: Sequence[tuple[float, float]], *, failed: bool) -> Worth:
+    if column.takes_worst:
+        return Worth(min([value for value, _ in pairs]), min([decided for _, decided in pairs]), failed)
+    size = len(pairs)
+    return Worth(fsum([value for value, _ in pairs]) / size, fsum([decided for _, decided in pairs]) / size, failed)
+
+
+class Score(NamedTuple):
+    """The weighted means of one world: the estimate and the decision, both None where nothing is left to average."""
+
+    value: float | None
+    decided: float | None
+
+
+NO_SCORE = Score(None, None)
+
+
+class StageWorld(NamedTuple):
+    """What a stage comes to with what is open taken in one way."""
+
+    score: Score
+    ending: Ending
+
+
+NO_STAGE = StageWorld(NO_SCORE, None)
+
+
+class World(NamedTuple):
+    """The same of a trace or step, with its stages."""
+
+    score: Score
+    ending: Ending
+    stages: Mapping[Stage, StageWorld]
+
+
+Weighted = tuple[Column, Worth]
+
+
+def fold_world(worths: Sequence[Weighted], rubric: Rubric) -> World:
+    """The world in which these criteria come to this. Those that come to nothing are left out."""
+    by_stage: dict[Stage, list[Weighted]] = {}
+    for one in worths:
+        by_stage.setdefault(one[0].stage, []).append(one)
+    stages: dict[Stage, StageWorld] = {
+        stage: _stage_world(group, rubric.thresholds) for stage, group in by_stage.items()
+    }
+    if rubric.stages is None:
+        score = _mean(worths)
+    else:
+        weights = rubric.stage_weights
+        score = _mean_of_scores([(weights[stage], found.score) for stage, found in stages.items()])
+    ending = _ending(worths, score, rubric.thresholds)
+    if rubric.verdict == "worst_stage":
+        ending = _worst([ending, *[of_stage for _, of_stage in stages.values()]])
+    return World(score, ending, stages)
+
+
+def _worst(endings: Iterable[Ending]) -> Ending:
+    return max(endings, key=lambda ending: _SEVERITY[ending])
+
+
+_SEVERITY: dict[Ending, int] = {None: 0, "pass": 1, "warn": 2, "fail": 3}
+
+
+def _stage_world(worths: Sequence[Weighted], thresholds: Thresholds) -> StageWorld:
+    score = _mean(worths)
+    return StageWorld(score, _ending(worths, score, thresholds))
+
+
+def _ending(worths: Iterable[Weighted], score: Score, thresholds: Thresholds) -> Ending:
+    for column, worth in worths:
+        if worth.failed and column.must_pass:
+            return "fail"
+    if score.decided is None:
+        return None
+    if score.decided < thresholds.fail - NOISE:
+        return "fail"
+    return "warn" if score.decided < thresholds.warn - NOISE else "pass"
+
+
+def _mean(worths: Sequence[Weighted]) -> Score:
+    if len(worths) == 1 and worths[0][0].weight:
+        return Score(worths[0][1].value, worths[0][1].decided)
+    return Score(
+        _share([(column.weight, worth.value) for column, worth in worths]),
+        _share([(column.weight, worth.decided) for column, worth in worths]),
+    )
+
+
+def _mean_of_scores(scores: Iterable[tuple[float, Score]]) -> Score:
+    known = [(weight, score.value, score.decided) for weight, score in scores if score.value is not None]
+    return Score(
+        _share([(weight, value) for weight, value, _ in known]),
+        _share([(weight, decided) for weight, _, decided in known if decided is not None]),
+    )
+
+
+def _share(pairs: Sequence[tuple[float, float]]) -> float | None:
+    """The weighted mean; None where nothing weighs. Sums are exactly rounded, so that no order changes a digit."""
     whole = fsum([weight for weight, _ in pairs])
     return min(1.0, fsum([weight * value for weight, value in pairs]) / whole) if whole else None
 
 
-def _weighed(marks: Iterable[Mark]) -> Total:
-    return _mean([(mark.column.weight, mark.value, mark.coverage) for mark in marks])
+class Fold(NamedTuple):
+    """What a trace, a step or a stage comes to."""
+
+    verdict: Verdict
+    score: float | None
+    """The estimate over what was measured."""
+    coverage: float | None
+    """The share of the applicable weight that was measured; None where nothing applies."""
+    score_range: Range | None
+    """The estimate at worst and at best; None where nothing was measured and nothing is open."""
+    decided: float | None
+    decided_range: Range | None
 
 
-Standing = tuple[Stage, Verdict, Total]
+NOTHING = Fold("not_applicable", None, None, None, None, None)
 
 
-def standings(marks: Sequence[Mark], rubric: Rubric) -> list[Standing]:
-    """How each stage that has criteria stands, in the order of the contract."""
-    by_stage: dict[Stage, list[Mark]] = {}
-    for mark in marks:
-        by_stage.setdefault(mark.column.stage, []).append(mark)
-    return [(stage, *_standing(group, rubric.thresholds)) for stage, group in by_stage.items()]
+class Folded(NamedTuple):
+    """A trace or step with its stages, in the order of the contract."""
+
+    whole: Fold
+    stages: tuple[tuple[Stage, Fold], ...]
+    worst: Ending
+    best: Ending
 
 
-def _standing(marks: list[Mark], thresholds: Thresholds) -> tuple[Verdict, Total]:
-    applying = [mark for mark in marks if mark.coverage is not None]
-    if not applying:
-        return "not_applicable", ABSENT
-    if all([mark.full for mark in applying]):  # noqa: C419 (a list is quicker, and short)
-        return "pass", FULL  # what the rest would come to
-    total = _weighed(applying)
-    return _verdict(applying, total, thresholds), total
+def fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> Folded:
+    """The verdicts and scores of criteria, by stage and altogether."""
+    worst = fold_world([(one.column, one.worst) for one in results if one.worst is not None], rubric)
+    measured = best = worst
+    if not all([one.worst is one.measured for one in results]):  # noqa: C419 (a list is quicker, and short)
+        measured = fold_world([(one.column, one.measured) for one in results if one.measured is not None], rubric)
+        best = fold_world([(one.column, one.best) for one in results if one.best is not None], rubric)
+    worlds = (measured, worst, best)
+    least = rubric.thresholds.min_coverage - NOISE
+    covered = _stage_coverages(results)
+    stages: list[tuple[Stage, Fold]] = [
+        (stage, _fold([world.stages.get(stage, NO_STAGE) for world in worlds], coverage, least))
+        for stage, coverage in covered.items()
+    ]
+    coverage = _whole_coverage(results, covered, rubric)
+    return Folded(_fold(worlds, coverage, least), tuple(stages), worst.ending, best.ending)
 
 
-def total_of(marks: Sequence[Mark], stages: Sequence[Standing], rubric: Rubric) -> Total:
-    """The score and coverage of a trace or step: the weighted mean over its stages, or over all criteria."""
-    if rubric.stages is None:
-        return _weighed(marks)
-    weights = rubric.stage_weights
-    return _mean([(weights[stage], part.score, part.coverage) for stage, _, part in stages])
+def _fold(worlds: Sequence[World | StageWorld], coverage: float | None, least: float) -> Fold:
+    measured, worst, best = worlds
+    verdict = _verdict(worst.ending, best.ending, coverage, least)
+    if verdict == "not_applicable":
+        return NOTHING
+    low, high = worst.score, best.score
+    return Fold(
+        verdict,
+        measured.score.value,
+        coverage,
+        None if low.value is None or high.value is None else (low.value, high.value),
+        measured.score.decided,
+        None if low.decided is None or high.decided is None else (low.decided, high.decided),
+    )
 
 
-def _verdict(marks: Iterable[Mark], total: Total, thresholds: Thresholds) -> Verdict:
-    if any(mark.failed and mark.column.must_pass for mark in marks):
+def _verdict(worst: Ending, best: Ending, coverage: float | None, least: float) -> Verdict:
+    if best == "fail":
         return "fail"
-    if total.coverage is None:
+    if coverage is None and worst != "fail":
         return "not_applicable"
-    least = thresholds.min_coverage - NOISE
-    if total.score is None or total.coverage < least or any(_unmeasured(mark, least) for mark in marks):
+    if coverage is None or coverage < least or worst is None or best is None:
         return "abstain"
-    if total.score < thresholds.fail - NOISE:
-        return "fail"
-    return "warn" if total.score < thresholds.warn - NOISE else "pass"
+    if worst == best:
+        return best
+    return "abstain" if worst == "fail" else "warn"
 
 
-def _unmeasured(mark: Mark, least: float) -> bool:
-    """Whether something that was asked for, and must pass, could hardly be measured."""
-    return mark.column.insists and mark.coverage is not None and mark.coverage < least
+def _stage_coverages(results: Iterable[CriterionResult]) -> dict[Stage, float | None]:
+    by_stage: dict[Stage, list[tuple[float, float]]] = {}
+    for column, _, coverage, *_ in results:
+        pairs = by_stage.setdefault(column.stage, [])
+        if coverage is not None:
+            pairs.append((column.weight, coverage))
+    return {
+        stage: pairs[0][1] if len(pairs) == 1 and pairs[0][0] else _share(pairs) for stage, pairs in by_stage.items()
+    }
 
 
-def overall(marks: Iterable[Mark], stages: Iterable[Standing], total: Total, rubric: Rubric) -> Verdict:
-    """The verdict on all stages together."""
-    verdict = _verdict(marks, total, rubric.thresholds)
-    if rubric.verdict == "score" or verdict in ("abstain", "not_applicable"):
-        return verdict
-    return max([verdict, *[of_stage for _, of_stage, _ in stages]], key=_SEVERITY.__getitem__)
+def _whole_coverage(
+    results: Iterable[CriterionResult], covered: Mapping[Stage, float | None], rubric: Rubric
+) -> float | None:
+    if rubric.stages is None:
+        return _share([(one.column.weight, one.coverage) for one in results if one.coverage is not None])
+    weights = rubric.stage_weights
+    return _share([(weights[stage], coverage) for stage, coverage in covered.items() if coverage is not None])
 
 
-_SEVERITY: dict[Verdict, int] = {"not_applicable": 0, "abstain": 0, "pass": 1, "warn": 2, "fail": 3}
+def deciding(results: Sequence[CriterionResult], folded: Folded, rubric: Rubric) -> frozenset[str]:
+    """The criteria whose open outcomes decide: at worst, with all others at best, they change what the best world comes to.
+
+    Where none does alone, all that are open do. None where no answer could change anything.
+    """
+    if folded.worst == folded.best:
+        return frozenset()
+    opened = [one.column.id for one in results if one.worst != one.best]
+    alone = [name for name in opened if _with_worst(results, name, rubric).ending != folded.best]
+    return frozenset(alone or opened)
 
 
-def step_standing(rubric: Rubric, cells: list[tuple[Column, Outcome]]) -> tuple[Verdict, Total]:
-    """How one step stands by its own outcomes."""
-    if cells and all(outcome is PERFECT and column.weight for column, outcome in cells):
-        return "pass", FULL  # what the rest would come to
-    marks = [mark_of(cell[0], (cell,)) for cell in cells]
-    stages = standings(marks, rubric)
-    total = total_of(marks, stages, rubric)
-    return overall(marks, stages, total, rubric), total
+def _with_worst(results: Iterable[CriterionResult], name: str, rubric: Rubric) -> World:
+    chosen = [(one.column, one.worst if one.column.id == name else one.best) for one in results]
+    return fold_world([(column, worth) for column, worth in chosen if worth is not None], rubric)
+
+
+def fold_step(cells: Sequence[tuple[Column, Outcome]], rubric: Rubric) -> Fold:
+    """What one step comes to by its own outcomes."""
+    if cells and all([outcome is PERFECT and column.weight for column, outcome in cells]):  # noqa: C419
+        return PERFECT_STEP  # what the rest would come to
+    return fold_results([fold_criterion(column, (outcome,)) for column, outcome in cells], rubric).whole
+
+
+PERFECT_STEP = Fold("pass", 1.0, 1.0, (1.0, 1.0), 1.0, (1.0, 1.0))

@@ -84,12 +84,26 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """A part of the source that could not be read: a call, a result or a text of the assistant's."""
+
+    kind: Literal["call", "result", "text"]
+    path: str
+    """Its pointer in the source, or in the trace for what the source gave in a form that nothing reads."""
+    reason: str
+    turn: int
+    step: int | None = None
+    """The step whose result it is."""
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """A conversation with its tools.
 
     A turn is a user message (or several in a row) and all that follows up to the next one; turns count from 1, and 0 is
     what precedes the first user message. `tools` is None when the trace does not say what was on offer, () when nothing
     was. `answer` is the text of the last message if that is the assistant's and makes no call. `raw` is the input, whole.
+    What could not be read of it stands in `unread`.
     """
 
     id: str | None
@@ -101,3 +115,4 @@ class Trace:
     turns: int
     state: State | None = None
     raw: JsonValue = None
+    unread: tuple[Unread, ...] = ()

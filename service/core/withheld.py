@@ -1,4 +1,4 @@
-"""Verdicts of judges that a rubric does not take: it requires calibration, and they are not calibrated."""
+"""Judgements that do not count: their calibration does not apply, is required and lacking, or leaves them to a human."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from service.core.outcome import Finding, Pointer, Skipped
 
 @dataclass(frozen=True, slots=True)
 class Withheld(Skipped):
-    """A judge's verdict that does not count. `raw` is the judge's own value in [0, 1]."""
+    """A judgement that does not count, and is open. `raw` is the judge's own value in [0, 1]."""
 
     raw: float = field(kw_only=True)
+    estimate: float | None = field(default=None, kw_only=True)
+    """What its fit makes of that, where one applies."""
     calibration: Calibration = field(kw_only=True)
     judge: JudgeNote = field(kw_only=True)
     evidence: JsonValue = field(default=None, kw_only=True)
@@ -30,21 +32,37 @@ _WHY: dict[Status, str] = {
 }
 
 
-def withheld(found: Judged, at: Pointer) -> Judged | Withheld:
-    """A verdict that is calibrated as it is; of another one what can be told of it, with a finding that says why.
+def withhold(found: Judged, at: Pointer, *, required: bool) -> Judged | Withheld:
+    """The judgement where it counts, else what can be told of it, with a finding that says why not.
 
-    `at` is the place it is about. Its own findings stay.
+    One that a fit calibrates counts, unless it lies in the band that the fit leaves to humans. One whose fit does not apply
+    never does: a calibration that became invalid is no better than a valid one. One without any fit counts where calibration
+    is not `required`. `at` is the place it is about. Its own findings stay.
     """
-    status = found.calibration.status
-    if status == "calibrated":
+    calibration, judge = found.calibration, found.judge
+    if calibration.status == "calibrated":
+        if not calibration.ask_a_human:
+            return found
+        reason = f"{judge.id} said {judge.label}; at {found.value:.2f} its fit {calibration.fit} leaves it to a human"
+        return Withheld(
+            "human",
+            reason,
+            (*found.findings, Finding("ask_a_human", reason, at)),
+            raw=found.raw,
+            estimate=found.value,
+            calibration=calibration,
+            judge=judge,
+            evidence=found.evidence,
+        )
+    if calibration.status == "uncalibrated" and calibration.fit is None and not required:
         return found
-    reason = f"{found.judge.id} said {found.judge.label}, which does not count uncalibrated: {_WHY[status]}"
+    reason = f"{judge.id} said {judge.label}, which does not count uncalibrated: {_WHY[calibration.status]}"
     return Withheld(
         "uncalibrated",
         reason,
         (*found.findings, Finding("not_calibrated", reason, at)),
         raw=found.raw,
-        calibration=found.calibration,
-        judge=found.judge,
+        calibration=calibration,
+        judge=judge,
         evidence=found.evidence,
     )

@@ -17,6 +17,7 @@ from service.io.shelf import Shelf
 
 if TYPE_CHECKING:
     from service.io.cache_guard import GuardedCache
+    from service.io.exchanges import Bounds
     from service.io.judging import Judging
     from service.io.label_queue import LabelQueue
     from service.io.sandbox import Sandboxes
@@ -31,8 +32,16 @@ def engine_of(settings: Settings) -> Engine:
     RubricError or SettingsError where one of them cannot be used.
     """
     fits = AgingFits(read_fits([settings.home / "fits"]), max_age_days=settings.fit_max_age_days)
+    judging = judging_of(settings)
+    if judging is None and settings.judges not in (None, "off"):
+        raise SettingsError.at("CALLGRADE_JUDGES", "expected off, or CALLGRADE_JUDGE_MODEL set too")
     return Engine(
-        Shelf(rubric_folders(settings)), sandboxes_of(settings), judging_of(settings), fits, label_queue_of(settings)
+        Shelf(rubric_folders(settings)),
+        sandboxes_of(settings),
+        judging,
+        fits,
+        label_queue_of(settings),
+        judges=settings.judges,
     )
 
 
@@ -62,11 +71,15 @@ def judging_of(settings: Settings, environ: Mapping[str, str] | None = None) -> 
         api_key=settings.judge_api_key or None,
         reply=settings.judge_reply,
         redact=redact,
+        bounds=_bounds(settings),
+        longest_pause=settings.judge_longest_pause,
     )
     policy = Policy(settings.judge_attempts, settings.judge_deadline, settings.judge_total)
     cache, shared = cache_of(settings), shared_limits_of(settings)
     lanes = Lanes(
-        make=lambda clock: Lane(clock, slots=Slots(most=settings.judge_in_flight)),
+        make=lambda clock: Lane(
+            clock, slots=Slots(most=settings.judge_in_flight), longest_pause=settings.judge_longest_pause
+        ),
         shared=shared.at if shared else None,
     )
     caller = Caller(model, lanes, account=model.account, pricing=model.worst_usd, policy=policy)
@@ -84,6 +97,16 @@ def judging_of(settings: Settings, environ: Mapping[str, str] | None = None) -> 
         await disconnect()
 
     return Judging(caller, cache, judges, pricing=model.worst_usd, closing=closing)
+
+
+def _bounds(settings: Settings) -> Bounds:
+    """What one exchange with a model's provider may take."""
+    from service.io.exchanges import Bounds  # noqa: PLC0415 (likewise)
+    from service.io.times import Times  # noqa: PLC0415 (likewise)
+
+    first_byte = settings.judge_first_byte or None
+    times = Times.within(settings.judge_deadline, connect=settings.judge_connect, first_byte=first_byte)
+    return Bounds(times, settings.judge_max_bytes)
 
 
 def standing_in() -> Judging:

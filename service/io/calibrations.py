@@ -131,7 +131,7 @@ class Taking:
         request = ScoreRequest.model_construct(**fields, judge_model=options.judge_model)
         self._engine.admit(request)
         mode = self._engine.mode(request)
-        if mode == "off":
+        if mode in ("off", "none"):
             raise InputError.at("/judges", "a judge is needed, or predictions; expected cached, live or fresh")
         return Asking(self._engine.shelf.find(fields["rubric"]), mode, options.repeats)
 

@@ -153,4 +153,5 @@ def _error(state: RetryCallState) -> BaseException | None:
 
 
 def _may_help(error: BaseException) -> bool:
-    return isinstance(error, JudgeError) and error.retryable
+    waits_in_vain = isinstance(error, CallError) and error.pause_cut
+    return isinstance(error, JudgeError) and error.retryable and not waits_in_vain

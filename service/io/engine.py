@@ -17,7 +17,7 @@ from service.core.judged import Vote
 from service.core.judges import Ask
 from service.core.outcome import Errored
 from service.core.plan import Plan
-from service.core.report import JudgeMode, Report
+from service.core.report import Asking, JudgeMode, Report
 from service.core.rubric import Rubric
 from service.core.trace import Trace
 from service.core.values import shown
@@ -45,20 +45,23 @@ class Engine:
         judging: Judging | None = None,
         fits: Collection[Fit] = (),
         queue: LabelQueue | None = None,
+        judges: JudgeMode | None = None,
     ) -> None:
         """`sandboxes`: those that may be asked to make calls; `judging`: who answers judges' questions. None: nobody.
 
         `fits`: the calibrations at hand. `queue`: where items go that humans should label.
+        `judges`: how judges are asked of requests that do not say; None: live where there is one.
         """
         self.shelf = shelf
         self.sandboxes = sandboxes
         self.judging = judging
         self.fits = fits
         self.queue = queue
+        self.judges: JudgeMode | None = judges
 
     def unfitted(self) -> Engine:
         """The same without fits, so that values are the judges' own, and none is for humans to label."""
-        return Engine(self.shelf, self.sandboxes, self.judging)
+        return Engine(self.shelf, self.sandboxes, self.judging, judges=self.judges)
 
     async def close(self) -> None:
         """Lets go of connections and files; scoring without judges goes on."""
@@ -69,7 +72,7 @@ class Engine:
 
     def waits(self, request: ScoreRequest) -> bool:
         """Whether anybody must be waited for, so that `answer_async` is needed."""
-        return request.sandbox is not None or self.mode(request) != "off"
+        return request.sandbox is not None or self.asks_judges(request)
 
     def score(self, body: JsonValue) -> Report:
         """The report for a request as parsed JSON. InputError where it cannot be scored; nothing else is raised.
@@ -82,10 +85,10 @@ class Engine:
         """The report for a request that was read before, as by `score`."""
         if request.sandbox is not None:
             raise InputError.at("/sandbox", "a sandbox is not asked here, where nobody waits for it")
-        if self.mode(request) != "off":
+        if self.asks_judges(request):
             raise InputError.at("/judges", "a judge is not asked here, where nobody waits for it; expected off")
         attempted = planned(request, self.shelf.find(request.rubric))
-        return beside_executed(conclude(attempted, tags=request.tags), attempted)
+        return beside_executed(conclude(attempted, tags=request.tags, mode=self.mode(request)), attempted)
 
     async def score_async(self, body: JsonValue, spending: Spending | None = None, *, tenant: str = "") -> Report:
         """As `score`, and waits for the sandbox and the judges. Raises JudgeDownError where the request says so."""
@@ -126,13 +129,13 @@ class Engine:
         `repeat`: which time the same is asked, from 0; the cache tells them apart.
         """
         mode = self.mode(request)
-        if self.judging is None or mode == "off":
-            report = conclude(attempted, tags=request.tags)
+        if self.judging is None or mode in ("off", "none"):
+            report = conclude(attempted, tags=request.tags, mode=mode)
         else:
             self._admit_models(request, attempted.rubric)
             purse = spending or self.judging.purse(request.budget_usd)
             asked = partial(self.judging.answer, spending=purse, tenant=tenant, repeat=repeat)
-            report = await self._judged(request, attempted, self.judging, asked)
+            report = await self._judged(request, attempted, self.judging, partial(asked, mode=mode), mode)
         return beside_executed(report, attempted)
 
     async def _judged(
@@ -141,10 +144,11 @@ class Engine:
         attempted: Plan,
         judging: Judging,
         asked: Callable[..., Awaitable[Mapping[str, tuple[Vote, ...]]]],
+        mode: JudgeMode,
     ) -> Report:
-        mode, model, trace = self.mode(request), request.judge_model, attempted.trace
+        model, trace = request.judge_model, attempted.trace
         admit_votes(attempted.asks)
-        votes = await asked(attempted.asks, trace, mode=mode, model=model)
+        votes = await asked(attempted.asks, trace, model=model)
         if request.on_judge_error == "error":
             _raise_fault(votes)
         held = [one.ask for one in attempted.blocked] if mode != "cached" else []
@@ -154,18 +158,23 @@ class Engine:
             self.queue.offer(request, found, attempted.rubric)
         return found
 
-    def mode(self, request: ScoreRequest) -> JudgeMode:
+    def asks_judges(self, request: ScoreRequest) -> bool:
+        """Whether judges are asked; InputError as for `mode`."""
+        return self.mode(request) not in ("off", "none")
+
+    def mode(self, request: ScoreRequest) -> Asking:
         """How judges are asked; InputError where the request wants one and none is set."""
-        if self.judging is None and request.judges not in (None, "off"):
+        said = request.judges or self.judges
+        if self.judging is None and said not in (None, "off"):
             raise InputError.at("/judges", "no judge model is set (CALLGRADE_JUDGE_MODEL); expected off")
-        if self.judging is None:
-            return "off"
-        return request.judges or "live"
+        if said is not None:
+            return said
+        return "none" if self.judging is None else "live"
 
     def admit(self, request: ScoreRequest) -> None:
         """InputError where a request names what is not to be had here: a rubric, judges, a model, a sandbox."""
         rubric = self.shelf.find(request.rubric)
-        if self.mode(request) != "off":
+        if self.asks_judges(request):
             self._admit_models(request, rubric)
         if request.sandbox is not None:
             self._admitted(request.sandbox)

@@ -1,4 +1,8 @@
-"""What litellm raises, as a CallError. Nothing here imports litellm: its errors are read by their shape."""
+"""What went wrong with a call, as a CallError in our own words: none of litellm's, and none of the provider's.
+
+The status and the headers are those that the transport noted; litellm invents a 500 for whatever it cannot name. Nothing here
+imports litellm: its errors are read by their shape, and only for what the status does not say.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,22 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import cast
 
 from service.core.prompts import Usage
 from service.errors import FaultCause
+from service.io.exchanges import Fault, Notes
 from service.io.faults import CallError
-from service.io.redaction import Redactor, cut
 
 LONGEST_WAIT = 3_600.0
-"""Seconds that a provider can make us wait by Retry-After; more is read as this."""
+"""Seconds that Retry-After can say; more is read as this."""
+
+LONGEST_PAUSE = 60.0
+"""Seconds for which a provider can have us wait, where nothing else is said."""
 
 _SCANNED = 65_536
-"""Characters of an error that are looked at; a gateway may send a whole page."""
+"""Characters of litellm's own error that are looked at."""
 
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "insufficient_balance"})
 _PASSING = frozenset({408, 409, 425, 429})
@@ -28,78 +36,110 @@ _KEYLESS = re.compile(
 )
 """How litellm and the providers' own clients begin to say it. Further on in a message may stand what somebody wrote."""
 
+_FAULTS: Mapping[Fault, tuple[FaultCause, bool, str]] = {
+    "no connection": ("provider_error", True, "the provider cannot be reached"),
+    "late connection": ("timeout", True, "no connection to the provider in {connect:g} s"),
+    "refused address": ("provider_error", False, "the provider stands at an address that may not be connected to"),
+    "late head": ("timeout", True, "no reply began in {first_byte:g} s"),
+    "late body": ("timeout", True, "no whole reply in {total:g} s"),
+    "broken": ("provider_error", True, "the connection broke off before the reply was whole"),
+    "too long": ("provider_error", False, "the reply passes {most} bytes"),
+    "too many": ("provider_error", False, "the reply holds more than {values} values"),
+    "packed": ("provider_error", True, "the reply is packed in a way that cannot be read"),
+    "redirect": ("provider_error", False, "the provider answered {status}, and redirects are not followed"),
+}
+"""The cause, whether another try can help, and our words."""
 
-def failure(error: Exception, redact: Redactor, *, now: Callable[[], float] = time.time) -> CallError:
-    """What litellm raised, as a CallError. `now` is the time of day, for dates in Retry-After."""
-    told = getattr(error, "status_code", None)
-    status = told if isinstance(told, int) else None
-    cause, retryable = _cause(error, status)
-    answered = status is not None and (status != 500 or _came_as_status(error))
-    lost = cause == "timeout" or (retryable and not answered)  # it may have been answered, and billed
+_HINTS = {
+    "model_not_found": "it knows no such model",
+    "context_length_exceeded": "the question is too long for the model",
+    "unsupported_parameter": "the model does not take what the request asks for",
+    "unsupported_value": "the model does not take what the request asks for",
+}
+"""What we say of the codes of OpenAI's protocol that tell an operator what to do."""
+
+
+def failure(
+    error: Exception, found: Notes, *, longest_pause: float = LONGEST_PAUSE, now: Callable[[], float] = time.time
+) -> CallError:
+    """What litellm raised, with what was noted of its exchanges. `now` is the time of day, for dates in Retry-After."""
+    cause, retryable, reason = _fault(found) or _refusal(error, found)
+    status = found.status if found.status is not None and found.status >= 300 else None
+    lost = found.sent and (cause == "timeout" or (retryable and status is None))  # it may have been billed
+    asked = retry_after({"retry-after": found.retry_after}, now=now) if _is_passing(status) else None
     return CallError(
         cause,
-        cut(redact(str(error)[:_SCANNED])) or type(error).__name__,
-        status=status if answered else None,
+        reason,
+        status=status,
         usage=Usage() if lost else None,
         retryable=retryable,
-        retry_after=retry_after(_headers(error), now=now) if status in _PASSING or _is_theirs(status) else None,
+        retry_after=None if asked is None else min(asked, longest_pause),
+        pause_cut=asked is not None and asked > longest_pause,
     )
 
 
-def _cause(error: Exception, status: int | None) -> tuple[FaultCause, bool]:
-    """The cause, and whether trying again can help."""
-    name = type(error).__name__
-    if name == "Timeout" or status == 408:
-        return "timeout", True
-    if name == "ContentPolicyViolationError":
-        return "filtered", False
-    if status == 401 or _lacks_key(error):
-        return "unauthorized", False
-    if status == 402 or _QUOTA_CODES & set(_codes(error)):
-        return "quota_exhausted", False
-    if status is None:  # an error inside a 200, or a mistake of ours, which comes again
-        return "provider_error", hasattr(error, "llm_provider")
-    return "provider_error", status in _PASSING or _is_theirs(status)
+def _fault(found: Notes) -> tuple[FaultCause, bool, str] | None:
+    if found.fault is None:
+        return None
+    cause, retryable, words = _FAULTS[found.fault]
+    times = found.bounds.times._asdict()
+    return (
+        cause,
+        retryable,
+        words.format(most=found.bounds.max_bytes, values=found.bounds.max_values, status=found.status, **times),
+    )
+
+
+def _refusal(error: Exception, found: Notes) -> tuple[FaultCause, bool, str]:
+    """The cause, whether trying again can help, and our words, for an answer that litellm made an error of."""
+    status = found.status
+    if type(error).__name__ == "ContentPolicyViolationError":
+        return "filtered", False, f"the provider's filter stopped the question{_in_brackets(status)}"
+    if status == 401 or (status is None and _lacks_key(error)):
+        words = "no key is set for the provider" if status is None else "the provider does not accept the key (401)"
+        return "unauthorized", False, words
+    if status == 402 or (status is not None and _QUOTA_CODES & set(_codes(error, found))):
+        return "quota_exhausted", False, f"no quota is left with the provider{_in_brackets(status)}"
+    if status is None:
+        invented = getattr(error, "status_code", None)
+        again = isinstance(invented, int) and invented >= 500
+        return "provider_error", again, f"nothing could be asked of the provider ({type(error).__name__})"
+    if status < 300:  # an error inside a 200, or a mistake of ours, which comes again
+        return "provider_error", hasattr(error, "llm_provider"), "the provider's reply could not be read"
+    return "timeout" if status == 408 else "provider_error", _is_passing(status), _answered(status, error, found)
+
+
+def _answered(status: int, error: Exception, found: Notes) -> str:
+    hint = next((_HINTS[code] for code in _codes(error, found) if code in _HINTS), "")
+    return f"the provider answered {_named(status)}" + (f": {hint}" if hint else "")
+
+
+def _named(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _in_brackets(status: int | None) -> str:
+    return "" if status is None or status < 300 else f" ({status})"
+
+
+def _is_passing(status: int | None) -> bool:
+    return status is not None and (status in _PASSING or status >= 500)
 
 
 def _lacks_key(error: Exception) -> bool:
     """Whether no request was made for want of a key, which litellm calls a 500."""
-    return not _came_as_status(error) and _KEYLESS.match(str(error)) is not None
+    return getattr(error, "status_code", None) == 401 or _KEYLESS.match(str(error)[:_SCANNED]) is not None
 
 
-def _is_theirs(status: int | None) -> bool:
-    return status is not None and status >= 500
-
-
-def _codes(error: Exception) -> Iterator[str]:
-    fields = _fields(error, "body")
-    yield from (str(fields.get(key)) for key in ("code", "type"))
-    yield str(getattr(error, "code", None))
-    yield from (known for known in _QUOTA_CODES if known in str(error)[:_SCANNED])
-
-
-def _came_as_status(error: BaseException) -> bool:
-    """Whether a 500 is the provider's: litellm calls a lost connection, or a body it cannot read, by that number too.
-
-    The client's own error for a status is then among those that led to this one.
-    """
-    link: BaseException | None = error
-    while link is not None:
-        if type(link).__name__ == "HTTPStatusError":
-            return True
-        link = link.__cause__ or link.__context__
-    return False
-
-
-def _headers(error: Exception) -> Mapping[str, str]:
-    """The provider's headers, which litellm keeps beside the response; that one has its own."""
-    kept = _fields(error, "litellm_response_headers")
-    return {name.lower().removeprefix("llm_provider-"): str(value) for name, value in kept.items()}
-
-
-def _fields(error: Exception, name: str) -> Mapping[str, object]:
-    found = getattr(error, name, None)
-    return cast("Mapping[str, object]", found) if isinstance(found, Mapping) else {}
+def _codes(error: Exception, found: Notes) -> Iterator[str]:
+    """The codes that we know, in the answer or in what litellm made of it."""
+    body = getattr(error, "body", None)
+    fields: Mapping[str, object] = cast("Mapping[str, object]", body) if isinstance(body, Mapping) else {}
+    told = {*map(str, map(fields.get, ("code", "type"))), str(getattr(error, "code", None))}
+    yield from (code for code in (*_QUOTA_CODES, *_HINTS) if code in told or f'"{code}"'.encode() in found.refusal)
 
 
 def retry_after(headers: Mapping[str, str], *, now: Callable[[], float] = time.time) -> float | None:

@@ -9,7 +9,7 @@ from service.errors import FaultCause, JudgeError
 class CallError(JudgeError):
     """A request that was made and gave nothing usable."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (each is told apart by somebody)
         self,
         cause: FaultCause,
         reason: str,
@@ -18,12 +18,15 @@ class CallError(JudgeError):
         usage: Usage | None = None,
         retryable: bool = False,
         retry_after: float | None = None,
+        pause_cut: bool = False,
     ) -> None:
         super().__init__(cause, reason, retryable=retryable, retry_after=retry_after)
         self.status = status
         """The HTTP status of the provider's answer; None where none came, or where it was 200."""
         self.usage = usage
         """What it took. None: nothing is billed. A usage without cost: a bill may come, nobody knows of how much."""
+        self.pause_cut = pause_cut
+        """Whether the provider asked for a longer pause than `retry_after`, the longest we make: waiting for it is in vain."""
 
 
 class NotSentError(JudgeError):
@@ -41,6 +44,11 @@ def is_rate_limit(error: JudgeError) -> bool:
 def closes_key(error: JudgeError) -> bool:
     """Whether more requests with the same key are in vain: no quota is left, or the key is not accepted."""
     return error.cause in {"quota_exhausted", "unauthorized"}
+
+
+def wants_long_pause(error: JudgeError) -> bool:
+    """Whether the provider asked to be left alone for longer than we wait: nobody need queue for the end of that."""
+    return is_rate_limit(error) and isinstance(error, CallError) and error.pause_cut
 
 
 def is_outage(error: JudgeError) -> bool:

@@ -24,6 +24,7 @@ from service.calibrating.queued import Queued
 from service.core.judged import Judged
 from service.core.report import Report
 from service.core.rubric import Rubric
+from service.core.withheld import Withheld
 from service.io.predicting import judged_of, predicted_by
 from service.request import ScoreRequest
 
@@ -135,7 +136,9 @@ def queued_of(request: ScoreRequest, report: Report, rubric: Rubric) -> tuple[Qu
     return tuple(found)
 
 
-def _queued(request: ScoreRequest, report: Report, rubric: Rubric, criterion: tuple[str, str], worst: Judged) -> Queued:
+def _queued(
+    request: ScoreRequest, report: Report, rubric: Rubric, criterion: tuple[str, str], worst: Judged | Withheld
+) -> Queued:
     trace = cast("dict[str, JsonValue]", request.trace)
     name = _digest([trace, criterion[0]])
     tags = request.tags
@@ -149,7 +152,7 @@ def _queued(request: ScoreRequest, report: Report, rubric: Rubric, criterion: tu
             "group": tags.get("group") or report.trace_id or name,
             "stratum": tags.get("stratum", ""),
             "prediction": predicted_by(Said(name, criterion[0]), worst, rubric),
-            "value": worst.value,
+            "value": worst.value if isinstance(worst, Judged) else worst.estimate,
             "threshold": worst.calibration.threshold,
         }
     )

@@ -7,13 +7,10 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from service.errors import JudgeError
-from service.io.faults import NotSentError, closes_key, is_outage, is_rate_limit
+from service.io.failures import LONGEST_PAUSE
+from service.io.faults import NotSentError, closes_key, is_outage, is_rate_limit, wants_long_pause
 from service.io.limits import Breaker, Clock, Pause, RetryBudget, Slots, SystemClock
 from service.io.shared_limits import Admission, Halt, News, Shared
-
-COOL_DOWN = 300.0
-"""Seconds for which a key without quota, or one that is not accepted, is left alone."""
-
 
 ALONE = Admission("", probe=False)
 ANSWERED = News("answered")
@@ -28,7 +25,11 @@ class _Ticket(NamedTuple):
 
 
 class Lane:
-    """What all callers with one key at one provider share: those of this process, and through `shared` those of others."""
+    """What all callers with one key at one provider share: those of this process, and through `shared` those of others.
+
+    Nothing that one answer says keeps the others away for longer than `longest_pause` seconds: neither a Retry-After, nor a
+    key without quota or one that is not accepted, nor what another process has learnt.
+    """
 
     def __init__(
         self,
@@ -36,12 +37,12 @@ class Lane:
         *,
         slots: Slots | None = None,
         breaker: Breaker | None = None,
-        cool_down: float = COOL_DOWN,
+        longest_pause: float = LONGEST_PAUSE,
         shared: Shared | None = None,
     ) -> None:
         self.shared = shared
         self._clock = clock
-        self._cool_down = cool_down
+        self._longest_pause = longest_pause
         self.slots = slots or Slots()
         self.breaker = breaker or Breaker(clock)
         self.pause = Pause(clock)
@@ -52,8 +53,8 @@ class Lane:
     async def slot(self, patience: float) -> AsyncGenerator[None]:
         """A place for one request, held inside the block; what the block raises is what became of the request.
 
-        Waits for a slot as long as it takes, and for the end of a pause up to `patience` seconds. Raises NotSentError where
-        a pause is longer, the breaker is open or the key is closed.
+        Waits for a slot as long as it takes, and for the ends of pauses up to `patience` seconds, but in all no longer than
+        the longest pause. Raises NotSentError where pauses are longer, the breaker is open or the key is closed.
         """
         ticket = await self._enter(patience)
         news = ABANDONED
@@ -80,6 +81,7 @@ class Lane:
             self.slots.release()
 
     async def _enter(self, patience: float) -> _Ticket:
+        patience = min(patience, self._longest_pause)
         while True:
             self._refuse_if_shut()
             left = self.pause.left()
@@ -88,9 +90,12 @@ class Lane:
                     "provider_error", f"the provider wants no request for {left:.0f} s", retry_after=left
                 )
             if left > 0:
+                patience -= left
                 await self._clock.sleep(left)
                 continue
             epoch = await self.slots.acquire()
+            if epoch is None:
+                continue
             ticket = None
             try:
                 ticket = await self._admitted(epoch)
@@ -117,14 +122,14 @@ class Lane:
 
     def _heed(self, halt: Halt, epoch: int) -> None:
         """Makes ours what another process has learnt. NotSentError where its breaker is open, which only a probe may close."""
+        seconds = min(halt.seconds, self._longest_pause)
         if halt.kind == "pause":
-            self.pause.extend(halt.seconds)
+            self.pause.extend(seconds)
             self.slots.shrink(epoch, to_one=True)
             return
         if halt.kind == "open":
-            raise _down(halt.seconds, halt.why)
-        self._why = halt.why
-        self._closed.extend(halt.seconds)
+            raise _down(seconds, halt.why)
+        self._shut(halt.why, seconds)
 
     def _may_go(self) -> bool:
         return not (self.pause.left() or self._closed.left() or self.breaker.left())
@@ -148,23 +153,30 @@ class Lane:
         if is_outage(error):
             return self._outage(ticket, error)
         self.breaker.succeeded()  # it answered, if not what was wanted
-        if closes_key(error):
-            self._why = error
-            self._closed.extend(self._cool_down)
+        if closes_key(error) or wants_long_pause(error):
+            self._shut(error, self._longest_pause)
             self.slots.shrink(ticket.epoch, to_one=True)
-            return News("closed", self._cool_down, error)
+            return News("closed", self._longest_pause, error)
         if is_rate_limit(error):
-            self.pause.extend(error.retry_after or 0.0)
-            self.slots.shrink(ticket.epoch, to_one=bool(error.retry_after))
-            return News("pause", error.retry_after or 0.0)
+            seconds = min(error.retry_after or 0.0, self._longest_pause)
+            self.pause.extend(seconds)
+            self.slots.shrink(ticket.epoch, to_one=bool(seconds))
+            return News("pause", seconds)
         self.slots.grow(ticket.epoch)
         return ANSWERED
+
+    def _shut(self, why: JudgeError, seconds: float) -> None:
+        """No request for so long, and nobody waits for one behind those that are still under way."""
+        self._why = why
+        self._closed.extend(seconds)
+        self.slots.wake()
 
     def _outage(self, ticket: _Ticket, error: JudgeError) -> News:
         was_open = self.breaker.is_open
         self._why = error
         self.breaker.failed(probe=ticket.probe)
         if self.breaker.is_open and (ticket.probe or not was_open):
+            self.slots.wake()
             return News("open", self.breaker.left(), error)
         return NOTHING
 

@@ -47,7 +47,7 @@ class Slots:
         self._most = most
         self._epoch = 0
         self._narrow = False
-        self._queue: deque[asyncio.Future[None]] = deque()
+        self._queue: deque[asyncio.Future[bool]] = deque()
         self.in_flight = 0
 
     @property
@@ -55,25 +55,31 @@ class Slots:
         """Requests that may be under way now."""
         return 1 if self._narrow else int(self._limit)
 
-    async def acquire(self) -> int:
-        """Waits for a slot, which is then the caller's to release. The current epoch."""
+    async def acquire(self) -> int | None:
+        """Waits for a slot, which is then the caller's to release. The current epoch; None where there is none: see `wake`."""
         if self._queue or self.in_flight >= self.limit:
-            await self._wait()
-        else:
-            self.in_flight += 1
+            return self._epoch if await self._wait() else None
+        self.in_flight += 1
         return self._epoch
 
-    async def _wait(self) -> None:
+    async def _wait(self) -> bool:
         turn = asyncio.get_running_loop().create_future()
         self._queue.append(turn)
         try:
-            await turn
+            return await turn
         except asyncio.CancelledError:
-            if not turn.cancelled():  # the slot was handed over in the same moment
+            if not turn.cancelled() and turn.result():  # the slot was handed over in the same moment
                 self.release()
             elif turn in self._queue:
                 self._queue.remove(turn)
             raise
+
+    def wake(self) -> None:
+        """Sends all who wait away without a slot, to see whether there is still anything to wait for."""
+        waiting, self._queue = self._queue, deque()
+        for turn in waiting:
+            if not turn.done():
+                turn.set_result(False)
 
     def release(self) -> None:
         """Gives a slot back."""
@@ -86,7 +92,7 @@ class Slots:
             if turn.cancelled():  # its task has yet to wake
                 continue
             self.in_flight += 1
-            turn.set_result(None)
+            turn.set_result(True)
 
     def grow(self, epoch: int) -> None:
         """An answer came: one more request at once for each round of them. One that began before a decrease tells nothing."""

@@ -1,7 +1,8 @@
 """The one place that speaks to models, through litellm, which is imported when the first call is made.
 
 litellm is kept to what it does well, the dialects of the providers: it retries nothing, caches nothing, reports to nobody
-and fetches nothing at import. What it returns is read in `service.io.replies`, what it raises in `service.io.failures`.
+and fetches nothing at import. What it sends and gets passes `service.io.transport`, what it returns is read in
+`service.io.replies`, what it raises in `service.io.failures`.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
-from typing import Literal, NamedTuple, Protocol, cast
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from pydantic import JsonValue, SecretStr
 
 from service.core.prompts import Completion, Prompt
 from service.io import heap
-from service.io.failures import failure
+from service.io.exchanges import Bounds, noted, notes
+from service.io.failures import LONGEST_PAUSE, failure
 from service.io.faults import CallError
-from service.io.quiet import Redacting, environ, hush
+from service.io.quiet import Redacting, Withholding, environ, hush
 from service.io.redaction import Redactor
 from service.io.replies import ReplyForm, completion, reply_params
 
@@ -46,6 +48,10 @@ _QUIET: Mapping[str, JsonValue] = {
 }
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _TALKATIVE = (*_LOGGERS, "openai", "httpx", "httpcore", "aiohttp")  # they log prompts and URLs
+_UNBOUNDED = frozenset({"aiohttp_openai"})
+"""Providers to which litellm goes by a way that `service.io.transport` does not see."""
+_QUOTING = ("aiohttp.client", "aiohttp.internal", "asyncio")
+"""Those that warn in the words of a provider, and are no parents of theirs."""
 _LOADING = ThreadPoolExecutor(1, thread_name_prefix="litellm-import")
 
 _COMPATIBLE = frozenset(
@@ -96,6 +102,8 @@ class LiteLLM:
     nothing found there to an OpenAI-compatible server at an `api_base`, which may be anybody's. `reply` says how the model
     is made to reply with an object; "auto": by JSON schema where litellm knows that the model takes one and for
     OpenAI-compatible servers at an `api_base`, else by a forced tool call where the provider has tools, else in words.
+    `bounds` hold for each exchange with the provider; `longest_pause` is the most that a Retry-After of its can say, in
+    seconds.
     """
 
     def __init__(
@@ -105,11 +113,15 @@ class LiteLLM:
         api_key: str | None,
         reply: Literal["auto", "schema", "tool", "text"],
         redact: Redactor,
+        bounds: Bounds | None = None,
+        longest_pause: float = LONGEST_PAUSE,
     ) -> None:
         self._api_base = api_base
         self._api_key = SecretStr(api_key) if api_key else None
         self._reply: Literal["auto", "schema", "tool", "text"] = reply
         self._redact = redact
+        self._bounds = bounds or Bounds()
+        self._longest_pause = longest_pause
         self._known: dict[str, _Traits] = {}
         self._prices: dict[str, tuple[float, float] | None] = {}
 
@@ -120,15 +132,22 @@ class LiteLLM:
         return hashlib.sha256(f"{self._api_base}\n{key}".encode()).hexdigest()[:16]
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """The reply. Raises CallError, whatever went wrong. Has no deadline of its own worth the name."""
+        """The reply. Raises CallError, whatever went wrong."""
         library = await self._library()
-        try:
-            with _unreported():
-                reply = await library.acompletion(**self._request(library, prompt))
-        except Exception as error:  # noqa: BLE001 (whatever comes out of litellm is a fault of the call)
-            fault = failure(error, self._redact)
-        else:
-            return completion(reply, lambda: self._cost(library, reply, prompt.model), self._redact)
+        with noted(self._bounds.with_logprobs(prompt.max_tokens) if prompt.logprobs else self._bounds) as found:
+            try:
+                traits = self._known.get(prompt.model) or await self._learn(library, prompt.model)
+                with _unreported():
+                    reply = await library.acompletion(**self._request(traits, prompt))
+            except CallError as error:
+                fault = error
+            except Exception as error:  # noqa: BLE001 (whatever comes out of litellm is a fault of the call)
+                fault = failure(error, found, longest_pause=self._longest_pause)
+            else:
+                if found.answers:
+                    price = await self._price(library, prompt.model)
+                    return completion(reply, lambda: _cost(library, reply, prompt.model, price))
+                fault = _unbounded()
         raise fault  # here, where it has no context: that one quotes keys
 
     async def worst_usd(self, prompt: Prompt) -> float | None:
@@ -136,36 +155,29 @@ class LiteLLM:
 
         A token of the prompt is taken to be three bytes, the schema counts in, the reply uses all of `max_tokens`.
         """
-        price = self._price(await self._library(), prompt.model)
+        price = await self._price(await self._library(), prompt.model)
         text = "".join(turn.text for turn in prompt.turns) + str(prompt.schema)
         tokens = len(text.encode("utf-8", "replace")) // 3 + 16 * (len(prompt.turns) + 1)
         return price and tokens * price[0] + prompt.max_tokens * price[1]
 
-    def _price(self, library: _Library, model: str) -> tuple[float, float] | None:
+    async def _price(self, library: _Library, model: str) -> tuple[float, float] | None:
         if model not in self._prices:
-            self._prices[model] = _price(library, model)
+            with noted(self._bounds):  # as in `_learn`
+                self._prices[model] = await asyncio.to_thread(_price, library, model)
         return self._prices[model]
-
-    def _cost(self, library: _Library, reply: object, model: str) -> float | None:
-        if self._price(library, model) is None:
-            return None  # looking it up anew for each reply takes longer than all else here
-        try:
-            return library.completion_cost(reply, model=model)
-        except Exception:  # noqa: BLE001 (it raises a bare Exception for a model it does not know)
-            return None
 
     async def _library(self) -> _Library:
         if not _is_loaded():
             try:
                 await asyncio.get_running_loop().run_in_executor(_LOADING, _load)  # three seconds
-            except ImportError as error:
-                raise CallError("provider_error", f"litellm cannot be imported: {error}") from None
+            except (ImportError, AttributeError) as error:  # the latter: it is no longer built as `transport` knows it
+                reason = f"litellm cannot be used as it is installed ({type(error).__name__})"
+                raise CallError("provider_error", reason) from None
         library = _load()
         _redact_logs(self._redact)
         return library
 
-    def _request(self, library: _Library, prompt: Prompt) -> dict[str, object]:
-        traits = self._traits(library, prompt.model)
+    def _request(self, traits: _Traits, prompt: Prompt) -> dict[str, object]:
         params: dict[str, object] = {
             "model": prompt.model,
             "messages": [{"role": turn.role, "content": turn.text} for turn in prompt.turns],
@@ -190,14 +202,19 @@ class LiteLLM:
             return self._api_key.get_secret_value()
         return "none" if self._api_base and provider in _COMPATIBLE else None
 
-    def _traits(self, library: _Library, model: str) -> _Traits:
-        """Raises what litellm raises for a model of no provider it knows."""
-        if model not in self._known:
-            name, provider, _, _ = library.get_llm_provider(model)
-            takes = frozenset(library.get_supported_openai_params(name, provider) or ())
-            form = self._form(library, name, provider, takes) if self._reply == "auto" else self._reply
-            self._known[model] = _Traits(provider, takes, form)
+    async def _learn(self, library: _Library, model: str) -> _Traits:
+        """The traits of a model, which are kept. Raises what litellm raises for a model of no provider it knows."""
+        with noted(self._bounds):  # some providers are asked what their models can do, and litellm waits for it
+            self._known[model] = await asyncio.to_thread(self._traits, library, model)
         return self._known[model]
+
+    def _traits(self, library: _Library, model: str) -> _Traits:
+        name, provider, _, _ = library.get_llm_provider(model)
+        if provider in _UNBOUNDED:
+            raise _unbounded()
+        takes = frozenset(library.get_supported_openai_params(name, provider) or ())
+        form = self._form(library, name, provider, takes) if self._reply == "auto" else self._reply
+        return _Traits(provider, takes, form)
 
     def _form(self, library: _Library, name: str, provider: str, takes: frozenset[str]) -> ReplyForm:
         if library.supports_response_schema(name, provider):
@@ -215,10 +232,24 @@ async def disconnect() -> None:
         library.in_memory_llm_clients_cache.flush_cache()
 
 
+def _unbounded() -> CallError:
+    return CallError("provider_error", "litellm goes to this provider by a way that has no bounds, so it is not asked")
+
+
 def _price(library: _Library, model: str) -> tuple[float, float] | None:
     """US dollars for a token of a prompt and for one of a reply."""
     try:
         return library.cost_per_token(model=model, prompt_tokens=1, completion_tokens=1)
+    except Exception:  # noqa: BLE001 (it raises a bare Exception for a model it does not know)
+        return None
+
+
+def _cost(library: _Library, reply: object, model: str, price: tuple[float, float] | None) -> float | None:
+    """US dollars for a reply; None where no price is known. Looking it up anew takes longer than all else, and may ask."""
+    if price is None or not any(price):
+        return None if price is None else 0.0
+    try:
+        return library.completion_cost(reply, model=model)
     except Exception:  # noqa: BLE001 (it raises a bare Exception for a model it does not know)
         return None
 
@@ -231,6 +262,8 @@ def _is_loaded() -> bool:
 def _load() -> _Library:
     """The library, silent and warm. Only ever first called in the one thread of `_LOADING`."""
     hush(_TALKATIVE)  # before it can speak
+    for name in (*_TALKATIVE, *_QUOTING):
+        logging.getLogger(name).addFilter(Withholding(lambda: notes() is not None))
     with environ(_AT_IMPORT), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import litellm  # noqa: PLC0415 (three seconds and 170 MB)
@@ -239,9 +272,23 @@ def _load() -> _Library:
         for name, value in _QUIET.items():
             setattr(library, name, value)
         hush(_LOGGERS)  # the import has given them handlers
+        import_module("service.io.transport").install()  # it loads what litellm is built on
+        library.in_memory_llm_clients_cache.flush_cache()  # clients that were made before go another way
         _warm_up(library)
+    _withhold_warnings()
     heap.settle()
     return library
+
+
+def _withhold_warnings() -> None:
+    """Keeps to itself what Python is to warn of while a call of ours runs: pydantic quotes what came."""
+    show = warnings.showwarning
+
+    def showwarning(*args: Any, **more: Any) -> None:
+        if notes() is None:
+            show(*args, **more)
+
+    warnings.showwarning = showwarning
 
 
 def _warm_up(library: _Library) -> None:

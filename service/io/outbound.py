@@ -8,7 +8,6 @@ reply is bounded in size and the whole exchange in time, however slowly the byte
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 import ssl
 import threading
@@ -16,13 +15,15 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from time import monotonic
 from typing import NamedTuple, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from service.core.values import shown
 from service.errors import CallgradeError, InputError
+from service.io.addresses import reachable
+from service.io.times import Times
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -79,8 +80,7 @@ def system_resolve(host: str, port: int) -> list[str]:
 class Outbound:
     """Exchanges with `hosts`, given as host (with its scheme's own port) or host:port.
 
-    `timeout` is in seconds and counts from the look-up of the name to the last byte of the reply. `max_bytes` bounds the
-    body of a reply; with 0 none is read.
+    `times` count from the look-up of the name. `max_bytes` bounds the body of a reply; with 0 none is read.
     """
 
     def __init__(
@@ -88,14 +88,14 @@ class Outbound:
         hosts: Iterable[str],
         *,
         allow_private: bool,
-        timeout: float,
+        times: Times,
         max_bytes: int,
         resolve: Resolve = system_resolve,
         tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
     ) -> None:
         self._hosts = frozenset(hosts)
         self._allow_private = allow_private
-        self._timeout = timeout
+        self._times = times
         self._max_bytes = max_bytes
         self._resolve = resolve
         self._make_tls = tls
@@ -127,29 +127,69 @@ class Outbound:
 
         Raises NoAnswerError where none came, AddressError where no connection may be made.
         """
-        deadline = monotonic() + self._timeout
+        until = _Until.now(self._times)
         try:
-            return self._received(target, data, _HEADERS | dict(headers or {}), deadline)
+            return self._received(target, data, _HEADERS | dict(headers or {}), until)
         except (OSError, HTTPException, ValueError) as error:
-            raise NoAnswerError(self._why(error, deadline)) from None
+            raise NoAnswerError(self._why(error, until)) from None
 
-    def _why(self, error: Exception, deadline: float) -> str:
-        if monotonic() >= deadline or isinstance(error, TimeoutError):
-            return f"not within {self._timeout:g} seconds"
+    def _why(self, error: Exception, until: _Until) -> str:
+        now, times = monotonic(), self._times
+        if now >= until.total:
+            return f"not within {times.total:g} seconds"
+        if isinstance(error, _NoConnectionError):
+            return f"no connection within {times.connect:g} seconds"
+        if now >= until.first_byte or isinstance(error, TimeoutError):
+            return f"no answer began within {times.first_byte:g} seconds"
         return shown(f"{type(error).__name__}: {error}", 200)
 
-    def _received(self, target: Target, data: bytes, headers: Mapping[str, str], deadline: float) -> Answer:
-        addresses = self._checked(target, deadline)
-        with _connected(addresses, target.port, deadline) as plain, _cut_at(plain, deadline):
-            if not target.tls:
-                return self._posted(plain, target, data, headers, deadline)
-            with self._tls.wrap_socket(plain, server_hostname=target.host) as wrapped:
-                return self._posted(wrapped, target, data, headers, deadline)
+    def _received(self, target: Target, data: bytes, headers: Mapping[str, str], until: _Until) -> Answer:
+        addresses = self._checked(target, until.connect)
+        with (
+            _connected(addresses, target.port, until.connect) as plain,
+            _twin(plain) as twin,
+            _cut_at(twin, until.total),
+            self._dressed(plain, twin, target, until.connect) as sock,
+        ):
+            with _cut_at(twin, until.first_byte):
+                response = _posted(sock, target, data, headers)
+            with response:
+                _refuse_late(until.first_byte)  # cut off in the middle, a head looks like a whole one
+                return self._read(response, until.total)
+
+    @contextmanager
+    def _dressed(
+        self, plain: socket.socket, twin: socket.socket, target: Target, deadline: float
+    ) -> Generator[socket.socket]:
+        """The connection, with TLS where the target has it."""
+        if not target.tls:
+            yield plain
+            return
+        try:
+            with _cut_at(twin, deadline):
+                wrapped = self._tls.wrap_socket(plain, server_hostname=target.host)
+        except OSError:
+            if monotonic() >= deadline:
+                raise _NoConnectionError from None
+            raise
+        with wrapped:
+            yield wrapped
+
+    def _read(self, response: HTTPResponse, deadline: float) -> Answer:
+        if response.status != 200 or not self._max_bytes:
+            return Answer(response.status, b"")
+        body = response.read(self._max_bytes + 1)
+        if len(body) <= self._max_bytes:
+            _refuse_late(deadline)  # likewise a body
+        return Answer(response.status, body)
 
     def _checked(self, target: Target, deadline: float) -> list[str]:
         """The addresses of the target. One that must not be reached rules out all: the answer is not to be trusted."""
         looking = self._resolving.submit(lambda: list(dict.fromkeys(self._resolve(target.host, target.port))))
-        addresses = looking.result(max(0.0, deadline - monotonic()))
+        try:
+            addresses = looking.result(max(0.0, deadline - monotonic()))
+        except TimeoutError:
+            raise _NoConnectionError from None
         for address in addresses:
             if not reachable(address, allow_private=self._allow_private):
                 raise AddressError(f"{target.host} stands at {address}, which may not be connected to")
@@ -157,21 +197,30 @@ class Outbound:
             raise AddressError(f"{target.host} has no address")
         return addresses
 
-    def _posted(
-        self, sock: socket.socket, target: Target, data: bytes, headers: Mapping[str, str], deadline: float
-    ) -> Answer:
-        connection = HTTPConnection(target.host, target.port)
-        connection.sock = sock
-        connection.auto_open = 0  # it must not connect by itself
-        connection.request("POST", target.path, data, {"Host": target.authority, **headers})
-        with connection.getresponse() as response:
-            _refuse_late(deadline)  # cut off in the middle, a head looks like a whole one
-            if response.status != 200 or not self._max_bytes:
-                return Answer(response.status, b"")
-            body = response.read(self._max_bytes + 1)
-        if len(body) <= self._max_bytes:
-            _refuse_late(deadline)  # likewise a body
-        return Answer(response.status, body)
+
+class _NoConnectionError(TimeoutError):
+    """No connection in its time."""
+
+
+class _Until(NamedTuple):
+    """The moments at which the times of an exchange are over, by the monotonic clock."""
+
+    connect: float
+    first_byte: float
+    total: float
+
+    @classmethod
+    def now(cls, times: Times) -> _Until:
+        start = monotonic()
+        return cls(*[start + seconds for seconds in times])
+
+
+def _posted(sock: socket.socket, target: Target, data: bytes, headers: Mapping[str, str]) -> HTTPResponse:
+    connection = HTTPConnection(target.host, target.port)
+    connection.sock = sock
+    connection.auto_open = 0  # it must not connect by itself
+    connection.request("POST", target.path, data, {"Host": target.authority, **headers})
+    return connection.getresponse()
 
 
 _HEADERS = {
@@ -205,57 +254,36 @@ def _target(url: str) -> Target:
     return Target(host, port or _PORTS[parts.scheme], path, parts.scheme == "https", parts.netloc.lower())
 
 
-def reachable(address: str, *, allow_private: bool = False) -> bool:
-    """Whether an address may be connected to: a public one of a single host, or a private one where those are allowed.
-
-    Never link-local ones, where clouds keep their metadata, nor those that stand for many hosts or none. An IPv6 address
-    that holds an IPv4 one is that one.
-
-    >>> [reachable(a) for a in ("93.184.216.34", "10.0.0.1", "127.0.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0")]
-    [True, False, False, False, False, False]
-    >>> [reachable(a) for a in ("93.184.216.34", "10.0.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0")]
-    [True, False, False, False, False]
-    >>> [reachable(a) for a in ("2606:2800::1", "::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "fe80::1%2")]
-    [True, False, False, False, False]
-    >>> allowed = ("127.0.0.1", "::1", "::ffff:10.0.0.1", "100.64.0.1", "169.254.169.254", "240.0.0.1")
-    >>> [reachable(a, allow_private=True) for a in allowed]
-    [True, True, True, True, False, False]
-    """
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    if isinstance(found, ipaddress.IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour
-        if inner is not None:
-            return reachable(str(inner), allow_private=allow_private)
-    if found.is_link_local or found.is_multicast or found.is_unspecified:
-        return False
-    if found.is_reserved and not found.is_loopback:
-        return False
-    return allow_private or (found.is_global and not found.is_private)
-
-
 @contextmanager
 def _connected(addresses: Iterable[str], port: int, deadline: float) -> Generator[socket.socket]:
     """A connection to the first address that takes one."""
-    refusal: OSError = TimeoutError()
+    refusal: OSError = _NoConnectionError()
     for address in addresses:
         try:
             sock = socket.create_connection((address, port), max(0.001, deadline - monotonic()))
+        except TimeoutError:
+            refusal = _NoConnectionError()
+            continue
         except OSError as error:
             refusal = error
             continue
         with sock:
+            sock.settimeout(None)  # it is cut off in time
             yield sock
         return
     raise refusal
 
 
 @contextmanager
-def _cut_at(sock: socket.socket, deadline: float) -> Generator[None]:
+def _twin(sock: socket.socket) -> Generator[socket.socket]:
+    """The same connection, which stays ours when TLS takes the socket over."""
+    with sock.dup() as twin:
+        yield twin
+
+
+@contextmanager
+def _cut_at(twin: socket.socket, deadline: float) -> Generator[None]:
     """Ends the connection at the deadline: a timeout of the socket alone starts anew with each byte that drips in."""
-    twin = sock.dup()  # stays ours when TLS takes the socket over
     timer = threading.Timer(max(0.0, deadline - monotonic()), _cut, [twin])
     timer.daemon = True
     timer.start()
@@ -264,7 +292,6 @@ def _cut_at(sock: socket.socket, deadline: float) -> Generator[None]:
     finally:
         timer.cancel()
         timer.join()  # so that the timer never sees the number of a closed file
-        twin.close()
 
 
 def _cut(sock: socket.socket) -> None:

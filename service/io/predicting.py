@@ -17,7 +17,8 @@ from service.core.outcome import Errored, Skipped
 from service.core.questions import ASSEMBLY
 from service.core.report import JudgeMode, Report, Told
 from service.core.rubric import Criterion, Rubric
-from service.errors import InputError, Problem
+from service.core.withheld import Withheld
+from service.errors import NOBODY_THERE, InputError, Problem
 from service.io.engine import Engine
 from service.io.judging import Judging
 from service.request import read_request
@@ -42,8 +43,8 @@ class Unanswered:
 
     said: Said
     reason: str
-    locked: bool = False
-    """Whether the provider accepts no key of ours: then it is so of all the others."""
+    nobody: str | None = None
+    """The cause, where no question has to do with it: then it is so of all the others."""
 
     def __str__(self) -> str:
         return f"{self.said.id}: {self.reason}"
@@ -150,14 +151,16 @@ def prediction_of(said: Said, report: Report, rubric: Rubric) -> Prediction | Un
     if not judged:
         outcomes = outcomes_in(report, said.criterion)
         reasons = [outcome.reason for outcome in outcomes if isinstance(outcome, Skipped | Errored)]
-        locked = any(isinstance(outcome, Errored) and outcome.cause == "unauthorized" for outcome in outcomes)
-        return Unanswered(said, reasons[0] if reasons else "the judge was not asked", locked)
+        causes = [
+            outcome.cause for outcome in outcomes if isinstance(outcome, Errored) and outcome.cause in NOBODY_THERE
+        ]
+        return Unanswered(said, reasons[0] if reasons else "the judge was not asked", next(iter(causes), None))
     return predicted_by(said, min(judged, key=lambda outcome: outcome.raw), rubric)
 
 
-def judged_of(report: Report, criterion: str) -> list[Judged]:
-    """What judges said in a report of one criterion."""
-    return [outcome for outcome in outcomes_in(report, criterion) if isinstance(outcome, Judged)]
+def judged_of(report: Report, criterion: str) -> list[Judged | Withheld]:
+    """What judges said in a report of one criterion, whether it counts there or not."""
+    return [outcome for outcome in outcomes_in(report, criterion) if isinstance(outcome, Judged | Withheld)]
 
 
 def outcomes_in(report: Report, criterion: str) -> list[Told]:
@@ -166,7 +169,7 @@ def outcomes_in(report: Report, criterion: str) -> list[Told]:
     return [*loose, *[step.outcomes[criterion] for step in report.steps if criterion in step.outcomes]]
 
 
-def predicted_by(said: Said, outcome: Judged, rubric: Rubric) -> Prediction:
+def predicted_by(said: Said, outcome: Judged | Withheld, rubric: Rubric) -> Prediction:
     """A judge's outcome as a prediction. Of a jury, `model` is all of its models, as fits are bound to them."""
     judge = rubric.known_judges[outcome.judge.id]
     models = dict.fromkeys([vote.model for vote in outcome.judge.votes]) or [outcome.judge.model]

@@ -51,6 +51,18 @@ class Redacting(logging.Filter):
         return True
 
 
+class Withholding(logging.Filter):
+    """Keeps back records while `told` says so, say because they would quote what a stranger sent."""
+
+    def __init__(self, told: Callable[[], bool]) -> None:
+        super().__init__()
+        self._told = told
+
+    def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002 (logging's)
+        """Whether the record may go on."""
+        return not self._told()
+
+
 class Thin(logging.Filter):
     """Lets a few records through in each period, and says with the next one how many there were besides."""
 

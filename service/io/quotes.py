@@ -59,7 +59,7 @@ async def quoted(engine: Engine, chunks: Iterable[Chunk], *, limits: Limits, ten
     lines = _lines(chunks, chosen)
     while plans := await asyncio.to_thread(_plans, engine, lines, limits):
         for one in plans:
-            if one is None or engine.judging is None or engine.mode(one.request) == "off":
+            if one is None or engine.judging is None or not engine.asks_judges(one.request):
                 continue
             asked, kept, price = await _asked(engine.judging, one, engine.mode(one.request), tenant)
             questions, hits = questions + asked, hits + kept

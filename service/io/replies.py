@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from service.core.prompts import Completion, Token, Usage
 from service.io.faults import CallError
-from service.io.redaction import Redactor, cut
 
 
 class _Part(BaseModel):
@@ -53,8 +52,8 @@ class _Choice(_Part):
 
 
 class _Usage(_Part):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    prompt_tokens: object = None
+    completion_tokens: object = None
 
 
 class _Reply(_Part):
@@ -67,23 +66,33 @@ Price = Callable[[], float | None]
 """What the reply at hand cost, in US dollars; None where no price is known."""
 
 
-def completion(reply: object, price: Price, redact: Redactor) -> Completion:
+MOST_TOKENS = 10**8
+"""Tokens that one call can take; more is what a provider made up."""
+
+MOST_USD = 10_000.0
+"""US dollars that one call can cost; likewise."""
+
+MODEL_CHARS = 128
+"""Characters of a model's name, as the provider gives it."""
+
+
+def completion(reply: object, price: Price) -> Completion:
     """A reply as a Completion; CallError with the usage where it holds nothing to read."""
     try:
         read = _Reply.model_validate(reply)
     except ValidationError as error:
-        places = ", ".join("/" + "/".join(map(str, one["loc"])) for one in error.errors(include_input=False))
-        reason = f"the reply is no chat completion, at {places}"
+        places = dict.fromkeys("/" + "/".join(_known(one["loc"])) for one in error.errors(include_input=False))
+        reason = f"the reply is no chat completion, at {', '.join([*places][:5])}"
         raise CallError("provider_error", reason, usage=Usage(), retryable=True) from None
     usage = _usage(read.usage, price)
     if not read.choices:
         raise CallError("provider_error", "the reply has no choices", usage=usage, retryable=True)
     choice = read.choices[0]
     refusal = _refusal(choice.message)
-    text = _text(choice, refusal, usage, redact)
+    text = _text(choice, refusal, usage)
     return Completion(
         text=text,
-        model=read.model or "",
+        model=model_name(read.model or ""),
         finish=choice.finish_reason or "stop",
         refusal=None,
         usage=usage,
@@ -91,11 +100,43 @@ def completion(reply: object, price: Price, redact: Redactor) -> Completion:
     )
 
 
+def _known(place: tuple[int | str, ...]) -> Iterator[str]:
+    """A place in the reply by our names for its parts: a key of the provider's own would be its words."""
+    for part in place:
+        yield str(part) if isinstance(part, int) or part in _NAMES else "?"
+
+
+_NAMES = frozenset[str]().union(*[part.model_fields for part in _Part.__subclasses__()])
+
+
+def model_name(text: str) -> str:
+    """A model's name as it may stand in a report: on one line, of printable characters, cut.
+
+    >>> model_name("gpt-4o\\n\\x1b[31m"), len(model_name("x" * 100_000))
+    ('gpt-4o[31m', 128)
+    """
+    return "".join(filter(str.isprintable, text[: 8 * MODEL_CHARS])).strip()[:MODEL_CHARS]
+
+
 def _usage(given: _Usage | None, price: Price) -> Usage:
     """Where the provider tells nothing litellm writes zeros; no reply takes no tokens at all."""
-    if given is None or not (given.prompt_tokens or given.completion_tokens):
+    if given is None:
         return Usage()
-    return Usage(given.prompt_tokens, given.completion_tokens, price())
+    tokens_in, tokens_out = _tokens_taken(given.prompt_tokens), _tokens_taken(given.completion_tokens)
+    if not (tokens_in or tokens_out):
+        return Usage()
+    known = tokens_in is not None and tokens_out is not None
+    return Usage(tokens_in, tokens_out, _dollars(price()) if known else None)
+
+
+def _tokens_taken(told: object) -> int | None:
+    """A number of tokens; None for one that cannot be."""
+    return told if isinstance(told, int) and not isinstance(told, bool) and 0 <= told <= MOST_TOKENS else None
+
+
+def _dollars(told: float | None) -> float | None:
+    """Likewise. NaN is in no range."""
+    return told if told is not None and 0.0 <= told <= MOST_USD else None
 
 
 def _refusal(message: _Message) -> str | None:
@@ -104,10 +145,10 @@ def _refusal(message: _Message) -> str | None:
     return message.refusal or (moved if isinstance(moved, str) else None) or None
 
 
-def _text(choice: _Choice, refusal: str | None, usage: Usage, redact: Redactor) -> str:
+def _text(choice: _Choice, refusal: str | None, usage: Usage) -> str:
     """The content, or the arguments of the one tool call."""
     if refusal:
-        raise CallError("refused", f"the model refused: {cut(redact(refusal))}", usage=usage)
+        raise CallError("refused", "the model refused to answer", usage=usage)
     if choice.finish_reason == "content_filter":
         raise CallError("filtered", "the provider's content filter ended the reply", usage=usage)
     if choice.finish_reason == "length":

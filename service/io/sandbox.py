@@ -11,20 +11,24 @@ from pydantic import JsonValue
 from service.errors import InputError, SandboxError
 from service.io.jsonbody import Limits, parse
 from service.io.outbound import AddressError, Answer, NoAnswerError, Outbound, Resolve, Target, system_resolve
+from service.io.times import CONNECT_S, Times
 
 
 class Sandboxes:
     """The sandboxes that requests may name: `hosts` as host (with its scheme's own port) or host:port.
 
-    `timeout` is in seconds and counts from the look-up of the name to the last byte of the reply; `limits` bound the reply.
+    `timeout`, `connect` and `first_byte` (None: no less than the whole) are seconds from the look-up of the name to the last
+    byte of the reply, to the connection and to the head of the reply; `limits` bound the reply.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (the last two are for tests)
         self,
         hosts: Iterable[str],
         *,
         allow_private: bool = False,
         timeout: float = 10.0,
+        connect: float = CONNECT_S,
+        first_byte: float | None = None,
         limits: Limits | None = None,
         resolve: Resolve = system_resolve,
         tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
@@ -33,7 +37,7 @@ class Sandboxes:
         self._outbound = Outbound(
             hosts,
             allow_private=allow_private,
-            timeout=timeout,
+            times=Times.within(timeout, connect=connect, first_byte=first_byte),
             max_bytes=self._limits.max_bytes,
             resolve=resolve,
             tls=tls,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Generic, Literal, TypeVar, cast, get_args
 from urllib.parse import urlsplit
 
+from service.core.report import JudgeMode
 from service.core.sensitive import What
 from service.errors import Problem, SettingsError
 
@@ -122,6 +123,13 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+JUDGE_MODES: tuple[JudgeMode, ...] = get_args(JudgeMode)
+
+
+def _judges(text: str) -> JudgeMode | None:
+    return JUDGE_MODES[[*JUDGE_MODES].index(cast("JudgeMode", text.lower()))] if text else None
+
+
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -133,6 +141,7 @@ def _level(text: str) -> str:
 
 AUTHORITIES = Format(_authorities, "hosts with or without a port, with commas between them")
 FLAG = Format(_flag, "true or false")
+JUDGES = Format(_judges, f"one of {', '.join(JUDGE_MODES)}")
 HOST = Format(_host, "a host name or an address")
 WORD = Format(_host, "text without spaces")
 LEVEL = Format(_level, f"one of {', '.join(LEVELS)}")
@@ -202,6 +211,12 @@ class Settings:
     cache_max_bytes: int = _setting(
         "1073741824", _whole(2**20, 2**40), "Largest cache on disk, in bytes; the oldest judgements go first."
     )
+    judges: JudgeMode | None = _setting(  # noqa: RUF009 (likewise)
+        "",
+        JUDGES,
+        "How judges are asked where nobody says: off (what only they can say is left out), cached, live or fresh; empty: "
+        "live where a model is set, else what only they can say is open.",
+    )
     judge_model: str = _setting(
         "", WORD, "The model that judges, as litellm names it (openai/gpt-5-mini); empty: no judge is asked."
     )
@@ -224,6 +239,16 @@ class Settings:
     judge_attempts: int = _setting("3", _whole(1, 10), "Requests for one question at most, the first included.")
     judge_deadline: int = _setting("60", _whole(1, 3_600), "Time for one reply of a model, in seconds.")
     judge_total: int = _setting("180", _whole(1, 3_600), "Time in which retries for one question begin, in seconds.")
+    judge_connect: int = _setting("5", _whole(1, 3_600), "Time for a connection to a model's provider, in seconds.")
+    judge_first_byte: int = _setting(
+        "0", _whole(0, 3_600), "Time for a model's reply to begin, in seconds; 0: as long as for all of it."
+    )
+    judge_max_bytes: int = _setting("8388608", _whole(1_024, 2**30), "Largest reply of a model, unpacked, in bytes.")
+    judge_longest_pause: int = _setting(
+        "60",
+        _whole(1, 3_600),
+        "Longest time for which a provider's Retry-After, or a key it refuses, keeps us from asking it again, in seconds.",
+    )
     judge_in_flight: int = _setting(
         "64", _whole(1, 10_000), "Most calls under way at once at one provider, over all processes that share a Redis."
     )

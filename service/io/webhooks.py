@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from service.errors import InputError, WebhookError
 from service.io.outbound import AddressError, NoAnswerError, Outbound, Resolve, Target, system_resolve
+from service.io.times import CONNECT_S, Times
 
 ENCODED = "whsec_"
 """What a secret begins with whose rest is base64."""
@@ -89,16 +90,19 @@ def verify(
 class Webhooks:
     """The receivers that requests may name: `hosts` as host (with its scheme's own port) or host:port.
 
-    `timeout` is in seconds, for one try. ValueError for a secret that begins as one in base64 and is none.
+    `timeout`, `connect` and `first_byte` (None: no less than the whole) are seconds, for one try. ValueError for a secret
+    that begins as one in base64 and is none.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (the last two are for tests)
         self,
         hosts: Iterable[str],
         *,
         secret: str,
         allow_private: bool = False,
         timeout: float = 10.0,
+        connect: float = CONNECT_S,
+        first_byte: float | None = None,
         resolve: Resolve = system_resolve,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -108,7 +112,8 @@ class Webhooks:
         self._missing = "" if hosts and secret else "no webhook host" if not hosts else "no webhook secret"
         self._secret = secret
         self._now = now
-        self._outbound = Outbound(hosts, allow_private=allow_private, timeout=timeout, max_bytes=0, resolve=resolve)
+        times = Times.within(timeout, connect=connect, first_byte=first_byte)
+        self._outbound = Outbound(hosts, allow_private=allow_private, times=times, max_bytes=0, resolve=resolve)
 
     def admit(self, url: str) -> None:
         """InputError at /webhook for a URL that is not allowed, or where webhooks are not set up."""

@@ -24,7 +24,7 @@ def request_of(case: Table, tools: Iterable[str]) -> Table:
     events: list[Table] = [{"user": "Please."}, *({"call": {"name": name, "arguments": {}}} for name in case["calls"])]
     trace = {"format": "callgrade", "id": case["id"], "events": events, "tools": [{"name": name} for name in tools]}
     expected = {"expected": case["expected"]} if "expected" in case else {}
-    return {"trace": trace, "tags": case.get("tags", {}), **expected}
+    return {"trace": trace, "tags": case.get("tags", {}), "judges": "off", **expected}
 
 
 def report_of(case: Table, tools: Iterable[str] = ("lookup", "refund", "void")) -> Report:

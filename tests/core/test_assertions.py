@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from service import InputError, Report
 from service.core.assertions import Conditions, judge, parse
 from service.core.outcome import Errored
+from service.core.report import OpenOutcome
 from service.core.summary import samples_of
 from service.core.summary.gate import AssertionResult
 from service.io.files import read_yaml
@@ -144,7 +145,11 @@ def unmeasured(report: Report) -> Report:
     """The report with a groundedness that a provider's fault left open."""
     (first, *_) = (one for one in report.criteria if one.id == "decide")
     left = replace(first.outcomes[0], outcome=Errored("provider", "503"))
-    return replace(report, criteria=(replace(first, id="grounded", value=None, outcomes=(left,)),))
+    ends = {"score_range": (0.0, 1.0), "decided": None, "decided_range": (0.0, 1.0)}
+    found = OpenOutcome("grounded", "integrate", None, 1, None, "errored", "provider", "503", decides=True)
+    return replace(
+        report, criteria=(replace(first, id="grounded", value=None, outcomes=(left,), **ends),), open=(found,)
+    )
 
 
 def measured(report: Report, value: float) -> Report:
@@ -154,13 +159,23 @@ def measured(report: Report, value: float) -> Report:
 
 OPEN = [  # measured at 1.0, not measured, assertion, what comes of it
     (1, 1, "result_groundedness.score >= 0.9 for at least 50% of cases", "passed"),
-    (1, 1, "result_groundedness.score >= 0.9 for at least 51% of cases", "failed"),
-    (0, 2, "result_groundedness.score >= 0.9 for at least 0% of cases", "error"),
-    (1, 1, "grounded.score >= 0.9", "passed"),
-    (1, 2, "grounded.score >= 0.9", "error"),
+    (1, 1, "result_groundedness.score >= 0.9 for at least 51% of cases", "undecided"),
+    (1, 1, "result_groundedness.score >= 0.9 for at least 51% of cases of measured", "passed"),
+    (0, 2, "result_groundedness.score >= 0.9 for at least 0% of cases", "passed"),
+    (0, 2, "result_groundedness.score >= 0.9 for at least 1% of cases of measured", "error"),
+    (1, 1, "grounded.score >= 0.5", "passed"),
+    (1, 1, "grounded.score >= 0.9", "undecided"),
+    (1, 1, "grounded.score > 1", "failed"),
+    (1, 1, "grounded.score >= 0.9 of measured", "passed"),
+    (1, 1, "0.6 <= grounded.score <= 0.7", "undecided"),
+    (1, 1, "0.2 <= grounded.score <= 0.4", "failed"),
+    (1, 1, "grounded.score != 0.75", "undecided"),
+    (0, 1, "grounded.score >= 0.1 of measured", "error"),
     (1, 2, "grounded.pass_rate >= 0.33", "passed"),
-    (1, 2, "grounded.pass_rate >= 0.34", "failed"),
-    (0, 1, "grounded.failed_count <= 1", "error"),
+    (1, 2, "grounded.pass_rate >= 0.34", "undecided"),
+    (1, 2, "grounded.pass_rate >= 0.34 of measured", "passed"),
+    (0, 1, "grounded.failed_count <= 1", "passed"),
+    (0, 1, "grounded.failed_count <= 0", "undecided"),
 ]
 
 
@@ -169,7 +184,8 @@ def test_cases_that_could_not_be_measured_never_help(good: int, open_: int, text
     reports = [*[measured(REPORTS[0], 1.0)] * good, *[unmeasured(REPORTS[0])] * open_]
     gate = summarized(reports, assertions=[text]).gate
     assert gate is not None
-    assert (gate.results[0].status, gate.results[0].unmeasured) == (status, open_)
+    assert gate.results[0].status == status
+    assert (gate.passed, gate.undecided) == (status == "passed", status == "undecided")
 
 
 @pytest.mark.parametrize(("k", "status"), [(1, "passed"), (2, "failed"), (4, "failed"), (5, "error")])

@@ -75,7 +75,10 @@ def test_it_is_found_without_a_judge_too():
 def test_what_it_leaves_open_is_asked_and_without_a_judge_not_scored(answer):
     made = plan(request(answer))
     assert "grounded" in criteria(made)
-    assert outcome_of(conclude(made), "grounded") is None
+    for mode, cause in (("none", "not_asked"), ("off", "out_of_scope")):
+        outcome = outcome_of(conclude(made, mode=mode), "grounded")
+        assert isinstance(outcome, Skipped)
+        assert (outcome.cause, outcome.open) == (cause, mode == "none")
     assert "grounded" in {left.criterion for left in conclude(made).not_asked}
 
 
@@ -156,4 +159,4 @@ def test_the_worst_turn_counts():
     report = score(body)
     grounded = next(one for one in report.criteria if one.id == "grounded")
     assert grounded.value == 0.0
-    assert [each.turn for each in grounded.outcomes] == [2]
+    assert [(each.turn, each.outcome.kind) for each in grounded.outcomes] == [(1, "skipped"), (2, "scored")]

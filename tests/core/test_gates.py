@@ -185,5 +185,5 @@ def test_what_is_too_long_to_compare_lowers_coverage_and_no_score(kind, rubric):
     causes = [o.cause for c in report.criteria for o in outcomes(report, c.id) if isinstance(o, Skipped)]
     assert causes.count("too_long") == (kind != "none")
     assert report.score in (None, 1.0)
-    assert (report.coverage == 1) == (kind == "none")
-    assert report.all_passed == (kind == "none")
+    assert {one.cause for one in report.open} >= ({"too_long"} if kind != "none" else set())
+    assert not report.all_passed or kind == "none"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -124,7 +125,11 @@ TOLD: list[tuple[str, dict[str, Any], list[Vote], Any]] = [
         [reply("yes", 0.9), reply("yes", 0.8), reply("no", 0.1)],
         (0.85, "yes", True),
     ),
-    ("two of three read", {}, [reply("yes"), DOWN, reply("yes")], (1.0, "yes", True)),
+    ("two of three read, and the third could turn it", {}, [reply("yes"), DOWN, reply("yes")], DOWN),
+    ("four of five read, and the fifth could not", {}, [*[reply("yes")] * 4, DOWN], (1.0, "yes", True)),
+    ("one that nothing could mend", {}, [reply("no"), reply("no"), DOWN], (0.0, "no", False)),
+    ("a majority that stands", {"combine": "majority"}, [reply("yes"), reply("yes"), DOWN], (1.0, "yes", True)),
+    ("a majority that another label could turn", {"combine": "majority"}, [reply("yes"), reply("no"), DOWN], DOWN),
     ("half read", {}, [reply("yes"), DOWN], DOWN),
     ("one of three read", {}, [DOWN, reply("yes"), DOWN], DOWN),
     ("none read", {}, [DOWN, Errored("refused", "no")], DOWN),
@@ -153,7 +158,12 @@ VOTES = st.lists(LABELS.map(reply) | st.just(DOWN) | st.just(UNASKED), min_size=
 def test_the_order_of_votes_means_nothing(votes: list[Vote], data: st.DataObject, how: str) -> None:
     found, other = (outcome(*some, combine=how) for some in (votes, data.draw(st.permutations(votes))))
     read = [vote for vote in votes if isinstance(vote, Reply)]
-    assert isinstance(found, Scored) == isinstance(other, Scored) == (2 * len(read) > len(votes))
+    assert isinstance(found, Scored) == isinstance(other, Scored)
+    if len(votes) - len(read) <= 3:
+        full = [[*read, *map(reply, rest)] for rest in product(sorted(SCALE), repeat=len(votes) - len(read))]
+        decisions = {bool(made.passed) for some in full if isinstance(made := outcome(*some, combine=how), Scored)}
+        assert isinstance(found, Scored) == (bool(read) and len(decisions) == 1)
+        assert not isinstance(found, Scored) or decisions == {found.passed}
     if isinstance(found, Judged) and isinstance(other, Judged):
         assert (found.value, found.judge.label, found.judge.spread) == (
             other.value,
@@ -482,21 +492,22 @@ def test_a_failed_gate_leaves_the_question_unasked_and_the_report_says_so() -> N
 
 def test_judges_that_are_off_are_listed_and_count_for_nothing() -> None:
     made = planned(RESULT, rubric=rubric(by_code("schema"), asking("it", "j"), j={}))
-    report = conclude(made)
+    report = conclude(made, mode="off")
     assert [(one.criterion, one.step, one.turn, one.why) for one in report.not_asked] == [
         ("it", 0, 1, "judges are off")
     ]
-    assert "it" not in report.steps[0].outcomes
+    assert report.steps[0].outcomes["it"] == Skipped("out_of_scope", "judges are off")
+    assert report.open == ()
 
 
-def test_a_judge_that_is_down_lowers_coverage_alone() -> None:
+def test_a_judge_that_is_down_leaves_the_verdict_open() -> None:
     made = planned(
         {"assistant": "Hi"},
         rubric=rubric(by_code("decide"), asking("it", "j"), j={"level": "trace"}),
         expected={"calls": "none"},
     )
     report = conclude(made, {"it/": (DOWN,)})
-    assert (report.score, report.coverage, report.verdict) == (1.0, 0.5, "pass")
+    assert (report.score, report.coverage, report.verdict) == (1.0, 0.5, "abstain")
     assert report.criteria[-1].outcomes[0].outcome == DOWN
 
 

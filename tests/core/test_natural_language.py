@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -244,7 +245,8 @@ EVENTS = [call(GIVEN), {"assistant": "Dear all"}]
 def test_what_comes_of_replies(kind: str, expected: dict[str, Any], labels: list[str], want: Any) -> None:
     found = told(made(kind, EVENTS, expected), *labels)
     if not isinstance(found, Scored):
-        assert found == want
+        assert isinstance(found, Errored)
+        assert replace(found, bounds=None) == want
         return
     assert (found.value, found.passed) == (pytest.approx(want[0]), want[1])
     assert bool(found.findings) is not found.passed
@@ -298,22 +300,38 @@ def test_without_a_judge_a_failure_stands_and_nothing_passes(
 
 
 PARTS = [
-    (Partial(OPEN), None, Skipped("not_asked", "no judge has said whether it is: polite")),
-    (Partial(OPEN), DOWN, DOWN),
+    (Partial(OPEN), Skipped("not_asked", "no judge has said whether it is: polite")),
     (
         Partial(OPEN, weight=2, gained=2, findings=(FOUND,)),
-        None,
         Skipped("not_asked", "no judge has said whether it is: polite", (FOUND,)),
     ),
-    (Partial(OPEN, weight=2, gained=1, passed=False, findings=(FOUND,)), DOWN, Scored(0.5, False, (FOUND,))),
-    (Partial(OPEN, passed=False, findings=(FOUND,)), DOWN, Scored(1.0, False, (FOUND,))),
-    (Scored(0.5, False), DOWN, Scored(0.5, False)),
+    (Partial(OPEN, weight=2, gained=1, passed=False, findings=(FOUND,)), Scored(0.5, False, (FOUND,))),
+    (Partial(OPEN, passed=False, findings=(FOUND,)), Scored(1.0, False, (FOUND,))),
+    (Scored(0.5, False), Scored(0.5, False)),
 ]
 
 
-@pytest.mark.parametrize(("partial", "otherwise", "want"), PARTS)
-def test_as_far_as_code_goes(partial: Any, otherwise: Any, want: Outcome) -> None:
-    assert decided(partial, otherwise) == want
+@pytest.mark.parametrize(("partial", "want"), PARTS)
+def test_as_far_as_code_goes(partial: Any, want: Outcome) -> None:
+    assert decided(partial) == want
+
+
+BOUNDS = [
+    ("open beside what is right", BESIDE, ["down"], (0.25, 1.0)),
+    ("open beside what is wrong", WRONG, ["down"], (0.0, 0.5)),
+    ("one of two met", BOTH, ["meets", "down"], (0.5, 1.0)),
+    ("one of two failed", BOTH, ["down", "fails"], (0.0, 0.5)),
+]
+
+
+@pytest.mark.parametrize(
+    ("expected", "labels", "want"), [case[1:] for case in BOUNDS], ids=[case[0] for case in BOUNDS]
+)
+def test_what_open_parts_leave(expected: dict[str, Any], labels: list[str], want: tuple[float, float]) -> None:
+    found = told(made("arguments", EVENTS, expected), *labels)
+    assert isinstance(found, Errored | Mixed)
+    assert found.bounds is not None
+    assert (found.bounds.low, found.bounds.high) == pytest.approx(want)
 
 
 def test_alignment_takes_any_value_for_words() -> None:

@@ -49,11 +49,13 @@ SUMS = [
     ("a weight of 0", {"a": ok(1.0), "b": bad(0.0)}, {"b": {"weight": 0}}, 1, 1, "pass"),
     ("blocked counts 0", {"a": ok(1.0), "b": HELD}, {}, 0.5, 1, "fail"),
     ("what does not apply counts nothing", {"a": ok(1.0), "b": FREE}, {}, 1, 1, "pass"),
-    ("an error lowers coverage alone", {"a": ok(1.0), "b": DOWN}, {}, 1, 0.5, "pass"),
+    ("an error lowers coverage and leaves the verdict open", {"a": ok(1.0), "b": DOWN}, {}, 1, 0.5, "abstain"),
     ("and so does what was not captured", {"a": bad(0.6), "b": GONE}, {}, 0.6, 0.5, "fail"),
-    ("and what was too long", {"a": ok(1.0), "b": LONG}, {"a": {"weight": 3}}, 1, 0.75, "pass"),
+    ("and what was too long", {"a": ok(1.0), "b": LONG}, {"a": {"weight": 3}}, 1, 0.75, "abstain"),
     ("too little measured", {"a": ok(1.0), "b": DOWN}, {"b": {"weight": 2}}, 1, 1 / 3, "abstain"),
-    ("too little measured of a failure", {"a": bad(0.0), "b": DOWN}, {"b": {"weight": 2}}, 0, 1 / 3, "abstain"),
+    ("a failure that nothing can mend", {"a": bad(0.0), "b": DOWN}, {"b": {"weight": 2}}, 0, 1 / 3, "fail"),
+    ("an error that changes nothing", {"a": ok(1.0), "b": DOWN}, {"a": {"weight": 9}}, 1, 0.9, "pass"),
+    ("an error between pass and warn", {"a": ok(1.0), "b": DOWN}, {"a": {"weight": 5}}, 1, 5 / 6, "warn"),
     ("nothing measured", {"a": DOWN}, {}, None, 0, "abstain"),
     ("nothing applies", {"a": FREE, "b": FREE}, {}, None, None, "not_applicable"),
     ("an error of no weight", {"a": ok(1.0), "b": DOWN}, {"b": {"weight": 0}}, 1, 1, "pass"),
@@ -103,7 +105,7 @@ def test_thresholds(thresholds, value, verdict):
 
 
 def test_the_least_coverage_is_the_rubrics():
-    outcomes = {"a": ok(1.0), "b": DOWN, "c": DOWN, "d": DOWN}
+    outcomes = {"a": ok(1.0), "b": GONE, "c": GONE, "d": GONE}
     assert reported(outcomes, thresholds={"min_coverage": 0.25}).verdict == "pass"
     assert reported(outcomes, thresholds={"min_coverage": 0.26}).verdict == "abstain"
 
@@ -136,9 +138,10 @@ def test_the_worst_stage_decides_where_the_rubric_says_so():
     assert (worst.verdict, worst.first_failing_stage, worst.failing) == ("fail", "decide", ("a",))
 
 
-def test_an_unmeasured_stage_fails_nothing():
-    report = reported({"a": DOWN, "b": ok(1.0), "c": ok(1.0)}, STAGED, verdict="worst_stage")
-    assert (report.verdict, report.coverage) == ("pass", pytest.approx(2 / 3))
+@pytest.mark.parametrize(("outcome", "verdict"), [(GONE, "pass"), (DOWN, "abstain")])
+def test_an_unmeasured_stage_fails_nothing_and_one_that_is_open_passes_nothing(outcome, verdict):
+    report = reported({"a": outcome, "b": ok(1.0), "c": ok(1.0)}, STAGED, verdict="worst_stage")
+    assert (report.verdict, report.coverage) == (verdict, pytest.approx(2 / 3))
     assert report.stages[0].verdict == "abstain"
 
 
@@ -220,15 +223,23 @@ def test_findings_come_once_and_in_the_order_of_the_trace():
     assert report.findings() == [one, two]
 
 
-def test_without_replies_judges_are_off_and_do_not_apply():
+def test_what_no_judge_was_asked_is_left_out_only_where_the_caller_said_so():
     body = {
         "rubric": {"id": "case", "criteria": [criterion("a"), criterion("b")], "judges": [JUDGE]},
         "trace": {"format": "callgrade", "events": []},
     }
     made = plan(body)
-    off, silent = conclude(made), conclude(made, {})
-    assert (off.verdict, off.score, off.coverage, off.provenance.judges) == ("not_applicable", None, None, "off")
-    assert (silent.verdict, silent.score, silent.coverage, silent.provenance.judges) == ("abstain", None, 0, "cached")
+    off, nobody, silent = conclude(made, mode="off"), conclude(made), conclude(made, {})
+    told = [
+        (one.verdict, one.scope, one.score_range, one.coverage, one.provenance.judges) for one in (off, nobody, silent)
+    ]
+    assert told == [
+        ("abstain", "code", None, 0, "off"),
+        ("abstain", "full", (0, 1), 0, "none"),
+        ("abstain", "full", (0, 1), 0, "cached"),
+    ]
+    assert [one.cause for one in nobody.open] == ["not_asked"] * 2
+    assert off.open == ()
     assert [(each.criterion, each.why) for each in off.not_asked] == [("a", "judges are off"), ("b", "judges are off")]
     assert [each.why for each in silent.not_asked] == ["no judge has answered this"] * 2
 
@@ -286,7 +297,12 @@ def test_tags_come_back_in_order():
 
 def test_the_report_as_json():
     written = json.loads(report_json(conclude(plan(FAILING), {"fits/0": DOWN})))
-    assert written["steps"][0]["outcomes"]["fits"] == {"kind": "errored", "cause": "provider", "reason": "no answer"}
+    assert written["steps"][0]["outcomes"]["fits"] == {
+        "kind": "errored",
+        "cause": "provider",
+        "reason": "no answer",
+        "bounds": None,
+    }
     assert written["steps"][0]["outcomes"]["args"]["kind"] == "scored"
     assert written["steps"][1]["outcomes"]["args"]["cause"] == "blocked"
     assert set(written) >= {

@@ -156,15 +156,22 @@ def test_what_could_not_be_measured_is_no_pass() -> None:
     broken = replace(
         REPORTS[0],
         criteria=tuple(
-            replace(c, value=None, outcomes=(replace(c.outcomes[0], outcome=Errored("provider", "503")),))
+            replace(
+                c,
+                value=None,
+                score_range=(0.0, 1.0),
+                decided_range=(0.0, 1.0),
+                outcomes=(replace(c.outcomes[0], outcome=Errored("provider", "503")),),
+            )
             if c.id == "decide"
             else c
             for c in REPORTS[0].criteria
         ),
     )
     found = next(c for c in summarized([REPORTS[3], broken]).rates.criteria if c.name == "decide")
-    assert (found.passed.value, found.passed.n, found.coverage) == (0.5, 2, 0.5)
-    assert (found.score.value, found.score.n) == (1.0, 1)
+    assert (found.passed.value, found.passed.n, found.cases, found.coverage) == (1.0, 1, 2, 0.5)
+    for rate in (found.passed, found.score):
+        assert (rate.value, rate.n, rate.worst, rate.best, rate.open) == (1.0, 1, 0.5, 1.0, 1)
 
 
 def with_outcome(report: Report, criterion: str, outcome: Outcome, value: float | None) -> Report:

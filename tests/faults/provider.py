@@ -12,16 +12,20 @@ Run it: python -m tests.faults.provider 8900, or with a latency in seconds after
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import random
 import re
+import struct
 import sys
 import threading
 import time
+import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 from service.core.prompts import Prompt, Turn
@@ -33,9 +37,18 @@ TOKEN = re.compile(r"token\b[^\n]{0,40}?[\"'`]([A-Za-z0-9]{8})[\"'`]")
 TOKENS_IN, TOKENS_OUT = 100, 20
 """What every answer that is paid for says it took."""
 
+FLOOD = 200 * 2**20
+"""Bytes of a body that is too long."""
+
+BOMB = 512 * 2**20
+"""Bytes of one that hides it, packed into half a megabyte."""
+
 OK, BAD = "200 OK", "500 Internal Server Error"
 
 Json = Any
+
+WORDS = 'Traceback (most recent call last):\n  File "/srv/secret/app.py", line 1, in f\nThe canary sang. ' * 3
+"""What a provider says, and nobody repeats."""
 
 
 class Request(NamedTuple):
@@ -65,7 +78,8 @@ class Reply:
     headers: tuple[tuple[str, str], ...] = ()
     kind: str = "application/json"
     then: str = "keep"
-    """keep | hang (nothing is sent) | drip (a byte at a time, without end) | reset | cut (half of the body)"""
+    """keep | hang (nothing is sent) | drip (a byte at a time, without end) | drip-head (likewise, and the head has no end)
+    | flood (FLOOD bytes) | reset | cut (half of the body)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +99,12 @@ class Asked:
     @property
     def text(self) -> str:
         """Everything that was said."""
-        return "\n".join(str(message.get("content")) for message in self.body["messages"])
+        return "\n".join(str(message.get("content")) for message in self.messages)
+
+    @property
+    def messages(self) -> list[Json]:
+        """The messages, where the dialect calls them so."""
+        return self.body.get("messages", [])
 
     def verdict(self, **changes: Json) -> str:
         """A reply that satisfies the schema, as JSON; `changes` replaces members."""
@@ -93,7 +112,7 @@ class Asked:
 
     def _fitting(self) -> Json:
         """The stand-in's reply to a judge's question; to any other, a value of the schema's shape."""
-        turns = tuple(Turn(message["role"], str(message["content"])) for message in self.body["messages"])
+        turns = tuple(Turn(message["role"], str(message["content"])) for message in self.messages)
         try:
             return reply_to(Prompt("", turns, self.schema, 1))
         except (ValueError, LookupError):
@@ -181,12 +200,66 @@ def _two_calls(asked: Asked) -> Reply:
     return completion(asked, [{"index": 0, "message": message, "finish_reason": "tool_calls"}])
 
 
-def _with_logprobs(asked: Asked) -> Reply:
+def _with_logprobs(asked: Asked, tokens: int = 1, alternatives: int = 2) -> Reply:
     likeliest = [{"token": "yes", "logprob": -0.1, "bytes": None}, {"token": "no", "logprob": -2.4, "bytes": None}]
-    tokens = [{"token": "yes", "logprob": -0.1, "bytes": None, "top_logprobs": likeliest}]
+    likeliest += [{"token": "word", "logprob": -5.0, "bytes": [119, 111, 114, 100]}] * (alternatives - 2)
+    told = [{"token": "yes", "logprob": -0.1, "bytes": None, "top_logprobs": likeliest}] * tokens
     message = {"role": "assistant", "content": asked.verdict()}
-    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": {"content": tokens}}
+    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": {"content": told}}
     return completion(asked, [choice])
+
+
+@cache
+def _spaces() -> tuple[bytes, int]:
+    """BOMB spaces as the beginning of a gzip stream, and their checksum: one piece that is packed to its end, repeated."""
+    piece, number, checksum = b" " * 2**20, BOMB // 2**20, 0
+    pack = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    packed = pack.compress(piece) + pack.flush(zlib.Z_FULL_FLUSH)
+    for _ in range(number):
+        checksum = zlib.crc32(piece, checksum)
+    return b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff" + packed * number, checksum
+
+
+def _bomb(asked: Asked) -> Reply:
+    """A good reply behind more white space than anybody has room for, in gzip, whose checksum nobody gets to."""
+    spaces, checksum = _spaces()
+    text = good(asked).body
+    end = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    trailer = struct.pack("<II", zlib.crc32(text, checksum), BOMB + len(text))
+    return Reply(body=spaces + end.compress(text) + end.flush() + trailer, headers=(("Content-Encoding", "gzip"),))
+
+
+def _packed(asked: Asked, name: str, body: bytes | None = None) -> Reply:
+    text = gzip.compress(good(asked).body) if body is None else body
+    return Reply(body=text, headers=(("Content-Encoding", name),))
+
+
+def _every_dialect(asked: Asked) -> Reply:
+    """A good reply as Anthropic, Gemini, Ollama and NLP Cloud word it, all in one."""
+    text = '{"label": "yes"}'
+    anthropic = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": text}]}
+    anthropic |= {"stop_reason": "end_turn", "usage": {"input_tokens": TOKENS_IN, "output_tokens": TOKENS_OUT}}
+    gemini = {"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}]}
+    gemini |= {"usageMetadata": {"promptTokenCount": TOKENS_IN, "candidatesTokenCount": TOKENS_OUT}}
+    ollama = {"message": {"role": "assistant", "content": text}, "response": text, "done": True, "done_reason": "stop"}
+    ollama |= {"prompt_eval_count": TOKENS_IN, "eval_count": TOKENS_OUT, "created_at": "2026-01-01T00:00:00Z"}
+    cloud = {"generated_text": text, "nb_input_tokens": TOKENS_IN, "nb_generated_tokens": TOKENS_OUT}
+    return _json({"id": "c1", "model": asked.body["model"] or "m"} | anthropic | gemini | ollama | cloud)
+
+
+def _redirect(status: str) -> Behaviour:
+    return lambda asked: Reply(status=status, headers=(("Location", asked.provider.elsewhere),))
+
+
+def _with_usage(asked: Asked, tokens_in: Json, tokens_out: Json) -> Reply:
+    told = {"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": 1}
+    message = {"role": "assistant", "content": asked.verdict()}
+    return completion(asked, [{"index": 0, "message": message, "finish_reason": "stop"}], usage=told)
+
+
+def _from_model(asked: Asked, name: str) -> Reply:
+    message = {"role": "assistant", "content": asked.verdict()}
+    return completion(asked, [{"index": 0, "message": message, "finish_reason": "stop"}], model=name)
 
 
 def _half(asked: Asked) -> str:
@@ -226,6 +299,31 @@ FAULTS: Mapping[str, Behaviour] = {
     "swap-model": lambda asked: Reply(body=good(asked).body.replace(b'"model": "', b'"model": "another-')),
     "no-usage": lambda asked: Reply(body=re.sub(rb'"usage": \{[^}]*\}, ', b"", good(asked).body)),
     "logprobs": _with_logprobs,
+    "all-logprobs": lambda asked: _with_logprobs(asked, tokens=asked.body["max_tokens"], alternatives=20),
+    "none": _every_dialect,
+    "drip-head": Reply(then="drip-head"),
+    "flood": Reply(then="flood"),
+    "bomb": _bomb,
+    "bomb-in-500": lambda asked: replace(_bomb(asked), status=BAD),
+    "deep": Reply(body=b"[" * 19_000 + b"]" * 19_000),
+    "crowd": lambda asked: completion(asked, [{}] * 200_000),
+    "crowd-in-500": lambda asked: replace(completion(asked, [], crowd=[[]] * 200_000), status=BAD),
+    "gzip": lambda asked: _packed(asked, "gzip"),
+    "half-gzip": lambda asked: _packed(asked, "gzip", gzip.compress(good(asked).body)[:-20]),
+    "not-gzip": lambda asked: _packed(asked, "gzip", good(asked).body),
+    "brotli": lambda asked: _packed(asked, "br"),
+    **{status[:3]: _redirect(status) for status in ("301 Moved", "302 Found", "303 Other", "307 Moved", "308 Moved")},
+    "words": failure("400 Bad Request", WORDS),
+    "words-in-500": failure(BAD, WORDS),
+    "words-in-200": Reply(body=failure(BAD, WORDS).body),
+    "words-alone": Reply(body=WORDS.encode(), kind="text/plain"),
+    "odd-shape": lambda asked: completion(
+        asked, [{"index": WORDS, "message": {"role": WORDS, "content": 7}, WORDS: 1}]
+    ),
+    "odd-usage": lambda asked: _with_usage(asked, WORDS, {}),
+    "long-model": lambda asked: _from_model(asked, "\x1b[31m" + "m" * 100_000 + WORDS),
+    "negative-usage": lambda asked: _with_usage(asked, -(10**6), -5),
+    "absurd-usage": lambda asked: _with_usage(asked, 10**30, 20),
 }
 
 _FAULT = re.compile(
@@ -240,6 +338,8 @@ class Provider:
     now: Callable[[], float] = time.monotonic
     seed: int = 1
     latency: float = 0.0
+    elsewhere: str = "http://127.0.0.1:1/"
+    """Where a redirect leads."""
     page: bytes = b"<html><body>Bad gateway</body></html>"
     token: re.Pattern[str] = TOKEN
     requests: list[Request] = field(default_factory=list)
@@ -304,10 +404,32 @@ async def _serve(provider: Provider, reader: asyncio.StreamReader, writer: async
     writer.close()
 
 
+async def _body(headers: Mapping[str, str], reader: asyncio.StreamReader) -> Json:
+    length = int(headers.get("content-length", "0"))  # some ask first what a model can do, with a GET
+    return json.loads(await reader.readexactly(length)) if length else {"messages": []}
+
+
 async def _received(reader: asyncio.StreamReader) -> tuple[str, dict[str, str], Json]:
     first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
-    return first.split()[1], headers, json.loads(await reader.readexactly(int(headers["content-length"])))
+    return first.split()[1], headers, await _body(headers, reader)
+
+
+async def _drip_head(_: Reply, writer: asyncio.StreamWriter) -> bool:
+    writer.write(b"HTTP/1.1 200 OK\r\nX: ")
+    while not writer.is_closing():
+        writer.write(b"x")
+        await writer.drain()
+        await asyncio.sleep(0.02)
+    return False
+
+
+async def _flood(reply: Reply, writer: asyncio.StreamWriter) -> bool:
+    writer.write(_head(reply, FLOOD))
+    for _ in range(FLOOD // 2**16):
+        writer.write(b" " * 2**16)
+        await writer.drain()
+    return False
 
 
 def _script(path: str) -> str | None:
@@ -354,6 +476,8 @@ _SENDING: Mapping[str, Callable[[Reply, asyncio.StreamWriter], Awaitable[bool]]]
     "keep": _keep,
     "hang": _hang,
     "drip": _drip,
+    "drip-head": _drip_head,
+    "flood": _flood,
     "reset": _reset,
     "cut": _cut,
 }

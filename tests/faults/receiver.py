@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 Behaviour = Callable[[socket.socket], None]
 
@@ -85,3 +85,18 @@ def scripted(behaviour: Behaviour | bytes, *, everywhere: bool = False) -> Itera
     server = Scripted(script, everywhere=everywhere)
     with closing(server.listener):
         yield server
+
+
+@contextmanager
+def crowded() -> Iterator[int]:
+    """The port of a listener that takes no more connections: whoever connects waits."""
+    with socket.socket() as listener, ExitStack() as waiting:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        place = listener.getsockname()
+        for _ in range(4):  # the kernel takes one or two for us
+            ahead = waiting.enter_context(socket.socket())
+            ahead.setblocking(False)
+            with suppress(BlockingIOError):
+                ahead.connect(place)
+        yield place[1]

@@ -169,6 +169,27 @@ def test_backoff_doubles_with_jitter(run: Run, provider: Provider, clock: Clock)
     assert not set(clock.naps) & {high for _, high in bounds}
 
 
+@pytest.mark.parametrize("asked", ["61", "99999999", "Wed, 21 Oct 2099 07:28:00 GMT"])
+def test_no_retry_after_stops_anybody_for_longer_than_a_minute(
+    run: Run, provider: Provider, clock: Clock, asked: str
+) -> None:
+    one = caller(provider, clock)
+    model = f"fault-429-after-{asked.replace(' ', '_')}-x1"
+    first, *others = [run(ended(one, model)), *run(all_ended(one, "good", 50))]
+    assert isinstance(first, CallError)
+    assert (first.cause, first.status, first.retry_after) == ("provider_error", 429, 60.0)
+    assert all(isinstance(other, NotSentError) and other.cause == "provider_error" for other in others)
+    assert (len(provider.requests), clock.naps) == (1, [])  # nobody waited, neither the first nor those after it
+    clock.advance(60)
+    assert causes(run(all_ended(one, "good", 50))) == {"answered": 50}
+
+
+def test_a_shorter_pause_is_waited_for(run: Run, provider: Provider, clock: Clock) -> None:
+    outcome = run(ended(caller(provider, clock), "fault-429-after-60-x1"))
+    assert isinstance(outcome, Completion)
+    assert 60.0 <= sum(clock.naps) <= 61.0
+
+
 # Many calls
 
 
@@ -214,7 +235,7 @@ def test_a_refused_key_is_not_used_again(run: Run, provider: Provider, clock: Cl
     assert isinstance(second, NotSentError)
     assert second.cause == first.cause
     assert len(provider.requests) == 1
-    clock.advance(300)
+    clock.advance(60)
     assert isinstance(run(ended(one, "good")), Completion)
 
 

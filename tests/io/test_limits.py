@@ -407,14 +407,69 @@ CLOSING = [fault(401, "unauthorized"), fault(429, "quota_exhausted"), fault(402,
 
 @pytest.mark.parametrize("error", CLOSING, ids=repr)
 def test_a_key_that_is_refused_is_left_alone_for_a_while(clock: Clock, error: CallError) -> None:
-    lane = Lane(clock, cool_down=300.0)
+    lane = Lane(clock)
     asyncio.run(ends(lane, error))
-    clock.advance(299)
+    clock.advance(59)
     with pytest.raises(NotSentError) as caught:
         asyncio.run(through(lane))
     assert (caught.value.cause, caught.value.retry_after) == (error.cause, 1.0)
     clock.advance(1)
     asyncio.run(through(lane))
+
+
+LONG = CallError("provider_error", "it went wrong", status=429, retryable=True, retry_after=60.0, pause_cut=True)
+
+
+def test_nobody_waits_where_the_provider_wants_a_longer_pause_than_we_make(clock: Clock) -> None:
+    lane = Lane(clock)
+    asyncio.run(ends(lane, LONG))
+    with pytest.raises(NotSentError) as caught:
+        asyncio.run(through(lane))
+    assert (caught.value.cause, caught.value.retry_after) == ("provider_error", 60.0)
+    assert clock.naps == []
+    clock.advance(60)
+    asyncio.run(through(lane))
+
+
+def test_pauses_one_after_another_hold_a_question_no_longer_than_the_longest(clock: Clock) -> None:
+    lane = Lane(clock, longest_pause=60.0)
+
+    async def waits() -> None:
+        waiting = asyncio.create_task(through(lane))
+        while not waiting.done():
+            lane.pause.extend(25.0)  # whenever one is over, somebody is told of the next
+            await asyncio.sleep(0)
+        await waiting
+
+    with pytest.raises(NotSentError):
+        asyncio.run(waits())
+    assert sum(clock.naps) <= 60.0
+    assert lane.slots.in_flight == 0
+
+
+@pytest.mark.parametrize("error", [*CLOSING, LONG], ids=repr)
+def test_nobody_waits_behind_requests_that_are_under_way_when_the_key_is_closed(clock: Clock, error: CallError) -> None:
+    lane = Lane(clock, slots=Slots(start=2, most=2))
+
+    async def play() -> list[object]:
+        release = asyncio.Event()
+
+        async def under_way() -> None:
+            async with lane.slot(1.0):
+                await release.wait()
+
+        slow = asyncio.create_task(under_way())
+        await asyncio.sleep(0)
+        queued = [asyncio.create_task(through(lane, error)), *[asyncio.create_task(through(lane)) for _ in range(20)]]
+        found = await asyncio.gather(*queued, return_exceptions=True)  # while the slow one still has its slot
+        release.set()
+        await slow
+        return found
+
+    first, *rest = asyncio.run(play())
+    assert first is error
+    assert all(isinstance(one, NotSentError) for one in rest)
+    assert lane.slots.in_flight == 0
 
 
 def test_those_in_the_queue_learn_that_the_key_was_closed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,9 @@ import pytest
 from service.errors import CallgradeError, InputError, SandboxError, WebhookError
 from service.io.outbound import Outbound
 from service.io.sandbox import Sandboxes
+from service.io.times import Times
 from service.io.webhooks import Webhooks
-from tests.faults.receiver import Scripted, http, scripted
+from tests.faults.receiver import Scripted, crowded, drip, http, scripted, stall
 
 GOOD = http(b'{"results": [], "final": 1}')
 
@@ -94,7 +96,7 @@ PRIVATE = [
     ("inside.example", ["172.16.0.1"]),
     ("inside.example", ["192.168.1.1"]),
     ("inside.example", ["100.64.0.1"]),
-    ("inside.example", ["fd00:ec2::254"]),
+    ("inside.example", ["fd12:3456::1"]),
     ("half.example", ["93.184.216.34", "127.0.0.1"]),
     ("half.example", ["127.0.0.1", "93.184.216.34"]),
 ]
@@ -114,6 +116,13 @@ NEVER = [
     ("inside.example", ["240.0.0.1"]),
     ("inside.example", ["255.255.255.255"]),
     ("inside.example", ["not an address"]),
+    ("168.63.129.16", None),
+    ("192.0.0.192", None),
+    ("[fec0::1]", None),
+    ("[64:ff9b::a9fe:a9fe]", None),
+    ("metadata.example", ["fd00:ec2::254"]),
+    ("metadata.example", ["fd20:ce::254"]),
+    ("metadata.example", ["100.100.100.200"]),
     ("half.example", ["127.0.0.1", "169.254.169.254"]),
 ]
 REFUSED = [(host, addresses, False) for host, addresses in PRIVATE + NEVER]
@@ -167,6 +176,39 @@ def test_proxies_of_the_environment_are_not_used(front: Front, monkeypatch: pyte
         front.go(f"http://127.0.0.1:{server.port}/", [f"127.0.0.1:{server.port}"], allow_private=True)
         assert len(server.requests) == 1
         assert proxy.untouched()
+
+
+# Times. Each of these peers waits for ever; what is asserted is which of our three times ended it.
+
+
+def test_a_connection_that_is_not_taken_is_given_up(front: Front) -> None:
+    with crowded() as port, pytest.raises(front.fault, match=r"no connection within 0\.3 seconds"):
+        front.go(f"http://127.0.0.1:{port}/", [f"127.0.0.1:{port}"], allow_private=True, connect=0.3)
+
+
+def test_a_name_that_is_not_resolved_is_given_up(front: Front) -> None:
+    released = threading.Event()
+    hosts = ["slow.example:80"]
+    try:
+        with pytest.raises(front.fault, match=r"no connection within 0\.3 seconds"):
+            front.go("http://slow.example/", hosts, connect=0.3, resolve=lambda *_: [str(released.wait(20))])
+    finally:
+        released.set()
+
+
+SLOW_HEADS = [stall, drip(b"HTTP/1.1 200 OK\r\nX: ", b"x"), drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n")]
+
+
+@pytest.mark.parametrize("behaviour", SLOW_HEADS, ids=["none", "dripping", "continued"])
+def test_an_answer_that_does_not_begin_is_given_up(front: Front, behaviour: Callable[..., None]) -> None:
+    words = r"no answer began within 0\.3 seconds"
+    with scripted(behaviour) as server, pytest.raises(front.fault, match=words):
+        front.go(f"http://127.0.0.1:{server.port}/", [f"127.0.0.1:{server.port}"], allow_private=True, first_byte=0.3)
+
+
+def test_a_handshake_that_does_not_end_is_given_up(front: Front) -> None:
+    with scripted(stall) as server, pytest.raises(front.fault, match=r"no connection within 0\.3 seconds"):
+        front.go(f"https://127.0.0.1:{server.port}/", [f"127.0.0.1:{server.port}"], allow_private=True, connect=0.3)
 
 
 # What is let in. PORT stands for the listener's: every row would reach it, were the URL only believed.
@@ -238,5 +280,5 @@ LET_IN = [
 @pytest.mark.parametrize(("url", "target"), LET_IN)
 def test_allowed_urls_are_let_in(url: str, target: tuple[Any, ...]) -> None:
     hosts = ["a.example", "b.example:8443", "[2606:2800::1]:90"]
-    outbound = Outbound(hosts, allow_private=False, timeout=1, max_bytes=1)
+    outbound = Outbound(hosts, allow_private=False, times=Times.within(1), max_bytes=1)
     assert tuple(outbound.admit(url, place="/url")) == target

@@ -153,15 +153,29 @@ def test_a_key_that_one_finds_refused_is_used_by_none(redis_url: str, prefix: st
         async with world(redis_url, prefix) as here:
             one, other = here.process(), here.process()
             await here.request(one, error)
-            here.clock.advance(100)
+            here.clock.advance(20)
             with pytest.raises(NotSentError, match="it went wrong") as caught:
                 async with other.slot(1_000.0):
                     raise AssertionError
-            assert (caught.value.cause, caught.value.retry_after) == (error.cause, 200.0)
-            assert await here.request(other) == f"not sent: {error.cause} 200.000"
+            assert (caught.value.cause, caught.value.retry_after) == (error.cause, 40.0)
+            assert await here.request(other) == f"not sent: {error.cause} 40.000"
             assert len(here.begun) == 1
-            here.clock.advance(200)
+            here.clock.advance(40)
             assert await here.request(other) == "answered"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.needs_redis
+def test_what_another_has_learnt_holds_nobody_longer_than_the_longest_pause(redis_url: str, prefix: str) -> None:
+    async def scene() -> None:
+        async with world(redis_url, prefix) as here:
+            patient, other = here.process(), here.process()
+            patient._longest_pause = 3_600.0  # one with another setting
+            await here.request(patient, fault(401, "unauthorized"))
+            assert await here.request(other) == "not sent: unauthorized 60.000"
+            await here.request(patient, fault(429, retry_after=1_800.0))
+            assert (await here.request(other)).startswith("not sent: ")
 
     asyncio.run(scene())
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
@@ -24,40 +25,81 @@ MAX_CLAIMS = 500
 MAX_IN_ALL = 5_000
 """Quantities of all texts of a trace that are checked."""
 MAX_SENTENCES = 1_500
+MAX_PROSE = 50_000
+"""Characters of results in prose in which claims are looked for."""
 
 
 class Narration(NamedTuple):
-    """One text of the assistant's that follows a result. `too_long` says why it was not read, else ""."""
+    """One text of the assistant's that follows a call. `too_long` says why it was not read, else ""."""
 
     message: int
     turn: int
     claims: tuple[ClaimVerdict, ...]
     too_long: str = ""
+    unread: str = ""
+    """The pointer of a result before it that code needed and could not read, or ""."""
+    missing: str = ""
+    """The pointer of a result before it that the trace does not tell, or ""."""
 
 
 def narrate(trace: Trace) -> list[Narration]:
-    """The verdicts on the claims of every text of the assistant's that comes after a result, in order."""
+    """The verdicts on the claims of every text of the assistant's that comes after a call, in order."""
     return list(_narrate(trace))
 
 
 def _narrate(trace: Trace) -> Iterator[Narration]:
-    ledger, heard, checked = Ledger(), _Listener(), 0
+    ledger, heard, gaps, checked = Ledger(), _Listener(), _Gaps(), 0
     steps = iter([*trace.steps, None])
     step = next(steps)
     for n, message in enumerate(trace.messages):
         while step is not None and step.message < n:
             ledger.add(step)
             heard.call(step)
+            gaps.add(step)
             step = next(steps)
         if message.role != "assistant":
             heard.text(message.text)
-        elif message.text and ledger.size:
+        elif message.text and (ledger.size or gaps.missing):
             if checked > MAX_IN_ALL:
                 yield Narration(n, message.turn, (), f"more than {MAX_IN_ALL} numbers stand in the texts before")
                 continue
             found = _of_text(n, message.turn, message.text, ledger, heard)
             checked += len(found.claims)
-            yield found
+            yield found._replace(unread=gaps.unread_for(found.claims), missing=gaps.missing)
+
+
+class _Gaps:
+    """The results so far that are not there, or that are text where a text that retells them needs their fields."""
+
+    def __init__(self) -> None:
+        self.missing = ""
+        self._structured = ""
+        self._prose: list[tuple[str, str]] = []
+
+    def add(self, step: Step) -> None:
+        path = f"/steps/{step.index}/result/content"
+        content = None if step.result is None else step.result.content
+        if step.result is None:
+            self.missing = self.missing or f"/steps/{step.index}/result"
+        elif isinstance(content, str) and not step.result.is_error:
+            if "{" in content or "[" in content:
+                self._structured = self._structured or path
+            elif any(character.isdigit() for character in content):
+                self._prose.append((path, content))
+
+    def unread_for(self, claims: Iterable[ClaimVerdict]) -> str:
+        """The result that stays unread for a text: one that seems to hold fields always, prose where it does not say a claim."""
+        if self._structured or not self._prose:
+            return self._structured
+        said = "\n".join([text for _, text in self._prose])
+        if len(said) > MAX_PROSE:
+            return self._prose[0][0]
+        missing = [claim for claim in claims if claim.verdict != "supported" and not _stands_in(claim.text, said)]
+        return self._prose[0][0] if missing else ""
+
+
+def _stands_in(words: str, text: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(words)}(?!\w)", text) is not None
 
 
 def _of_text(n: int, turn: int, text: str, ledger: Ledger, heard: _Listener) -> Narration:

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from service.core.budget import COST_OF_A_MATCHER, text_chars
 from service.core.case import Case
-from service.core.checks import WHOLE, Aspect, Check, Seen, Subject
+from service.core.checks import WHOLE, Aspect, Check, Part, Seen, Subject
 from service.core.critics import Critic, Match, Uncompared, Unjudged
 from service.core.hollow import is_hollow
 from service.core.outcome import Finding, Outcome, Scored, Skipped, failed
@@ -21,6 +21,7 @@ class AnswerGate(Check):
     """The final text (of the trace, or of a turn) against `answer`, a text or a matcher. Finding: `wrong_answer`."""
 
     kind: Literal["answer"] = "answer"
+    looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"answer"})
 
     def look(self, case: Case) -> Iterable[Seen]:
@@ -37,6 +38,7 @@ class SaidGate(Check):
     """The assistant's texts against `said`: the one that matches best counts. Finding: `not_said`."""
 
     kind: Literal["said"] = "said"
+    looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"said"})
 
     def look(self, case: Case) -> Iterable[Seen]:

@@ -42,9 +42,14 @@ class Compared(NamedTuple):
         return self.match.value if isinstance(self.match, Match) else float(isinstance(self.match, Unjudged))
 
     def open(self, step: Step) -> Open:
-        """What a judge is asked of it."""
-        match = self.match if isinstance(self.match, Unjudged) else Unjudged("", words="", value=None)
-        return Open(match.words, match.value, f"{call_path(step)}/arguments/{escaped(self.name)}", self.weight)
+        """What a judge is asked of it, or why nobody can say."""
+        place = f"{call_path(step)}/arguments/{escaped(self.name)}"
+        if isinstance(self.match, Unjudged):
+            return Open(self.match.words, self.match.value, place, self.weight)
+        cause, reason = (
+            (self.match.cause, self.match.reason) if isinstance(self.match, Uncompared) else ("too_long", "")
+        )
+        return Open("", None, place, self.weight, Skipped(cause, f"{self.name}: {reason}"))
 
     def finding(self, step: Step) -> Finding:
         """What is wrong with this argument, and where."""
@@ -119,9 +124,6 @@ class ArgumentsGate(Check):
         if not agreement.others:
             return PERFECT
         unknown = [one for one in agreement.others if isinstance(one.match, Uncompared)]
-        for one in unknown:
-            if isinstance(one.match, Uncompared) and not isinstance(one.match, Unjudged):
-                return Skipped(one.match.cause, f"{one.name}: {one.match.reason}")
         decided = Agreement(agreement.matched, [one for one in agreement.others if isinstance(one.match, Match)])
         value, findings = self._value(pattern, decided), tuple([one.finding(step) for one in decided.others])
         passed = not any(isinstance(one.match, Match) and not one.match.passed for one in decided.others)

@@ -61,15 +61,29 @@ def _of_its_tool(case: Case, ban: Ban, turn: int | None) -> list[Step]:
 
 def _banned(case: Case, ban: Ban, step: Step) -> Outcome | Partial | None:
     """What is wrong with a call under this ban; None where it is not banned."""
+    if ban.args is not None and step.call.arguments is None and case.same_name(ban.tool, step.call.name):
+        return _untold(step)
     matches = _matches(case, ban, step)
     if matches is None or any(isinstance(match, Match) and not match.passed for _, match in matches):
         return None
+    over = next(
+        (f"{n}: {m.reason}" for n, m in matches if isinstance(m, Uncompared) and not isinstance(m, Unjudged)), ""
+    )
+    if over:
+        return Skipped("too_long", over)
     found = Finding("disallowed_call", _why(ban), call_path(step))
     path = f"{call_path(step)}/arguments"
     left = [Open(m.words, m.value, f"{path}/{escaped(name)}") for name, m in matches if isinstance(m, Unjudged)]
     if left:
         return Partial((left[0],), banned=found) if len(left) == 1 else _SEVERAL
-    return None if any(isinstance(match, Uncompared) for _, match in matches) else failed(0.0, found)
+    return failed(0.0, found)
+
+
+def _untold(step: Step) -> Skipped:
+    """A call of the banned tool whose arguments nobody can hold against the ban."""
+    if not step.call.captured:
+        return Skipped("not_captured", "the trace does not tell the arguments of the call")
+    return Skipped("unread", f"the arguments are no JSON object: {step.call.problem}")
 
 
 _SEVERAL = Skipped("not_asked", "a ban may leave one argument to a judge, not several")

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from service.core.case import Case
-from service.core.checks import WHOLE, Aggregate, Check, Seen, Subject
+from service.core.checks import WHOLE, Aggregate, Check, Part, Seen, Subject
 from service.core.evidence.evidenced import Evidenced
 from service.core.evidence.narrate import Narration, narrate
 from service.core.evidence.verdicts import ClaimVerdict
 from service.core.outcome import Finding, Outcome, Skipped
+from service.core.unread import missing_result, unread_result
 
 
 class NarrationGate(Check):
@@ -21,7 +22,8 @@ class NarrationGate(Check):
     `scale_flip` (the point elsewhere), `digit_flip`, `sign_flip`, `swapped_entity` (the value of another record),
     `out_of_range` (of all that may be meant), `threshold` (`above $200`, and it is not), `wrong_value`, `wrong_date`,
     `wrong_time`, `wrong_boolean`, `wrong_text`. Finding of what does not: `unsupported_claim`, unless `unsupported` is
-    `fail`. What names no field is left alone; a text in which nothing can be checked is not applicable.
+    `fail`. What names no field is left alone; a text in which nothing can be checked is not applicable. A text that rests on
+    a result that is no JSON is unread, and one that follows a call without a result is open.
     """
 
     kind: Literal["narration"] = "narration"
@@ -29,9 +31,10 @@ class NarrationGate(Check):
     """What a claim does that no result supports and none contradicts."""
 
     by_default: ClassVar[Aggregate] = "min"
+    looks_at: ClassVar[frozenset[Part]] = frozenset({"call", "result", "text"})
 
     def look(self, case: Case) -> Iterable[Seen]:
-        """One outcome for each text that follows a result."""
+        """One outcome for each text that follows a call."""
         narrations = case.once(narrate, lambda: narrate(case.trace))
         if not narrations:
             yield WHOLE, Skipped("not_applicable", "no text follows a result")
@@ -44,11 +47,16 @@ class NarrationGate(Check):
         findings = tuple(
             [_finding(claim) for claim in narration.claims if claim.verdict in ("contradicted", "unsupported")]
         )
+        failing = ("contradicted", "unsupported") if self.unsupported == "fail" else ("contradicted",)
+        if any(claim.verdict in failing for claim in narration.claims):
+            return Evidenced(0.0, False, findings, narration.claims)
+        if narration.unread:
+            return unread_result(narration.unread, findings)
+        if narration.missing:
+            return missing_result(narration.missing)
         if all(claim.verdict == "not_checkable" for claim in narration.claims):
             return Skipped("not_applicable", "nothing in the text can be checked against a field")
-        failing = ("contradicted", "unsupported") if self.unsupported == "fail" else ("contradicted",)
-        bad = any(claim.verdict in failing for claim in narration.claims)
-        return Evidenced(0.0 if bad else 1.0, not bad, findings, narration.claims)
+        return Evidenced(1.0, True, findings, narration.claims)
 
 
 def _finding(claim: ClaimVerdict) -> Finding:

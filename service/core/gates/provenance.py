@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from service.core.case import Case
-from service.core.checks import WHOLE, Aggregate, Check, Seen
+from service.core.checks import WHOLE, Aggregate, Check, Part, Seen
 from service.core.evidence.evidenced import Evidenced
 from service.core.evidence.provenance import locate_arguments
 from service.core.evidence.sources import MAX_CHARACTERS, Sources
@@ -25,6 +25,7 @@ class ProvenanceGate(Check):
     """
 
     kind: Literal["provenance"] = "provenance"
+    looks_at: ClassVar[frozenset[Part]] = frozenset({"call", "result"})
 
     by_default: ClassVar[Aggregate] = "min"
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar, Literal
 
 from service.core.case import Case, call_path
-from service.core.checks import WHOLE, Aggregate, Check, Seen
+from service.core.checks import WHOLE, Aggregate, Check, Part, Seen
 from service.core.contents import Contents
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, failed
 from service.core.trace import Step
@@ -44,6 +44,7 @@ class RecoveryGate(Check):
     """
 
     kind: Literal["recovery"] = "recovery"
+    looks_at: ClassVar[frozenset[Part]] = frozenset({"call", "result", "text"})
 
     by_default: ClassVar[Aggregate] = "min"
 

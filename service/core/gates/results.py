@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from service.core.case import Case, Pair
-from service.core.checks import WHOLE, Aspect, Check, Seen
+from service.core.checks import WHOLE, Aspect, Check, Part, Seen
 from service.core.critics import Uncompared, Unjudged
 from service.core.gates.tool_name import missing, named, settled
 from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, failed
@@ -22,6 +22,7 @@ class ResultsGate(Check):
     """
 
     kind: Literal["results"] = "results"
+    looks_at: ClassVar[frozenset[Part]] = frozenset({"call", "result"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"result"})
 
     def look(self, case: Case) -> Iterable[Seen]:

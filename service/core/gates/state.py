@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import JsonValue
 
 from service.core.case import Case
-from service.core.checks import WHOLE, Aspect, Check, Seen
+from service.core.checks import WHOLE, Aspect, Check, Part, Seen
 from service.core.expect import StateExpectation
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped
 from service.core.patches import patched
@@ -31,6 +31,7 @@ class StateGate(Check):
     """
 
     kind: Literal["state"] = "state"
+    looks_at: ClassVar[frozenset[Part]] = frozenset()
     reads: ClassVar[frozenset[Aspect]] = frozenset({"state"})
     mode: Literal["proportional", "exact"] = "proportional"
     unchanged: bool = False

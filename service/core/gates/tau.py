@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, cast
 from pydantic import JsonValue
 
 from service.core.case import Case
-from service.core.checks import WHOLE, Aspect, Check, Seen
+from service.core.checks import WHOLE, Aspect, Check, Part, Seen
 from service.core.gates.answer import SaidGate
 from service.core.gates.carrying import all_or_nothing, carried
 from service.core.gates.state import StateGate
@@ -33,6 +33,7 @@ class TauRewardGate(Check):
     """
 
     kind: Literal["tau_reward"] = "tau_reward"
+    looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"said", "state"})
     end_mark: str = "###STOP###"
     """What the simulated user says to end a run."""

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from service.core.carried import uipath
 from service.core.case import Case, Pair, call_path
 from service.core.chain import Fits, longest_chain
-from service.core.checks import WHOLE, Aspect, Check, Seen
+from service.core.checks import WHOLE, Aspect, Check, Part, Seen
 from service.core.critics import Uncompared
 from service.core.expect import CallPattern, Wanted, limit_of
 from service.core.gates.carrying import (
@@ -166,6 +166,7 @@ class UipathOutputGate(Check):
     """
 
     kind: Literal["uipath_tool_call_output"] = "uipath_tool_call_output"
+    looks_at: ClassVar[frozenset[Part]] = frozenset({"call", "result"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"none", "result"})
     strict: bool = False
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import fsum
 
-from service.core.rates import Estimate, IntervalOf, Part, estimate
+from service.core.rates import Ends, Estimate, IntervalOf, between
 from service.core.report import Report, RubricRef
 from service.core.rubric import STAGES, Stage
 from service.core.scores import Verdict
@@ -23,6 +23,8 @@ from service.core.summary.makeup import (
     cautions,
     make_up_of,
     mixed_rubrics,
+    mixed_scopes,
+    unread_calls,
     unsliced,
 )
 from service.core.summary.repeats import Repeats, repeats_of
@@ -43,16 +45,21 @@ class Rates:
 
     name: str
     passed: Estimate
-    """The share that passed; a case that could not be measured did not."""
+    """The share that passed of those that were decided, and between which ends it lies with those that are open."""
     score: Estimate
-    """The mean over the cases that were measured."""
+    """The mean over the cases that were measured, and between which ends it lies."""
+    cases: int
+    """How many cases it applies to; those left out (nothing was measured, and nothing asked for) are in no rate."""
     coverage: float | None
-    """The share of cases that were measured; None where it applies to none."""
+    """The share of them that were measured; None where it applies to none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What is told of the whole set and of each slice. `passed` has verdicts pass and warn above all that applied."""
+    """What is told of the whole set and of each slice.
+
+    `passed` has the verdicts pass and warn above those and fail; a case whose verdict is abstain is open.
+    """
 
     cases: int
     verdicts: dict[Verdict, int]
@@ -129,7 +136,13 @@ def summarize(samples: Sequence[Sample], wishes: Wishes | None = None, *, interv
         repeats=repeats_of(samples, wishes.pass_k, interval),
         slices=tuple(one for tag in _tags(samples, wishes.by) for one in _slices(samples, tag, interval)),
         make_up=made,
-        warnings=(*mixed, *unsliced(samples, _tags(samples, wishes.by)), *cautions(made, wishes.targets)),
+        warnings=(
+            *mixed,
+            *mixed_scopes(samples),
+            *unread_calls(samples),
+            *unsliced(samples, _tags(samples, wishes.by)),
+            *cautions(made, wishes.targets),
+        ),
         gate=None,
     )
 
@@ -142,7 +155,7 @@ def group_of(samples: Sequence[Sample], interval: IntervalOf) -> Group:
     return Group(
         cases=len(samples),
         verdicts=dict(sorted(verdicts.items())),
-        passed=estimate([Part(s.group, s.passed) for s in samples if s.verdict_counts], interval),
+        passed=between([_passing(s, "score") for s in samples if s.verdict_counts], interval),
         score=_mean(samples, "score", interval),
         coverage=fsum(covered) / len(covered) if covered else None,
         broke_at={stage: broke[stage] for stage in STAGES if broke[stage]},
@@ -180,14 +193,23 @@ def _rates(samples: Sequence[Sample], prefix: str, name: str, interval: Interval
     measured = sum(metric in sample.values for sample in applying)
     return Rates(
         name=name,
-        passed=estimate([Part(sample.group, sample.passes(metric)) for sample in applying], interval),
+        passed=between([_passing(one, metric) for one in applying if not one.is_left_out(metric)], interval),
         score=_mean(applying, metric, interval),
+        cases=len(applying),
         coverage=measured / len(applying) if applying else None,
     )
 
 
+def _passing(sample: Sample, metric: str) -> Ends:
+    passes = sample.passes(metric)
+    if passes is None:
+        return Ends(sample.group, 0.0, 1.0, None)
+    return Ends(sample.group, passes, passes, passes)
+
+
 def _mean(samples: Iterable[Sample], metric: str, interval: IntervalOf) -> Estimate:
-    return estimate([Part(s.group, s.values[metric]) for s in samples if metric in s.values], interval)
+    ends = [(s.group, *s.spans[metric], s.values.get(metric)) for s in samples if metric in s.spans]
+    return between([Ends(group, low, high, value) for group, low, high, value in ends], interval)
 
 
 def _tags(samples: Sequence[Sample], by: Sequence[str] | None) -> Sequence[str]:

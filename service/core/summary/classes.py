@@ -51,7 +51,8 @@ class Tally:
 
 
 def decisions_of(samples: Sequence[Sample], interval: IntervalOf) -> Decisions:
-    """The scores of both classes over all decisions, turns included."""
+    """The scores of both classes over all decisions, turns included, of the cases whose calls could all be read."""
+    samples = [sample for sample in samples if sample.calls_are_known]
     return Decisions(
         call=_class(samples, "call", interval),
         no_call=_class(samples, "no_call", interval),

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import BeforeValidator, Field
 
 from service.core.kinds import Frozen
-from service.core.outcome import Scored
+from service.core.outcome import Scored, is_open
 from service.core.summary.samples import Sample, outcomes_of
 from service.errors import InputError
 
@@ -162,11 +162,12 @@ def _calls_seen(sample: Sample, criterion: str, at: int) -> Iterator[_Seen]:
 
 
 def _reports_seen(sample: Sample, criterion: str, _: int) -> Iterator[_Seen]:
-    """The report, if anything was measured. Of several outcomes the lowest value stands for it, and all must pass."""
+    """The report, if it was measured and decided. Of several outcomes the lowest value stands for it, and all must pass."""
     report = sample.report
     found = [each for one in report.criteria if one.id == criterion for each in outcomes_of(one, report)]
     scored = [outcome for outcome in found if isinstance(outcome, Scored)]
-    if scored:
+    decided = not any(map(is_open, found)) or any(not outcome.passed for outcome in scored)
+    if scored and decided:
         value, passed = min(one.value for one in scored), all(one.passed for one in scored)
         yield _Seen(Place(report.trace_id, None), value, passed, sample.group)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from service.core.outcome import Scored
-from service.core.rates import Estimate, IntervalOf, Part, estimate
+from service.core.outcome import Scored, is_open
+from service.core.rates import Ends, Estimate, IntervalOf, between
 from service.core.summary.samples import CRITERION, Sample, outcomes_of
 
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -22,7 +23,8 @@ class Layer:
     """One of the three layers: well formed (schema), the right call (ast), the right effect (execution).
 
     `passed` is over the cases in which the layer was looked at; `unmeasured` counts those in which something before it
-    blocked it, or the content was not there. Only schema-valid calls are right calls.
+    blocked it, or the content was not there. A layer of which something is open counts against it and for it. Only
+    schema-valid calls are right calls.
     """
 
     name: str
@@ -36,28 +38,45 @@ def layers_of(samples: Sequence[Sample], interval: IntervalOf) -> tuple[Layer, .
 
 
 def _layer(samples: Sequence[Sample], name: str, interval: IntervalOf) -> Layer:
-    told = [(sample.group, _layer_held(sample, name)) for sample in samples if _has_layer(sample, name)]
-    parts = [Part(group, held) for group, held in told if held is not None]
-    return Layer(name, estimate(parts, interval), len(told) - len(parts))
+    looked: list[tuple[str | None, Held]] = [
+        (sample.group, _layer_held(sample, name)) for sample in samples if _has_layer(sample, name)
+    ]
+    ends = [Ends(group, *_ENDS[held]) for group, held in looked if held != "unmeasured"]
+    return Layer(name, between(ends, interval), len(looked) - len(ends))
+
+
+Held = Literal["held", "broken", "open", "unmeasured"]
+_ENDS: dict[Held, tuple[float, float, float | None]] = {
+    "held": (1.0, 1.0, 1.0),
+    "broken": (0.0, 0.0, 0.0),
+    "open": (0.0, 1.0, None),
+}
 
 
 def _has_layer(sample: Sample, name: str) -> bool:
     return any(sample.applies(CRITERION + one) for one in dict(LAYERS)[name])
 
 
-def _layer_held(sample: Sample, name: str) -> bool | None:
-    """Whether a layer holds of a case; None where nothing of it was looked at."""
+def _layer_held(sample: Sample, name: str) -> Held:
+    """Whether a layer holds of a case."""
     if name == "ast":
         return _right_calls(sample)
     wanted, report = dict(LAYERS)[name], sample.report
     outcomes = [o for one in report.criteria if one.id in wanted for o in outcomes_of(one, report)]
     scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
-    return all(outcome.value == 1.0 for outcome in scored) if scored else None
+    if any(outcome.value < 1.0 for outcome in scored):
+        return "broken"
+    if any(map(is_open, outcomes)):
+        return "open"
+    return "held" if scored else "unmeasured"
 
 
-def _right_calls(sample: Sample) -> bool | None:
+def _right_calls(sample: Sample) -> Held:
     """A call that was blocked (of the wrong tool, or where none was due) is not the right one, nor one that is not valid."""
-    values = [sample.values[CRITERION + one] for one in dict(LAYERS)["ast"] if CRITERION + one in sample.values]
-    if not values:
-        return None
-    return min(values) == 1.0 and _layer_held(sample, "schema") is not False
+    spans = [sample.decided[CRITERION + one] for one in dict(LAYERS)["ast"] if CRITERION + one in sample.decided]
+    if not spans:
+        return "unmeasured"
+    schema = _layer_held(sample, "schema")
+    if schema == "broken" or min(high for _, high in spans) < 1.0:
+        return "broken"
+    return "open" if schema == "open" or min(low for low, _ in spans) < 1.0 else "held"

@@ -88,6 +88,9 @@ WarningCode = Literal[
     "few_recovery",
     "small_share",
     "mixed_rubrics",
+    "mixed_scopes",
+    "old_engine",
+    "unread_calls",
     "unknown_tag",
     "too_many_values",
 ]
@@ -205,6 +208,31 @@ def mixed_rubrics(names: Iterable[str]) -> Iterator[Caution]:
     told = sorted(set(names))
     if len(told) > 1:
         yield Caution("mixed_rubrics", f"the reports are of several rubrics: {', '.join(told)}", None)
+
+
+def mixed_scopes(samples: Sequence[Sample]) -> Iterator[Caution]:
+    """Cautions where reports leave out what only judges can say, or say nothing of what is open."""
+    code = sum(sample.report.scope == "code" for sample in samples)
+    full = sum(sample.report.scope == "full" and sample.report.provenance.judges != "off" for sample in samples)
+    if code and full:
+        message = f"{code} reports look at what code decides alone, {full} at all of the rubric"
+        yield Caution("mixed_scopes", message, None)
+    old = sum(sample.report.provenance.engine in OLD_ENGINES for sample in samples)
+    if old:
+        message = f"{old} reports are of an engine before 3, whose pass may rest on what was never looked at; score them again"
+        yield Caution("old_engine", message, None)
+
+
+def unread_calls(samples: Iterable[Sample]) -> Iterator[Caution]:
+    """A caution where calls could not be read."""
+    count = sum(not sample.calls_are_known for sample in samples)
+    if count:
+        message = f"{count} reports have calls that could not be read; no rate of tools or of decisions counts them"
+        yield Caution("unread_calls", message, None)
+
+
+OLD_ENGINES = frozenset({"1", "2"})
+"""Engines whose verdicts took what was open for passed."""
 
 
 def unsliced(samples: Iterable[Sample], tags: Iterable[str]) -> Iterator[Caution]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from service.core.rates import Estimate, IntervalOf, Part, estimate, pass_hat_k
+from service.core.rates import Ends, Estimate, IntervalOf, between, pass_hat_k
 from service.core.summary.samples import Sample
 from service.errors import InputError
 
@@ -19,11 +19,12 @@ MOST = 10
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """`successes` of `trials` passed."""
+    """`successes` of `trials` passed, and of `open` ones nobody knows."""
 
     task: str
     trials: int
     successes: int
+    open: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +63,32 @@ def repeats_of(samples: Iterable[Sample], ks: Sequence[int], interval: IntervalO
 
 
 def pass_rate(tasks: Iterable[Task], k: int, interval: IntervalOf) -> Estimate:
-    """pass^k over tasks that each have at least k trials; ValueError for one that has fewer."""
-    return estimate((Part(task.task, pass_hat_k(task.trials, task.successes, k)) for task in tasks), interval)
+    """pass^k over tasks that each have at least k trials; ValueError for one that has fewer.
+
+    An open trial is a failure at worst and a success at best; what was measured is over tasks with k trials that are decided.
+    """
+    return between([_ends(task, k) for task in tasks], interval)
+
+
+def _ends(task: Task, k: int) -> Ends:
+    decided = task.trials - task.open
+    return Ends(
+        task.task,
+        pass_hat_k(task.trials, task.successes, k),
+        pass_hat_k(task.trials, task.successes + task.open, k),
+        pass_hat_k(decided, task.successes, k) if decided >= k else None,
+    )
 
 
 def tasks_of(samples: Iterable[Sample]) -> tuple[Task, ...]:
     """The tasks that cases name, each with its trials; a case to which nothing applied is none."""
-    trials: dict[str, list[bool]] = defaultdict(list)
+    trials: dict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
         task = sample.report.tags.get(TASK)
         if task is not None and sample.verdict_counts:
-            trials[task].append(sample.passed)
-    return tuple(Task(task, len(passed), sum(passed)) for task, passed in sorted(trials.items()))
+            trials[task].append(sample)
+    return tuple([_task(name, found) for name, found in sorted(trials.items())])
+
+
+def _task(name: str, trials: Sequence[Sample]) -> Task:
+    return Task(name, len(trials), sum(one.passed for one in trials), sum(one.undecided for one in trials))

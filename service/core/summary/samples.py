@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 from types import MappingProxyType
@@ -11,6 +11,7 @@ from typing import NamedTuple
 from service.core.outcome import Errored, Outcome, Scored, Skipped
 from service.core.report import CriterionScore, Report
 from service.core.rubric import STAGES, Stage
+from service.core.scores import Range
 
 PASSING = ("pass", "warn")
 """Verdicts that pass. `abstain` does not: silence is never a pass."""
@@ -58,13 +59,30 @@ class Naming(NamedTuple):
     called: str | None
 
 
+class Reading(NamedTuple):
+    """A metric of a case, each number in [0, 1]."""
+
+    value: float | None
+    """The estimate over what was measured; None: nothing was."""
+    span: Range | None
+    """The estimate with what is open at worst and at best; None: nothing was measured and nothing is open."""
+    decided: Range | None
+    """The same with 1 for what a judge passed and 0 for what it did not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A report with its metrics. `values` are those measured; `unmeasured` apply and could not be told."""
+    """A report with its metrics.
+
+    `values` are those measured; `unmeasured` apply and nothing of them was measured. `spans` and `decided` are between which
+    ends they lie, the latter with 1 for what a judge passed and 0 for what it did not.
+    """
 
     report: Report
     values: Mapping[str, float]
     unmeasured: frozenset[str]
+    spans: Mapping[str, Range]
+    decided: Mapping[str, Range]
     namings: tuple[Naming, ...] | None
     """None where the expectation names no tools."""
 
@@ -87,16 +105,39 @@ class Sample:
         """Whether the metric says something of this case, measured or not."""
         return metric in self.values or metric in self.unmeasured
 
-    def passes(self, metric: str) -> bool:
-        """A stage by its verdict, a criterion where nothing of it failed or was blocked, any other metric from 0.5 on."""
-        if metric not in self.values:
-            return False
+    @property
+    def calls_are_known(self) -> bool:
+        """Whether every call could be read."""
+        return not any(one.cause == "unread" and one.stage in ("decide", "select") for one in self.report.open)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the verdict is none."""
+        return self.report.verdict == "abstain"
+
+    def passes(self, metric: str) -> bool | None:
+        """Whether the case passes; None where that is open, or where nothing of it was measured.
+
+        A stage by its verdict, a criterion where nothing of it failed or was blocked, any other metric from 0.5 on.
+        """
         name = metric.partition(".")[2]
+        if metric == "score":
+            return None if self.undecided else self.passed
         if metric.startswith(STAGE):
-            return any(stage.stage == name and stage.verdict in PASSING for stage in self.report.stages)
+            verdicts = [stage.verdict for stage in self.report.stages if stage.stage == name]
+            return None if "abstain" in verdicts else any(verdict in PASSING for verdict in verdicts)
+        if metric.startswith(CRITERION) and (name in self.report.failing or _was_blocked(name, self.report)):
+            return False
+        if metric.startswith(CRITERION) and any(one.criterion == name for one in self.report.open):
+            return None
+        low, high = self.decided.get(metric, (0.0, 1.0))
         if metric.startswith(CRITERION):
-            return name not in self.report.failing and not _was_blocked(name, self.report)
-        return self.passed if metric == "score" else self.values[metric] >= HALF
+            return True if metric in self.values else None
+        return low >= HALF if (low >= HALF) == (high >= HALF) else None
+
+    def is_left_out(self, metric: str) -> bool:
+        """Whether the metric applies, nothing of it was measured and no answer could change that."""
+        return metric in self.unmeasured and metric not in self.spans
 
     def broke_at(self, metric: str | None = None) -> Stage | None:
         """The first stage that failed; where none did, the stage that the metric is about."""
@@ -117,8 +158,10 @@ def sample_of(report: Report) -> Sample:
     read = dict(_readings(report, namings))
     return Sample(
         report=report,
-        values=MappingProxyType({name: value for name, value in read.items() if value is not None}),
-        unmeasured=frozenset(name for name, value in read.items() if value is None),
+        values=MappingProxyType({name: one.value for name, one in read.items() if one.value is not None}),
+        unmeasured=frozenset(name for name, one in read.items() if one.value is None),
+        spans=MappingProxyType({name: one.span for name, one in read.items() if one.span is not None}),
+        decided=MappingProxyType({name: one.decided for name, one in read.items() if one.decided is not None}),
         namings=namings,
     )
 
@@ -140,42 +183,78 @@ def tool_counts(namings: Iterable[Naming]) -> tuple[int, int, int]:
     return right, sum(one.called is not None for one in all_of), sum(one.expected is not None for one in all_of)
 
 
-Reading = tuple[str, float | None]
-"""A metric with its value; None: it applies and could not be told."""
+Named = tuple[str, Reading]
+"""A metric's name and what a case has of it."""
+
+UNKNOWN = Reading(None, (0.0, 1.0), (0.0, 1.0))
 
 
-def _readings(report: Report, namings: tuple[Naming, ...] | None) -> Iterator[Reading]:
+def _exact(value: float) -> Reading:
+    return Reading(value, (value, value), (value, value))
+
+
+def _reading(value: float | None, span: Range | None, decided: Range | None) -> Reading:
+    """Reports of engines before 3 tell no ranges: what they measured is all that they know."""
+    if span is None and value is not None:
+        return _exact(value)
+    return Reading(value, span, decided)
+
+
+def _readings(report: Report, namings: tuple[Naming, ...] | None) -> Iterator[Named]:
     criteria = {one.id: one for one in report.criteria if _applies(one, report)}
     if report.coverage is not None:
-        yield "score", report.score
-        yield "coverage", report.coverage
+        yield "score", _reading(report.score, report.score_range, report.decided_range)
+        yield "coverage", _exact(report.coverage)
     for stage in report.stages:
         if stage.coverage is not None:
-            yield STAGE + stage.stage, stage.score
+            yield STAGE + stage.stage, _reading(stage.score, stage.score_range, stage.decided_range)
     for one in criteria.values():
-        yield CRITERION + one.id, one.value
+        yield CRITERION + one.id, _reading_of(one)
+    unread = any(one.cause == "unread" and one.stage in ("decide", "select") for one in report.open)
     if report.decisions:
-        yield "call_or_no_call_precision", sum(d.right for d in report.decisions) / len(report.decisions)
+        right = sum(d.right for d in report.decisions) / len(report.decisions)
+        yield "call_or_no_call_precision", UNKNOWN if unread else _exact(right)
     if namings is not None:
         right, made, due = tool_counts(namings)
-        yield "tool_name_f1", 2 * right / (made + due) if made + due else 1.0
+        yield "tool_name_f1", UNKNOWN if unread else _exact(2 * right / (made + due) if made + due else 1.0)
     yield from _validation(criteria.values())
     for name, ids in ALIASES.items():
-        yield from [(name, criteria[i].value) for i in ids if i in criteria][:1]
+        yield from [(name, _reading_of(criteria[i])) for i in ids if i in criteria][:1]
 
 
-def _validation(criteria: Iterable[CriterionScore]) -> Iterator[Reading]:
-    own = [one for one in criteria if one.stage == "arguments" and one.id not in JUDGED]
-    if not own:
-        return
-    measured = [(one.weight, one.value) for one in own if one.value is not None]
-    whole = fsum(weight for weight, _ in measured)
-    value = min(1.0, fsum(weight * value for weight, value in measured) / whole) if whole else None
-    yield "argument_validation", value
+def _reading_of(criterion: CriterionScore) -> Reading:
+    return _reading(criterion.value, criterion.score_range, criterion.decided_range)
+
+
+def _validation(criteria: Iterable[CriterionScore]) -> Iterator[Named]:
+    own = [(one.weight, _reading_of(one)) for one in criteria if one.stage == "arguments" and one.id not in JUDGED]
+    if own:
+        yield (
+            "argument_validation",
+            Reading(
+                _weighted([(weight, one.value) for weight, one in own]),
+                _both_ends([(weight, one.span) for weight, one in own]),
+                _both_ends([(weight, one.decided) for weight, one in own]),
+            ),
+        )
+
+
+def _both_ends(spans: Sequence[tuple[float, Range | None]]) -> Range | None:
+    low = _weighted([(weight, span and span[0]) for weight, span in spans])
+    high = _weighted([(weight, span and span[1]) for weight, span in spans])
+    return None if low is None or high is None else (low, high)
+
+
+def _weighted(values: Iterable[tuple[float, float | None]]) -> float | None:
+    known = [(weight, value) for weight, value in values if value is not None]
+    whole = fsum(weight for weight, _ in known)
+    return min(1.0, fsum(weight * value for weight, value in known) / whole) if whole else None
 
 
 def _applies(criterion: CriterionScore, report: Report) -> bool:
-    return criterion.value is not None or any(map(_unknown, outcomes_of(criterion, report)))
+    if criterion.value is not None or criterion.score_range is not None:
+        return True
+    return any(map(_unknown, outcomes_of(criterion, report)))
 
 
 def outcomes_of(criterion: CriterionScore, report: Report) -> list[Outcome]:

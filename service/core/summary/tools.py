@@ -68,8 +68,8 @@ class Tools:
 
 
 def tools_of(samples: Iterable[Sample], families: Families, interval: IntervalOf) -> Tools:
-    """The tools of all cases whose expectation names any."""
-    named = [(sample.group, sample.namings) for sample in samples if sample.namings]
+    """The tools of all cases whose expectation names any, and whose calls could all be read."""
+    named = [(sample.group, sample.namings) for sample in samples if sample.namings and sample.calls_are_known]
     counts = Counter(one for _, namings in named for one in namings)
     scores = tuple(_score(tool, rows, interval) for tool, rows in sorted(_rows(named).items()))
     found = [one.f1.value for one in scores if one.f1.value is not None]

@@ -1,0 +1,74 @@
+"""What could not be read, and what is open because of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+from service.core.checks import Part, Subject
+from service.core.outcome import Finding, Skipped
+from service.core.trace import Unread
+
+T = TypeVar("T")
+
+
+def unread_result(path: str, findings: tuple[Finding, ...] = ()) -> Skipped:
+    """The outcome where a result at this pointer had to be read as JSON, and is none."""
+    reason = "the result is text, and no JSON in which its fields could be looked up"
+    return Skipped("unread", reason, (*findings, Finding("unread_result", reason, path)))
+
+
+def missing_result(path: str) -> Skipped:
+    """The outcome of a text that follows a call whose result, at this pointer, the trace does not tell."""
+    reason = "a text follows a call, and the trace does not tell what that call returned"
+    return Skipped("not_captured", reason, (Finding("missing_result", reason, path),), open=True)
+
+
+class Looks(NamedTuple):
+    """What a check looks at of a trace, and whether it holds the trace against an expectation."""
+
+    parts: frozenset[Part]
+    expects: bool
+
+
+def leave_open(
+    looks: Looks, cells: Sequence[tuple[Subject, T | Skipped]], unread: Iterable[Unread]
+) -> Sequence[tuple[Subject, T | Skipped]]:
+    """The outcomes of a check with those open that rest on a part that could not be read.
+
+    A call that could not be read is one more step, whose outcome is open; and whatever is said of the trace or its turn as a
+    whole (a call that is missing, too many calls, their order) may be due to it. A result leaves open all that is said of its
+    step and of what follows. What does not apply whatever was called stays so.
+    """
+    for part in unread:
+        if part.kind in looks.parts:
+            cells = _with_open(looks, cells, part)
+    return cells
+
+
+def _with_open(
+    looks: Looks, cells: Sequence[tuple[Subject, T | Skipped]], part: Unread
+) -> Sequence[tuple[Subject, T | Skipped]]:
+    if looks.expects and all(_is_free(outcome) for _, outcome in cells):
+        return cells
+    outcome = Skipped("unread", part.reason, (Finding(f"unread_{part.kind}", part.reason, part.path),))
+    found = [
+        (subject, outcome if _rests_on(looks, subject, part) and not (looks.expects and _is_free(one)) else one)
+        for subject, one in cells
+    ]
+    return [*found, (Subject(turn=part.turn), outcome)] if part.kind == "call" else found
+
+
+def _is_free(outcome: object) -> bool:
+    return isinstance(outcome, Skipped) and outcome.cause == "not_applicable"
+
+
+def _rests_on(looks: Looks, subject: Subject, part: Unread) -> bool:
+    retells = "result" in looks.parts
+    if subject.step is not None:
+        if part.step is not None:
+            return subject.step >= part.step
+        return retells and subject.turn is not None and subject.turn >= part.turn
+    if subject.turn is None:
+        return True
+    return subject.turn >= part.turn if retells and part.kind != "text" else subject.turn == part.turn
