@@ -147,9 +147,7 @@ def unmeasured(report: Report) -> Report:
     left = replace(first.outcomes[0], outcome=Errored("provider", "503"))
     ends = {"score_range": (0.0, 1.0), "decided": None, "decided_range": (0.0, 1.0)}
     found = OpenOutcome("grounded", "integrate", None, 1, None, "errored", "provider", "503", decides=True)
-    return replace(
-        report, criteria=(replace(first, id="grounded", value=None, outcomes=(left,), **ends),), open=(found,)
-    )
+    return replace(report, criteria=(replace(first, id="grounded", value=None, outcomes=(left,), **ends),), open=(found,))
 
 
 def measured(report: Report, value: float) -> Report:

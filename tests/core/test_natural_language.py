@@ -324,9 +324,7 @@ BOUNDS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("expected", "labels", "want"), [case[1:] for case in BOUNDS], ids=[case[0] for case in BOUNDS]
-)
+@pytest.mark.parametrize(("expected", "labels", "want"), [case[1:] for case in BOUNDS], ids=[case[0] for case in BOUNDS])
 def test_what_open_parts_leave(expected: dict[str, Any], labels: list[str], want: tuple[float, float]) -> None:
     found = told(made("arguments", EVENTS, expected), *labels)
     assert isinstance(found, Errored | Mixed)

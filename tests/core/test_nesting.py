@@ -161,9 +161,7 @@ def test_every_check_in_a_rubric(kind):
     again = Rubric.model_validate(json.loads(read.model_dump_json(exclude_unset=True)))
     assert again.digest == read.digest
     report = score({"rubric": written, "trace": TRACE, "expected": EXPECTED, "judges": "off"})
-    assert report.verdict == (
-        "abstain" if kind in ("judge", "cascade") else "not_applicable" if kind in IDLE else "pass"
-    )
+    assert report.verdict == ("abstain" if kind in ("judge", "cascade") else "not_applicable" if kind in IDLE else "pass")
 
 
 @pytest.mark.parametrize("rubric", [rubric.id for rubric in Shelf()])

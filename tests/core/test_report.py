@@ -230,9 +230,7 @@ def test_what_no_judge_was_asked_is_left_out_only_where_the_caller_said_so():
     }
     made = plan(body)
     off, nobody, silent = conclude(made, mode="off"), conclude(made), conclude(made, {})
-    told = [
-        (one.verdict, one.scope, one.score_range, one.coverage, one.provenance.judges) for one in (off, nobody, silent)
-    ]
+    told = [(one.verdict, one.scope, one.score_range, one.coverage, one.provenance.judges) for one in (off, nobody, silent)]
     assert told == [
         ("abstain", "code", None, 0, "off"),
         ("abstain", "full", (0, 1), 0, "none"),
