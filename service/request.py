@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, JsonValue, Tag, TypeAdapter, ValidationError
 
+from service.core.budget import OverBudgetError
 from service.core.expect import Expectation
 from service.core.invalid import problems_of
 from service.core.kinds import Frozen
@@ -125,7 +126,10 @@ def planned(request: ScoreRequest, rubric: Rubric, trace: Trace | None = None) -
     `trace`: the request's own, as it stands after its calls were made.
     """
     trace = trace or traced(request)
-    return plan(trace, rubric, _expectation(request, trace))
+    try:
+        return plan(trace, rubric, _expectation(request, trace))
+    except OverBudgetError as error:
+        raise InputError.at("/trace", str(error)) from None
 
 
 def _expectation(request: ScoreRequest, trace: Trace) -> Expectation | None:

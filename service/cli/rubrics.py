@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, cast
 
@@ -17,6 +17,7 @@ from service.cli.console import console, printable, reading_console
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
 from service.cli.inputs import find_rubric
+from service.core.lazy import lazy
 from service.core.pointers import parts_of
 from service.core.rubric import Rubric, rubric_schema
 from service.errors import InputError, Problem
@@ -88,47 +89,62 @@ def _check(file: Path, shelf: Shelf) -> bool:
 
 
 def _tell(file: Path, problems: Sequence[Problem], text: str) -> None:
-    err = console(sys.stderr)
+    err, lines = console(sys.stderr), Lines(text)
     for problem in problems:
-        err.print(printable(f"error: {file}{_told(problem, text)}"), soft_wrap=True)
+        err.print(printable(f"error: {file}{_told(problem, lines)}"), soft_wrap=True)
 
 
-def _told(problem: Problem, text: str) -> str:
+def _told(problem: Problem, lines: Lines) -> str:
     """The problem with its line before it, where that is known."""
     if found := _SYNTAX.fullmatch(problem.message):
         return f":{found[1]}: {found[2]}"
     path = problem.path.removeprefix("/rubric")
-    line = line_of(text, path) if path else None
+    line = lines.of(path) if path else None
     return "".join([f":{line}" if line else "", f": {path}" if path else "", f": {problem.message}"])
 
 
 _SYNTAX = re.compile(r"line (\d+), (column \d+: .*)", re.DOTALL)
 
-
-def line_of(text: str, path: str) -> int | None:
-    """The line (from 1) of the place a JSON pointer names, or of the last place on the way that is there.
-
-    >>> line_of("id: a\\ncriteria:\\n  - {id: b}\\n", "/criteria/0/stage")
-    3
-    """
-    try:
-        node = cast("yaml.Node | None", yaml.compose(text, Loader=yaml.SafeLoader))  # pyright: ignore[reportUnknownMemberType]
-        parts = parts_of(path)
-    except (yaml.YAMLError, ValueError):
-        return None
-    line: int | None = None
-    for part in parts:
-        node, line = _below(node, part, line)
-    return line
+Members = dict[str, tuple[yaml.Node, int]]
+"""What stands at each key or index of a node, and in which line."""
 
 
-def _below(node: yaml.Node | None, part: str, line: int | None) -> tuple[yaml.Node | None, int | None]:
-    """The node at one part of a pointer with its line; the line stays where there is no such node."""
+class Lines:
+    """The lines of a document, which is read once for all that is asked."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._members: dict[int, Members] = {}
+
+    def of(self, path: str) -> int | None:
+        """The line (from 1) of the place a JSON pointer names, or of the last place on the way that is there.
+
+        >>> Lines("id: a\\ncriteria:\\n  - {id: b}\\n").of("/criteria/0/stage")
+        3
+        """
+        try:
+            node, parts = self._root, parts_of(path)
+        except (yaml.YAMLError, ValueError):
+            return None
+        line: int | None = None
+        for part in parts:
+            node, line = self._below(node).get(part, (None, line))
+        return line
+
+    @lazy
+    def _root(self) -> yaml.Node | None:
+        return cast("yaml.Node | None", yaml.compose(self._text, Loader=yaml.SafeLoader))  # pyright: ignore[reportUnknownMemberType]
+
+    def _below(self, node: yaml.Node | None) -> Members:
+        if id(node) not in self._members:
+            self._members[id(node)] = dict(reversed(list(_members(node))))  # of two keys that are the same the first
+        return self._members[id(node)]
+
+
+def _members(node: yaml.Node | None) -> Iterator[tuple[str, tuple[yaml.Node, int]]]:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            if key.value == part:
-                return value, key.start_mark.line + 1
-    if isinstance(node, yaml.SequenceNode) and part.isdecimal() and int(part) < len(node.value):
-        found: yaml.Node = node.value[int(part)]
-        return found, found.start_mark.line + 1
-    return None, line
+            yield key.value, (value, key.start_mark.line + 1)
+    if isinstance(node, yaml.SequenceNode):
+        for n, item in enumerate(node.value):
+            yield str(n), (item, item.start_mark.line + 1)

@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, TypeVar, cast
+from typing import Literal, TypeVar, cast
 
+from pydantic import JsonValue
+
+from service.core.alignment import Alignment, Pair, align
+from service.core.budget import COST_OF_A_VIOLATION, Meter
 from service.core.checks import Check, Subject
 from service.core.critics import Match
 from service.core.expect import CallPattern, Expectation, Scope, Wanted
 from service.core.lazy import lazy
-from service.core.match import assign
+from service.core.likeness import FEW_PAIRS, Comparing, Worth
 from service.core.outcome import Finding, Outcome, Scored, Skipped, failed
-from service.core.schemas import Dialect, SchemaProblem, Validator, validator
-from service.core.shapes import matcher_of
-from service.core.trace import Step, ToolDef, Trace
+from service.core.schemas import Dialect, SchemaProblem, Validator, Violation, validator
+from service.core.shapes import cost_of, has_matcher, matcher_of
+from service.core.trace import Message, Step, ToolDef, Trace
+from service.core.worths import Worths
+
+__all__ = ["Alignment", "Case", "Matching", "Pair", "call_path", "folded"]
 
 T = TypeVar("T")
 
 BY_RESULT = 1e-4
 """What a fitting result is worth: less than any difference of arguments that a rubric would see."""
-
-IN_ITS_PLACE = 1e-6
-"""What pairing a required call with one of another tool is worth: more than nothing, less than anything else."""
-
-
-class Pair(NamedTuple):
-    """An expected call and the actual one that stands for it, with the option it was taken for."""
-
-    expected: int
-    step: int
-    path: str
-    pattern: CallPattern
-
-
-class Alignment(NamedTuple):
-    """Which actual call stands for which expected one, one to one."""
-
-    pairs: tuple[Pair, ...]
-    """By expected call."""
-    missing: tuple[int, ...]
-    """Required calls that no call stands for."""
-    extra: tuple[int, ...]
-    """Steps that stand for no expected call."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +38,12 @@ class Matching:
     fold_names: bool = False
     extra_calls: Literal["count", "allow"] = "count"
     compat: bool = False
+
+    @lazy
+    def cost(self) -> int:
+        """The cost of the dearest matcher that the rubric brings."""
+        check = self.arguments
+        return cost_of([getattr(check, name) for name in type(check).model_fields])
 
     def strict(self) -> Matching:
         """The same without compatibility: our own number."""
@@ -70,6 +59,11 @@ class Case:
     matching: Matching
     _memo: dict[object, object] = field(default_factory=dict[object, object])
     _schemas: dict[str, Validator | None] = field(default_factory=dict[str, "Validator | None"])
+
+    @lazy
+    def meter(self) -> Meter:
+        """What was done so far, of what one item may take."""
+        return Meter.of(len(self.trace.steps))
 
     def once(self, key: object, make: Callable[[], T]) -> T:
         """What `make` gave the first time it was asked for under this key."""
@@ -118,9 +112,20 @@ class Case:
         key = ("schema", tool.name, dialect, formats)
         return self.once(key, lambda: validator(tool.parameters, dialect=dialect, formats=formats))
 
+    def violations(self, schema: Validator, value: Mapping[str, JsonValue]) -> tuple[Violation, ...]:
+        """What of a value does not fit a schema. SchemaProblem as there; OverBudgetError beyond the budget of the item."""
+        self.meter.spend("comparisons", schema.work(value))
+        listed = schema.listed(value)
+        self.meter.spend("comparisons", COST_OF_A_VIOLATION * listed.found)
+        return listed.violations
+
     def same_name(self, expected: str, actual: str) -> bool:
         """Whether two tool names are the same, as the rubric compares them."""
         return expected == actual or (self.matching.fold_names and folded(expected) == folded(actual))
+
+    def name_key(self, name: str) -> str:
+        """What names that are the same have in common."""
+        return folded(name) if self.matching.fold_names else name
 
     def absent(self, turn: int | None) -> Skipped | None:
         """Why nothing can be said of a turn, if the trace does not have it."""
@@ -130,107 +135,104 @@ class Case:
 
     def steps_of(self, turn: int | None) -> tuple[Step, ...]:
         """The steps of a turn; None: all."""
-        return self.trace.steps if turn is None else tuple([s for s in self.trace.steps if s.turn == turn])
+        return self.trace.steps if turn is None else self._steps_by_turn.get(turn, ())
+
+    @lazy
+    def _steps_by_turn(self) -> Mapping[int, tuple[Step, ...]]:
+        found: dict[int, list[Step]] = {}
+        for step in self.trace.steps:
+            found.setdefault(step.turn, []).append(step)
+        return {turn: tuple(steps) for turn, steps in found.items()}
+
+    def messages_of(self, turn: int | None) -> Sequence[tuple[int, Message]]:
+        """The messages of a turn with their positions; None: all."""
+        return self._messages_by_turn.get(turn, ())
+
+    @lazy
+    def _messages_by_turn(self) -> Mapping[int | None, Sequence[tuple[int, Message]]]:
+        found: dict[int | None, list[tuple[int, Message]]] = {None: list(enumerate(self.trace.messages))}
+        for n, message in enumerate(self.trace.messages):
+            found.setdefault(message.turn, []).append((n, message))
+        return found
 
     @lazy
     def alignment(self) -> Alignment:
-        """The optimal one-to-one alignment: names first, required calls before optional ones, then arguments, then order.
-
-        A required call that is left over is paired with a call that is left over too, as the wrong tool in its place.
-        """
-        steps = self.trace.steps
-        if self._perfect_in_order():
-            return Alignment(tuple([Pair(i, i, *wanted.options[0]) for i, wanted in enumerate(self.wanted)]), (), ())
-        rows = self._rows
-        gains = [[self._gain(self.wanted[row], step) for step in steps] for row in rows]
-        pairs = sorted([self._pair(rows[i], j) for i, j in assign(gains) if gains[i][j]])
-        paired, taken = {pair.expected for pair in pairs}, {pair.step for pair in pairs}
-        return Alignment(
-            pairs=tuple(pairs),
-            missing=tuple([i for i, wanted in enumerate(self.wanted) if wanted.required and i not in paired]),
-            extra=tuple([j for j in range(len(steps)) if j not in taken]),
-        )
+        """The optimal one-to-one alignment, within the budget."""
+        return align(self)
 
     @lazy
-    def _rows(self) -> list[int]:
-        """The expected calls in an order that is not that of writing where this means nothing, so that it breaks no tie."""
-        return sorted(range(len(self.wanted)), key=lambda n: (_place(self.wanted[n]), _written(self.wanted[n])))
+    def worths(self) -> Worths:
+        """What pairs of one tool are worth."""
+        return Worths(self)
 
-    def _perfect_in_order(self) -> bool:
-        """Whether each call is the one expected in its place, to the last argument: then nothing can beat that alignment."""
-        steps, wanted = self.trace.steps, self.wanted
-        if len(steps) != len(wanted):
-            return False
-        for step, one in zip(steps, wanted, strict=True):
-            pattern = one.options[0][1]
-            if one.options[1:] or pattern.tool != step.call.name or not one.in_turn(pattern, step.turn):
-                return False
-            if len(steps) > 1 and pattern.says_result:
-                return False
-            if len(steps) > 1 and not self.agrees(pattern, step):
-                return False
-        return True
+    @lazy
+    def comparing(self) -> Comparing:
+        """How an expected call and one made are compared."""
+        return Comparing(worth=self._worth, is_plain=self._is_plain, cost=self._cost, defaults=self._defaults)
+
+    def _worth(self, pattern: CallPattern, step: Step) -> Worth:
+        return Worth(self.worth(pattern, step), self.agrees(pattern, step))
+
+    def _is_plain(self, pattern: CallPattern) -> bool:
+        return self.matching.arguments.is_plain(self, pattern) and not has_matcher(pattern.result)
+
+    def _cost(self, pattern: CallPattern) -> int:
+        return max(cost_of([pattern.args, pattern.result]), self.matching.cost)
+
+    def _defaults(self, step: Step) -> Mapping[str, JsonValue]:
+        schema = self.schema_of(step)
+        return {} if schema is None else schema.defaults
 
     def agrees(self, pattern: CallPattern, step: Step) -> bool:
         """Whether a call's arguments are all that the pattern asks for."""
         return pattern.args is None or self.matching.arguments.pair_value(self, pattern, step) == 1.0
 
-    def _gain(self, wanted: Wanted, step: Step) -> float:
-        """What this pair adds: 0 unless the turn fits; a required name outweighs all optional ones, a name all else."""
-        timely = [pattern for _, pattern in wanted.options if wanted.in_turn(pattern, step.turn)]
-        names = [pattern for pattern in timely if self.same_name(pattern.tool, step.call.name)]
-        if not names:
-            return self._in_its_place(step) if timely and wanted.required else 0.0
-        size = len(self.wanted) + 1.0
-        named = size * size if wanted.required else size
-        named += (
-            IN_ITS_PLACE if wanted.position is not None else 0.0
-        )  # of equal patterns the one with a place goes first
-        if not (wanted.options[1:] or self._contested(names[0].tool, step)):
-            return named
-        # Of calls that are worth the same, one that would count as too many goes before one that is free.
-        needed = IN_ITS_PLACE if step.index in self._one_too_many else 0.0
-        return named + needed + max([self._worth(pattern, step) for pattern in names])
-
-    def _worth(self, pattern: CallPattern, step: Step) -> float:
+    def worth(self, pattern: CallPattern, step: Step) -> float:
         """What pairing these two of one name is worth: their arguments, and among equals the result."""
         arguments = self.matching.arguments.pair_value(self, pattern, step)
         return arguments + (BY_RESULT * _returned(pattern, step) if pattern.says_result else 0.0)
 
-    def _in_its_place(self, step: Step) -> float:
-        """A call that would count as one too many rather than one that is free: no order of writing may decide which."""
-        return IN_ITS_PLACE if step.index in self._one_too_many else IN_ITS_PLACE / 2
+    def meeting(self, expected: int) -> frozenset[int]:
+        """The calls that can be an expected one by tool, turn and arguments. OverBudgetError beyond the budget."""
+        return self.once(("meeting", expected), lambda: self._meeting(expected))
+
+    def naming(self, expected: int) -> frozenset[int]:
+        """The calls that can be an expected one by their tool and their turn."""
+        wanted = self.wanted[expected]
+        due = frozenset([(self.name_key(p.tool), p.turn, wanted.turn) for _, p in wanted.options])
+        return self.once(("naming", due), lambda: self._naming(wanted))
+
+    def _naming(self, wanted: Wanted) -> frozenset[int]:
+        found: set[int] = set()
+        for _, pattern in wanted.options:
+            made = self.worths.steps_of(self.name_key(pattern.tool))
+            found.update([j for j in made if wanted.in_turn(pattern, self.trace.steps[j].turn)])
+        self.meter.spend("comparisons", len(found))
+        return frozenset(found)
+
+    def _meeting(self, expected: int) -> frozenset[int]:
+        wanted, steps = self.wanted[expected], self.trace.steps
+        if all(pattern.args is None for _, pattern in wanted.options):
+            return self.naming(expected)
+        found: set[int] = set()
+        for option, (_, pattern) in enumerate(wanted.options):
+            named = self.worths.steps_of(self.name_key(pattern.tool))
+            if len(self.wanted) * len(steps) > FEW_PAIRS and pattern.args is not None:
+                named = self.worths.agreeing(expected, option)
+            elif pattern.args is not None:
+                named = [j for j in named if self.agrees(pattern, steps[j])]
+            found.update([j for j in named if wanted.in_turn(pattern, steps[j].turn)])
+        self.meter.spend("comparisons", len(found))
+        return frozenset(found)
 
     @lazy
-    def _one_too_many(self) -> frozenset[int]:
+    def one_too_many(self) -> frozenset[int]:
+        """The steps that would count as a call too many if they stood for no expected call."""
         return frozenset([step.index for step in self.trace.steps if isinstance(self.unexpected(step), Scored)])
-
-    def _contested(self, tool: str, step: Step) -> bool:
-        """Whether more than one pair has these names, so that the arguments must decide."""
-        wanted, made = self._name_counts
-        return wanted[tool] > 1 or made[step.call.name] > 1 or self.matching.fold_names
-
-    @lazy
-    def _name_counts(self) -> tuple[Counter[str], Counter[str]]:
-        due = Counter([pattern.tool for wanted in self.wanted for _, pattern in wanted.options])
-        return due, Counter([step.call.name for step in self.trace.steps])
-
-    def _pair(self, i: int, j: int) -> Pair:
-        options, step = self.wanted[i].options, self.trace.steps[j]
-        path, pattern = (
-            max(options, key=lambda option: self._option_gain(option[1], step)) if options[1:] else options[0]
-        )
-        return Pair(i, j, path, pattern)
-
-    def _option_gain(self, pattern: CallPattern, step: Step) -> float:
-        if not self.same_name(pattern.tool, step.call.name) or pattern.turn not in (None, step.turn):
-            return 0.0
-        return 1.0 + self._worth(pattern, step)
 
     def unexpected(self, step: Step) -> Outcome | None:
         """What an unmatched call is worth to a check that scores calls; None where it is nobody's business."""
-        listing = [scope for _, scope, turn in self.scopes if turn in (None, step.turn) and scope.lists_calls]
-        if not listing or self._allows(step.turn):
+        if not self.once(("charges", step.turn), lambda: self._charges(step.turn)):
             return None
         tool = self.catalogue.get(step.call.name)
         if tool is not None and tool.read_only:
@@ -238,23 +240,26 @@ class Case:
             return Skipped("not_applicable", "an unexpected call that only reads", (finding,))
         return failed(0.0, Finding("extra_call", f"{step.call.name} was not expected", call_path(step)))
 
+    def scopes_of(self, turn: int) -> tuple[Scope, ...]:
+        """What is said of the trace as a whole and of this turn."""
+        return self._scopes_by_turn.get(None, ()) + self._scopes_by_turn.get(turn, ())
+
+    @lazy
+    def _scopes_by_turn(self) -> Mapping[int | None, tuple[Scope, ...]]:
+        found: dict[int | None, tuple[Scope, ...]] = {}
+        for _, scope, turn in self.scopes:
+            found[turn] = (*found.get(turn, ()), scope)
+        return found
+
+    def _charges(self, turn: int) -> bool:
+        """Whether a call that is not listed is one too many in this turn."""
+        return any(scope.lists_calls for scope in self.scopes_of(turn)) and not self._allows(turn)
+
     def _allows(self, turn: int) -> bool:
         """Whether calls beyond the listed ones are fine: the turn's word goes before the trace's, the rubric's comes last."""
-        scopes = [scope for _, scope, of in self.scopes if of in (None, turn)]
+        scopes = self.scopes_of(turn)
         said = [scope.allow_extra for scope in scopes if scope.allow_extra is not None]
         return said[-1] if said else self.matching.extra_calls == "allow"
-
-
-def _place(wanted: Wanted) -> tuple[int, int]:
-    """The turn and the place of an expected call; those without a place come last."""
-    return wanted.turn or 0, UNPLACED if wanted.position is None else wanted.position
-
-
-UNPLACED = 2**31
-
-
-def _written(wanted: Wanted) -> list[str]:
-    return sorted(pattern.model_dump_json() for _, pattern in wanted.options)
 
 
 def _returned(pattern: CallPattern, step: Step) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from service.core.budget import Meter
+
 Fits = Callable[[int, int], bool]
 """Whether an expected call (first) can be met by a call made (second)."""
 Pairs = dict[int, int]
@@ -22,7 +24,9 @@ class _Link(NamedTuple):
 _START = _Link(0, {}, None)
 
 
-def longest_chain(positions: Sequence[Sequence[int]], calls: Sequence[int], fits: Fits) -> Pairs:
+def longest_chain(
+    positions: Sequence[Sequence[int]], calls: Sequence[int], fits: Fits, *, meter: Meter | None = None
+) -> Pairs:
     """The most expected calls that can be met in order: every position after the one before it.
 
     `positions` holds the expected calls of each place; those that share a place may come in any order. `calls` are the calls
@@ -31,11 +35,15 @@ def longest_chain(positions: Sequence[Sequence[int]], calls: Sequence[int], fits
     >>> longest_chain([[0], [1, 2]], [0, 1, 2], lambda expected, call: (expected, call) in {(0, 0), (1, 2), (2, 1)})
     {0: 0, 2: 1, 1: 2}
     """
+    meter = meter or Meter()
     best = [_START] * (len(calls) + 1)  # best[n]: the longest chain within the first n calls
     for position in positions:
         longer = list(best)
-        extend = _with_one if len(position) == 1 else _with_group
-        extend(best, longer, position, calls, fits)
+        if len(position) == 1:
+            meter.spend("comparisons", len(calls))
+            _with_one(best, longer, position, calls, fits)
+        else:
+            _with_group(best, longer, position, calls, fits, meter)
         for n in range(len(calls)):
             if longer[n].length > longer[n + 1].length:
                 longer[n + 1] = longer[n]
@@ -52,15 +60,22 @@ def _with_one(
 
 
 def _with_group(
-    best: list[_Link], longer: list[_Link], position: Sequence[int], calls: Sequence[int], fits: Fits
+    best: list[_Link],
+    longer: list[_Link],
+    position: Sequence[int],
+    calls: Sequence[int],
+    fits: Fits,
+    meter: Meter,
 ) -> None:
     starts = [n for n in range(len(calls)) if n == 0 or best[n].length > best[n - 1].length]
     for start in starts:  # where the chain is as long further back, more calls are left for the group
-        held: Pairs = {}
+        placing = _Placing(position, fits, meter)
+        held = placing.held
         for n in range(start, len(calls)):
-            if not _placed(calls[n], position, held, fits):
+            if not placing.place(calls[n]):
                 continue
             if best[start].length + len(held) > longer[n + 1].length:
+                meter.spend("comparisons", 4 * len(held))
                 longer[n + 1] = _Link(best[start].length + len(held), dict(held), best[start])
 
 
@@ -77,42 +92,65 @@ def _by_call(pair: tuple[int, int]) -> int:
     return pair[1]
 
 
-def fullest(expected: Sequence[int], calls: Sequence[int], fits: Fits) -> Pairs:
+def fullest(expected: Sequence[int], calls: Sequence[int], fits: Fits, *, meter: Meter | None = None) -> Pairs:
     """The most expected calls that can be met in any order, each call meeting one.
 
     >>> fullest([0, 1], [0, 1], lambda expected, call: expected == 0 or call == 0)
     {0: 1, 1: 0}
     """
-    held: Pairs = {}
+    placing = _Placing(expected, fits, meter or Meter())
     for call in calls:
-        if len(held) == len(expected):
+        if len(placing.held) == len(expected):
             break
-        _placed(call, expected, held, fits)
-    return held
+        placing.place(call)
+    return placing.held
 
 
-def _placed(call: int, expected: Sequence[int], held: Pairs, fits: Fits) -> bool:
-    """Finds the call a place, moving others where they fit elsewhere (an augmenting path)."""
-    if len(held) == len(expected):
+class _Placing:
+    """Gives calls places, one to one."""
+
+    def __init__(self, expected: Sequence[int], fits: Fits, meter: Meter) -> None:
+        self.held: Pairs = {}
+        self._holds: Pairs = {}
+        self._places = len(expected)
+        self._open = list(expected)
+        """The places that may still change hands."""
+        self._fits = fits
+        self._meter = meter
+
+    def place(self, call: int) -> bool:
+        """Finds the call a place, moving others where they fit elsewhere (an augmenting path)."""
+        if len(self.held) == self._places:
+            return False
+        asked: Pairs = {}  # place -> the call that asks for it
+        queue = [call]
+        for asking in queue:
+            free = self._ask(asking, asked, queue)
+            if free is not None:
+                self._move(free, asked)
+                return True
+        # What was asked for in vain leads to no free place, now or later, so nobody need ask there again.
+        self._open = [place for place in self._open if place not in asked]
         return False
-    holds = {other: place for place, other in held.items()}
-    asked: Pairs = {}  # place -> the call that asks for it
-    queue = [call]
-    for asking in queue:
-        for place in expected:
-            if place in asked or not fits(place, asking):
+
+    def _ask(self, asking: int, asked: Pairs, queue: list[int]) -> int | None:
+        """The first free place that fits a call; those who hold the places before it are to ask in turn."""
+        for n, place in enumerate(self._open):
+            if place in asked or not self._fits(place, asking):
                 continue
             asked[place] = asking
-            if place not in held:
-                _move(place, asked, held, holds)
-                return True
-            queue.append(held[place])
-    return False
+            if place not in self.held:
+                self._meter.spend("comparisons", n + 1)
+                return place
+            queue.append(self.held[place])
+        self._meter.spend("comparisons", len(self._open))
+        return None
 
-
-def _move(place: int, asked: Pairs, held: Pairs, holds: Pairs) -> None:
-    """Gives every place on the path to the call that asked for it."""
-    at: int | None = place
-    while at is not None:
-        held[at] = asked[at]
-        at = holds.get(asked[at])
+    def _move(self, place: int, asked: Pairs) -> None:
+        """Gives every place on the path to the call that asked for it."""
+        at: int | None = place
+        while at is not None:
+            mover = asked[at]
+            before = self._holds.get(mover)
+            self.held[at], self._holds[mover] = mover, at
+            at = before

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
 
+from service.core.budget import OverBudgetError
 from service.core.kinds import Frozen
-from service.core.outcome import Outcome
+from service.core.outcome import Errored, Outcome, Skipped
 from service.core.partial import Partial
 
 if TYPE_CHECKING:
     from service.core.case import Case
     from service.core.expect import CallPattern
     from service.core.trace import Step
+
+T = TypeVar("T")
 
 Aggregate = Literal["mean", "min"]
 
@@ -68,3 +71,31 @@ class Check(Frozen):
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
         """What pairing these two is worth, 0..1; only checks that compare arguments say anything."""
         return 0.0
+
+    def is_plain(self, case: Case, pattern: CallPattern) -> bool:  # noqa: ARG002
+        """Whether `pair_value` follows from which arguments both sides have and which of them are equal, by typed equality."""
+        return False
+
+
+def outcomes_within(case: Case, seen: Callable[[], Iterable[tuple[Subject, T]]]) -> list[tuple[Subject, T | Skipped]]:
+    """What a check sees, counted as it comes; where it goes over the budget of its item, that alone.
+
+    A part of what a check sees would be another result than all of it.
+    """
+    found: list[tuple[Subject, T | Skipped]] = []
+    try:
+        case.meter.spend("outcomes", 0)
+        case.meter.spend("finding characters", 0)
+        for one in seen():
+            case.meter.spend("outcomes")
+            case.meter.spend("finding characters", _chars(one[1]))
+            found.append(one)
+    except OverBudgetError as error:
+        return [(WHOLE, Skipped("too_long", f"the work of this check goes over its budget: {error}"))]
+    return found
+
+
+def _chars(outcome: object) -> int:
+    if not isinstance(outcome, Outcome | Partial) or isinstance(outcome, Errored):
+        return 0
+    return sum([len(finding.message) + len(finding.path) for finding in outcome.findings])

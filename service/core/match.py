@@ -5,7 +5,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from itertools import permutations
-from typing import cast
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from numpy import bool_, float64, int64
+    from numpy.typing import NDArray
+
+    Floats = NDArray[float64]
+    Flags = NDArray[bool_]
+    Numbers = NDArray[int64]
 
 Matrix = Sequence[Sequence[float]]
 Solver = Callable[[object, bool], tuple[Iterable[int], Iterable[int]]]
@@ -27,6 +35,20 @@ def assign(gain: Matrix) -> list[tuple[int, int]]:
     if len(gain) * len(gain[0]) <= SMALL:
         return _obvious(gain) or _tried(gain)
     return _obvious(gain) or _solved(gain)
+
+
+def assign_matrix(gain: Floats) -> list[tuple[int, int]]:
+    """The same pairs as `assign` finds, of a matrix with many entries."""
+    import numpy as np  # noqa: PLC0415 (as below)
+
+    rows, columns = gain.shape
+    if rows == 1 or columns == 1:
+        return assign(cast("Matrix", gain.tolist()))
+    best = gain.argmax(axis=1)
+    alone = (gain == gain.max(axis=1, keepdims=True)).sum(axis=1) == 1
+    if alone.all() and len(np.unique(best)) == rows:
+        return list(enumerate(map(int, best)))
+    return _solved(gain)
 
 
 def _obvious(gain: Matrix) -> list[tuple[int, int]]:
@@ -63,7 +85,7 @@ def _unique_best(row: Sequence[float]) -> int | None:
     return row.index(top) if sum(value == top for value in row) == 1 else None
 
 
-def _solved(gain: Matrix) -> list[tuple[int, int]]:
+def _solved(gain: Matrix | Floats) -> list[tuple[int, int]]:
     import numpy as np  # noqa: PLC0415 (0.2 s and 100 MB that most traces never need)
     from scipy import optimize  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs]
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.budget import Meter
 from service.core.case import folded
 from service.core.checks import Aspect
 from service.core.expect import Ban, CallPattern, Expectation, Scope
@@ -103,16 +104,16 @@ def _of_fields(path: str, scope: Scope) -> Iterator[Need]:
 def _unknown(trace: Trace, rubric: Rubric, expectation: Expectation) -> Iterator[Finding]:
     if trace.tools is None:
         return
-    fold = folded if rubric.fold_names else str
+    fold, meter = folded if rubric.fold_names else str, Meter()
     tools = {fold(tool.name): tool for tool in trace.tools}
     for path, name, args in _named(expectation):
         tool = tools.get(fold(name))
         if tool is None:
-            hint = _hint(name, [tool.name for tool in trace.tools])
+            hint = _hint(name, [tool.name for tool in trace.tools], meter)
             if hint or not _BAN.search(path):  # a ban on what is not offered here is kept, unless it is misspelt
                 yield Finding("unknown_tool_expected", f"{name} is not among the tools of the trace{hint}", path)
         elif args:
-            yield from _unknown_arguments(path.removesuffix("/tool"), tool, args)
+            yield from _unknown_arguments(path.removesuffix("/tool"), tool, args, meter)
 
 
 _BAN = re.compile(r"/disallowed/\d+/tool$")
@@ -138,7 +139,7 @@ def _of_ban(path: str, ban: Ban) -> Iterator[Named]:
         yield f"{path}/prefer", ban.prefer, ()
 
 
-def _unknown_arguments(path: str, tool: ToolDef, names: Iterable[str]) -> Iterator[Finding]:
+def _unknown_arguments(path: str, tool: ToolDef, names: Iterable[str], meter: Meter) -> Iterator[Finding]:
     schema = tool.parameters
     if not isinstance(schema, Mapping):
         return
@@ -147,7 +148,7 @@ def _unknown_arguments(path: str, tool: ToolDef, names: Iterable[str]) -> Iterat
     declared = _declared(schema) if odd else None
     for name in odd if declared is not None else ():
         if declared is not None and name not in declared:
-            message = f"{tool.name} declares no argument {name}{_hint(name, declared)}"
+            message = f"{tool.name} declares no argument {name}{_hint(name, declared, meter)}"
             yield Finding("unknown_argument_expected", message, f"{path}/args/{escaped(name)}")
 
 
@@ -163,6 +164,6 @@ def _declared(schema: Mapping[str, JsonValue]) -> frozenset[str] | None:
     return known.properties if closed or known.undeclared({"": None}) else None
 
 
-def _hint(name: str, known: Iterable[str]) -> str:
-    close = near(name, known)
+def _hint(name: str, known: Iterable[str], meter: Meter) -> str:
+    close = near(name, known, meter=meter)
     return f"; near: {', '.join(close)}" if close else ""

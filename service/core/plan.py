@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from service.core.case import Alignment, Case
-from service.core.checks import WHOLE, Subject
+from service.core.checks import WHOLE, Subject, outcomes_within
 from service.core.decisions import Decision, decisions, unexpected
 from service.core.expect import Expectation
 from service.core.judges import WORDS, Ask, JudgeCheck, is_answered
@@ -121,7 +121,7 @@ def _all_seen(case: Case, rubric: Rubric) -> tuple[Filled, ...]:
 
 
 def _look(case: Case, column: Column, rubric: Rubric) -> Filled:
-    seen = list(column.check.look(case)) or [NOTHING_SEEN]
+    seen = outcomes_within(case, lambda: column.check.look(case)) or [NOTHING_SEEN]
     if case.trace.unread:
         seen = leave_open(Looks(column.check.looks_at, bool(column.check.aspects())), seen, case.trace.unread)
     if all([not isinstance(found, Partial) for _, found in seen]):  # noqa: C419 (a list is quicker, and short)
@@ -136,7 +136,8 @@ def _ask(case: Case, column: Column, rubric: Rubric, checked: Mapping[str, Fille
         return _look(case, column, rubric)
     before = checked.get(check.unless or "")
     answered = {subject for subject, found in before.cells if isinstance(found, Scored)} if before else set[Subject]()
-    asked = list(check.asks(case, criterion=column.id, judges=rubric.known_judges, answered=answered))
+    judges = rubric.known_judges
+    asked = outcomes_within(case, lambda: check.asks(case, criterion=column.id, judges=judges, answered=answered))
     asked = leave_open(Looks(check.parts(rubric.known_judges), False), asked, case.trace.unread)
     if not answered:
         return Filled(column, asked, any(isinstance(found, Ask) for _, found in asked))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
-from pydantic import Field, JsonValue, TypeAdapter, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter, model_validator
 
+from service.core.budget import MAX_CRITERIA, MAX_JUDGES
 from service.core.cascade import CascadeCheck
 from service.core.case import Matching
 from service.core.checks import Aggregate, Aspect, Check
@@ -100,6 +102,14 @@ class Column:
         )
 
 
+def _few_criteria(given: object) -> object:
+    """Refuses more criteria than a rubric may have before any is read."""
+    many = len(cast("list[object]", given)) if isinstance(given, list | tuple) else 0
+    if many > MAX_CRITERIA:
+        raise ValueError(f"{many} criteria; at most {MAX_CRITERIA} are taken")
+    return cast("object", given)
+
+
 class Rubric(Frozen):
     """Criteria with weights and thresholds."""
 
@@ -107,7 +117,7 @@ class Rubric(Frozen):
     version: int = Field(default=1, ge=1)
     title: str = ""
     description: str = ""
-    criteria: Some[Criterion]
+    criteria: Annotated[Some[Criterion], BeforeValidator(_few_criteria)]
     thresholds: Thresholds = Thresholds()
     stages: dict[Stage, Weight] | None = None
     """Weight of each stage in the trace's score (a stage that is not named weighs 1). Absent: the criteria of all stages
@@ -131,8 +141,10 @@ class Rubric(Frozen):
 
     @model_validator(mode="after")
     def _consistent(self) -> Rubric:
+        if len(self.judges) > MAX_JUDGES:
+            raise ValueError(f"{len(self.judges)} judges; at most {MAX_JUDGES} come with a rubric")
         ids = [criterion.id for criterion in self.criteria]
-        twice = sorted({i for i in ids if ids.count(i) > 1})
+        twice = sorted([i for i, times in Counter(ids).items() if times > 1])
         if twice:
             raise ValueError(f"criterion ids are unique; twice: {', '.join(twice)}")
         named = {c.check.unless for c in self.criteria if isinstance(c.check, JudgeCheck) and c.check.unless}
@@ -205,7 +217,7 @@ class Extension(Frozen):
     extra_calls: Literal["count", "allow"] | None = None
     compat: bool | None = None
     require_calibration: bool | None = None
-    criteria: Several[Criterion] = ()
+    criteria: Annotated[Several[Criterion], BeforeValidator(_few_criteria)] = ()
     """Criteria to add; one with the id of another takes its place."""
     without: Several[str] = ()
     """Ids of criteria to leave out."""

@@ -111,6 +111,28 @@ def has_matcher(value: Template) -> bool:
     return isinstance(value, list) and any(map(has_matcher, value))
 
 
+def cost_of(value: object) -> int:
+    """The cost of the dearest matcher inside; 1 where there is none.
+
+    >>> from service.core.critics import Prefix, Similar
+    >>> cost_of({"a": [Prefix(value="x"), Similar(value="y")]}), cost_of(Prefix(value="x"))
+    (10, 1)
+    """
+    most, waiting = 1, [value]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, Critic):
+            most = max(most, here.cost)
+            waiting += [getattr(here, name) for name in type(here).model_fields]
+        elif isinstance(here, Given):
+            waiting.append(here.critic)
+        elif isinstance(here, Mapping):
+            waiting += cast("Mapping[str, object]", here).values()
+        elif isinstance(here, list | tuple):
+            waiting += cast("list[object]", here)
+    return most
+
+
 def combined(places: list[Place]) -> Match | Uncompared:
     """One result for many places: their mean; passed if all passed; not compared if one could not be.
 

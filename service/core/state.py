@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from pydantic import JsonValue
 
+from service.core.lazy import lazy
 from service.core.pointers import escaped
 from service.core.values import equal
 
@@ -26,7 +28,7 @@ class Change:
     after: JsonValue = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
     """How states are looked at.
 
@@ -38,23 +40,59 @@ class View:
     ignore: tuple[str, ...] = ()
     keys: Mapping[str, str] | None = None
 
+    @lazy
+    def _ignored(self) -> Patterns:
+        return Patterns(self.ignore)
+
+    @lazy
+    def _keyed(self) -> Patterns:
+        return Patterns(self.keys or {})
+
     def ignores(self, path: str) -> bool:
         """Whether what stands at `path` does not matter."""
-        return any(_matches(path, pattern) for pattern in self.ignore)
+        return bool(self.ignore) and self._ignored.first(path) is not None
 
     def listed(self, old: list[JsonValue], new: list[JsonValue], path: str) -> tuple[Members, Members]:
         """The items of two lists by token: their identifying field where each item of both has its own, else their place."""
-        field = next((f for pattern, f in (self.keys or {}).items() if _matches(path, pattern)), None)
-        if field is not None:
-            olds, news = _by_key(old, field), _by_key(new, field)
+        pattern = self._keyed.first(path) if self.keys else None
+        if self.keys and pattern is not None:
+            olds, news = _by_key(old, self.keys[pattern]), _by_key(new, self.keys[pattern])
             if olds is not None and news is not None:
                 return olds, news
         return _by_place(old), _by_place(new)
 
 
-def _matches(path: str, pattern: str) -> bool:
-    tokens, wanted = path.split("/"), pattern.split("/")
-    return len(tokens) == len(wanted) and all(w in ("*", t) for t, w in zip(tokens, wanted, strict=True))
+class Patterns:
+    """Pointers in which a token `*` stands for any one, to find which of them a path fits without trying all.
+
+    >>> Patterns(["/b/*", "/*/c"]).first("/b/c"), Patterns(["/*"]).first("/a/b")
+    ('/b/*', None)
+    """
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._written = list(patterns)
+        self._root = _Node()
+        for n, pattern in enumerate(self._written):
+            node = self._root
+            for token in pattern.split("/"):
+                node = node.below.setdefault(token, _Node())
+            node.number = n if node.number is None else node.number
+
+    def first(self, path: str) -> str | None:
+        """The first of the patterns that fits a path; None where none does."""
+        nodes = [self._root]
+        for token in path.split("/"):
+            nodes = [node.below[name] for node in nodes for name in {token, "*"} if name in node.below]
+        numbers = [node.number for node in nodes if node.number is not None]
+        return self._written[min(numbers)] if numbers else None
+
+
+@dataclass(slots=True)
+class _Node:
+    """The patterns that begin alike: what may follow, and the number of the one that ends here."""
+
+    below: dict[str, _Node] = field(default_factory=dict[str, "_Node"])
+    number: int | None = None
 
 
 def _by_key(items: list[JsonValue], field: str) -> dict[str, JsonValue] | None:
@@ -126,6 +164,38 @@ def covers(path: str, other: str) -> bool:
     return other == path or other.startswith(f"{path}/")
 
 
+class Places:
+    """Changes by path, to find those at, above or below a place without looking at all of them."""
+
+    def __init__(self, changes: Iterable[Change]) -> None:
+        self._sorted = sorted(changes, key=_path)
+        self._paths = [change.path for change in self._sorted]
+
+    def touching(self, path: str, most: int = 1) -> list[Change]:
+        """The first so many changes at `path`, above it or below it, by path.
+
+        >>> changes = [Change("add", "/a"), Change("add", "/a/b/c"), Change("add", "/ab")]
+        >>> [change.path for change in Places(changes).touching("/a/b", 3)]
+        ['/a', '/a/b/c']
+        """
+        ends = [n for n, character in enumerate(path) if character == "/"]
+        found = [change for end in ends for change in self._at(path[:end], most)]
+        return [*found, *self._at(path, most), *self._between(f"{path}/", f"{path}0", most)][:most]
+
+    def _at(self, path: str, most: int) -> Sequence[Change]:
+        start = bisect_left(self._paths, path)
+        return self._sorted[start : min(start + most, bisect_right(self._paths, path))]
+
+    def _between(self, first: str, end: str, most: int) -> Sequence[Change]:
+        """Those below a path: "0" is the character after "/"."""
+        start = bisect_left(self._paths, first)
+        return self._sorted[start : min(start + most, bisect_left(self._paths, end))]
+
+
+def _path(change: Change) -> str:
+    return change.path
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """What became of the changes that were wanted."""
@@ -156,16 +226,12 @@ def compare(initial: JsonValue, wanted: JsonValue, observed: JsonValue, view: Vi
     """
     due, done = diff(initial, wanted, view), diff(initial, observed, view)
     gaps = diff(wanted, observed, view)
-    made = tuple(change for change in due if not _touched(change, gaps))
-    open_changes = [change for change in due if _touched(change, gaps)]
+    at_gaps, at_done, at_due = Places(gaps), Places(done), Places(due)
+    open_changes = [change for change in due if at_gaps.touching(change.path)]
     return Progress(
         wanted=due,
-        made=made,
-        missing=tuple(change for change in open_changes if not _touched(change, done)),
-        wrong=tuple(change for change in open_changes if _touched(change, done)),
-        unexpected=tuple(change for change in done if not _touched(change, due)),
+        made=tuple([change for change in due if not at_gaps.touching(change.path)]),
+        missing=tuple([change for change in open_changes if not at_done.touching(change.path)]),
+        wrong=tuple([change for change in open_changes if at_done.touching(change.path)]),
+        unexpected=tuple([change for change in done if not at_due.touching(change.path)]),
     )
-
-
-def _touched(change: Change, others: Iterable[Change]) -> bool:
-    return any(covers(change.path, other.path) or covers(other.path, change.path) for other in others)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue, TypeAdapter
 
+from service.core.budget import MAX_VOTES
 from service.core.calibrate import Fit
 from service.core.conclude import conclude
 from service.core.execution import beside_executed, executed, needs_execution, order, runnable, unexecuted
 from service.core.judged import Vote
+from service.core.judges import Ask
 from service.core.outcome import Errored
 from service.core.plan import Plan
 from service.core.report import Asking, JudgeMode, Report
@@ -145,6 +147,7 @@ class Engine:
         mode: JudgeMode,
     ) -> Report:
         model, trace = request.judge_model, attempted.trace
+        admit_votes(attempted.asks)
         votes = await asked(attempted.asks, trace, model=model)
         if request.on_judge_error == "error":
             _raise_fault(votes)
@@ -212,6 +215,13 @@ class Engine:
     def plan(self, request: ScoreRequest) -> Plan:
         """What code decides of a request, and what a judge would be asked."""
         return planned(request, self.shelf.find(request.rubric))
+
+
+def admit_votes(asks: Iterable[Ask]) -> None:
+    """InputError where an item asks more of judges than one item may."""
+    votes = sum([ask.judge.votes * max(1, len(ask.judge.models)) for ask in asks])
+    if votes > MAX_VOTES:
+        raise InputError.at("/rubric/criteria", f"{votes} requests to judges; at most {MAX_VOTES} for one item")
 
 
 def _raise_fault(votes: Mapping[str, tuple[Vote, ...]]) -> None:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from service.api.app import create_app
-from service.cli.rubrics import line_of
+from service.cli.rubrics import Lines
 from service.io.files import read_yaml
 from service.io.shelf import Shelf, read_rubric
 from tests.cli.cli_run import Run
@@ -109,4 +109,4 @@ def test_one_bad_file_does_not_hide_a_good_one(run: Run, tmp_path: Path) -> None
     ],
 )
 def test_lines_of_pointers(path: str, line: int | None) -> None:
-    assert line_of("a:\n  - x\n  - y: 1\n    b: 2\nc/d: 3\n", path) == line
+    assert Lines("a:\n  - x\n  - y: 1\n    b: 2\nc/d: 3\n").of(path) == line

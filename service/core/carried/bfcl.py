@@ -99,6 +99,10 @@ def _rule(category: str | None, answers: Sequence[Answer], functions: Sequence[D
     return "simple" if len(functions) == 1 else "multiple"
 
 
+MAX_REASONS = 20
+"""So many calls are named that do not fit an answer."""
+
+
 def _in_any_order(
     answers: Sequence[Answer], calls: Sequence[Call], functions: Sequence[Doc], *, dotless: bool
 ) -> Verdict:
@@ -109,7 +113,7 @@ def _in_any_order(
         verdicts = {i: _call(doc, answer, calls[i], i, dotless=dotless) for i in free}
         fitting = next((i for i, verdict in verdicts.items() if verdict.valid), None)
         if fitting is None:
-            reasons = "; ".join(f"call {i}: {verdict.message}" for i, verdict in verdicts.items())
+            reasons = "; ".join(f"call {i}: {verdict.message}" for i, verdict in list(verdicts.items())[:MAX_REASONS])
             message = f"no free call fits {_name(answer)} ({reasons})"
             return Verdict(False, "no_match", message, pointer("expected", "calls", n))
         free.remove(fitting)

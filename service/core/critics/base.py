@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
@@ -44,6 +44,9 @@ MATCHED = Match(1.0, True)
 
 class Critic(Frozen):
     """Compares an actual value with an expected one. Concrete matchers declare their `kind`."""
+
+    cost: ClassVar[int] = 1
+    """What one comparison costs, and each character of it, where looking for a text in another costs 1."""
 
     optional: bool = False
     """An absent argument counts as a match."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
@@ -32,6 +32,7 @@ class DateTime(Valued):
     1.0
     """
 
+    cost: ClassVar[int] = 3
     kind: Literal["datetime"] = "datetime"
     tolerance: Number = Field(default=0, ge=0, le=_LONGEST)
     """The distance allowed, in seconds."""

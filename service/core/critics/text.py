@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
@@ -142,6 +142,7 @@ class Similar(Valued):
     [0.75, 0.0]
     """
 
+    cost: ClassVar[int] = 10
     kind: Literal["similar"] = "similar"
     metric: Metric = "cosine"
     """cosine: TF-IDF over words, order aside. arcade_cosine: the same as Arcade computes it, blind to one-character words.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import fsum
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
@@ -33,6 +33,7 @@ class JsonSimilar(Valued):
     0.0
     """
 
+    cost: ClassVar[int] = 10
     kind: Literal["json_similar"] = "json_similar"
     threshold: float = Field(default=0.8, ge=0, le=1)
     """The similarity that passes."""

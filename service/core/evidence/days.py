@@ -100,9 +100,10 @@ def _is_plain(said: Sequence[Mention], sources: Sources, before: int) -> bool:
     ambiguous = len(said[-1].quantity.values) > 1 and sources.reference is None
     if ambiguous or sources.is_spent(said[-1].quantity.values, before):
         return False
-    if any(_beside(mention) & _LOOSE_BESIDE for mention in said):
+    distinct = {(mention.place.pointer, mention.quantity.text): mention for mention in said}
+    if any(_beside(mention) & _LOOSE_BESIDE for mention in distinct.values()):
         return False
-    return not any(_LOOSE & set(place.text.split()) for place in sources.user_texts(before))
+    return not any(_LOOSE & sources.words_of(place) for place in sources.user_texts(before))
 
 
 def _beside(mention: Mention) -> set[str]:

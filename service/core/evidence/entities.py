@@ -52,6 +52,11 @@ class Family:
         self.facts = list(facts)
         self.tests = 0
 
+    @property
+    def is_indexed(self) -> bool:
+        """Whether the names of the records are at hand."""
+        return "by_name" in self.__dict__
+
     @lazy
     def by_name(self) -> dict[str, list[Fact]]:
         """The facts under every name of their records."""

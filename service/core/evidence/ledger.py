@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from service.core.budget import OverBudgetError
 from service.core.evidence.entities import Family
 from service.core.evidence.facts import Fact, facts_of
 from service.core.evidence.quantities import Quantity, Value
@@ -21,6 +22,8 @@ GENERIC = listed("time date day number scheduled current")
 _MEASURED = listed("length mass duration temperature speed volume power energy pressure")
 MONEY = listed("price amount cent total balance cost fee fare payment charge refund budget salary")
 """Words of names that amounts of money stand under."""
+MAX_VALUES_HELD = 40_000
+"""Values of results that claims are held against, each counting for each claim."""
 MAX_WORDS = 2_000
 """Different words in the names of fields; those beyond are not looked for."""
 _SERIES = frozenset({"value"})
@@ -69,11 +72,18 @@ class Ledger:
         self.groups: dict[tuple[str, ...], Group] = {}
         self.values: dict[Value, list[Fact]] = defaultdict(list)
         self.size = 0
+        self._looks = 0
         self._by_word: dict[str, list[Group]] = defaultdict(list)
         self._identifiers: dict[int, dict[str, Fact]] = defaultdict(dict)
         self._families: dict[tuple[int, ...], Family] = {}
         self._series: dict[int, Series | None] = {}
         self._counts: dict[tuple[str, ...], Group] = {}
+
+    def look(self, family: Family) -> None:
+        """Counts a claim that is held against these facts. OverBudgetError where that is too many in all."""
+        self._looks += len(family.facts) * (1 if family.is_indexed else 2)
+        if self._looks > MAX_VALUES_HELD:
+            raise OverBudgetError(f"{self._looks} values of results held against claims", MAX_VALUES_HELD)
 
     def add(self, step: Step) -> None:
         """The facts of a step's result."""

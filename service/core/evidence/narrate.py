@@ -8,6 +8,7 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
+from service.core.budget import OverBudgetError
 from service.core.evidence.facts import MAX_FACTS
 from service.core.evidence.leaves import leaves_of
 from service.core.evidence.ledger import Ledger
@@ -112,7 +113,10 @@ def _of_text(n: int, turn: int, text: str, ledger: Ledger, heard: _Listener) -> 
     sentences = sum(map(text.count, ".!?;\n"))
     if sentences > MAX_SENTENCES:
         return Narration(n, turn, (), f"the text has {sentences} sentences, and {MAX_SENTENCES} are checked at most")
-    verdicts = check_text(text, f"/messages/{n}/text", ledger, Heard(heard.has, heard.words), claims)
+    try:
+        verdicts = check_text(text, f"/messages/{n}/text", ledger, Heard(heard.has, heard.words), claims)
+    except OverBudgetError as error:
+        return Narration(n, turn, (), str(error))
     return Narration(n, turn, tuple(verdicts))
 
 

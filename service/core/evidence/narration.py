@@ -59,6 +59,7 @@ def _check(claim: Claim, text: str, ledger: Ledger, heard: Heard) -> Found:
     family = ledger.family(groups)
     if len(family.facts) > MAX_FAMILY:
         return OPEN
+    ledger.look(family)
     narrowed = narrow(family, claim, text)
     return (
         compare(claim, narrowed, groups)

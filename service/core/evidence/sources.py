@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.budget import Meter
 from service.core.evidence import dates
 from service.core.evidence.leaves import leaves_of
 from service.core.evidence.quantities import Quantity, Value, find_quantities
@@ -26,6 +27,11 @@ MAX_KEYS = 2_000
 """Names in one result that are read as values."""
 MAX_CANDIDATES = 64
 """Places that are searched for one text."""
+
+_COST_OF_SAID = 16
+"""Looks that one at what somebody said counts as."""
+_COST_OF_SPELLING = 3
+"""Looks that one at the letters of a text counts as."""
 
 _ORDER: dict[Origin, int] = {"user": 0, "result": 1, "system": 2}
 _NOW = ("current date", "current time", "current day", "today", "now", "date is", "time is")
@@ -54,8 +60,11 @@ class Mention(NamedTuple):
 class Sources:
     """The texts of user and system and the results of a trace, indexed by words and by quantities."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, meter: Meter | None = None) -> None:
+        """`meter`: that of the item; what is searched without an index is counted there."""
         self.read = 0
+        self._meter = meter or Meter()
+        self._words_of: dict[str, frozenset[str]] = {}
         self.reference = reference_date(trace)
         self._words: dict[str, list[Place]] = defaultdict(list)
         self._mentions: dict[Value, list[Mention]] = defaultdict(list)
@@ -101,9 +110,11 @@ class Sources:
         """Where these letters and digits stand, however spaced; shorter ones than six prove nothing."""
         if len(letters) < 6:
             return None
-        for place in self._places:
+        for n, place in enumerate(self._places):
             if place.message < before and _is_spelt(letters, place.text):
+                self._meter.spend("looks", _COST_OF_SPELLING * n)
                 return place
+        self._meter.spend("looks", _COST_OF_SPELLING * len(self._places))
         return None
 
     def mentions(self, value: Value, before: int) -> list[Mention]:
@@ -113,25 +124,36 @@ class Sources:
 
     def numbers(self, before: int) -> Iterator[Decimal]:
         """The distinct numbers before a message."""
+        self._meter.spend("looks", len(self._mentions))
         for value, found in self._mentions.items():
             if isinstance(value, Decimal) and found[0].place.message < before:  # they are kept in order
                 yield value
 
     def said_before(self, before: int, origin: Origin = "user") -> list[Mention]:
         """The quantities that a speaker's texts hold before a message."""
+        self._meter.spend("looks", _COST_OF_SAID * len(self.said))
         return [m for m in self.said if m.place.origin == origin and m.place.message < before]
 
     def is_spent(self, days: Iterable[Value], before: int) -> bool:
         """Whether an earlier call has one of these days among its arguments: the user may have named it for that call."""
+        self._meter.spend("looks", len(self._spent))
         known = {str(day)[-5:] for day in days}
         return any(message < before and day[-5:] in known for message, day in self._spent)
 
     def user_texts(self, before: int) -> Iterator[Place]:
         """The user's texts before a message."""
+        self._meter.spend("looks", len(self._places))
         return (place for place in self._places if place.origin == "user" and place.message < before)
+
+    def words_of(self, place: Place) -> frozenset[str]:
+        """The words of a text."""
+        if place.pointer not in self._words_of:
+            self._words_of[place.pointer] = frozenset(place.text.split())
+        return self._words_of[place.pointer]
 
     def dates(self, before: int) -> list[Mention]:
         """The dates that results hold before a message."""
+        self._meter.spend("looks", len(self._mentions))
         return [
             mention
             for value, found in self._mentions.items()

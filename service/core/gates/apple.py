@@ -11,9 +11,10 @@ from service.core.case import Case, call_path
 from service.core.chain import Pairs, fullest, longest_chain
 from service.core.checks import WHOLE, Aspect, Check, Seen
 from service.core.expect import Ban, CallPattern, Wanted
-from service.core.gates.carrying import Fit, carried, fit, fits
+from service.core.gates.carrying import Fit, carried, fit, fits, spend_on_pairs
 from service.core.gates.disallowed import breaks
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, failed
+from service.core.shapes import cost_of
 from service.core.trace import Step
 
 MOST_CONTESTED = 6
@@ -22,8 +23,8 @@ MOST_CONTESTED = 6
 MOST_TRIES = 20
 """So many calls are looked at to say what is wrong with an expected one."""
 
-Table = list[list[bool]]
-"""By expected call and call made: whether the one meets the other."""
+Table = list[frozenset[int]]
+"""By expected call the calls made that meet it."""
 
 
 class Met(NamedTuple):
@@ -97,12 +98,13 @@ class AppleTrajectoryGate(Check):
         return failed(0.0 if self.metric == "all_pass" else share, *findings)
 
     def _upstream(self, case: Case, met: Met) -> Outcome:
+        spend_on_pairs(case, each=2)
         ordered, unordered = _split(case, met.required)
         found = apple.metrics(
             ordered,
             unordered,
             range(len(case.trace.steps)),
-            lambda expected, call: met.table[expected][call],
+            lambda expected, call: call in met.table[expected],
             broken=bool(met.broken),
             unlisted=[step.index for step in case.trace.steps if not _is_allowed(case, step)],
         )
@@ -113,12 +115,13 @@ class AppleTrajectoryGate(Check):
 
 def _met(case: Case) -> Met:
     steps, wanted = case.trace.steps, case.wanted
-    table: Table = [[_meets(case, one, step) for step in steps] for one in wanted]
+    table: Table = [_meeting(case, one) for one in wanted]
     required = tuple([n for n, one in enumerate(wanted) if one.required])
     taken = _fullest(case, required, table)
-    left = [n for n in range(len(steps)) if n not in set(taken.values())]
+    held = set(taken.values())
+    left = [n for n in range(len(steps)) if n not in held]
     optional = [n for n, one in enumerate(wanted) if not one.required]
-    taken = taken | fullest(optional, left, lambda expected, call: table[expected][call])
+    taken = taken | fullest(optional, left, lambda expected, call: call in table[expected], meter=case.meter)
     used = set(taken.values())
     bans = [(ban, turn) for _, scope, turn in case.scopes for ban in scope.disallowed]
     broken = [[step for step in case.steps_of(turn) if breaks(case, ban, step)] for ban, turn in bans]
@@ -133,8 +136,19 @@ def _met(case: Case) -> Met:
     )
 
 
+def _meeting(case: Case, wanted: Wanted) -> frozenset[int]:
+    return frozenset([step.index for step in _of_its_tools(case, wanted) if _meets(case, wanted, step)])
+
+
+def _of_its_tools(case: Case, wanted: Wanted) -> list[Step]:
+    keys = dict.fromkeys([case.name_key(pattern.tool) for _, pattern in wanted.options])
+    return [case.trace.steps[j] for j in sorted([j for key in keys for j in case.worths.steps_of(key)])]
+
+
 def _meets(case: Case, wanted: Wanted, step: Step) -> bool:
-    return any(fits(case, p, step, extra=p.extra_args in (None, "allow")) for p in _same(case, wanted, step))
+    same = _same(case, wanted, step)
+    case.meter.spend("comparisons", sum([16 + 2 * len(pattern.args or ()) * cost_of(pattern.args) for pattern in same]))
+    return any(fits(case, p, step, extra=p.extra_args in (None, "allow")) for p in same)
 
 
 def _same(case: Case, wanted: Wanted, step: Step) -> list[CallPattern]:
@@ -146,9 +160,10 @@ def _same(case: Case, wanted: Wanted, step: Step) -> list[CallPattern]:
 
 def _tries(case: Case, n: int, taken: Collection[int] = ()) -> Iterator[Fit]:
     """How the calls of its tool meet an expected call, those aside that are taken."""
-    for step in case.trace.steps:
+    for step in _of_its_tools(case, case.wanted[n]):
         if step.index not in taken:
             for pattern in _same(case, case.wanted[n], step):
+                case.meter.spend("comparisons", 16 + 2 * len(pattern.args or ()) * cost_of(pattern.args))
                 yield fit(case, pattern, step, extra=pattern.extra_args in (None, "allow"))
 
 
@@ -166,12 +181,15 @@ def _fullest(case: Case, required: Sequence[int], table: Table) -> Pairs:
     ordered, unordered = _split(case, required)
     calls = range(len(case.trace.steps))
     places = [n for place in ordered for n in place]
-    contested = [c for c in calls if _any_fits(table, places, c) and _any_fits(table, unordered, c)]
+    contested = sorted(_any_meets(table, places) & _any_meets(table, unordered))
+    disputed = set(contested)
     best: Pairs = {}
-    for ours in _shares(contested):
-        chain = longest_chain(ordered, [c for c in calls if c not in contested or c in ours], lambda e, c: table[e][c])
+    for ours in map(frozenset, _shares(contested)):
+        free = [c for c in calls if c not in disputed or c in ours]
+        chain = longest_chain(ordered, free, lambda e, c: c in table[e], meter=case.meter)
         used = set(chain.values())
-        others = fullest(unordered, [c for c in calls if c not in used], lambda e, c: table[e][c])
+        left = [c for c in calls if c not in used]
+        others = fullest(unordered, left, lambda e, c: c in table[e], meter=case.meter)
         if len(chain) + len(others) > len(best):
             best = chain | others
         if len(best) == len(required):
@@ -179,8 +197,9 @@ def _fullest(case: Case, required: Sequence[int], table: Table) -> Pairs:
     return best
 
 
-def _any_fits(table: Table, expected: Iterable[int], call: int) -> bool:
-    return any(table[n][call] for n in expected)
+def _any_meets(table: Table, expected: Iterable[int]) -> frozenset[int]:
+    """The calls that meet any of these."""
+    return frozenset[int]().union(*[table[n] for n in expected])
 
 
 def _shares(contested: Sequence[int]) -> Iterator[tuple[int, ...]]:

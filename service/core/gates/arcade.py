@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import fsum, isfinite
 from typing import Annotated, ClassVar, Literal, cast
 
 from pydantic import Field, JsonValue
 
 from service.core.binding import Bound, bind
-from service.core.carried.arcade import CaseResult, RubricSpec, score_case, with_placeholders
+from service.core.budget import COST_OF_A_MATCHER, text_chars
+from service.core.carried.arcade import Call, CaseResult, RubricSpec, score_case, with_placeholders
 from service.core.carried.arcade_critics import CriticKind, CriticSpec
 from service.core.case import Case, Pair, call_path
 from service.core.checks import WHOLE, Aspect, Check, Seen
 from service.core.critics import Critic, Match, Uncompared
 from service.core.expect import CallPattern
 from service.core.gates.arguments import standing_in
+from service.core.gates.carrying import spend_on_pairs
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.quantity import QuantityGate
 from service.core.gates.schema import unparsable
-from service.core.gates.tool_name import named, unmatched
+from service.core.gates.tool_name import named, settled, unmatched
 from service.core.kinds import Tagged, kind_of
+from service.core.likeness import MOST_A_CHARACTER_COSTS
 from service.core.outcome import PERFECT, Carried, Errored, Finding, Outcome, Scored, Skipped, failed
 from service.core.shapes import has_matcher
 from service.core.trace import Step
@@ -64,6 +67,10 @@ class ArcadeGate(Check):
         outcome = self._scored(case, pattern, step, PERFECT)
         return outcome.value if isinstance(outcome, Scored) else 0.0
 
+    def is_plain(self, case: Case, pattern: CallPattern) -> bool:
+        """Whether no matcher compares."""
+        return all(bound.critic is None for bound in self._bound_of(case, pattern, right_tool=True))
+
     def _closed(self, case: Case) -> Outcome | None:
         """The outcome where a gate closes."""
         if self.fail_on_tool_call_quantity:
@@ -78,7 +85,7 @@ class ArcadeGate(Check):
 
     def _pairs(self, case: Case) -> Iterable[Seen]:
         for pair in case.alignment.pairs:
-            yield case.subjects[pair.step], self._paired(case, pair)
+            yield case.subjects[pair.step], settled(case, pair, self._paired(case, pair))
 
     def _paired(self, case: Case, pair: Pair) -> Outcome:
         return self._scored(case, pair.pattern, case.trace.steps[pair.step], named(case, pair))
@@ -86,12 +93,15 @@ class ArcadeGate(Check):
     def _scored(self, case: Case, pattern: CallPattern, step: Step, selection: Scored) -> Outcome:
         if step.call.arguments is None and pattern.args is not None:
             return failed(0.0, *selection.findings, unparsable(step))
-        bound = case.once((id(self), id(pattern), selection.passed), lambda: self._bound(pattern, selection.passed))
+        bound = self._bound_of(case, pattern, right_tool=selection.passed)
         schema = case.schema_of(step)
         defaults = standing_in(schema, bound) if schema else {}
         actual = {**defaults, **(step.call.arguments or {})}
         results = [(b, b.match(actual[b.name]) if b.name in actual else _absent(b)) for b in bound]
         return self._weighed(selection, results, step)
+
+    def _bound_of(self, case: Case, pattern: CallPattern, *, right_tool: bool) -> list[Bound]:
+        return case.once((id(self), id(pattern), right_tool), lambda: self._bound(pattern, right_tool))
 
     def _bound(self, pattern: CallPattern, right_tool: bool) -> list[Bound]:  # noqa: FBT001
         args = dict(sorted((pattern.args or {}).items()))
@@ -129,6 +139,8 @@ class ArcadeGate(Check):
         expected = [(pattern.tool, _plain_args(pattern)) for pattern in _patterns(case)]
         actual = [(step.call.name, step.call.arguments or {}) for step in case.trace.steps]
         critics = with_placeholders(expected, self._specs(case))
+        spend_on_pairs(case, each=4 + COST_OF_A_MATCHER * len(critics))
+        _spend_on_texts(case, expected, actual)
         rubric = RubricSpec(
             fail_on_tool_selection=self.fail_on_tool_selection,
             fail_on_tool_call_quantity=self.fail_on_tool_call_quantity,
@@ -172,6 +184,12 @@ def _patterns(case: Case) -> list[CallPattern]:
 
 def _absent(bound: Bound) -> Match:
     return Match(1.0, True) if bound.optional else Match(0.0, False, "missing")
+
+
+def _spend_on_texts(case: Case, expected: Sequence[Call], actual: Sequence[Call]) -> None:
+    """Counts the characters that are read where every pair is compared."""
+    asked, given = text_chars([args for _, args in expected]), text_chars([args for _, args in actual])
+    case.meter.spend("characters", MOST_A_CHARACTER_COSTS * (asked * len(actual) + given * len(expected)))
 
 
 def _plain_args(pattern: CallPattern) -> dict[str, JsonValue]:

@@ -15,7 +15,7 @@ from service.core.critics import MATCHED, Critic, Match, Uncompared, Unjudged
 from service.core.expect import CallPattern, ExtraArguments
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.schema import unread
-from service.core.gates.tool_name import NO_CALLS, missing, named
+from service.core.gates.tool_name import NO_CALLS, missing, named, settled
 from service.core.kinds import Tagged
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
 from service.core.partial import Open, Partial
@@ -91,7 +91,9 @@ class ArgumentsGate(Check):
         """One outcome for each pair and each missing call."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
-        paired = [(case.subjects[pair.step], self._paired(case, pair)) for pair in case.alignment.pairs]
+        paired = [
+            (case.subjects[pair.step], settled(case, pair, self._paired(case, pair))) for pair in case.alignment.pairs
+        ]
         gone = [missing(case, i) for i in case.alignment.missing]
         return [*paired, *gone] or [(WHOLE, NO_CALLS)]
 
@@ -102,6 +104,10 @@ class ArgumentsGate(Check):
         if step.call.arguments is None:
             return 0.0
         return self._value(pattern, self._compared(case, pattern, step, step.call.arguments, explain=False))
+
+    def is_plain(self, case: Case, pattern: CallPattern) -> bool:
+        """Whether no matcher compares."""
+        return all(bound.critic is None for bound in self._bound_of(case, pattern).values())
 
     def _paired(self, case: Case, pair: Pair) -> Outcome | Partial:
         right_tool = named(case, pair)
@@ -145,7 +151,7 @@ class ArgumentsGate(Check):
     def _compared(
         self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, explain: bool = True
     ) -> Agreement:
-        bound = case.once((id(self), id(pattern)), lambda: self._bound(pattern))
+        bound = self._bound_of(case, pattern)
         schema = case.schema_of(step)
         if schema is not None and self.fill_defaults and schema.defaults:
             actual = {**standing_in(schema, bound.values()), **actual}
@@ -167,6 +173,9 @@ class ArgumentsGate(Check):
         if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
             others += self._extras(bound, actual, schema, pattern)
         return Agreement(fsum(matched), others)
+
+    def _bound_of(self, case: Case, pattern: CallPattern) -> dict[str, Bound]:
+        return case.once((id(self), id(pattern)), lambda: self._bound(pattern))
 
     def _bound(self, pattern: CallPattern) -> dict[str, Bound]:
         args = dict(sorted((pattern.args or {}).items()))

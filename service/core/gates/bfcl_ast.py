@@ -11,6 +11,7 @@ from service.core.carried.bfcl import Answer, Call, Doc, check
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, Seen
 from service.core.critics import AnyOf, Critic, Exact
+from service.core.gates.carrying import spend_on_pairs
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.outcome import PERFECT, Finding, Outcome, failed
 from service.core.trace import Step
@@ -42,6 +43,7 @@ class BfclAstGate(Check):
         gold = expected.gold or {}
         answers = _gold_answers(gold) if gold.get("format") == "bfcl" else _plain_answers(case)
         category = self.category or cast("str | None", gold.get("category"))
+        spend_on_pairs(case, each=16)
         verdict = check(answers, _calls(case.trace.steps), _docs(case), category=category)
         if verdict.valid:
             return PERFECT

@@ -85,6 +85,11 @@ def _is_free(outcome: Outcome) -> bool:
     return isinstance(outcome, Skipped) and outcome.cause == "not_applicable"
 
 
+def spend_on_pairs(case: Case, *, each: int) -> None:
+    """Counts a look at every pair of an expected call and one made, each as so many comparisons."""
+    case.meter.spend("comparisons", each * len(case.wanted) * len(case.trace.steps))
+
+
 class Fit(NamedTuple):
     """Whether a call meets a pattern of its tool: what speaks against it, and what could not be compared."""
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
+from pydantic import JsonValue
+
 from service.core.binding import bind
+from service.core.budget import COST_OF_A_MATCHER, text_chars
 from service.core.case import Case, call_path
 from service.core.checks import WHOLE, Aspect, Check, Seen, Subject
 from service.core.critics import Match, Uncompared, Unjudged
@@ -13,6 +16,7 @@ from service.core.expect import Ban
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, failed
 from service.core.partial import Open, Partial
 from service.core.pointers import escaped
+from service.core.shapes import cost_of, has_matcher
 from service.core.trace import Step
 
 
@@ -29,8 +33,10 @@ class DisallowedGate(Check):
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each ban that was kept, and one for each call that breaks one."""
         bans = [(ban, turn) for _, scope, turn in case.scopes for ban in scope.disallowed]
-        seen = [found for ban, turn in bans for found in _kept(case, ban, turn)]
-        return seen or [(WHOLE, Skipped("not_applicable", "nothing is disallowed"))]
+        if not bans:
+            yield WHOLE, Skipped("not_applicable", "nothing is disallowed")
+        for ban, turn in bans:
+            yield from _kept(case, ban, turn)
 
 
 def _kept(case: Case, ban: Ban, turn: int | None) -> Iterable[Seen]:
@@ -38,14 +44,23 @@ def _kept(case: Case, ban: Ban, turn: int | None) -> Iterable[Seen]:
     if absent is not None:
         yield Subject(turn=turn), absent
         return
-    outcomes = [(step, _banned(case, ban, step)) for step in case.steps_of(turn)]
-    broken = [(case.subjects[step.index], outcome) for step, outcome in outcomes if outcome is not None]
-    yield from broken or [(Subject(turn=turn), PERFECT)]
+    kept = True
+    for step in _of_its_tool(case, ban, turn):
+        outcome = _banned(case, ban, step)
+        if outcome is not None:
+            kept = False
+            yield case.subjects[step.index], outcome
+    if kept:
+        yield Subject(turn=turn), PERFECT
+
+
+def _of_its_tool(case: Case, ban: Ban, turn: int | None) -> list[Step]:
+    made = [case.trace.steps[j] for j in case.worths.steps_of(case.name_key(ban.tool))]
+    return [step for step in made if turn in (None, step.turn)]
 
 
 def _banned(case: Case, ban: Ban, step: Step) -> Outcome | Partial | None:
     """What is wrong with a call under this ban; None where it is not banned."""
-    found = Finding("disallowed_call", _why(ban), call_path(step))
     if ban.args is not None and step.call.arguments is None and case.same_name(ban.tool, step.call.name):
         return _untold(step)
     matches = _matches(case, ban, step)
@@ -56,6 +71,7 @@ def _banned(case: Case, ban: Ban, step: Step) -> Outcome | Partial | None:
     )
     if over:
         return Skipped("too_long", over)
+    found = Finding("disallowed_call", _why(ban), call_path(step))
     path = f"{call_path(step)}/arguments"
     left = [Open(m.words, m.value, f"{path}/{escaped(name)}") for name, m in matches if isinstance(m, Unjudged)]
     if left:
@@ -83,13 +99,23 @@ def _matches(case: Case, ban: Ban, step: Step) -> list[tuple[str, Match | Uncomp
     """The ban's arguments against the call's; None where the tool is another or an argument is not there."""
     if not case.same_name(ban.tool, step.call.name):
         return None
+    case.meter.spend("comparisons", 12 + 2 * len(ban.args or ()))
     if ban.args is None:
         return []
     given = step.call.arguments
     if given is None or not ban.args.keys() <= given.keys():
         return None
-    bound = [bind(name, value, critics={}) for name, value in ban.args.items()]
+    args = ban.args
+    bound = case.once(("ban", id(ban)), lambda: [bind(name, value, critics={}) for name, value in args.items()])
+    if case.once(("matchers", id(ban)), lambda: has_matcher(args)):
+        case.meter.spend("comparisons", COST_OF_A_MATCHER * cost_of(args) * len(args))
+        chars = text_chars([given, case.once(("texts", id(ban)), lambda: _texts(ban))])
+        case.meter.spend("characters", cost_of(args) * chars)
     return [(one.name, one.match(given[one.name], explain=False)) for one in bound]
+
+
+def _texts(ban: Ban) -> JsonValue:
+    return ban.model_dump(mode="json", include={"args"})
 
 
 def _why(ban: Ban) -> str:

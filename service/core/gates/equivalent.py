@@ -14,7 +14,7 @@ from service.core.critics import Critic, Match
 from service.core.expect import CallPattern
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.schema import unread
-from service.core.gates.tool_name import NO_CALLS, named, unmatched
+from service.core.gates.tool_name import NO_CALLS, named, settled, unmatched
 from service.core.kinds import Several
 from service.core.outcome import PERFECT, Finding, Outcome, failed
 from service.core.shapes import Shape, has_matcher
@@ -42,7 +42,9 @@ class EquivalentGate(Check):
         """One outcome for each pair, each missing call, and each extra one that is not free."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
-        paired = [(case.subjects[pair.step], self._paired(case, pair)) for pair in case.alignment.pairs]
+        paired = [
+            (case.subjects[pair.step], settled(case, pair, self._paired(case, pair))) for pair in case.alignment.pairs
+        ]
         return [*paired, *unmatched(case)] or [(WHOLE, NO_CALLS)]
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
@@ -50,6 +52,10 @@ class EquivalentGate(Check):
         if step.call.arguments is None or pattern.args is None:
             return float(pattern.args is None)
         return float(self._same_bag(pattern, step, step.call.arguments) is PERFECT)
+
+    def is_plain(self, case: Case, pattern: CallPattern) -> bool:  # noqa: ARG002
+        """Whether no matcher compares and nothing is normalised."""
+        return not self.normalise and not has_matcher(pattern.args or {})
 
     def _paired(self, case: Case, pair: Pair) -> Outcome:
         right_tool = named(case, pair)

@@ -14,13 +14,13 @@ from service.core.case import Alignment, Case, Pair, call_path
 from service.core.checks import WHOLE, Aspect, Check, Seen
 from service.core.critics import Match, Uncompared
 from service.core.expect import CallPattern
-from service.core.gates.carrying import all_or_nothing, bound_of, carried, plain_args, with_idle
+from service.core.gates.carrying import all_or_nothing, bound_of, carried, plain_args, spend_on_pairs, with_idle
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.schema import unknown_tool, unparsable
-from service.core.gates.tool_name import missing, named
+from service.core.gates.tool_name import missing, named, settled
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped, failed
 from service.core.pointers import escaped, parts_of
-from service.core.schemas import SchemaProblem, Validator
+from service.core.schemas import SchemaProblem
 from service.core.trace import Step, ToolDef
 
 Metric = Literal["function_name_match", "parameter_validation", "function_call_accuracy", "function_call_exact_match"]
@@ -63,8 +63,8 @@ class FutureAgiGate(Check):
         if case.matching.compat:
             return [(WHOLE, self._upstream(case))]
         if validating:
-            checked = [(case.subjects[step.index], self._validated(case, step)) for step in case.trace.steps]
-            return checked or [(WHOLE, Skipped("not_applicable", "no call was made"))]
+            checked = ((case.subjects[step.index], self._validated(case, step)) for step in case.trace.steps)
+            return checked if case.trace.steps else [(WHOLE, Skipped("not_applicable", "no call was made"))]
         seen = with_idle(self._compared(case), case)
         return all_or_nothing(seen) if self.metric == "function_call_exact_match" else seen
 
@@ -77,7 +77,8 @@ class FutureAgiGate(Check):
         steps = case.trace.steps
         alignment = _in_sequence(case) if self.order_matters else case.alignment
         for pair in alignment.pairs:
-            yield case.subjects[pair.step], self._paired(case, pair)
+            found = self._paired(case, pair)
+            yield case.subjects[pair.step], found if self.order_matters else settled(case, pair, found)
         for i in alignment.missing:
             yield missing(case, i)
         for j in alignment.extra:
@@ -135,20 +136,22 @@ class FutureAgiGate(Check):
             return Skipped("not_captured", "the trace does not say which tools were on offer")
         tool, given = case.catalogue.get(step.call.name), step.call.arguments
         if tool is None:
-            return failed(0.0, unknown_tool(step, case.catalogue))
+            return failed(0.0, unknown_tool(case, step))
         if given is None:
             return failed(0.0, unparsable(step))
         if tool.parameters is None:
             return Skipped("not_applicable", f"{tool.name} declares no parameters schema")
         try:
-            return self._parameters(case.schema(tool), tool, step, given)
+            return self._parameters(case, tool, step, given)
         except SchemaProblem as problem:
             return Errored("invalid_schema", f"the schema of {tool.name} cannot be used: {problem}")
 
-    def _parameters(self, schema: Validator, tool: ToolDef, step: Step, given: Mapping[str, JsonValue]) -> Outcome:
+    def _parameters(self, case: Case, tool: ToolDef, step: Step, given: Mapping[str, JsonValue]) -> Outcome:
+        schema = case.schema(tool)
         path = f"{call_path(step)}/arguments"
         wrong: dict[str, Finding] = {}
-        for violation in schema.violations(given):
+        violations = case.violations(schema, given)
+        for violation in violations:
             name = next(iter(parts_of(violation.path)), violation.message)  # one of the whole is a check of its own
             if self.ignore_extra_params and violation.keyword in CLOSED and violation.path.count("/") == 1:
                 continue
@@ -175,6 +178,7 @@ class FutureAgiGate(Check):
         if self.metric == "function_name_match":
             raw = future_agi.name_match(made, expected)
         elif self.metric == "function_call_accuracy":
+            spend_on_pairs(case, each=12)
             raw = future_agi.accuracy(made, expected, options)
         else:
             raw = future_agi.exact_match(made, expected, options)

@@ -7,19 +7,28 @@ from collections.abc import Iterable
 from rapidfuzz import process
 from rapidfuzz.distance import JaroWinkler
 
+from service.core.budget import MAX_NAME_CHARS, Meter
 from service.core.case import folded
 
 SEVERAL = 200
 """Catalogues larger than this are searched by similarity alone."""
 
 
-def near(name: str, others: Iterable[str], *, least: float = 0.8, most: int = 3) -> list[str]:
+def near(
+    name: str, others: Iterable[str], *, least: float = 0.8, most: int = 3, meter: Meter | None = None
+) -> list[str]:
     """The names close to `name`, closest first: Jaro-Winkler similarity of at least `least`, or a word in common.
+
+    Of a long name the beginning is looked at and given. Where `meter` has no room for another search, none is close.
 
     >>> near("refund_order", ["void_charge", "refund_orders", "cancel_order"])
     ['refund_orders', 'cancel_order']
     """
-    known = [other for other in others if other != name]
+    everyone, meter = list(others), meter or Meter()
+    if not meter.affords("names", len(everyone)):
+        return []
+    meter.spend("names", len(everyone))
+    name, known = _cut(name), [_cut(other) for other in everyone if other != name]
     found = process.extract(
         name, known, scorer=JaroWinkler.similarity, processor=folded, score_cutoff=least, limit=most
     )
@@ -27,6 +36,10 @@ def near(name: str, others: Iterable[str], *, least: float = 0.8, most: int = 3)
     words = _words(name)
     related = [other for other in known if words & _words(other)] if len(known) <= SEVERAL else []
     return list(dict.fromkeys([*close, *sorted(related)]))[:most]
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= MAX_NAME_CHARS else name[: MAX_NAME_CHARS - 1] + "…"
 
 
 def _words(name: str) -> set[str]:

@@ -31,7 +31,8 @@ class OrderGate(Check):
         placed = [n for n, wanted in enumerate(case.wanted) if wanted.position is not None]
         if not placed:
             return Skipped("not_applicable", "no order was expected")
-        chain = longest_chain(_places(case, placed), range(len(case.trace.steps)), lambda i, j: _fits(case, i, j))
+        fits, steps = _fitting(case, placed), range(len(case.trace.steps))
+        chain = longest_chain(_places(case, placed), steps, lambda i, j: j in fits[i], meter=case.meter)
         due = max(sum(case.wanted[n].required for n in placed), len(chain))
         exact = self.mode == "longest_run" or len(case.trace.steps) == len(chain)
         if len(chain) == due and exact:
@@ -39,7 +40,7 @@ class OrderGate(Check):
         findings = [
             Finding("out_of_order", f"{pair.pattern.tool} came out of order", f"/steps/{pair.step}")
             for pair in case.alignment.pairs
-            if pair.expected in placed and pair.expected not in chain and _fits(case, pair.expected, pair.step)
+            if pair.expected in fits and pair.expected not in chain and pair.step in fits[pair.expected]
         ]
         return failed(len(chain) / due if self.mode == "longest_run" else 0.0, *findings)
 
@@ -53,15 +54,11 @@ def _places(case: Case, placed: list[int]) -> list[list[int]]:
     return [places[place] for place in sorted(places)]
 
 
-def _fits(case: Case, expected: int, step: int) -> bool:
-    """Whether a call can stand for an expected one in the order: it does in the alignment, or would match as well."""
-    wanted, made = case.wanted[expected], case.trace.steps[step]
-    options = [
-        pattern
-        for _, pattern in wanted.options
-        if case.same_name(pattern.tool, made.call.name) and wanted.in_turn(pattern, made.turn)
-    ]
-    if not options:
-        return False
-    aligned = any(pair.expected == expected and pair.step == step for pair in case.alignment.pairs)
-    return aligned or any(case.agrees(pattern, made) for pattern in options)
+def _fitting(case: Case, placed: list[int]) -> dict[int, frozenset[int]]:
+    """The calls that can stand for each expected one in the order: that of the alignment, and those that match as well."""
+    aligned = {pair.expected: pair.step for pair in case.alignment.pairs}
+    return {n: _with(case.meeting(n), aligned.get(n), case.naming(n)) for n in placed}
+
+
+def _with(meeting: frozenset[int], aligned: int | None, naming: frozenset[int]) -> frozenset[int]:
+    return meeting | {aligned} if aligned in naming and aligned not in meeting else meeting

@@ -39,7 +39,7 @@ class ProvenanceGate(Check):
 
 def sources_of(case: Case) -> Sources:
     """What was said and returned, indexed once for a case."""
-    return case.once(Sources, lambda: Sources(case.trace))
+    return case.once(Sources, lambda: Sources(case.trace, case.meter))
 
 
 def _mapped(case: Case, step: Step) -> Outcome:

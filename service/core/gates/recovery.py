@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar, Literal
 
 from service.core.case import Case, call_path
 from service.core.checks import WHOLE, Aggregate, Check, Part, Seen
+from service.core.contents import Contents
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, failed
 from service.core.trace import Step
-from service.core.values import equal
 
 TRANSIENT = frozenset({408, 409, 425, 429})
 STATUS = ("status", "status_code", "statusCode", "code")
@@ -49,8 +51,11 @@ class RecoveryGate(Check):
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each failed call and for each repeated write."""
         steps = case.trace.steps
-        seen: list[Seen] = [(case.subjects[step.index], _dealt_with(case, step)) for step in steps if _failed(step)]
-        seen += [(case.subjects[step.index], _repeated(step)) for step in _repeated_writes(case)]
+        course = case.once(_Course, lambda: _Course(case))
+        seen: list[Seen] = [
+            (case.subjects[step.index], _dealt_with(case, course, step)) for step in steps if _failed(step)
+        ]
+        seen += [(case.subjects[step.index], _repeated(step)) for step in _repeated_writes(case, course)]
         return seen or [(WHOLE, _nothing_found(case))]
 
 
@@ -69,38 +74,67 @@ def _succeeded(step: Step) -> bool:
     return step.result is not None and not step.result.is_error
 
 
-def _same_call(one: Step, other: Step) -> bool:
-    a, b = one.call, other.call
-    return (
-        a.name == b.name
-        and a.arguments is not None
-        and b.arguments is not None
-        and equal(dict(a.arguments), dict(b.arguments))
-    )
+class _Course:
+    """What happened after each step, found once for a trace."""
+
+    def __init__(self, case: Case) -> None:
+        self._contents = Contents()
+        self.groups: defaultdict[Hashable, list[Step]] = defaultdict(list)
+        self.last_success: dict[str, int] = {}
+        self._last_success_of_same: dict[Hashable, int] = {}
+        self.changes: list[int] = []
+        for step in case.trace.steps:
+            if step.call.arguments is not None:
+                self.groups[self._key(step)].append(step)
+                if _succeeded(step):
+                    self._last_success_of_same[self._key(step)] = step.index
+            if _succeeded(step):
+                self.last_success[step.call.name] = step.index
+            if _may_change(case, step):
+                self.changes.append(step.index)
+        said = [n for n, message in enumerate(case.trace.messages) if message.role == "assistant"]
+        self.last_admission = max([n for n in said if _admits(case.trace.messages[n].text)], default=-1)
+        self.claims = bool(CLAIMS.search(case.trace.answer or ""))
+
+    def _key(self, step: Step) -> Hashable:
+        return step.call.name, self._contents.number(step.call.arguments)
+
+    def same_later(self, step: Step) -> Sequence[Step]:
+        """The same call, made again."""
+        same = self.groups[self._key(step)] if step.call.arguments is not None else []
+        return same[bisect_right(same, step.index, key=lambda other: other.index) :]
+
+    def last_success_of(self, same: Sequence[Step]) -> int:
+        """The last of these calls, which are the same, that succeeded; -1 where none did."""
+        return self._last_success_of_same.get(self._key(same[0]), -1)
+
+    def changes_between(self, step: Step, again: Step) -> bool:
+        """Whether another call in between could have changed anything."""
+        after = bisect_right(self.changes, step.index)
+        return after < len(self.changes) and self.changes[after] < again.index
 
 
-def _dealt_with(case: Case, step: Step) -> Outcome:
-    later = case.trace.steps[step.index + 1 :]
-    findings = [*_blind_retry(case, step, later), *_unresolved(case, step, later)]
+def _dealt_with(case: Case, course: _Course, step: Step) -> Outcome:
+    findings = [*_blind_retry(course, step), *_unresolved(case, course, step)]
     return failed(0.0, *findings) if findings else PERFECT
 
 
-def _blind_retry(case: Case, step: Step, later: Sequence[Step]) -> Iterable[Finding]:
-    again = next((other for other in later if _same_call(step, other)), None)
-    if again is None or _may_help(case, step, again, later):
+def _blind_retry(course: _Course, step: Step) -> Iterable[Finding]:
+    later = course.same_later(step)
+    if not later or _may_help(course, step, later):
         return
-    why = "and failed again" if _failed(again) else "although the error says the request is at fault"
-    yield Finding("blind_retry", f"{step.call.name} was called again unchanged {why}", call_path(again))
+    why = "and failed again" if _failed(later[0]) else "although the error says the request is at fault"
+    yield Finding("blind_retry", f"{step.call.name} was called again unchanged {why}", call_path(later[0]))
 
 
-def _may_help(case: Case, step: Step, again: Step, later: Sequence[Step]) -> bool:
+def _may_help(course: _Course, step: Step, later: Sequence[Step]) -> bool:
     """Whether there was a reason to make the same call again."""
-    between = case.trace.steps[step.index + 1 : again.index]
-    if again.turn != step.turn or any(_may_change(case, other) for other in between):
+    again = later[0]
+    if again.turn != step.turn or course.changes_between(step, again):
         return True
     status = _status(step)
     if status is not None and (status in TRANSIENT or 500 <= status < 600):
-        return any(_same_call(step, other) and _succeeded(other) for other in later)
+        return course.last_success_of(later) > step.index
     return not _failed(again) and (status is None or not 400 <= status < 500)
 
 
@@ -127,16 +161,15 @@ def _number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _unresolved(case: Case, step: Step, later: Sequence[Step]) -> Iterable[Finding]:
-    if any(other.call.name == step.call.name and _succeeded(other) for other in later):
+def _unresolved(case: Case, course: _Course, step: Step) -> Iterable[Finding]:
+    if course.last_success.get(step.call.name, -1) > step.index:
         return
-    path, answer = f"/steps/{step.index}/result", case.trace.answer or ""
-    texts = [message.text for message in case.trace.messages[step.message + 1 :] if message.role == "assistant"]
-    admitted = any(_admits(text) for text in texts)
+    admitted = course.last_admission > step.message
     if admitted and not _is_needed(case, step):
         return
+    path = f"/steps/{step.index}/result"
     yield Finding("unresolved_error", f"{step.call.name} failed and no later call of it succeeded", path)
-    if not admitted and CLAIMS.search(answer):
+    if not admitted and course.claims:
         yield Finding(
             "claimed_success_after_error", "the answer claims completion, and says nothing of the error", "/answer"
         )
@@ -147,20 +180,22 @@ def _admits(text: str) -> bool:
 
 
 def _is_needed(case: Case, step: Step) -> bool:
+    return case.name_key(step.call.name) in case.once("needed", lambda: _needed_tools(case))
+
+
+def _needed_tools(case: Case) -> frozenset[str]:
     required = [pattern for wanted in case.wanted if wanted.required for _, pattern in wanted.options]
-    return any(case.same_name(pattern.tool, step.call.name) for pattern in required)
+    return frozenset([case.name_key(pattern.tool) for pattern in required])
 
 
-def _repeated_writes(case: Case) -> Iterator[Step]:
+def _repeated_writes(case: Case, course: _Course) -> Iterator[Step]:
     """Of calls that are the same and all succeeded, those beyond the first, or beyond as many as were expected."""
-    groups: list[list[Step]] = []
-    for step in case.trace.steps:
-        if _succeeded(step) and _is_write(case, step):
-            group = next((group for group in groups if _same_call(group[0], step)), None)
-            groups.append([step]) if group is None else group.append(step)
-    expected = _expected_steps(case)
-    for group in groups:
-        yield from group[max(1, sum(step.index in expected for step in group)) :]
+    expected: set[int] | None = None
+    for same in course.groups.values():
+        group = [step for step in same if _succeeded(step) and _is_write(case, step)]
+        if group[1:]:
+            expected = _expected_steps(case) if expected is None else expected
+            yield from group[max(1, sum([step.index in expected for step in group])) :]
 
 
 def _is_write(case: Case, step: Step) -> bool:

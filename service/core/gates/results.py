@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from service.core.case import Case, Pair
 from service.core.checks import WHOLE, Aspect, Check, Part, Seen
 from service.core.critics import Uncompared, Unjudged
-from service.core.gates.tool_name import missing, named
+from service.core.gates.tool_name import missing, named, settled
 from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, failed
 from service.core.partial import Open, Partial
 from service.core.shapes import matcher_of
@@ -28,7 +28,7 @@ class ResultsGate(Check):
     def look(self, case: Case) -> Iterable[Seen]:
         """One outcome for each expected result."""
         pairs = [pair for pair in case.alignment.pairs if pair.pattern.says_result]
-        seen: list[Seen] = [(case.subjects[pair.step], _returned(case, pair)) for pair in pairs]
+        seen: list[Seen] = [(case.subjects[pair.step], settled(case, pair, _returned(case, pair))) for pair in pairs]
         gone = [i for i in case.alignment.missing if any(p.says_result for _, p in case.wanted[i].options)]
         seen += [missing(case, i) for i in gone]
         return seen or [(WHOLE, Skipped("not_applicable", "no result was expected"))]

@@ -47,7 +47,7 @@ class SchemaGate(Check):
             return Skipped("not_captured", "the trace does not say which tools were on offer")
         tool = case.catalogue.get(step.call.name)
         if tool is None:
-            return failed(0.0, unknown_tool(step, case.catalogue))
+            return failed(0.0, unknown_tool(case, step))
         if step.call.arguments is None:
             return unread(step)
         return self._validated(case, tool, step, step.call.arguments)
@@ -55,7 +55,7 @@ class SchemaGate(Check):
     def _validated(self, case: Case, tool: ToolDef, step: Step, arguments: Mapping[str, JsonValue]) -> Outcome:
         try:
             schema = case.schema(tool, self.dialect, formats=self.formats)
-            findings = _violations(schema, step, arguments)
+            findings = _violations(case, schema, step, arguments)
             undeclared = _undeclared(schema, step, arguments)
         except SchemaProblem as problem:
             return Errored("invalid_schema", f"the schema of {tool.name} cannot be used: {problem}")
@@ -64,9 +64,9 @@ class SchemaGate(Check):
         return PERFECT if not undeclared else PERFECT.noting(*undeclared)
 
 
-def _violations(schema: Validator, step: Step, arguments: Mapping[str, JsonValue]) -> list[Finding]:
+def _violations(case: Case, schema: Validator, step: Step, arguments: Mapping[str, JsonValue]) -> list[Finding]:
     base = f"{call_path(step)}/arguments"
-    return [Finding(f"schema_{v.keyword}", v.message, base + v.path) for v in schema.violations(arguments)]
+    return [Finding(f"schema_{v.keyword}", v.message, base + v.path) for v in case.violations(schema, arguments)]
 
 
 def _undeclared(schema: Validator, step: Step, arguments: Mapping[str, JsonValue]) -> list[Finding]:
@@ -77,9 +77,10 @@ def _undeclared(schema: Validator, step: Step, arguments: Mapping[str, JsonValue
     ]
 
 
-def unknown_tool(step: Step, catalogue: Iterable[str]) -> Finding:
+def unknown_tool(case: Case, step: Step) -> Finding:
     """The finding for a call of a tool that was not on offer."""
-    close = near(step.call.name, catalogue)
+    name = step.call.name
+    close = case.once(("near", name), lambda: near(name, case.catalogue, meter=case.meter))
     hint = f"; near: {', '.join(close[:3])}" if close else ""
     return Finding("unknown_tool", f"{step.call.name} was not on offer{hint}", f"{call_path(step)}/name")
 

@@ -12,7 +12,7 @@ from service.core.checks import WHOLE, Aspect, Check, Part, Seen
 from service.core.expect import StateExpectation
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped
 from service.core.patches import patched
-from service.core.state import Change, Progress, View, compare, covers, diff
+from service.core.state import Change, Places, Progress, View, compare, diff
 from service.core.trace import State
 from service.core.values import shown
 
@@ -79,11 +79,12 @@ class StateGate(Check):
 
 
 def _findings(progress: Progress, done: Iterable[Change]) -> Iterable[Finding]:
+    places = Places(done)
     for change in progress.missing:
         yield _finding("state_missing", f"should have been {_verb(change)} and was not", change)
     for change in progress.wrong:
-        made = [one for one in done if covers(one.path, change.path) or covers(change.path, one.path)]
-        told = "; ".join(f"{one.path or 'the state'} was {_verb(one)}" for one in made[:MOST_TOLD])
+        made = places.touching(change.path, MOST_TOLD)
+        told = "; ".join(f"{one.path or 'the state'} was {_verb(one)}" for one in made)
         yield _finding("state_wrong", f"should have been {_verb(change)}, but {told}", change)
     for change in progress.unexpected:
         yield _finding("state_unexpected", f"was {_verb(change)}, which nobody asked for", change)

@@ -71,4 +71,5 @@ def _said(case: Case) -> bool:
     outputs = gold.get("outputs") if gold.get("format") == "tau" else None
     texts = [m.text.lower().replace(",", "") for m in case.trace.messages if m.role == "assistant"]
     wanted = [output for output in outputs or () if isinstance(output, str)] if isinstance(outputs, list) else []
+    case.meter.spend("characters", len(wanted) * sum(map(len, texts)))
     return all(any(output.lower() in text for text in texts) for output in wanted)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 from service.core.case import Case, Pair, call_path
 from service.core.checks import WHOLE, Aspect, Check, Seen, Subject
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.names import near
-from service.core.outcome import PERFECT, Finding, Scored, Skipped, failed
+from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, failed
+from service.core.partial import Partial
 
 NO_CALLS = Skipped("not_applicable", "no call was due and none was made")
 
@@ -34,13 +35,28 @@ class ToolNameGate(Check):
 
 def named(case: Case, pair: Pair) -> Scored:
     """Whether the call of this pair is of the expected tool."""
+    return case.once(("named", pair.expected, pair.step), lambda: _named(case, pair))
+
+
+def _named(case: Case, pair: Pair) -> Scored:
     step = case.trace.steps[pair.step]
     if case.same_name(pair.pattern.tool, step.call.name):
         return PERFECT
     expected = case.wanted[pair.expected].tools
-    close = ", a near miss" if near(pair.pattern.tool, [step.call.name]) else ""
+    close = ", a near miss" if near(pair.pattern.tool, [step.call.name], meter=case.meter) else ""
     message = f"expected {expected}, called {step.call.name}{close}"
     return failed(0.0, Finding("wrong_tool", message, f"{call_path(step)}/name"))
+
+
+Verdict = TypeVar("Verdict", bound=Outcome | Partial)
+
+
+def settled(case: Case, pair: Pair, found: Verdict) -> Verdict | Skipped:
+    """What a pair's arguments or result came to; open where it did not pass and another call may fit better."""
+    why = case.alignment.unsettled.get(pair.expected)
+    if why is None or not isinstance(found, Scored | Partial) or found.passed or not named(case, pair).passed:
+        return found
+    return Skipped("too_long", why)
 
 
 def unmatched(case: Case) -> Iterable[Seen]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import ClassVar, Literal
 
+from service.core.budget import COST_OF_A_MATCHER
 from service.core.case import Case
 from service.core.chain import Fits, Pairs, fullest, longest_chain
 from service.core.checks import WHOLE, Aspect, Check, Seen
@@ -14,6 +14,7 @@ from service.core.expect import Wanted
 from service.core.gates.carrying import fit
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
+from service.core.shapes import cost_of, has_matcher
 from service.core.trace import Step
 
 Mode = Literal["strict", "unordered", "subset", "superset", "in_order", "any_order", "precision", "recall", "f1"]
@@ -64,33 +65,50 @@ class TrajectoryGate(Check):
         return [(WHOLE, self._compared(case))]
 
     def _compared(self, case: Case) -> Outcome:
-        met = _met(case, lambda i, j: self._reason(case, i, j) == MATCHES)
+        fitting = [self._fitting(case, i) for i in range(len(case.wanted))]
+        certain = [self._certain(case, i, calls) for i, calls in enumerate(fitting)]
+        met = _met(case, lambda i, j: j in certain[i])
         value = _value(self.mode, met)
         if value == 1.0:
             return PERFECT.noting(*_vacuous(self.mode, met))
-        if value < _value(self.mode, _met(case, lambda i, j: self._reason(case, i, j) is not None)):
+        if value < _value(self.mode, _met(case, lambda i, j: j in fitting[i])):
             return Skipped("not_asked", self._first_open(case))
         return Scored(value, False, tuple(_findings(self.mode, case, met)))
 
     def _first_open(self, case: Case) -> str:
-        pairs = product(range(len(case.wanted)), range(len(case.trace.steps)))
+        pairs = [(i, j) for i in range(len(case.wanted)) for j in sorted(self._fitting(case, i))]
         return next(reason for i, j in pairs if (reason := self._reason(case, i, j)))
 
-    def _reason(self, case: Case, expected: int, step: int) -> str | None:
-        """None: the call is not the expected one. MATCHES: it is. Else: why that cannot be told here."""
-        return case.once((id(self), expected, step), lambda: self._told(case, case.wanted[expected], step))
+    def _fitting(self, case: Case, expected: int) -> frozenset[int]:
+        """The calls that are the expected one, as far as can be told."""
+        return case.naming(expected) if self.arguments == "ignore" else case.meeting(expected)
 
-    def _told(self, case: Case, wanted: Wanted, step: int) -> str | None:
+    def _certain(self, case: Case, expected: int, calls: frozenset[int]) -> frozenset[int]:
+        """Those of the fitting calls of which it can be told."""
+        if self.arguments == "ignore" or not _has_matchers(case.wanted[expected]):
+            return calls
+        return frozenset([j for j in calls if self._reason(case, expected, j) == MATCHES])
+
+    def _reason(self, case: Case, expected: int, step: int) -> str:
+        """MATCHES: this fitting call is the expected one. Else: why that cannot be told here."""
+        wanted = case.wanted[expected]
+        if self.arguments == "ignore" or not _has_matchers(wanted):
+            return MATCHES
+        return case.once((id(self), expected, step), lambda: self._told(case, wanted, step))
+
+    def _told(self, case: Case, wanted: Wanted, step: int) -> str:
         made = case.trace.steps[step]
         named = [
             pattern
             for _, pattern in wanted.options
             if case.same_name(pattern.tool, made.call.name) and wanted.in_turn(pattern, made.turn)
         ]
-        if self.arguments == "ignore":
-            return MATCHES if named else None
-        told = [fit(case, pattern, made, extra=True).uncompared for pattern in named if case.agrees(pattern, made)]
-        return min(told, default=None)
+        case.meter.spend("comparisons", COST_OF_A_MATCHER * sum([cost_of(pattern.args) for pattern in named]))
+        return min([fit(case, pattern, made, extra=True).uncompared for pattern in named if case.agrees(pattern, made)])
+
+
+def _has_matchers(wanted: Wanted) -> bool:
+    return any(has_matcher(pattern.args or {}) for _, pattern in wanted.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +144,8 @@ def _met(case: Case, fits: Fits) -> Met:
     return Met(
         steps=case.trace.steps,
         required=tuple(required),
-        pairs=fullest(required, calls, fits),
-        whole=fullest(everything, calls, fits),
+        pairs=fullest(required, calls, fits, meter=case.meter),
+        whole=fullest(everything, calls, fits, meter=case.meter),
         ordered=_in_order(case, required, calls, fits),
         in_order=len(_in_order(case, everything, calls, fits)) == len(calls),
     )
@@ -137,13 +155,14 @@ def _in_order(case: Case, of: Sequence[int], calls: Sequence[int], fits: Fits) -
     """As many of these as can be met in order. Those that may stand anywhere are served before the others or after them."""
     mixed = any(wanted.position is not None for wanted in case.wanted)
     free = [n for n in of if _stands_anywhere(case.wanted[n], mixed=mixed)]
-    places = _places(case, [n for n in of if n not in free])
-    chain = longest_chain(places, calls, fits)
+    apart = set(free)
+    places = _places(case, [n for n in of if n not in apart])
+    chain = longest_chain(places, calls, fits, meter=case.meter)
     if not free:
         return chain
-    chain_first = chain | fullest(free, _left(calls, chain), fits)
-    loose = fullest(free, calls, fits)
-    return max(chain_first, loose | longest_chain(places, _left(calls, loose), fits), key=len)
+    chain_first = chain | fullest(free, _left(calls, chain), fits, meter=case.meter)
+    loose = fullest(free, calls, fits, meter=case.meter)
+    return max(chain_first, loose | longest_chain(places, _left(calls, loose), fits, meter=case.meter), key=len)
 
 
 def _stands_anywhere(wanted: Wanted, *, mixed: bool) -> bool:

@@ -13,11 +13,21 @@ from service.core.chain import Fits, longest_chain
 from service.core.checks import WHOLE, Aspect, Check, Part, Seen
 from service.core.critics import Uncompared
 from service.core.expect import CallPattern, Wanted, limit_of
-from service.core.gates.carrying import all_or_nothing, carried, fit, fits, plain, plain_args, with_idle
+from service.core.gates.carrying import (
+    all_or_nothing,
+    bound_of,
+    carried,
+    fit,
+    fits,
+    plain,
+    plain_args,
+    spend_on_pairs,
+    with_idle,
+)
 from service.core.gates.count import CountGate
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.results import matcher_of
-from service.core.gates.tool_name import missing, named, unmatched
+from service.core.gates.tool_name import missing, named, settled, unmatched
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped, failed
 from service.core.trace import Step
 
@@ -64,6 +74,7 @@ class UipathOrderGate(Check):
         if not placed and not isinstance(idle[0][1], Scored):
             return [(WHOLE, Skipped("not_applicable", "no order was expected"))]
         if case.matching.compat:
+            case.meter.spend("comparisons", len(placed) * len(case.trace.steps))
             expected = [case.wanted[n].options[0][1].tool for n in placed]
             raw = uipath.order_score(_names(case), expected, strict=self.strict)
             return [(WHOLE, carried(self, case, raw, system="UiPath", why=OTHERWISE_NAMED))]
@@ -71,9 +82,10 @@ class UipathOrderGate(Check):
 
     def _ordered(self, case: Case, placed: list[int]) -> Outcome:
         required = [n for n in placed if case.wanted[n].required]
-        chain = longest_chain(_places(case, required), range(len(case.trace.steps)), _fits_name(case))
+        steps, fits = range(len(case.trace.steps)), _fits_name(case)
+        chain = longest_chain(_places(case, required), steps, fits, meter=case.meter)
         kept = len(chain) / len(required) if required else 1.0
-        whole = longest_chain(_places(case, placed), range(len(case.trace.steps)), _fits_name(case))
+        whole = longest_chain(_places(case, placed), steps, fits, meter=case.meter)
         exact = kept == 1.0 and len(whole) == len(case.trace.steps)
         if exact or (kept == 1.0 and not self.strict):
             return PERFECT
@@ -108,13 +120,19 @@ class UipathArgsGate(Check):
             return [(WHOLE, NOTHING_EXPECTED)]
         if case.matching.compat:
             return [(WHOLE, self._upstream(case))]
-        paired = [(case.subjects[pair.step], self._paired(case, pair)) for pair in case.alignment.pairs]
+        paired = [
+            (case.subjects[pair.step], settled(case, pair, self._paired(case, pair))) for pair in case.alignment.pairs
+        ]
         seen = with_idle([*paired, *unmatched(case)], case)
         return all_or_nothing(seen) if self.strict else seen
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """1.0 if the call has the pattern's arguments, else 0.0."""
         return float(fits(case, pattern, step, extra=self._allows_extra(pattern)))
+
+    def is_plain(self, case: Case, pattern: CallPattern) -> bool:
+        """Whether no matcher compares."""
+        return all(bound.critic is None for bound in bound_of(case, pattern))
 
     def _allows_extra(self, pattern: CallPattern) -> bool:
         return self.subset if pattern.extra_args is None else pattern.extra_args == "allow"
@@ -129,6 +147,7 @@ class UipathArgsGate(Check):
         return failed(0.0, *found.findings) if found.findings else PERFECT
 
     def _upstream(self, case: Case) -> Outcome:
+        spend_on_pairs(case, each=8)
         expected = [(pattern.tool, plain_args(path, pattern, "UiPath")) for path, pattern in _patterns(case)]
         made = [(step.call.name, step.call.arguments or {}) for step in case.trace.steps]
         raw = uipath.args_score(made, expected, strict=self.strict)
@@ -173,6 +192,7 @@ class UipathOutputGate(Check):
         return outcome.value if isinstance(outcome, Scored) else 0.0
 
     def _upstream(self, case: Case, due: list[tuple[str, CallPattern]]) -> Outcome:
+        spend_on_pairs(case, each=8)
         expected = [(p.tool, _text(plain(f"{path}/result", p.result, "UiPath"))) for path, p in due]
         made = [
             (step.call.name, uipath.output_text(step.result.content) if step.result else "")
@@ -213,13 +233,23 @@ def is_for(case: Case, wanted: Wanted, step: Step) -> bool:
 
 
 def _fits_name(case: Case) -> Fits:
-    return lambda expected, call: is_for(case, case.wanted[expected], case.trace.steps[call])
+    return lambda expected, call: (
+        call in case.once(("is_for", expected), lambda: _calls_for(case, case.wanted[expected]))
+    )
+
+
+def _calls_for(case: Case, wanted: Wanted) -> frozenset[int]:
+    """The calls of a tool and in a turn in which this call is expected."""
+    keys = dict.fromkeys([case.name_key(pattern.tool) for _, pattern in wanted.options])
+    made = [case.trace.steps[j] for key in keys for j in case.worths.steps_of(key)]
+    return frozenset([step.index for step in made if wanted.turn in (None, step.turn)])
 
 
 def _out_of_place(case: Case, n: int, chain: Mapping[int, int]) -> Finding:
     """Why an expected call has no place in the chain."""
     wanted, taken = case.wanted[n], set(chain.values())
-    made = [step for step in case.trace.steps if step.index not in taken and is_for(case, wanted, step)]
+    case.meter.spend("comparisons", len(case.trace.steps))
+    made = [case.trace.steps[j] for j in sorted(_calls_for(case, wanted) - taken)]
     if not made:
         return Finding("missing_call", f"{wanted.tools} was expected and not called", wanted.path)
     return Finding("out_of_order", f"{wanted.tools} came out of order", call_path(made[0]))
@@ -236,7 +266,8 @@ def _aligned(case: Case) -> Iterable[Seen]:
     for pair in case.alignment.pairs:
         if pair.pattern.result is not None:
             right_tool, step = named(case, pair), case.trace.steps[pair.step]
-            yield case.subjects[step.index], _returned(pair.pattern, step) if right_tool.passed else right_tool
+            found = _returned(pair.pattern, step) if right_tool.passed else right_tool
+            yield case.subjects[step.index], settled(case, pair, found)
     for i in case.alignment.missing:
         if case.wanted[i].options[0][1].result is not None:
             yield missing(case, i)
@@ -247,6 +278,7 @@ def _in_turn(case: Case) -> Iterable[Seen]:
     left = list(case.trace.steps)
     for i, wanted in enumerate(case.wanted):
         pattern = wanted.options[0][1]
+        case.meter.spend("comparisons", 4 * len(left))
         step = next((step for step in left if is_for(case, wanted, step)), None)
         if pattern.result is None or (step is None and not wanted.required):
             continue

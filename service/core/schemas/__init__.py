@@ -11,6 +11,7 @@ import json
 import marshal
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 import jsonschema_rs as rs
 from pydantic import JsonValue
@@ -39,6 +40,16 @@ MAX_PATTERNS = 64
 _PATTERN_SIZES = ((64 << 10, 8 << 10, 75), (512 << 10, 32 << 10, 5_500))
 _PATTERN_CACHES = 4 << 20
 _LARGEST_KEY = 8 * MAX_BYTES
+
+
+class Listed(NamedTuple):
+    """Violations, and how many were found of which these are told."""
+
+    violations: tuple[Violation, ...]
+    found: int = 1
+
+
+NONE = Listed((), 0)
 
 
 class Validator:
@@ -85,25 +96,36 @@ class Validator:
         "encoding". Raises SchemaProblem where schema and value together ask for too much work to tell: that takes a
         schema made for it, or a very large value.
         """
-        value = dict(instance) if not isinstance(instance, dict) and isinstance(instance, Mapping) else instance
+        return self.listed(instance).violations
+
+    def work(self, instance: JsonValue | Mapping[str, JsonValue]) -> int:
+        """What checking a value takes at most, about, in comparisons of two values."""
+        value = _as_json(instance)
+        if self._cost is None or deeper_than(value, MAX_DEPTH):
+            return 0
+        return self._cost.comparisons(value)
+
+    def listed(self, instance: JsonValue | Mapping[str, JsonValue]) -> Listed:
+        """The same violations, with the number of all that were found."""
+        value = _as_json(instance)
         if deeper_than(value, MAX_DEPTH):
-            return (Violation("depth", f"nested in more than {MAX_DEPTH} levels", ""),)
+            return Listed((Violation("depth", f"nested in more than {MAX_DEPTH} levels", ""),))
         if self._cost is not None and not self._cost.allows(value):
             raise SchemaProblem("its references, lists or patterns ask for too much work on this value")
         try:
-            return () if self._compiled.is_valid(value) else self._listed(value)
+            return NONE if self._compiled.is_valid(value) else self._listed(value)
         except UnicodeEncodeError:
-            return (Violation("encoding", "not Unicode text: a lone surrogate", found_surrogate(value)),)
+            return Listed((Violation("encoding", "not Unicode text: a lone surrogate", found_surrogate(value)),))
 
-    def _listed(self, value: JsonValue) -> tuple[Violation, ...]:
+    def _listed(self, value: JsonValue) -> Listed:
         if self._cost is not None and not self._cost.allows_listing(value):
-            return (Violation("schema", "does not fit the schema; too large to list every place", ""),)
+            return Listed((Violation("schema", "does not fit the schema; too large to list every place", ""),))
         distinct = {each for error in self._compiled.iter_errors(value) for each in violations_of(error)}
         found = sorted(distinct, key=place)
         if len(found) <= MAX_VIOLATIONS:
-            return tuple(found)
+            return Listed(tuple(found), len(found))
         rest = len(found) - MAX_VIOLATIONS
-        return (*found[:MAX_VIOLATIONS], Violation("schema", f"and {rest} more", ""))
+        return Listed((*found[:MAX_VIOLATIONS], Violation("schema", f"and {rest} more", "")), len(found))
 
     def _is_patterned(self, name: str) -> bool:
         try:
@@ -134,6 +156,10 @@ def validator(
     if isinstance(found, Validator):
         return found
     raise SchemaProblem(found.message, found.path)
+
+
+def _as_json(instance: JsonValue | Mapping[str, JsonValue]) -> JsonValue:
+    return dict(instance) if not isinstance(instance, dict) and isinstance(instance, Mapping) else instance
 
 
 def _key(schema: JsonValue | Mapping[str, JsonValue]) -> bytes:

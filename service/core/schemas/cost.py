@@ -23,6 +23,10 @@ MAX_UNITS = 20_000_000
 MAX_LISTED = 20_000
 """Units that a list of all violations may take; it is made of Python objects, about 10 µs each."""
 
+MAX_UNCOUNTED = 20_000
+"""Units that are not worth counting exactly."""
+UNITS_OF_A_COMPARISON = 30
+
 _MAX_PAIRS = 100_000
 _MAX_LEVELS = 400  # of keywords and references on the way into a value
 
@@ -43,6 +47,14 @@ class Cost:
     def allows_listing(self, value: JsonValue) -> bool:
         """Whether all violations of `value`, already found not to fit, can be listed within MAX_LISTED."""
         return self._within(value, MAX_LISTED, per_character=0)
+
+    def comparisons(self, value: JsonValue) -> int:
+        """What checking `value` takes at most, in comparisons of two values."""
+        most = len(marshal.dumps(value, 2)) * (self._objects + self._of_text)
+        if most <= MAX_UNCOUNTED:
+            return int(most) // UNITS_OF_A_COMPARISON
+        units = _Count(self._references, self._per_character).of(self._references.root, value, 0)
+        return int(min(units, MAX_UNITS)) // UNITS_OF_A_COMPARISON
 
     def _within(self, value: JsonValue, limit: int, *, per_character: int) -> bool:
         # Each part of the value and each character takes a byte at least. Nearly every call is settled here.

@@ -1,0 +1,297 @@
+"""The budget of work: what goes over it is told with its number, and what is within it comes out as without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service import InputError, score
+from service.core import budget
+from service.core.budget import (
+    LIMITS,
+    MAX_ALIGNMENT_PAIRS,
+    MAX_CRITERIA,
+    MAX_FINDING_CHARS,
+    MAX_JUDGES,
+    MAX_NAME_CHARS,
+    MAX_OUTCOMES,
+    MAX_VOTES,
+    Meter,
+    OverBudgetError,
+)
+from service.core.contents import Contents
+from service.core.evidence.ledger import MAX_VALUES_HELD
+from service.core.expect import CallPattern
+from service.core.gates.names import near
+from service.core.judges import Ask, Judge
+from service.core.likeness import Allowance, Comparing, Worth, compare_all
+from service.core.outcome import Skipped
+from service.core.report import Report
+from service.core.state import Change, Patterns, Places, covers
+from service.core.trace import Step, ToolCall
+from service.core.values import equal
+from service.io.engine import admit_votes
+from tests.core.hostile_bodies import BODIES, call, due, reversed_calls, trace, under
+
+TRIES = settings(max_examples=100, deadline=None, derandomize=True)
+
+
+def skips(report: Report) -> list[Skipped]:
+    """What was left open because it was too long."""
+    loose = [each.outcome for criterion in report.criteria for each in criterion.outcomes]
+    outcomes = [*loose, *[one for step in report.steps for one in step.outcomes.values()]]
+    return [one for one in outcomes if isinstance(one, Skipped) and one.cause == "too_long"]
+
+
+def scored(body: dict[str, Any]) -> Report:
+    return score({**body, "judges": "off"})
+
+
+# What is within the budget.
+
+
+@pytest.mark.parametrize("name", sorted(BODIES))
+def test_a_small_body_of_each_kind_is_scored_whole(name):
+    assert skips(scored(BODIES[name](12))) == []
+
+
+def test_a_thousand_calls_of_one_tool_in_another_order_are_all_found():
+    report = scored(reversed_calls(1_000))
+    assert [step.matched for step in report.steps] == list(reversed(range(1_000)))
+    assert {step.outcomes["arguments"].value for step in report.steps} == {1.0}
+
+
+def test_calls_of_several_tools_may_be_more():
+    tools = [f"f{k % 5}" for k in range(2_000)]
+    made = trace([call(tool, {"a": k}) for k, tool in enumerate(tools)])
+    wanted = [due(tool, {"a": k}) for k, tool in enumerate(tools)]
+    report = scored({"trace": made, "expected": {"calls": wanted[::-1]}})
+    assert {step.outcomes["arguments"].value for step in report.steps} == {1.0}
+
+
+# What goes over it.
+
+
+def test_beyond_the_pairs_exact_calls_are_found_all_the_same():
+    n = int(MAX_ALIGNMENT_PAIRS**0.5) + 100
+    report = scored(reversed_calls(n))
+    assert {step.outcomes["arguments"].value for step in report.steps} == {1.0}
+    assert skips(report) == []
+
+
+def test_beyond_the_pairs_what_does_not_pass_is_open_and_the_names_are_not():
+    n = int(MAX_ALIGNMENT_PAIRS**0.5) + 100
+    body = reversed_calls(n)
+    body["trace"]["events"][0] = call("f", {"a": "another"})
+    report = scored(body)
+    (open_one,) = skips(report)
+    assert open_one.reason == f"{n} calls of f were expected and {n} made, too many to weigh each against each"
+    assert {step.outcomes["tool_name"].value for step in report.steps} == {1.0}
+    assert report.missing == ()
+
+
+def test_a_call_of_a_turn_is_not_taken_by_one_of_any_turn():
+    n = int(MAX_ALIGNMENT_PAIRS**0.5) + 100
+    events = [{"user": "1"}, *[call("f", {"a": i}) for i in range(n - 1)], {"user": "2"}, call("f", {"a": -1})]
+    wanted = [*[due("f", {"a": -2}) for _ in range(n - 1)], due("f", {"a": -3}, turn=2)]
+    report = scored({"trace": trace(events), "expected": {"calls": wanted}})
+    assert report.missing == ()
+    assert report.steps[-1].matched == n - 1
+
+
+def test_alternatives_of_several_tools_beyond_the_pairs_are_refused_by_place_and_number():
+    n = int(MAX_ALIGNMENT_PAIRS**0.5) + 100
+    wanted = [{"any_of": [due("f", {"a": i}), due("g", {"a": i})]} for i in range(n)]
+    with pytest.raises(InputError, match=f"^/expected/calls/0/any_of/0: {n} calls .* at most {MAX_ALIGNMENT_PAIRS} "):
+        scored({"trace": trace([call("f", {"a": -1})] * n), "expected": {"calls": wanted}})
+
+
+OVER = [
+    ("texts_to_be_said", 400, "comparisons", 1),
+    ("bans_and_calls", 1_000, "outcomes", 1),
+    ("a_ban_with_a_long_reason", 1_000, "finding characters", 1),
+    ("a_long_name_required", 1_000, "finding characters", 1),
+    ("required_by_every_call", 1_000, "comparisons", 1),
+    ("trajectory_strict", 1_100, "too many to compare each with each", 1),
+    ("apple_trajectory", 600, "comparisons", 2),
+    ("arcade_compat", 600, "comparisons", 1),
+    ("bfcl_ast", 600, "comparisons", 1),
+    ("one_place_for_all", 1_200, "comparisons", 1),
+]
+
+
+@pytest.mark.parametrize(("name", "n", "work", "least"), OVER, ids=[row[0] for row in OVER])
+def test_a_check_beyond_its_work_is_open_and_says_the_number(name, n, work, least):
+    found = skips(scored(BODIES[name](n)))
+    assert len(found) >= least
+    assert all(work in one.reason and "; at most " in one.reason for one in found)
+
+
+def test_no_report_holds_more_outcomes_or_findings_than_the_budget():
+    report = scored(BODIES["criteria_and_calls"](900))
+    outcomes = [one for step in report.steps for one in step.outcomes.values()]
+    assert len(outcomes) <= MAX_OUTCOMES
+    assert sum(len(finding.message) + len(finding.path) for finding in report.findings()) <= MAX_FINDING_CHARS
+
+
+@pytest.mark.parametrize(
+    ("rubric", "said"),
+    [
+        (
+            under(*[{"kind": "tool_name"}] * (MAX_CRITERIA + 1)),
+            f"/rubric/criteria: {MAX_CRITERIA + 1} criteria; at most {MAX_CRITERIA} are taken",
+        ),
+        (
+            {
+                **under({"kind": "tool_name"}),
+                "judges": [
+                    {"id": f"j{n}", "level": "step", "question": "?", "scale": {"a": 1, "b": 0}}
+                    for n in range(MAX_JUDGES + 1)
+                ],
+            },
+            f"/rubric: {MAX_JUDGES + 1} judges; at most {MAX_JUDGES} come with a rubric",
+        ),
+    ],
+    ids=["criteria", "judges"],
+)
+def test_a_rubric_beyond_the_limits_is_refused_by_place_and_number(rubric, said):
+    with pytest.raises(InputError) as refused:
+        scored({"trace": trace([call("f")]), "rubric": rubric})
+    assert [str(problem) for problem in refused.value.problems] == [said]
+
+
+def test_a_rubric_at_the_limit_scores():
+    assert scored({"trace": trace([]), "rubric": under(*[{"kind": "tool_name"}] * MAX_CRITERIA)}).verdict
+
+
+@pytest.mark.parametrize(("models", "votes"), [((), 1), (("a", "b"), 15)])
+def test_the_votes_of_an_item_are_counted(models, votes):
+    judge = Judge.model_validate(
+        {"id": "j", "level": "step", "question": "?", "scale": {"a": 1, "b": 0}, "votes": votes, "models": models}
+    )
+    most = MAX_VOTES // (votes * max(1, len(models)))
+    admit_votes([Ask("c", judge)] * most)
+    with pytest.raises(InputError, match=rf"^/rubric/criteria: \d+ requests to judges; at most {MAX_VOTES}"):
+        admit_votes([Ask("c", judge)] * (most + 1))
+
+
+def test_suggestions_are_bounded_in_number_and_length():
+    meter = Meter({**LIMITS, "names": 5})
+    assert near("refund", ["refunds", "x"], meter=meter) == ["refunds"]
+    assert near("refund", ["refunds"] * 4, meter=meter) == []
+    (long_one,) = near("refund" + "x" * 1_000, ["refund" + "x" * 2_000])
+    assert len(long_one) == MAX_NAME_CHARS
+
+
+def test_the_limits_grow_with_the_calls_that_were_made():
+    small, large = Meter.of(1), Meter.of(60_000)
+    assert all(large.left(work) >= small.left(work) for work in LIMITS)
+    with pytest.raises(OverBudgetError, match=r"^50001 outcomes; at most 50000 in one item$"):
+        small.spend("outcomes", MAX_OUTCOMES + 1)
+
+
+def test_the_readme_states_every_limit():
+    page = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    table = page.partition("## The budget of an item\n")[2].partition("\n## ")[0]
+    stated = {
+        int(cells[2]) for line in table.splitlines() if (cells := line.split("|"))[2:] and cells[2].strip().isdigit()
+    }
+    limits = {name: value for name, value in vars(budget).items() if name.startswith("MAX_") and isinstance(value, int)}
+    per_call = {limits.pop(name) for name in list(limits) if name.endswith("_PER_CALL")}
+    del limits["MAX_NAME_CHARS"]
+    assert stated == {*limits.values(), MAX_VALUES_HELD}
+    assert all(f"{value} for each call" in table for value in per_call)
+
+
+# Few comparisons give what all of them would.
+
+SCALARS = st.sampled_from([0, 1, 1.0, True, "1", "a", None])
+VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=2), st.dictionaries(st.sampled_from("xy"), SCALARS, max_size=2))
+ARGUMENTS = st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3)
+
+
+@TRIES
+@given(VALUES, VALUES)
+def test_equal_values_have_one_number(one, other):
+    contents, exact = Contents(), Contents(exact=True)
+    assert (contents.number(one) == contents.number(other)) == equal(one, other)
+    assert (exact.number(one) == exact.number(other)) == (repr(one) == repr(other) or _sorted(one) == _sorted(other))
+
+
+def _sorted(value: object) -> str:
+    return repr(dict(sorted(value.items()))) if isinstance(value, dict) else repr(value)
+
+
+def by_equality(pattern: CallPattern, step: Step) -> Worth:
+    """The share of arguments, expected or given, that are right."""
+    wanted, given = pattern.args or {}, step.call.arguments or {}
+    right = [name for name in wanted if name in given and equal(wanted[name], given[name])]
+    total = len(wanted.keys() | given.keys())
+    return Worth(len(right) / total if total else 1.0, len(right) == total)
+
+
+@TRIES
+@given(
+    st.lists(st.one_of(st.none(), ARGUMENTS), min_size=17, max_size=20),
+    st.lists(st.one_of(st.none(), ARGUMENTS), min_size=17, max_size=20),
+)
+def test_pairs_that_compare_alike_are_worth_alike(wanted, made):
+    patterns = [CallPattern(tool="f", args=args) for args in wanted]
+    steps = [Step(n, 1, ToolCall(None, "f", arguments)) for n, arguments in enumerate(made)]
+    how = Comparing(by_equality, lambda _: True, lambda _: 1, lambda _: {})
+    table = compare_all(patterns, steps, how, Allowance())
+    assert table is not None
+    direct = [[by_equality(pattern, step) for step in steps] for pattern in patterns]
+    assert table.values.tolist() == [[one.value for one in row] for row in direct]
+    assert table.agrees.tolist() == [[one.agrees for one in row] for row in direct]
+
+
+def test_of_calls_of_one_form_few_are_compared():
+    compared: list[object] = []
+
+    def worth(pattern: CallPattern, step: Step) -> Worth:
+        compared.append(step)
+        return by_equality(pattern, step)
+
+    patterns = [CallPattern(tool="f", args={"u": 1, "id": n}) for n in range(300)]
+    steps = [Step(n, 1, ToolCall(None, "f", {"u": 1, "id": 299 - n})) for n in range(300)]
+    assert compare_all(patterns, steps, Comparing(worth, lambda _: True, lambda _: 1, lambda _: {}), Allowance())
+    assert len(compared) == 2  # both arguments equal, or one
+
+
+@pytest.mark.parametrize("allowance", [Allowance(comparisons=100), Allowance(chars=100)])
+def test_matchers_beyond_the_allowance_are_not_begun(allowance):
+    patterns = [
+        CallPattern.model_validate({"tool": "f", "args": {"a": {"kind": "similar", "value": f"text {n}"}}})
+        for n in range(20)
+    ]
+    steps = [Step(n, 1, ToolCall(None, "f", {"a": f"text {n}"})) for n in range(20)]
+    how = Comparing(lambda *_: pytest.fail("compared"), lambda _: False, lambda _: 1, lambda _: {})
+    assert compare_all(patterns, steps, how, allowance) is None
+
+
+PATHS = st.lists(st.sampled_from(["a", "b", "ab", "a!", "0"]), max_size=3).map(
+    lambda parts: "".join(f"/{p}" for p in parts)
+)
+
+
+@TRIES
+@given(st.lists(PATHS, max_size=6, unique=True), PATHS)
+def test_places_find_what_looking_at_all_finds(paths, path):
+    changes = [Change("add", one) for one in sorted(paths)]
+    touching = [one for one in changes if covers(one.path, path) or covers(path, one.path)]
+    assert Places(changes).touching(path, 10) == sorted(touching, key=lambda one: one.path)
+
+
+@TRIES
+@given(st.lists(PATHS.map(lambda path: path.replace("b", "*")), max_size=5), PATHS)
+def test_patterns_find_the_first_that_fits(patterns, path):
+    def fits(pattern: str) -> bool:
+        one, other = path.split("/"), pattern.split("/")
+        return len(one) == len(other) and all(w in ("*", t) for t, w in zip(one, other, strict=True))
+
+    assert Patterns(patterns).first(path) == next((one for one in patterns if fits(one)), None)
