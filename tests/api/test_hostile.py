@@ -366,7 +366,7 @@ def many(ask: Ask, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.shared_data
 def test_text_in_every_slot_arrives_whole_and_equals_itself(ask: Ask, texts: list[str]) -> None:
     named = [text for text in texts if text]  # a tool without a name is another matter
-    results = many(ask, [with_text(text) for text in named])
+    results = many(ask, [{**with_text(text), "judges": "off"} for text in named])
     wrong = [
         text
         for text, result in zip(named, results, strict=True)

@@ -465,6 +465,7 @@ def test_what_could_not_be_scored_is_counted_by_cause(ask: Ask) -> None:
     ask("POST", "/v1/score", encoded(over_call), app=app)
     report = default_engine().score(over_call)
     outcomes = [o for step in report.steps for o in step.outcomes.values()]
+    outcomes += [one.outcome for criterion in report.criteria for one in criterion.outcomes]
     blocked = sum(getattr(outcome, "cause", None) == "blocked" for outcome in outcomes)
     found = series(ask, app)
     assert blocked

@@ -43,7 +43,7 @@ def test_targets_slices_and_pass_k(ask: Ask) -> None:
     body = {"reports": repeated, "pass_k": [2], "by": ["trial"], "targets": {"no_call": 0, "per_tool": {"positive": 4}}}
     found = ask("POST", "/v1/summaries", encoded(body)).json
     assert found["gate"] is None
-    assert found["repeats"]["tasks"] == [{"task": "a", "trials": 4, "successes": 2}]
+    assert found["repeats"]["tasks"] == [{"task": "a", "trials": 4, "successes": 2, "open": 0}]
     assert found["repeats"]["pass_k"][0]["rate"]["value"] == pytest.approx(1 / 6)
     assert [one["value"] for one in found["slices"]] == ["0", "1", "2", "3"]
     assert "few_no_call" not in {one["code"] for one in found["warnings"]}

@@ -148,7 +148,7 @@ def test_a_key_that_is_refused_is_a_matter_of_configuration(tmp_path: Path, kept
         command = Command("service.cli", args, environ, tmp_path / "said.log")
         assert Forked(command).wait(120) == 4
         assert len(provider.requests) == 1
-        assert "no key that the judge's provider accepts" in command.log.read_text()
+        assert "no key that its provider accepts" in command.log.read_text()
         assert Forked(command).wait(120) == 0  # the key is mended, and the same command goes on
         assert "30 pass" in command.log.read_text()
 

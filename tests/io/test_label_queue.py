@@ -87,7 +87,8 @@ def test_what_lies_in_the_band_is_written_once(run: Run, tmp_path: Path) -> None
     file = tmp_path / "queue.jsonl"
     bodies = [body(1), body(2), body(1), body(3, right=False)]
     reports = scored(run, file, bodies)
-    assert [report.criteria[0].value for report in reports] == [0.6, 0.6, 0.6, 0.1]
+    assert [report.criteria[0].value for report in reports] == [None, None, None, 0.1]
+    assert [report.open[0].cause for report in reports if report.open] == ["human"] * 3
     scored(run, file, bodies)
     found = lines(file)
     assert [one["trace"] for one in found] == [bodies[0]["trace"], bodies[1]["trace"]]
@@ -158,7 +159,7 @@ def test_a_file_that_cannot_be_written_is_one_warning_and_no_fault(
 ) -> None:
     with caplog.at_level(logging.WARNING, "callgrade.labels"):
         reports = scored(run, tmp_path / name, [body(1), body(2)])
-    assert [report.verdict for report in reports] == ["fail", "fail"]  # 0.6 lies below 0.8
+    assert [report.verdict for report in reports] == ["abstain", "abstain"]  # 0.6 lies in the band
     assert [one.message for one in caplog.records] == ["the label queue cannot be written"]
 
 

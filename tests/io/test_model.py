@@ -79,7 +79,7 @@ FAULTS = [
     ("400", "provider_error", 400, False, None),
     ("401", "unauthorized", 401, False, None),
     ("403", "provider_error", 403, False, None),
-    ("404", "provider_error", 404, False, None),
+    ("404", "unknown_model", 404, False, None),
     ("500", "provider_error", 500, True, None),
     ("503", "provider_error", 503, True, None),
     ("reset", "provider_error", None, True, UNKNOWN),
@@ -163,7 +163,7 @@ def test_retry_after_may_be_a_date(run: Run, provider: Provider) -> None:
 def test_a_model_of_no_provider_is_an_error_without_a_request(run: Run, provider: Provider) -> None:
     error = outcome(run, client(provider), Prompt("no-such-provider-or-model", TURNS, SCHEMA, 50))
     assert isinstance(error, CallError)
-    assert (error.cause, error.retryable, error.usage) == ("provider_error", False, None)
+    assert (error.cause, error.retryable, error.usage) == ("unknown_model", False, None)
     assert not provider.requests
 
 
