@@ -38,7 +38,9 @@ def test_what_is_shown_reads_back_to_the_same_rubric(rubric: object, run: Run, t
 
 def test_json_is_what_http_gives(run: Run) -> None:
     async def get() -> bytes:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(create_app()), base_url="http://127.0.0.1") as client:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(create_app()), base_url="http://127.0.0.1"
+        ) as client:
             return (await client.get("/v1/rubrics/four_step")).content
 
     assert run("rubrics", "show", "four_step", "--format", "json").raw == asyncio.run(get()) + b"\n"

@@ -51,7 +51,7 @@ def numbers_equal(row: Row, report: Report) -> bool:
 
     Holds where the leaderboard's own method passes once the integers in arrays are written with a point.
     """
-    if row["official"]["valid"] or not report.all_passed:
+    if row["official"]["valid"] or report.verdict != "pass":
         return False
     pointed = {**row, "calls": _mapped(row["calls"], _pointed)}
     return score(request(pointed, "bfcl_ast")).verdict == "pass"
