@@ -239,7 +239,7 @@ def test_settings_bound_the_process(tmp_path: Path) -> None:
     with serving(tmp_path, max_body_bytes="1024", max_concurrency="1") as running:
         assert running.ask("POST", "/v1/score", GOOD + b" " * 1_024)[0] == 413
         busy = started(running)
-        assert running.ask("POST", "/v1/score", GOOD)[0] == 429
+        assert running.ask("POST", "/v1/score", GOOD)[0] in (429, 503)  # our share is used, or all of it
         assert running.ask("GET", "/readyz")[0] == 200
         busy.send(GOOD[20:])
         assert busy.answer()[0] == 200
