@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from service.core.calibrate import Status
 from service.core.judged import Calibration, Judged, JudgeNote
-from service.core.outcome import Finding, Pointer, Skipped
+from service.core.outcome import Finding, Pointer, SkipCause, Skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +44,21 @@ def withhold(found: Judged, at: Pointer, *, required: bool) -> Judged | Withheld
         if not calibration.ask_a_human:
             return found
         reason = f"{judge.id} said {judge.label}; at {found.value:.2f} its fit {calibration.fit} leaves it to a human"
-        return Withheld(
-            "human",
-            reason,
-            (*found.findings, Finding("ask_a_human", reason, at)),
-            raw=found.raw,
-            estimate=found.value,
-            calibration=calibration,
-            judge=judge,
-            evidence=found.evidence,
-        )
+        return _withheld(found, "human", Finding("ask_a_human", reason, at), estimate=found.value)
     if calibration.status == "uncalibrated" and calibration.fit is None and not required:
         return found
     reason = f"{judge.id} said {judge.label}, which does not count uncalibrated: {_WHY[calibration.status]}"
+    return _withheld(found, "uncalibrated", Finding("not_calibrated", reason, at), estimate=None)
+
+
+def _withheld(found: Judged, cause: SkipCause, why: Finding, *, estimate: float | None) -> Withheld:
     return Withheld(
-        "uncalibrated",
-        reason,
-        (*found.findings, Finding("not_calibrated", reason, at)),
+        cause,
+        why.message,
+        (*found.findings, why),
         raw=found.raw,
-        calibration=calibration,
-        judge=judge,
+        estimate=estimate,
+        calibration=found.calibration,
+        judge=found.judge,
         evidence=found.evidence,
     )
