@@ -5,16 +5,18 @@ ENV UV_COMPILE_BYTECODE=1 \
     UV_LINK_MODE=copy \
     UV_PROJECT_ENVIRONMENT=/opt/callgrade \
     UV_PYTHON_DOWNLOADS=never
-RUN pip install --no-cache-dir uv==0.13.8
 WORKDIR /src
+COPY .ci/uv.txt .ci/uv.txt
+RUN pip install --no-cache-dir --require-hashes --requirement .ci/uv.txt
 # The dependencies first: a layer of their own, rebuilt only when the lock changes.
 COPY pyproject.toml uv.lock ./
-RUN uv sync --frozen --no-dev --no-install-project --no-cache
+RUN uv sync --frozen --no-dev --all-extras --no-install-project --no-cache
 COPY README.md LICENSE ./
 COPY rubrics rubrics
 COPY calibration/labels calibration/labels
+COPY callgrade.py ./
 COPY service service
-RUN uv sync --frozen --no-dev --no-editable --no-cache
+RUN uv sync --frozen --no-dev --all-extras --no-editable --no-cache
 
 FROM ${PYTHON_IMAGE} AS run
 LABEL org.opencontainers.image.title="callgrade" \

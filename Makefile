@@ -1,6 +1,5 @@
 # Needs make and a Python of at least 3.11; all else goes into .venv, as uv.lock has it.
 PYTHON ?= python3
-UV_SPEC ?= uv==0.13.8
 PYTEST_FLAGS ?= -n auto --dist loadgroup --no-loadscope-reorder
 
 BIN := .venv/bin
@@ -13,7 +12,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint chaos bench clean
+.PHONY: help demo test lint chaos bench audit pin clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +35,12 @@ chaos: .venv/full.stamp ## the tests of crashes that take minutes
 bench: .venv/full.stamp ## measure speed
 	$(BIN)/python -m tests.benchmarks
 
+audit: | .venv/bin/uv ## ask OSV what is known of the locked packages; needs the network
+	$(BIN)/python .ci/audit.py
+
+pin: | .venv/bin/uv ## write the digests of the images beside their tags; needs docker and the network
+	$(BIN)/python .ci/pin.py
+
 clean: ## remove caches and built files; the environment stays
 	rm -rf dist build .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	find . -path ./.venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -43,11 +48,11 @@ clean: ## remove caches and built files; the environment stays
 # Each stamp stands for a finished set-up, redone when the lock changes.
 # --inexact leaves what is there: the demo never takes the tools of `make test` away.
 .venv/run.stamp: pyproject.toml uv.lock | .venv/bin/uv
-	$(call install,--no-dev --inexact,--no-dev)
+	$(call install,--no-dev --all-extras --inexact,--no-dev --all-extras)
 	@touch $@
 
 .venv/full.stamp: pyproject.toml uv.lock | .venv/bin/uv
-	$(call install,,)
+	$(call install,--all-extras,--all-extras)
 	@touch $@ .venv/run.stamp
 
 # uv takes each file from where the lock found it. Where that cannot be reached, pip looks for the same files, by their
@@ -66,4 +71,4 @@ endef
 	@echo 'setting up .venv (once)' >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv >/dev/null 2>&1 || $(PYTHON) -m venv --clear --without-pip .venv
 	@$(BIN)/python -c 'import pip' 2>/dev/null || $(PYTHON) -m pip --python $(BIN)/python install --quiet pip
-	@$(PIP) '$(UV_SPEC)'
+	@$(PIP) --require-hashes --requirement .ci/uv.txt

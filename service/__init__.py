@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from service.core.conclude import conclude
     from service.core.plan import Plan
     from service.core.report import Report
+    from service.engine import Engine, plan, report_json, score
     from service.errors import CallgradeError, InputError
-    from service.io.engine import Engine, plan, report_json, score
-    from service.io.shelf import Shelf
+    from service.registry import Shelf
     from service.request import ScoreRequest
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "CallgradeError": "service.errors",
-    "Engine": "service.io.engine",
+    "Engine": "service.engine",
     "InputError": "service.errors",
     "Plan": "service.core.plan",
     "Report": "service.core.report",
     "ScoreRequest": "service.request",
-    "Shelf": "service.io.shelf",
+    "Shelf": "service.registry",
     "conclude": "service.core.conclude",
-    "plan": "service.io.engine",
-    "report_json": "service.io.engine",
-    "score": "service.io.engine",
+    "plan": "service.engine",
+    "report_json": "service.engine",
+    "score": "service.engine",
 }
 
 __all__ = [

@@ -99,14 +99,29 @@ class JudgeError(CallgradeError):
     """A judge that gave no verdict. Told in the report as an errored outcome; no request fails for it by itself."""
 
     def __init__(
-        self, cause: FaultCause, reason: str, *, retryable: bool = False, retry_after: float | None = None
+        self,
+        cause: FaultCause,
+        reason: str,
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        model: str | None = None,
     ) -> None:
         self.cause: FaultCause = cause
+        self.model = model
+        """The model that was asked, where whoever asked has noted it."""
         self.reason = reason
         self.retryable = retryable
         self.retry_after = retry_after
         """Seconds for which the provider asked to be left alone."""
         super().__init__(f"{cause}: {reason}")
+
+
+class DaySpentError(JudgeError):
+    """A question that was not put: a tenant has used up its day, or nobody can tell now whether it has."""
+
+    def __init__(self, reason: str, *, retry_after: float) -> None:
+        super().__init__("budget_exhausted", reason, retry_after=retry_after)
 
 
 class JudgeDownError(CallgradeError):
@@ -124,6 +139,14 @@ class BusyError(CallgradeError):
     """No room for more work now."""
 
     retryable = True
+
+
+class AllowanceSpentError(BusyError):
+    """A tenant has used up its day, and nothing was asked. `retry_after`: seconds until the next one."""
+
+    def __init__(self, message: str, *, retry_after: float) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
 
 
 class QueueFullError(BusyError):
@@ -144,6 +167,12 @@ class BatchGoneError(CallgradeError):
 
 class KeyReusedError(CallgradeError):
     """A key that stands for one submission was given to another one."""
+
+
+class KeyBusyError(CallgradeError):
+    """A key stands for a request that is still being worked on."""
+
+    retryable = True
 
 
 class BadLinesError(InputError):

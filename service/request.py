@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, JsonValue, Tag, TypeAdapter, ValidationError
 
 from service.core.budget import OverBudgetError
-from service.core.expect import Expectation
-from service.core.invalid import problems_of
-from service.core.kinds import Frozen
+from service.core.expectation import Expectation
+from service.core.invalid import list_problems
+from service.core.kinds import FrozenModel
 from service.core.plan import Plan, plan
 from service.core.report import JudgeMode
 from service.core.rubric import Extension, Rubric
@@ -44,7 +44,7 @@ CustomId = Annotated[str, Field(min_length=1, max_length=256)]
 """The name of an item of a batch."""
 
 
-class Sandbox(Frozen):
+class Sandbox(FrozenModel):
     """A service that makes the calls where the trace has no final state."""
 
     url: str = Field(min_length=1, max_length=2048)
@@ -53,7 +53,7 @@ class Sandbox(Frozen):
     """Whether calls that fail the schema gate are run too."""
 
 
-class ScoreRequest(Frozen):
+class ScoreRequest(FrozenModel):
     """One trace to score."""
 
     rubric: RubricChoice = "four_step"
@@ -92,27 +92,27 @@ def read_request(body: JsonValue) -> ScoreRequest:
     Requests with the same rubric in them share it: what is worked out of a rubric is worked out once.
     """
     try:
-        return REQUEST.validate_python(_with_shared_rubric(body))
+        return REQUEST.validate_python(_replace_rubric(body))
     except ValidationError as error:
-        raise InputError(problems_of(error, body)) from None
+        raise InputError(list_problems(error, body)) from None
 
 
-def _with_shared_rubric(body: JsonValue) -> object:
+def _replace_rubric(body: JsonValue) -> object:
     if not isinstance(body, dict) or not isinstance(body.get("rubric"), dict):
         return body
     try:
         text = json.dumps(body["rubric"])
-        return body if len(text) > LONGEST else {**body, "rubric": _shared_rubric(text)}
+        return body if len(text) > LONGEST else {**body, "rubric": _parse_shared_rubric(text)}
     except (TypeError, ValueError, RecursionError):  # no JSON, or no rubric: told with its pointers beside all else
         return body
 
 
 @lru_cache(maxsize=64)
-def _shared_rubric(text: str) -> str | Extension | Rubric:
+def _parse_shared_rubric(text: str) -> str | Extension | Rubric:
     return RUBRIC.validate_python(json.loads(text))
 
 
-def traced(request: ScoreRequest) -> Trace:
+def read_request_trace(request: ScoreRequest) -> Trace:
     """The trace of a request; InputError where it contradicts itself."""
     try:
         return read_trace(request.trace)
@@ -120,19 +120,19 @@ def traced(request: ScoreRequest) -> Trace:
         raise error.below("/trace") from None
 
 
-def planned(request: ScoreRequest, rubric: Rubric, trace: Trace | None = None) -> Plan:
+def plan_request(request: ScoreRequest, rubric: Rubric, trace: Trace | None = None) -> Plan:
     """The plan of a request under its rubric; InputError where the trace or gold contradict themselves.
 
     `trace`: the request's own, as it stands after its calls were made.
     """
-    trace = trace or traced(request)
+    trace = trace or read_request_trace(request)
     try:
-        return plan(trace, rubric, _expectation(request, trace))
+        return plan(trace, rubric, _find_expectation(request, trace))
     except OverBudgetError as error:
         raise InputError.at("/trace", str(error)) from None
 
 
-def _expectation(request: ScoreRequest, trace: Trace) -> Expectation | None:
+def _find_expectation(request: ScoreRequest, trace: Trace) -> Expectation | None:
     """What is expected: as the request says, else the gold that the trace's own format carries."""
     said = request.expected
     if isinstance(said, Expectation):
@@ -143,4 +143,4 @@ def _expectation(request: ScoreRequest, trace: Trace) -> Expectation | None:
     try:
         return expectation_of(gold, trace.tools or ())
     except ValidationError as error:  # of the right shape, and yet no expectation: a call without a name
-        raise InputError(problems_of(error, None, below="/expected")) from None
+        raise InputError(list_problems(error, None, below="/expected")) from None

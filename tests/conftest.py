@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
@@ -17,14 +19,28 @@ from tests.faults.clock import Clock
 from tests.faults.provider import Provider, serving
 
 if TYPE_CHECKING:  # SQLAlchemy is a third of a second that few tests need
-    from service.io.store.database import Database
+    from service.store.database import Database
 
-collect_ignore = ["loaded.py"]  # which loads seconds' worth of what few tests need
+# The first loads seconds' worth of what few tests need; the others would be kinds of every test that comes after.
+collect_ignore = ["loaded.py", "data/extension"]
 
 settings.register_profile("callgrade", deadline=None)  # a busy machine is no failure
 settings.load_profile("callgrade")
 
 SHARED = Path(os.environ.get("CALLGRADE_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+@pytest.fixture(scope="session")
+def run() -> Iterator[Run]:
+    """Runs a coroutine to its end, always in the same loop: the one that speaks to models."""
+    from service.asking.model import disconnect
+
+    with asyncio.Runner() as runner:
+        yield runner.run
+        runner.run(disconnect())
 
 
 @pytest.fixture
@@ -103,7 +119,7 @@ def _named(server: str, name: str) -> str:
 
 @pytest.fixture(scope="session")
 def _migrated_postgres(postgres_url: str) -> Iterator[Database]:
-    from service.io.store.database import open_database
+    from service.store.database import open_database
 
     database = open_database(postgres_url)
     database.migrate()
@@ -117,7 +133,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
     if request.param == "postgres":
         yield _emptied(request.getfixturevalue("_migrated_postgres"))
         return
-    from service.io.store.database import open_database
+    from service.store.database import open_database
 
     database = open_database(f"sqlite:///{tmp_path / 'store.db'}")
     database.migrate()
@@ -125,13 +141,28 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
     database.close()
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.needs_postgres)])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where one test alone keeps what its worker processes share: each that asks for it runs on SQLite and on PostgreSQL."""
+    if request.param == "postgres":
+        return request.getfixturevalue("own_postgres_url")
+    return f"sqlite:///{tmp_path / 'store.db'}"
+
+
 def _emptied(database: Database) -> Database:
-    from service.io.store.tables import METADATA
+    from service.store.tables import METADATA
 
     with database.begin() as connection:
         for table in reversed(METADATA.sorted_tables):
             connection.execute(table.delete())
     return database
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _settled_heap() -> None:
+    """What stays is not looked through for garbage: with all that tests load, each look took a second."""
+    gc.collect()
+    gc.freeze()
 
 
 SERVICES = ("needs_redis", "needs_postgres", "needs_browser")
@@ -140,22 +171,31 @@ SERVICES = ("needs_redis", "needs_postgres", "needs_browser")
 
 SLOW = (
     "real/test_evidence_labels.py",
-    "batches/test_takeover.py",
-    "batches/test_worker.py",
+    "jobs/test_takeover.py",
+    "jobs/test_worker.py",
     "real/test_bfcl_rows.py",
-    "batches/test_crashes.py",
+    "frozen/test_stored.py",
+    "jobs/test_crashes.py",
+    "frozen",
     "api/test_contract.py",
-    "docs/test_readme.py",
+    "docs/test_set_ups.py",
     "api/test_judged.py",
     "core/test_laws.py",
-    "batches",
+    "jobs",
     "real",
-    "calibrating",
+    "calibration",
     "api",
     "cli",
-    "io",
+    "asking",
+    "store",
+    "outbound",
 )
 """Where the long tests are, the longest first: those that begin last are short, so that no process is left to wait."""
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Three processes for two cores: a third of the time goes into waiting for processes, beats and timeouts."""
+    return max(2, (os.cpu_count() or 1) * 3 // 2)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

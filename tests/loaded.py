@@ -5,17 +5,20 @@ from __future__ import annotations
 import gc
 import warnings
 from importlib import import_module
+from pkgutil import walk_packages
 
-from service.io.model import _AT_IMPORT
-from service.io.quiet import environ
+import service
+from service.asking.model import _AT_IMPORT
+from service.quiet import extend_environ
 
-OURS = ("cli.app", "cli.keys", "cli.score", "cli.serve", "cli.worker", "io.shared_cache", "io.webhooks")
+UNLOADED = (".migrations", ".__main__")
 
-for module in OURS:
-    import_module(f"service.{module}")
-with environ(_AT_IMPORT), warnings.catch_warnings():
+for module in walk_packages(service.__path__, "service."):
+    if not any(part in module.name for part in UNLOADED):
+        import_module(module.name)
+with extend_environ(_AT_IMPORT), warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    for module in ("litellm", "openai.resources.chat"):
-        import_module(module)
+    for name in ("litellm", "openai.resources.chat"):
+        import_module(name)
 
 gc.freeze()  # what is looked through for garbage is copied

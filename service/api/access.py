@@ -13,27 +13,31 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Send
-from starlette.types import Scope as Asked
+from starlette.types import Scope as AsgiScope
 
-from service.api.buckets import Buckets
-from service.api.callers import Callers, Wait, key_in, peer_of
+from service.api.fairness.buckets import Buckets
 from service.api.foreign import refuse_foreign
-from service.api.problems import refusal
+from service.api.key_cache import KeyCache, KeyThrottle, find_peer, read_key
+from service.api.problems import render_refusal
 from service.errors import CallgradeError
-from service.io.store.callers import NAMELESS, Caller, Scope
+from service.store.audit import Actor
+from service.store.callers import NAMELESS, Caller, Scope
 
-PUBLIC = frozenset({"/livez", "/readyz"})
-"""The routes that need no key."""
+PROBES = frozenset({"/livez", "/readyz"})
+"""The routes of which nobody is asked who they are."""
+
+PUBLIC = PROBES | {"/docs"}
+"""The routes that need no key: the probes, and a page that holds nothing but a place to enter one."""
 
 NEEDED: tuple[tuple[str, Scope | None], ...] = (
     ("/v1/score", "score"),
     ("/v1/summaries", "score"),
     ("/v1/rubrics", "score"),
+    ("/v1/usage", None),
     ("/v1/batches", "batch"),
     ("/v1/calibrations", "calibrate"),
-    ("/metrics", "admin"),
+    ("/metrics", "metrics"),
     ("/openapi.json", None),
-    ("/docs", None),
 )
 """The scope that a route and those below it need; None: any key will do."""
 
@@ -44,10 +48,10 @@ WRONG_KEY = "the key is unknown here, revoked or expired; expected one that `cal
 CHALLENGE = {"www-authenticate": 'Bearer realm="callgrade"'}
 
 
-def needed(template: str) -> Scope | None:
+def find_scope(template: str) -> Scope | None:
     """The scope for a route by the template of its path; admin for one that nobody has thought of.
 
-    >>> needed("/v1/score/many"), needed("/v1/scores"), needed("/docs")
+    >>> find_scope("/v1/score/many"), find_scope("/v1/scores"), find_scope("/openapi.json")
     ('score', 'admin', None)
     """
     for start, scope in NEEDED:
@@ -56,15 +60,21 @@ def needed(template: str) -> Scope | None:
     return "admin"
 
 
-def caller_of(request: Request) -> Caller:
+def find_caller(request: Request) -> Caller:
     """Who sends a request."""
     return request.scope.get("state", {}).get("caller", NAMELESS)
 
 
-def payer_of(asked: Asked) -> str:
+def find_actor(request: Request) -> Actor:
+    """Who sends a request, for the audit log."""
+    caller, client = find_caller(request), request.scope.get("client")
+    return Actor(f"key {caller.key_id}" if caller.key_id else "nobody", client[0] if client else "")
+
+
+def find_payer(asked: AsgiScope) -> str:
     """To whose account a request goes: its tenant's, or that of its address where nobody is asked for a key."""
     caller: Caller = asked.get("state", {}).get("caller", NAMELESS)
-    return caller.tenant if caller.key_id else peer_of(asked)
+    return caller.tenant if caller.key_id else find_peer(asked)
 
 
 class _Target(NamedTuple):
@@ -88,7 +98,7 @@ class Access:
         app: ASGIApp,
         *,
         routes: Sequence[BaseRoute],
-        callers: Callers | None,
+        callers: KeyCache | None,
         opened: bool,
         hosts: Collection[str] = (),
         rates: Buckets | None,
@@ -100,7 +110,7 @@ class Access:
         self.opened = opened
         self.rates = rates
 
-    async def __call__(self, scope: Asked, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Passes one request on, or refuses it."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
@@ -109,42 +119,44 @@ class Access:
         else:  # we have no such routes
             await send({"type": "websocket.close", "code": 1008})
 
-    async def _admit(self, scope: Asked, receive: Receive, send: Send) -> None:
+    async def _admit(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         try:
-            caller = await self._caller(scope)
+            caller = await self._authenticate(scope)
             scope.setdefault("state", {})["caller"] = caller or NAMELESS
             if caller is not None and self.rates is not None:
-                name = payer_of(scope)
-                _count(self.rates, name)
-                send = _telling(self.rates, name, send)
+                name = find_payer(scope)
+                _count_request(self.rates, name)
+                send = _add_rate_headers(self.rates, name, send)
         except (HTTPException, CallgradeError) as error:
-            await refusal(error)(scope, receive, send)
+            await render_refusal(error)(scope, receive, send)
             return
         await self.app(scope, receive, send)
 
-    async def _caller(self, scope: Asked) -> Caller | None:
+    async def _authenticate(self, scope: AsgiScope) -> Caller | None:
         """Who asks; None on a public route, where nobody is asked who they are."""
-        target = self._target(scope)
-        if target.exact and target.template in PUBLIC:
+        target = self._find_target(scope)
+        if target.exact and target.template in PROBES:
             return None
         if self.callers is None or (self.opened and not await self.callers.any_key()):
             refuse_foreign(scope["headers"], self.hosts)
             return NAMELESS
-        caller = await self._known(self.callers, scope)
-        if target.template is not None and not caller.may(scope_ := needed(target.template)):
+        if target.exact and target.template in PUBLIC:
+            return None
+        caller = await self._look_up_caller(self.callers, scope)
+        if target.template is not None and not caller.may(scope_ := find_scope(target.template)):
             raise HTTPException(403, f"the key lacks the scope {scope_}")
         return caller
 
-    async def _known(self, callers: Callers, scope: Asked) -> Caller:
-        key = key_in(scope["headers"])
-        found = None if key is None else await callers.of(key, peer_of(scope))
-        if isinstance(found, Wait):
-            raise HTTPException(429, "too many wrong keys from this address", _after(found.seconds))
+    async def _look_up_caller(self, callers: KeyCache, scope: AsgiScope) -> Caller:
+        key = read_key(scope["headers"])
+        found = None if key is None else await callers.of(key, find_peer(scope))
+        if isinstance(found, KeyThrottle):
+            raise HTTPException(429, "too many wrong keys from this address", _build_retry_header(found.seconds))
         if found is None:
             raise HTTPException(401, NO_KEY if key is None else WRONG_KEY, CHALLENGE)
         return found
 
-    def _target(self, scope: Asked) -> _Target:
+    def _find_target(self, scope: AsgiScope) -> _Target:
         """As the router chooses: the first route with path and method, else the first with the path."""
         partly = _Target(None, False)
         for route in self.routes:
@@ -156,27 +168,27 @@ class Access:
         return partly
 
 
-def _after(seconds: float) -> dict[str, str]:
+def _build_retry_header(seconds: float) -> dict[str, str]:
     return {"retry-after": str(max(1, math.ceil(seconds)))}
 
 
-def _count(rates: Buckets, tenant: str) -> None:
+def _count_request(rates: Buckets, tenant: str) -> None:
     if seconds := rates.take(tenant):
         detail = f"over {rates.per_minute} requests a minute"
-        raise HTTPException(429, detail, _after(seconds) | _state(rates, tenant))
+        raise HTTPException(429, detail, _build_retry_header(seconds) | _build_rate_headers(rates, tenant))
 
 
-def _state(rates: Buckets, tenant: str) -> dict[str, str]:
+def _build_rate_headers(rates: Buckets, tenant: str) -> dict[str, str]:
     return {"ratelimit-limit": str(rates.per_minute), "ratelimit-remaining": str(rates.left(tenant))}
 
 
-def _telling(rates: Buckets, tenant: str, send: Send) -> Send:
+def _add_rate_headers(rates: Buckets, tenant: str, send: Send) -> Send:
     """Adds to an answer how many more requests the tenant may send."""
 
-    async def told(message: Message) -> None:
+    async def send_with_rates(message: Message) -> None:
         if message["type"] == "http.response.start":
-            lines = [(name.encode(), value.encode()) for name, value in _state(rates, tenant).items()]
+            lines = [(name.encode(), value.encode()) for name, value in _build_rate_headers(rates, tenant).items()]
             message = {**message, "headers": [*message.get("headers", ()), *lines]}
         await send(message)
 
-    return told
+    return send_with_rates

@@ -14,33 +14,42 @@ from starlette.exceptions import HTTPException
 
 from service import __version__
 from service.api.access import Access
-from service.api.batches import TYPES as BATCH_TYPES
-from service.api.batches import BatchRoutes
-from service.api.buckets import Buckets
-from service.api.calibrations import TYPES as CALIBRATION_TYPES
-from service.api.calibrations import CalibrationRoutes
-from service.api.callers import Callers
-from service.api.fairness import Fairness, Load
+from service.api.backlog import BacklogCollector
+from service.api.fairness.buckets import Buckets
+from service.api.fairness.tenants import Fairness, ProcessLoad
 from service.api.foreign import is_loopback
-from service.api.metrics import Metrics
-from service.api.middleware import Front
-from service.api.openapi import described
-from service.api.problems import refusal
+from service.api.idempotency import IdempotentAnswers
+from service.api.key_cache import KeyCache
+from service.api.metrics import ServiceMetrics
+from service.api.middleware import RequestMiddleware
+from service.api.openapi import describe_api
+from service.api.problems import render_refusal
 from service.api.readiness import Readiness
-from service.api.routes import TYPES, Routes
-from service.api.stock import Stock
-from service.api.stopping import heard
+from service.api.routes.audit import TYPES as AUDIT_TYPES
+from service.api.routes.audit import AuditRoutes
+from service.api.routes.batches import TYPES as BATCH_TYPES
+from service.api.routes.batches import BatchRoutes
+from service.api.routes.calibrations import TYPES as CALIBRATION_TYPES
+from service.api.routes.calibrations import CalibrationRoutes
+from service.api.routes.docs import build_docs_route
+from service.api.routes.scoring import TYPES, ScoringRoutes
+from service.api.routes.usage import TYPES as USAGE_TYPES
+from service.api.routes.usage import UsageRoutes
+from service.api.stopping import watch_stop_signals
+from service.engine import Engine
 from service.errors import CallgradeError
-from service.io.admission import Bounds
-from service.io.bootstrap import engine_of, limits_of, load_judges, load_rubrics, webhooks_of
-from service.io.engine import Engine
-from service.io.settings import Settings
-from service.io.store.backlog import backlog
-from service.io.store.batches import Batches, Room
+from service.jobs.admission import BatchBounds
+from service.scoring_process import ScoringProcess
+from service.settings import Settings
+from service.store.answers import Answers
+from service.store.audit import Audit
+from service.store.backlog import read_backlog
+from service.store.batches import Batches, Room
+from service.wiring import build_days, build_engine, build_limits, build_webhooks, load_judges, load_rubrics
 
 if TYPE_CHECKING:
-    from service.io.store.database import Database
-    from service.io.store.queue import Queue
+    from service.store.database import Database
+    from service.store.queue import Queue
 
 DESCRIPTION = """Send a conversation with its tool calls, and what should have happened; get a verdict for every step.
 
@@ -54,88 +63,118 @@ def create_app(
     engine: Engine | None = None,
     database: Database | None = None,
     queue: Queue | None = None,
+    apart: ScoringProcess | None = None,
 ) -> FastAPI:
     """The HTTP application; `settings` default to those without environment variables, `engine` to what they give.
 
     `database`: where keys and batches are kept, its tables up to date. None: whoever reaches the application may do
     everything but what batches are for. `queue`: where the work of batches is put; default, that of the database's workers.
+    `apart`: what scores large requests, and ends with the application; None: its own threads.
     """
     settings = settings or Settings()
-    engine = engine or engine_of(settings)
+    engine = engine or build_engine(settings, database)
     stopping = Event()
-    readiness = Readiness(_loads(settings, engine, database), stopping)
-    stock = None if database is None else Stock(partial(backlog, database))
-    metrics = Metrics({rubric.digest: rubric.id for rubric in engine.shelf}, stock=stock)
+    readiness = Readiness(_list_loads(settings, engine, database), stopping)
+    stock = None if database is None else BacklogCollector(partial(read_backlog, database))
+    metrics = _build_metrics(engine, stock)
     app = FastAPI(
         title="callgrade",
         version=__version__,
         summary="Scores what language models do with tools.",
         description=DESCRIPTION,
         redirect_slashes=False,
+        docs_url=None,  # its page would load scripts of others from elsewhere
         redoc_url=None,
         # Its spans and records would hold what an exception says, and that may be a payload.
         telemetry={"tracing": False, "metrics": False, "logs": False},
         # Given whole instead of included: a router between costs as much again for every request.
-        lifespan=_living(engine, database, readiness),
+        lifespan=_build_lifespan(engine, database, readiness, apart),
         routes=[
-            *Routes(
-                engine, limits_of(settings), max_many=settings.max_many, metrics=metrics, readiness=readiness
+            *ScoringRoutes(
+                engine,
+                build_limits(settings),
+                max_many=settings.max_many,
+                metrics=metrics,
+                readiness=readiness,
+                repeats=IdempotentAnswers(None if database is None else Answers(database)),
+                apart=apart,
             ).all(),
-            *[found for routes in _batch_routes(settings, engine, database, queue) for found in routes.all()],
+            *UsageRoutes(engine.days or (None if database is None else build_days(settings, database))).all(),
+            *[found for routes in _build_batch_routes(settings, engine, database, queue) for found in routes.all()],
+            *AuditRoutes(None if database is None else Audit(database)).all(),
+            build_docs_route(),
         ],
     )
     app.state.stopping = stopping
-    app.add_middleware(Fairness, load=_load_of(settings))
+    app.add_middleware(Fairness, load=_build_load(settings))
     app.add_middleware(
         Access,
         routes=app.routes,
-        callers=_callers_of(database),
+        callers=_build_key_cache(database),
         opened=is_loopback(settings.host),
         hosts=settings.allowed_hosts,
         rates=Buckets(rate) if (rate := settings.tenant_requests_per_minute) else None,
     )
-    app.add_middleware(Front, metrics=metrics)
-    app.add_exception_handler(CallgradeError, _refused)
-    app.add_exception_handler(HTTPException, _refused)
+    app.add_middleware(RequestMiddleware, metrics=metrics)
+    app.add_exception_handler(CallgradeError, _render_error)
+    app.add_exception_handler(HTTPException, _render_error)
     app.openapi = cache(
-        partial(described, app, {**TYPES, **BATCH_TYPES, **CALIBRATION_TYPES}, keys=database is not None)
+        partial(
+            describe_api,
+            app,
+            {**TYPES, **USAGE_TYPES, **BATCH_TYPES, **CALIBRATION_TYPES, **AUDIT_TYPES},
+            keys=database is not None,
+        )
     )
     return app
 
 
-def _batch_routes(
+def _build_metrics(engine: Engine, stock: BacklogCollector | None) -> ServiceMetrics:
+    named = {model for judge in engine.shelf.judges.values() for model in judge.models}
+    if engine.judging is not None:
+        judges = engine.judging.judges
+        named |= {judges.model, *judges.allowed, *([judges.fallback] if judges.fallback else [])}
+    metrics = ServiceMetrics({rubric.digest: rubric.id for rubric in engine.shelf}, stock=stock, models=named)
+    if engine.judging is not None:
+        engine.judging.observers.append(metrics.count_ask)
+    return metrics
+
+
+def _build_batch_routes(
     settings: Settings, engine: Engine, database: Database | None, queue: Queue | None
 ) -> tuple[BatchRoutes, CalibrationRoutes]:
-    bounds = Bounds(
-        limits=limits_of(settings),
+    bounds = BatchBounds(
+        limits=build_limits(settings),
         chunk=settings.batch_chunk,
         max_items=settings.batch_max_items,
         hours=settings.batch_hours,
+        usd=settings.batch_max_usd,
+        questions=settings.batch_max_questions or None,
     )
-    batches = None if database is None else _batches_of(settings, database, queue)
+    batches = None if database is None else _build_batches(settings, database, queue)
     given: dict[str, Any] = {"max_bytes": settings.batch_max_bytes, "batches": batches}
-    given["receivers"] = webhooks_of(settings)
+    given["receivers"] = build_webhooks(settings)
     return BatchRoutes(engine, bounds, **given), CalibrationRoutes(engine, bounds, **given)
 
 
-def _batches_of(settings: Settings, database: Database, queue: Queue | None) -> Batches:
+def _build_batches(settings: Settings, database: Database, queue: Queue | None) -> Batches:
     if queue is None:
-        from service.io.batches import Enqueuer  # noqa: PLC0415 (the batch engine is not loaded for nothing)
+        from service.jobs.job_queue import Enqueuer  # noqa: PLC0415 (the batch engine is not loaded for nothing)
 
         queue = Enqueuer(database)
     return Batches(database, queue, Room(settings.batch_max_queued, settings.tenant_max_queued))
 
 
-def _callers_of(database: Database | None) -> Callers | None:
+def _build_key_cache(database: Database | None) -> KeyCache | None:
     if database is None:
         return None
-    from service.io.store.keys import Keys  # noqa: PLC0415 (SQLAlchemy is not loaded for nothing)
+    from service.store.keys import Keys  # noqa: PLC0415 (SQLAlchemy is not loaded for nothing)
 
-    return Callers(Keys(database))
+    return KeyCache(Keys(database))
 
 
-def _load_of(settings: Settings) -> Load:
-    return Load(
+def _build_load(settings: Settings) -> ProcessLoad:
+    return ProcessLoad(
         requests=settings.max_concurrency,
         each=settings.tenant_max_concurrency or None,
         streams=settings.max_streams,
@@ -144,29 +183,33 @@ def _load_of(settings: Settings) -> Load:
     )
 
 
-def _loads(settings: Settings, engine: Engine, database: Database | None) -> dict[str, Callable[[], Awaitable[object]]]:
+def _list_loads(
+    settings: Settings, engine: Engine, database: Database | None
+) -> dict[str, Callable[[], Awaitable[object]]]:
     """What a process must have loaded before requests are sent to it."""
     loads: dict[str, Callable[[], Awaitable[object]]] = {"rubrics": partial(load_rubrics, engine)}
     if settings.judge_model:
         loads["judges"] = partial(load_judges, settings)
     if database is not None:
-        from service.io.store.keys import Keys  # noqa: PLC0415 (SQLAlchemy is not loaded for nothing)
+        from service.store.keys import Keys  # noqa: PLC0415 (SQLAlchemy is not loaded for nothing)
 
         loads["store"] = partial(asyncio.to_thread, Keys(database).any_key)
     return loads
 
 
-def _living(
-    engine: Engine, database: Database | None, readiness: Readiness
+def _build_lifespan(
+    engine: Engine, database: Database | None, readiness: Readiness, apart: ScoringProcess | None
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     """From the start of the service, when it loads what it needs, to its end, when connections and files are let go of."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
-        with heard(app.state.stopping):
+        with watch_stop_signals(app.state.stopping):
             readiness.begin()
             yield
         readiness.end()
+        if apart is not None:
+            apart.close()
         await engine.close()
         if database is not None:
             database.close()
@@ -174,5 +217,5 @@ def _living(
     return lifespan
 
 
-async def _refused(_: Request, error: Any) -> Response:
-    return refusal(error)
+async def _render_error(_: Request, error: Any) -> Response:
+    return render_refusal(error)

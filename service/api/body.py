@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 from service.errors import InputError, TooLargeError
-from service.io.jsonbody import Limits
+from service.strict_json import Limits
 
 DISCARDED = 4
 """How many times the limit is read on of a body that passes it, and thrown away."""
@@ -51,7 +51,7 @@ class Pace:
         self._limit.reschedule(self._start + self._patience + seen / SLOWEST)
 
 
-async def read(request: Request, limits: Limits, *, patience: float = PATIENCE) -> bytes:
+async def read_body(request: Request, limits: Limits, *, patience: float = PATIENCE) -> bytes:
     """The whole body.
 
     TooLargeError where it passes the limit; HTTPException 415 for what does not say that it is plain JSON, 408 where it comes
@@ -59,13 +59,13 @@ async def read(request: Request, limits: Limits, *, patience: float = PATIENCE) 
     """
     _refuse_media(request.headers)
     async with Pace(patience) as pace:
-        if declared(request.headers) > limits.max_bytes:
-            raise await _too_large(request, limits, 0)
-        return await _received(request, limits, pace)
+        if read_declared_length(request.headers) > limits.max_bytes:
+            raise await _discard_too_large(request, limits, 0)
+        return await _receive(request, limits, pace)
 
 
 def _refuse_media(headers: Headers) -> None:
-    media = media_of(headers)
+    media = read_media_type(headers)
     if media is None and not is_expected(headers):
         return
     if media is None or (media != "application/json" and not media.endswith("+json")):
@@ -74,7 +74,7 @@ def _refuse_media(headers: Headers) -> None:
         raise HTTPException(415, "expected a body without content-encoding", {"accept-encoding": "identity"})
 
 
-def media_of(headers: Headers) -> str | None:
+def read_media_type(headers: Headers) -> str | None:
     """The type that a body is said to have, in lower case and without parameters; None where nothing is said."""
     given = headers.get("content-type")
     return None if given is None else given.partition(";")[0].strip().lower()
@@ -85,7 +85,7 @@ def is_expected(headers: Headers) -> bool:
     return "transfer-encoding" in headers or headers.get("content-length", "0").strip("0") != ""
 
 
-def declared(headers: Headers) -> float:
+def read_declared_length(headers: Headers) -> float:
     """The length that the sender announces; 0 where it announces none that makes sense."""
     text = headers.get("content-length", "")
     if not (text.isascii() and text.isdigit()):
@@ -93,18 +93,18 @@ def declared(headers: Headers) -> float:
     return int(text) if len(text) < 19 else math.inf
 
 
-async def _received(request: Request, limits: Limits, pace: Pace) -> bytes:
+async def _receive(request: Request, limits: Limits, pace: Pace) -> bytes:
     body, more = bytearray(), True
     while more:
-        part, more = await next_part(request)
+        part, more = await read_part(request)
         body += part
         pace.extend(len(body))
         if len(body) > limits.max_bytes:
-            raise await _too_large(request, limits, len(body), more=more)
+            raise await _discard_too_large(request, limits, len(body), more=more)
     return bytes(body)
 
 
-async def next_part(request: Request) -> tuple[bytes, bool]:
+async def read_part(request: Request) -> tuple[bytes, bool]:
     """The next part of the body, and whether more follow."""
     message = await request.receive()
     if message["type"] == "http.disconnect":
@@ -112,13 +112,13 @@ async def next_part(request: Request) -> tuple[bytes, bool]:
     return message.get("body", b""), message.get("more_body", False)
 
 
-async def _too_large(request: Request, limits: Limits, seen: int, *, more: bool = True) -> InputError:
+async def _discard_too_large(request: Request, limits: Limits, seen: int, *, more: bool = True) -> InputError:
     """The error, once the sender has had its say: one that is cut off in the middle of sending never reads an answer.
 
     Not for one that waits to be asked, nor for ever.
     """
     more = more and "expect" not in request.headers
     while more and seen <= limits.max_bytes * DISCARDED:
-        part, more = await next_part(request)
+        part, more = await read_part(request)
         seen += len(part)
     return TooLargeError.at("", f"the body passes {limits.max_bytes} bytes")

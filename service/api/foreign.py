@@ -37,7 +37,7 @@ def refuse_foreign(headers: Headers, hosts: Collection[str]) -> None:
 
     `hosts`: names that are ours besides those of the loopback, with or without a port. No browser leaves `Host` out.
     """
-    given = _given(headers)
+    given = _read_origin_headers(headers)
     for authority in given["host"]:
         if not is_own(authority, hosts):
             told = "the Host of the request is not a name of this service; CALLGRADE_ALLOWED_HOSTS can make it one"
@@ -71,7 +71,7 @@ def _is_same(origin: str, hosts: list[str]) -> bool:
     return scheme in ("http", "https") and authority in [host.strip().lower() for host in hosts]
 
 
-def _given(headers: Headers) -> dict[str, list[str]]:
+def _read_origin_headers(headers: Headers) -> dict[str, list[str]]:
     """The values of the headers that tell where a request comes from and goes to."""
     found: dict[str, list[str]] = {"host": [], "origin": [], "sec-fetch-site": []}
     for name, value in headers:

@@ -1,19 +1,20 @@
-"""What is counted, for Prometheus. Labels are routes, statuses, known rubrics and verdicts: nothing a caller writes."""
+"""What is counted, for Prometheus. Labels are routes, statuses, verdicts, known rubrics and models: nothing a caller writes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 
 import prometheus_client as prometheus
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import Response
 
-from service.api.stock import Stock
-from service.core.outcome import Outcome, Scored
-from service.core.report import Report
+from service.api.backlog import BacklogCollector
+from service.scoring_process import ReportCounts
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+JUDGE_BUCKETS_S = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 45.0, 60.0, 120.0)
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -21,15 +22,19 @@ OTHER = "other"
 """The label of whatever has no name of ours, so that no caller can add a label."""
 
 
-class Metrics:
+class ServiceMetrics:
     """The counters of one application; each has its own registry, so two in a process do not mix.
 
     `rubrics`: the ids of the rubrics at hand by their hash. A rubric that came with a request counts as `other`. `stock`:
-    what is told of batches and workers; None where no store is.
+    what is told of batches and workers; None where no store is. `models`: those that the settings and the rubrics at hand
+    name; any other counts as `other`.
     """
 
-    def __init__(self, rubrics: Mapping[str, str], *, stock: Stock | None = None) -> None:
+    def __init__(
+        self, rubrics: Mapping[str, str], *, stock: BacklogCollector | None = None, models: Collection[str] = ()
+    ) -> None:
         self._rubrics = rubrics
+        self._models = frozenset(models)
         self._stock = stock
         self._registry = registry = prometheus.CollectorRegistry()
         requests = prometheus.Counter(
@@ -48,6 +53,13 @@ class Metrics:
         self._cost = prometheus.Counter(
             "callgrade_judge_cost_usd", "Paid for judges, as far as known", registry=registry
         )
+        asked = prometheus.Histogram(
+            "callgrade_judge_request_seconds",
+            "Time until the reply of a model was whole, or failed",
+            ["model"],
+            registry=registry,
+            buckets=JUDGE_BUCKETS_S,
+        )
         self.in_flight = prometheus.Gauge("callgrade_http_in_flight", "Requests being answered", registry=registry)
         if stock is not None:
             registry.register(stock)
@@ -56,34 +68,29 @@ class Metrics:
         self._seconds = cache(seconds.labels)
         self._reports = cache(reports.labels)
         self._unscored = cache(unscored.labels)
+        self._judge_seconds = cache(asked.labels)
         self._hits, self._asked = replies.labels("hit"), replies.labels("miss")
 
-    def answered(self, route: str, method: str, status: int, seconds: float) -> None:
+    def count_answer(self, route: str, method: str, status: int, seconds: float) -> None:
         """Counts one request."""
         self._requests(route, method if method in METHODS else OTHER, status).inc()
         self._seconds(route).observe(seconds)
 
-    def count(self, report: Report) -> None:
-        """Counts one report and what of it could not be scored."""
-        self._reports(self._rubrics.get(report.rubric.hash, OTHER), report.verdict).inc()
-        made = report.provenance
-        if made.replies:
-            self._hits.inc(made.cache_hits)
-            self._asked.inc(made.replies - made.cache_hits)
-            self._cost.inc(made.cost_usd or 0.0)
-        for kind, cause in _unscored(report):
-            self._unscored(kind, cause).inc()
+    def count_ask(self, model: str, seconds: float) -> None:
+        """Counts one request to a model."""
+        self._judge_seconds(model if model in self._models else OTHER).observe(seconds)
 
-    async def exposition(self) -> Response:
+    def count(self, tally: ReportCounts) -> None:
+        """Counts one report and what of it could not be scored."""
+        self._reports(self._rubrics.get(tally.rubric, OTHER), tally.verdict).inc()
+        self._hits.inc(tally.cache_hits)
+        self._asked.inc(tally.asked)
+        self._cost.inc(tally.cost_usd)
+        for (kind, cause), count in tally.unscored.items():
+            self._unscored(kind, cause).inc(count)
+
+    async def render_exposition(self) -> Response:
         """The metrics as Prometheus reads them."""
         if self._stock is not None:
             await self._stock.refresh()
         return Response(generate_latest(self._registry), headers={"content-type": CONTENT_TYPE_LATEST})
-
-
-def _unscored(report: Report) -> list[tuple[str, str]]:
-    """Kind and cause of every outcome that applies and has no score."""
-    outcomes: list[Outcome] = [elsewhere.outcome for criterion in report.criteria for elsewhere in criterion.outcomes]
-    for step in report.steps:
-        outcomes += step.outcomes.values()
-    return [(o.kind, o.cause) for o in outcomes if not isinstance(o, Scored) and o.cause != "not_applicable"]

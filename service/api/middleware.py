@@ -13,9 +13,9 @@ from secrets import token_hex
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.metrics import METHODS, OTHER, Metrics
-from service.api.problems import details, problem
-from service.io.store.callers import NAMELESS, Caller
+from service.api.metrics import METHODS, OTHER, ServiceMetrics
+from service.api.problems import build_details, render_problem
+from service.store.callers import NAMELESS, Caller
 
 LOG = logging.getLogger("callgrade.access")
 
@@ -25,10 +25,10 @@ GONE = 499
 """Counted for a caller who left before the answer; nothing is sent."""
 
 
-class Front:
+class RequestMiddleware:
     """The outermost layer of the application. Whatever fails below becomes a problem document here."""
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, metrics: ServiceMetrics) -> None:
         self.app = app
         self.metrics = metrics
 
@@ -59,7 +59,7 @@ class Front:
     def _record(self, exchange: _Exchange) -> None:
         seconds = time.perf_counter() - exchange.started
         route, method, status = exchange.route, exchange.method, exchange.status
-        self.metrics.answered(route, method, status, seconds)
+        self.metrics.count_answer(route, method, status, seconds)
         if LOG.isEnabledFor(logging.INFO):
             fields = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 3)}
             fields |= {"request_id": exchange.request_id} | exchange.named
@@ -73,7 +73,7 @@ class _Exchange:
         self.started = time.perf_counter()
         self.status = 500
         self.begun = False
-        self.request_id = _given_id(scope) or token_hex(16)
+        self.request_id = _read_given_id(scope) or token_hex(16)
         self.method: str = scope["method"] if scope["method"] in METHODS else OTHER
         self.head = scope["method"] == "HEAD"
         # A copy: servers look into their own to see whether a body belongs to the answer.
@@ -103,14 +103,14 @@ class _Exchange:
 
     async def fail(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
         """Answers with a problem document."""
-        await problem(details(status, detail), headers)(self.scope, _nothing, self.send)
+        await render_problem(build_details(status, detail), headers)(self.scope, _receive_nothing, self.send)
 
 
-async def _nothing() -> Message:
+async def _receive_nothing() -> Message:
     return {"type": "http.disconnect"}
 
 
-def _given_id(scope: Scope) -> str | None:
+def _read_given_id(scope: Scope) -> str | None:
     """The caller's own X-Request-Id, if it is fit for a log."""
     given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
     return given if SAFE_ID.fullmatch(given) else None

@@ -27,12 +27,12 @@ TOLD: Mapping[int, str] = {
     "goes to a host that is not the service's",
     404: "No such thing",
     408: "The body came too slowly",
-    409: "Not in the state that a batch is in",
+    409: "Not in the state that a batch is in; or a request with that Idempotency-Key is being worked on",
     410: "The batch of that Idempotency-Key was deleted",
     413: "A limit was passed: bytes, depth, digits, string length, number of values or items",
     415: "The body is not said to be of type application/json, or is compressed",
-    422: "The body cannot be used; `errors` names every place",
-    429: "More than this tenant may send: requests, bytes or items that wait",
+    422: "The body cannot be used; `errors` names every place. Or the Idempotency-Key was used for another one",
+    429: "More than this tenant may send: requests, bytes, items that wait, or questions of a day",
     500: "An error of ours",
     503: "Too much under way, or not ready",
 }
@@ -54,7 +54,7 @@ _RETRY = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "
 def gives(schema: str | dict[str, Any], *statuses: int, media: str = JSON, status: int = 200) -> Responses:
     """The responses of an operation: its result, the problems named by status, and those that any operation may have."""
     found: Responses = {status: {"description": "The result", "content": {media: {"schema": _refer(schema)}}}}
-    return found | {status: _problem(status) for status in sorted({*statuses, 500})}
+    return found | {status: _describe_problem(status) for status in sorted({*statuses, 500})}
 
 
 def takes(schema: str | dict[str, Any], example: object) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def takes(schema: str | dict[str, Any], example: object) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": {JSON: {"schema": _refer(schema), "example": example}}}}
 
 
-def described(
+def describe_api(
     app: FastAPI, types: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]], *, keys: bool = False
 ) -> dict[str, Any]:
     """The document of an application whose operations refer to `types` by name; `keys`: whether they ask for a key."""
@@ -73,7 +73,7 @@ def described(
         description=app.description,
         routes=app.routes,
     )
-    document["components"] = {"schemas": _schemas(types)}
+    document["components"] = {"schemas": _build_schemas(types)}
     if keys:
         document["components"]["securitySchemes"] = {"key": BEARER}
     for path in document["paths"].keys() - PUBLIC:
@@ -86,11 +86,11 @@ def _guard(operations: dict[str, Any], *, keys: bool) -> None:
     for operation in operations.values():
         if keys:
             operation["security"] = [{"key": []}]
-        told = operation["responses"] | {str(status): _problem(status) for status in refused}
+        told = operation["responses"] | {str(status): _describe_problem(status) for status in refused}
         operation["responses"] = dict(sorted(told.items()))
 
 
-def _schemas(types: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]]) -> dict[str, Any]:
+def _build_schemas(types: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]]) -> dict[str, Any]:
     named, shared = TypeAdapter[Any].json_schemas(
         [(name, mode, adapter) for name, (mode, adapter) in types.items()],
         ref_template="#/components/schemas/{model}",
@@ -126,6 +126,6 @@ def _refer(schema: str | dict[str, Any]) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{schema}"} if isinstance(schema, str) else schema
 
 
-def _problem(status: int) -> dict[str, Any]:
+def _describe_problem(status: int) -> dict[str, Any]:
     headers = {"headers": _RETRY} if status in (429, 503) else {}
     return {"description": TOLD[status], "content": {MEDIA_TYPE: {"schema": _refer("ProblemDetails")}}, **headers}

@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 T = TypeVar("T")
 
 
-async def attended(request: Request, work: Awaitable[T]) -> T:
+async def await_attended(request: Request, work: Awaitable[T]) -> T:
     """What `work` gives; ClientDisconnect where the client leaves first, and then the work is cancelled.
 
     For a request whose body has been read: what comes after it on the connection is looked at.

@@ -3,37 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from service.errors import CallgradeError, QueueFullError
-from service.io.problems import PROBLEM, Place, ProblemDetails, details, details_of, places_of, status_of
+from service.errors import AllowanceSpentError, CallgradeError, QueueFullError
+from service.problems import PROBLEM, Place, ProblemDetails, build_details, describe_error, find_status, list_places
 
 __all__ = [
     "MEDIA_TYPE",
     "PROBLEM",
     "Place",
     "ProblemDetails",
-    "details",
-    "details_of",
-    "places_of",
-    "problem",
-    "refusal",
-    "status_of",
+    "build_details",
+    "describe_error",
+    "find_status",
+    "list_places",
+    "render_problem",
+    "render_refusal",
 ]
 
 MEDIA_TYPE = "application/problem+json"
 
 
-def problem(found: ProblemDetails, headers: Mapping[str, str] | None = None) -> Response:
+def render_problem(found: ProblemDetails, headers: Mapping[str, str] | None = None) -> Response:
     """The response that carries a problem document."""
     return Response(PROBLEM.dump_json(found), found.status, headers, MEDIA_TYPE)
 
 
-def refusal(error: HTTPException | CallgradeError) -> Response:
+def render_refusal(error: HTTPException | CallgradeError) -> Response:
     """The response to a request that ended in an error."""
     if isinstance(error, HTTPException):
-        return problem(details(error.status_code, error.detail), error.headers)
-    wait = "30" if isinstance(error, QueueFullError) else "1"
-    return problem(details_of(error), {"retry-after": wait} if error.retryable else None)
+        return render_problem(build_details(error.status_code, error.detail), error.headers)
+    return render_problem(describe_error(error), {"retry-after": str(_find_wait(error))} if error.retryable else None)
+
+
+def _find_wait(error: CallgradeError) -> int:
+    """Seconds after which another try may help."""
+    if isinstance(error, AllowanceSpentError):
+        return max(1, ceil(error.retry_after))
+    return 30 if isinstance(error, QueueFullError) else 1

@@ -12,7 +12,7 @@ from starlette.datastructures import QueryParams
 from service.errors import InputError, Problem
 
 
-class Parameter(NamedTuple):
+class QueryParameter(NamedTuple):
     """One parameter. `read` raises ValueError for text that is not `expected`; `schema` says the same to OpenAPI."""
 
     read: Callable[[str], JsonValue]
@@ -21,22 +21,22 @@ class Parameter(NamedTuple):
     description: str
 
 
-def text(description: str, **schema: Any) -> Parameter:
+def accept_text(description: str, **schema: Any) -> QueryParameter:
     """Any text; whether it is good is found out later."""
-    return Parameter(str, "text", {"type": "string", **schema}, description)
+    return QueryParameter(str, "text", {"type": "string", **schema}, description)
 
 
-def choice(description: str, options: Iterable[str]) -> Parameter:
+def accept_choice(description: str, options: Iterable[str]) -> QueryParameter:
     """One of some words."""
     words = list(options)
 
     def read(given: str) -> JsonValue:
         return words[words.index(given)]
 
-    return Parameter(read, f"one of {', '.join(words)}", {"type": "string", "enum": words}, description)
+    return QueryParameter(read, f"one of {', '.join(words)}", {"type": "string", "enum": words}, description)
 
 
-def whole(description: str, low: int, high: int) -> Parameter:
+def accept_whole(description: str, low: int, high: int) -> QueryParameter:
     """A whole number."""
 
     def read(given: str) -> JsonValue:
@@ -45,10 +45,10 @@ def whole(description: str, low: int, high: int) -> Parameter:
         return int(given)
 
     schema = {"type": "integer", "minimum": low, "maximum": high}
-    return Parameter(read, f"a whole number from {low} to {high}", schema, description)
+    return QueryParameter(read, f"a whole number from {low} to {high}", schema, description)
 
 
-def number(description: str, **schema: Any) -> Parameter:
+def accept_number(description: str, **schema: Any) -> QueryParameter:
     """A number; whether it is in range is found out later."""
 
     def read(given: str) -> JsonValue:
@@ -57,19 +57,19 @@ def number(description: str, **schema: Any) -> Parameter:
             raise ValueError
         return value
 
-    return Parameter(read, "a number", {"type": "number", **schema}, description)
+    return QueryParameter(read, "a number", {"type": "number", **schema}, description)
 
 
-def flag(description: str) -> Parameter:
+def accept_flag(description: str) -> QueryParameter:
     """True or false."""
 
     def read(given: str) -> JsonValue:
         return {"true": True, "false": False}[given]
 
-    return Parameter(read, "true or false", {"type": "boolean"}, description)
+    return QueryParameter(read, "true or false", {"type": "boolean"}, description)
 
 
-def pairs(description: str) -> Parameter:
+def accept_pairs(description: str) -> QueryParameter:
     """`key:value` with commas between; a comma cannot be part of one."""
 
     def read(given: str) -> JsonValue:
@@ -79,16 +79,16 @@ def pairs(description: str) -> Parameter:
         return {key: value for key, _, value in found}
 
     schema = {"type": "string", "pattern": "^[^:,]+:[^,]*$", "example": "suite:nightly"}
-    return Parameter(read, "key:value with commas between, each key once", schema, description)
+    return QueryParameter(read, "key:value with commas between, each key once", schema, description)
 
 
-def read_query(query: QueryParams, parameters: Mapping[str, Parameter]) -> dict[str, JsonValue]:
+def read_query(query: QueryParams, parameters: Mapping[str, QueryParameter]) -> dict[str, JsonValue]:
     """The parameters that are given; InputError names every one that is unknown, given twice or not as expected."""
     found: dict[str, JsonValue] = {}
     problems: list[Problem] = []
     for name, given in query.multi_items():
         try:
-            found[name] = _read(parameters.get(name), given, again=name in found)
+            found[name] = _read_parameter(parameters.get(name), given, again=name in found)
         except ValueError as error:
             problems.append(Problem("", f"query parameter {name[:100]}: {error}"))
     if problems:
@@ -96,7 +96,7 @@ def read_query(query: QueryParams, parameters: Mapping[str, Parameter]) -> dict[
     return found
 
 
-def _read(parameter: Parameter | None, given: str, *, again: bool) -> JsonValue:
+def _read_parameter(parameter: QueryParameter | None, given: str, *, again: bool) -> JsonValue:
     if parameter is None:
         raise ValueError("unknown here")
     if again:
@@ -109,7 +109,7 @@ def _read(parameter: Parameter | None, given: str, *, again: bool) -> JsonValue:
     raise ValueError(f"expected {parameter.expected}")
 
 
-def described(parameters: Mapping[str, Parameter]) -> list[dict[str, Any]]:
+def describe_parameters(parameters: Mapping[str, QueryParameter]) -> list[dict[str, Any]]:
     """The parameters as OpenAPI describes them."""
     return [
         {"name": name, "in": "query", "required": False, "description": one.description, "schema": dict(one.schema)}

@@ -12,7 +12,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def heard(stopping: threading.Event) -> Generator[None]:
+def watch_stop_signals(stopping: threading.Event) -> Generator[None]:
     """Within the block a signal to stop sets the event, and does what it did before.
 
     Outside the main thread nobody hears signals, and nothing is done.
@@ -22,14 +22,14 @@ def heard(stopping: threading.Event) -> Generator[None]:
         return
     before = {number: signal.getsignal(number) for number in SIGNALS}
 
-    def told(number: int, frame: FrameType | None) -> None:
+    def note_signal(number: int, frame: FrameType | None) -> None:
         stopping.set()
         earlier = before[signal.Signals(number)]
         if callable(earlier):
             earlier(number, frame)
 
     for number in SIGNALS:
-        signal.signal(number, told)
+        signal.signal(number, note_signal)
     try:
         yield
     finally:

@@ -9,9 +9,9 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from service.api.body import PATIENCE, Pace, media_of, next_part
+from service.api.body import PATIENCE, Pace, read_media_type, read_part
 from service.errors import BusyError, InputError
-from service.io.spool import Spool
+from service.jobs.spool import Spool
 
 STEP = 256 * 2**10
 """Bytes that are gathered before they are written."""
@@ -29,9 +29,9 @@ FORMS: dict[str, Form] = {
 ENCODINGS = {"identity": False, "gzip": True}
 
 
-def form_of(headers: Headers) -> Form:
+def read_form(headers: Headers) -> Form:
     """Whether a body is one JSON document or JSON Lines; HTTPException 415 where it is not said to be either."""
-    media = media_of(headers)
+    media = read_media_type(headers)
     if media not in FORMS:
         taken = ", ".join(FORMS)
         raise HTTPException(415, f"expected a body of one of the types {taken}", {"accept": taken})
@@ -55,7 +55,7 @@ async def receive(request: Request, spool: Spool, *, patience: float = PATIENCE)
     seen, more, waiting = 0, True, bytearray()
     async with Pace(patience) as pace:
         while more:
-            part, more = await next_part(request)
+            part, more = await read_part(request)
             seen += len(part)
             pace.extend(seen)
             waiting += part
@@ -71,6 +71,6 @@ async def _write(request: Request, spool: Spool, data: bytes, *, more: bool) -> 
     except (InputError, BusyError):
         discarded = 0
         while more and "expect" not in request.headers and discarded <= DISCARDED:
-            part, more = await next_part(request)
+            part, more = await read_part(request)
             discarded += len(part)
         raise

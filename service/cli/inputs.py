@@ -12,21 +12,21 @@ from typing import Any, cast
 import typer
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from service.cli.console import plural, say
 from service.cli.context import read_settings
-from service.core.invalid import problems_of
+from service.cli.rendering.console import plural, say
+from service.core.invalid import list_problems
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
+from service.engine import Engine
 from service.errors import InputError, Problem, SettingsError
 from service.intake import guess_format
-from service.io.bootstrap import engine_of, limits_of
-from service.io.engine import Engine
-from service.io.files import read_yaml
-from service.io.jsonbody import Limits, parse
-from service.io.settings import Settings
-from service.io.shelf import Shelf, read_rubric
-from service.io.traces import BadRecord, Place, Record, records
+from service.packaged_files import read_yaml
+from service.registry import Shelf, read_rubric
 from service.request import CustomId, Expected, ScoreRequest, read_request
+from service.settings import Settings
+from service.strict_json import Limits, parse
+from service.trace_files import BadRecord, RecordPlace, TraceRecord, scan_records
+from service.wiring import build_engine, build_limits
 
 BESIDE = ("custom_id", "expected", "judges", "rubric", "tags")
 """Fields of a request, or of a line of a batch, that a bare trace may have beside its own."""
@@ -39,15 +39,15 @@ CUSTOM_ID: TypeAdapter[str] = TypeAdapter(CustomId)
 class Refused:
     """A record that cannot be read or scored."""
 
-    place: Place
+    place: RecordPlace
     error: InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class InputChoices:
     """A record that became a request; `bare` where it is a trace without a request around it."""
 
-    place: Place
+    place: RecordPlace
     request: ScoreRequest
     bare: bool
     body: dict[str, JsonValue]
@@ -74,7 +74,7 @@ class Inputs:
     format: str | None = None
     guessed: Counter[str] = field(default_factory=Counter[str])
 
-    def __iter__(self) -> Iterator[Asked | Refused]:
+    def __iter__(self) -> Iterator[InputChoices | Refused]:
         """A request for every record, in order, or why there is none."""
         for file in self.files:
             for record in read_records(file, self.limits):
@@ -88,11 +88,11 @@ class Inputs:
         """Says on standard error which formats were guessed."""
         tell_guesses(self.guessed)
 
-    def _asked(self, record: Record) -> Asked | Refused:
+    def _asked(self, record: TraceRecord) -> InputChoices | Refused:
         bare = is_bare(record)
         try:
             name, body = _without_custom_id(body_of(record, named=self.format, guessed=self.guessed))
-            return Asked(record.place, self.request_of(body), bare, body, name)
+            return InputChoices(record.place, self.request_of(body), bare, body, name)
         except InputError as error:
             return Refused(record.place, located(error, record.place, bare=bare))
 
@@ -123,8 +123,8 @@ def read_inputs(
     if judges not in (None, "off") and not settings.judge_model:
         message = f"--judges {judges} asks one; expected its name, as in openai/gpt-5-mini"
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", f"no judge model is set, and {message}")
-    engine = engine_of(settings)
-    limits = limits_of(settings)
+    engine = build_engine(settings)
+    limits = build_limits(settings)
     return Inputs(
         settings=settings,
         engine=engine,
@@ -187,22 +187,22 @@ def _expectation(document: JsonValue) -> object:
     try:
         return EXPECTED.validate_python(document)
     except ValidationError as error:
-        raise InputError(problems_of(error, document)) from None
+        raise InputError(list_problems(error, document)) from None
 
 
-def read_records(file: Path, limits: Limits) -> Iterator[Record | BadRecord]:
+def read_records(file: Path, limits: Limits) -> Iterator[TraceRecord | BadRecord]:
     """The records of a file, `-` being standard input."""
     if str(file) == "-":
-        return records(sys.stdin.buffer, limits=limits, name="stdin")
-    return records(file, limits=limits)
+        return scan_records(sys.stdin.buffer, limits=limits, name="stdin")
+    return scan_records(file, limits=limits)
 
 
-def is_bare(record: Record) -> bool:
+def is_bare(record: TraceRecord) -> bool:
     """Whether a record is a trace without a request around it."""
     return not isinstance(record.value.get("trace"), dict)
 
 
-def body_of(record: Record, *, named: str | None, guessed: Counter[str]) -> dict[str, JsonValue]:
+def body_of(record: TraceRecord, *, named: str | None, guessed: Counter[str]) -> dict[str, JsonValue]:
     """The request that a record means, its trace with its format: `named` or a guess, which is counted, where it names none.
 
     InputError, with pointers into the request, where no format fits.
@@ -227,7 +227,7 @@ def _without_custom_id(body: dict[str, JsonValue]) -> tuple[str | None, dict[str
     try:
         name = CUSTOM_ID.validate_python(body["custom_id"])
     except ValidationError as error:
-        raise InputError(problems_of(error, body["custom_id"], below="/custom_id")) from None
+        raise InputError(list_problems(error, body["custom_id"], below="/custom_id")) from None
     return name, {name: value for name, value in body.items() if name != "custom_id"}
 
 
@@ -254,7 +254,7 @@ def _no_format(trace: dict[str, JsonValue]) -> str:
     return f'cannot tell the format of this trace (its keys: {keys}); name it with --input-format or a "format" key'
 
 
-def located(error: InputError, place: Place, *, bare: bool = False) -> InputError:
+def located(error: InputError, place: RecordPlace, *, bare: bool = False) -> InputError:
     """The error with pointers into the file's record: a bare trace has no `/trace` in it."""
     problems = [Problem(place.pointer + (_unwrapped(p.path) if bare else p.path), p.message) for p in error.problems]
     return type(error)(problems)

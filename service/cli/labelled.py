@@ -13,11 +13,11 @@ from typing import TypeVar
 import typer
 from pydantic import ValidationError
 
-from service.calibrating.importers import Errors, Imported, Shape, imported
-from service.calibrating.labels import read_csv
-from service.calibrating.predictions import Prediction, read_predictions
-from service.calibrating.results import CalibrationReport, read_report
-from service.core.invalid import problems_in
+from service.calibration.importers.published import Errors, ImportedSet, Shape, import_labels
+from service.calibration.labels import read_csv
+from service.calibration.predictions import Prediction, read_predictions
+from service.calibration.results import CalibrationReport, read_report
+from service.core.invalid import find_problems
 from service.errors import InputError, Problem
 
 T = TypeVar("T")
@@ -35,12 +35,12 @@ class Sources:
     errors: Errors = "contradictory"
 
 
-def read_labelled(sources: Sources) -> Imported:
+def read_labelled(sources: Sources) -> ImportedSet:
     """The labelled set, with what judges are recorded to have said of it."""
     file, lines = sources.labels, lines_of(sources.labels, "--labels")
     if file.name.removesuffix(".gz").endswith(".csv"):
-        return Imported(placed(file, lambda: read_csv("\n".join(lines), source=file.name)))
-    return placed(file, lambda: imported(lines, source=file.name, shape=sources.shape, errors=sources.errors))
+        return ImportedSet(placed(file, lambda: read_csv("\n".join(lines), source=file.name)))
+    return placed(file, lambda: import_labels(lines, source=file.name, shape=sources.shape, errors=sources.errors))
 
 
 def read_predicted(files: Sequence[Path]) -> tuple[Prediction, ...]:
@@ -59,7 +59,7 @@ def read_run(path: Path) -> CalibrationReport:
     try:
         return read_report(text)
     except ValidationError as error:
-        first = problems_in(error, text)[0]
+        first = find_problems(error, text)[0]
         raise InputError([Problem(f"{file}: {first.path}".removesuffix(": "), first.message)]) from None
 
 

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
+from typer.main import TyperChoice  # pyright: ignore[reportPrivateImportUsage] (typer has no public name for it)
 
-InputFormat = Literal["auto", "openai", "openai_responses", "anthropic", "spans", "bfcl", "tau", "callgrade"]
-"""`auto`, or a format of a trace; a test holds it to those that intake knows."""
+from service.core.lazy import lazy
+
+
+class InputFormat(TyperChoice[str]):
+    """`auto`, or a format that intake knows; it is asked when one is read or shown, for it takes its time."""
+
+    def __init__(self) -> None:
+        self.case_sensitive = True
+
+    @lazy
+    def choices(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride] (worked out late)
+        """What may be given."""
+        from service.intake import FORMATS  # noqa: PLC0415 (likewise)
+
+        return "auto", *FORMATS
+
 
 Files = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="JSON or JSON Lines, also gzipped; - is standard input.")
@@ -33,8 +48,13 @@ ExpectedOption = Annotated[
     ),
 ]
 FormatOption = Annotated[
-    InputFormat,
-    typer.Option("--input-format", "-i", help="Format of traces that do not name theirs; auto guesses, and says so."),
+    str,
+    typer.Option(
+        "--input-format",
+        "-i",
+        click_type=InputFormat(),
+        help="Format of traces that do not name theirs; auto guesses, and says so.",
+    ),
 ]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write. [default: standard output]")

@@ -11,6 +11,7 @@ import typer
 from typer.main import get_command
 
 from service.cli.exits import ExitCode, code_of, printable, told
+from service.cli.extras import explain_missing
 from service.errors import CallgradeError
 
 # What typer raises for a command called wrongly; it has no public name for the class itself.
@@ -46,6 +47,8 @@ def _finished(code: int | None) -> int:
 def _failed(error: Exception) -> int:
     if isinstance(error, BrokenPipeError):
         return _closed()
+    if isinstance(error, ModuleNotFoundError):
+        error = explain_missing(error) or error
     if isinstance(error, CallgradeError):
         _say(told(error))
         return code_of(error)

@@ -37,8 +37,11 @@ MAX_CRITERIA = 2_000
 """Criteria of one rubric."""
 MAX_JUDGES = 200
 """Judges that one rubric brings."""
-MAX_VOTES = 10_000
-"""Requests to judges for one item, every vote of every model of every question."""
+MAX_QUESTIONS = 1_000
+"""Requests to judges for one item, every vote of every model of every question, where no setting says otherwise. A trace of
+200 calls, each in a turn of its own, takes 800 under four_step with no expectation."""
+MAX_JURY = 20
+"""Models of one judge."""
 MAX_NEAR_NAMES = 100_000
 """Names that are held against others in one item, to suggest what may have been meant."""
 MAX_NAME_CHARS = 256
@@ -68,7 +71,7 @@ class Meter:
 
     >>> meter = Meter({"names": 3})
     >>> meter.spend("names", 2)
-    >>> meter.affords("names", 2), meter.left("names")
+    >>> meter.affords("names", 2), meter.get_left("names")
     (False, 1)
     """
 
@@ -84,13 +87,13 @@ class Meter:
         comparisons = max(MAX_COMPARISONS, calls * MAX_COMPARISONS_PER_CALL)
         return cls({**LIMITS, "outcomes": outcomes, "finding characters": chars, "comparisons": comparisons})
 
-    def left(self, work: Work) -> int:
+    def get_left(self, work: Work) -> int:
         """How much more of it there may be."""
         return self.limits[work] - self.spent[work]
 
     def affords(self, work: Work, units: int) -> bool:
         """Whether so much more is within the limit."""
-        return units <= self.left(work)
+        return units <= self.get_left(work)
 
     def spend(self, work: Work, units: int = 1) -> None:
         """Counts work that is about to be done. Raises OverBudgetError where it goes over the limit."""
@@ -99,10 +102,10 @@ class Meter:
             raise OverBudgetError(f"{self.spent[work]} {work}", self.limits[work])
 
 
-def text_chars(values: Iterable[object]) -> int:
+def count_text_chars(values: Iterable[object]) -> int:
     """The characters of all texts inside, keys left out; any other value counts as one.
 
-    >>> text_chars([{"a": "four", "b": ["two", 2, None]}])
+    >>> count_text_chars([{"a": "four", "b": ["two", 2, None]}])
     9
     """
     count, waiting = 0, list(values)

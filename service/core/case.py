@@ -8,20 +8,20 @@ from typing import Literal, TypeVar, cast
 
 from pydantic import JsonValue
 
-from service.core.alignment import Alignment, Pair, align
+from service.core.alignment.assignment import Alignment, Pair, align
+from service.core.alignment.likeness import FEW_PAIRS, ComparisonRules, PairWorth
+from service.core.alignment.worths import Worths
 from service.core.budget import COST_OF_A_VIOLATION, Meter
 from service.core.checks import Check, Subject
 from service.core.critics import Match
-from service.core.expect import CallPattern, Expectation, Scope, Wanted
+from service.core.expectation import CallPattern, Expectation, ExpectedCall, Scope
 from service.core.lazy import lazy
-from service.core.likeness import FEW_PAIRS, Comparing, Worth
-from service.core.outcome import Finding, Outcome, Scored, Skipped, failed
-from service.core.schemas import Dialect, SchemaProblem, Validator, Violation, validator
-from service.core.shapes import cost_of, has_matcher, matcher_of
+from service.core.outcome import Finding, Outcome, Scored, Skipped, build_failure
+from service.core.schemas import Dialect, SchemaProblem, Validator, Violation, build_validator
+from service.core.shapes import build_matcher, find_cost, has_matcher
 from service.core.trace import Message, Step, ToolDef, Trace
-from service.core.worths import Worths
 
-__all__ = ["Alignment", "Case", "Matching", "Pair", "call_path", "folded"]
+__all__ = ["Alignment", "Case", "Matching", "Pair", "build_call_path", "fold_name"]
 
 T = TypeVar("T")
 
@@ -43,9 +43,9 @@ class Matching:
     def cost(self) -> int:
         """The cost of the dearest matcher that the rubric brings."""
         check = self.arguments
-        return cost_of([getattr(check, name) for name in type(check).model_fields])
+        return find_cost([getattr(check, name) for name in type(check).model_fields])
 
-    def strict(self) -> Matching:
+    def make_strict(self) -> Matching:
         """The same without compatibility: our own number."""
         return replace(self, compat=False)
 
@@ -77,9 +77,9 @@ class Case:
         return tuple(self.expectation.scopes()) if self.expectation else ()
 
     @lazy
-    def wanted(self) -> tuple[Wanted, ...]:
+    def wanted(self) -> tuple[ExpectedCall, ...]:
         """The calls that should or may have been made."""
-        return tuple([wanted for path, scope, turn in self.scopes for wanted in scope.wanted(path, turn)])
+        return tuple([wanted for path, scope, turn in self.scopes for wanted in scope.list_wanted(path, turn)])
 
     @lazy
     def lists_calls(self) -> bool:
@@ -96,7 +96,7 @@ class Case:
         """The subject of each step."""
         return tuple([Subject(step.index, None, step.turn) for step in self.trace.steps])
 
-    def schema_of(self, step: Step) -> Validator | None:
+    def find_schema(self, step: Step) -> Validator | None:
         """The compiled schema of the tool a step calls, where there is one that can be used."""
         name = step.call.name
         if name not in self._schemas:
@@ -110,30 +110,30 @@ class Case:
     def schema(self, tool: ToolDef, dialect: Dialect = "auto", *, formats: bool = True) -> Validator:
         """The compiled parameters schema of a tool. Raises SchemaProblem where it cannot be used."""
         key = ("schema", tool.name, dialect, formats)
-        return self.once(key, lambda: validator(tool.parameters, dialect=dialect, formats=formats))
+        return self.once(key, lambda: build_validator(tool.parameters, dialect=dialect, formats=formats))
 
-    def violations(self, schema: Validator, value: Mapping[str, JsonValue]) -> tuple[Violation, ...]:
+    def list_violations(self, schema: Validator, value: Mapping[str, JsonValue]) -> tuple[Violation, ...]:
         """What of a value does not fit a schema. SchemaProblem as there; OverBudgetError beyond the budget of the item."""
-        self.meter.spend("comparisons", schema.work(value))
-        listed = schema.listed(value)
+        self.meter.spend("comparisons", schema.estimate_work(value))
+        listed = schema.list_bounded(value)
         self.meter.spend("comparisons", COST_OF_A_VIOLATION * listed.found)
         return listed.violations
 
-    def same_name(self, expected: str, actual: str) -> bool:
+    def is_same_name(self, expected: str, actual: str) -> bool:
         """Whether two tool names are the same, as the rubric compares them."""
-        return expected == actual or (self.matching.fold_names and folded(expected) == folded(actual))
+        return expected == actual or (self.matching.fold_names and fold_name(expected) == fold_name(actual))
 
-    def name_key(self, name: str) -> str:
+    def make_name_key(self, name: str) -> str:
         """What names that are the same have in common."""
-        return folded(name) if self.matching.fold_names else name
+        return fold_name(name) if self.matching.fold_names else name
 
-    def absent(self, turn: int | None) -> Skipped | None:
+    def explain_absence(self, turn: int | None) -> Skipped | None:
         """Why nothing can be said of a turn, if the trace does not have it."""
-        if turn is None or 1 <= turn <= self.trace.turns or (turn == 0 and self.steps_of(0)):
+        if turn is None or 1 <= turn <= self.trace.turns or (turn == 0 and self.find_steps(0)):
             return None
         return Skipped("not_captured", f"the trace has no turn {turn}; it has {self.trace.turns}, counted from 1")
 
-    def steps_of(self, turn: int | None) -> tuple[Step, ...]:
+    def find_steps(self, turn: int | None) -> tuple[Step, ...]:
         """The steps of a turn; None: all."""
         return self.trace.steps if turn is None else self._steps_by_turn.get(turn, ())
 
@@ -144,7 +144,7 @@ class Case:
             found.setdefault(step.turn, []).append(step)
         return {turn: tuple(steps) for turn, steps in found.items()}
 
-    def messages_of(self, turn: int | None) -> Sequence[tuple[int, Message]]:
+    def find_messages(self, turn: int | None) -> Sequence[tuple[int, Message]]:
         """The messages of a turn with their positions; None: all."""
         return self._messages_by_turn.get(turn, ())
 
@@ -166,81 +166,92 @@ class Case:
         return Worths(self)
 
     @lazy
-    def comparing(self) -> Comparing:
+    def comparing(self) -> ComparisonRules:
         """How an expected call and one made are compared."""
-        return Comparing(worth=self._worth, is_plain=self._is_plain, cost=self._cost, defaults=self._defaults)
+        return ComparisonRules(
+            worth=self._weigh_pair, is_plain=self._is_plain, cost=self._find_cost, defaults=self._find_defaults
+        )
 
-    def _worth(self, pattern: CallPattern, step: Step) -> Worth:
-        return Worth(self.worth(pattern, step), self.agrees(pattern, step))
+    def _weigh_pair(self, pattern: CallPattern, step: Step) -> PairWorth:
+        return PairWorth(self.worth(pattern, step), self.agrees(pattern, step))
 
     def _is_plain(self, pattern: CallPattern) -> bool:
         return self.matching.arguments.is_plain(self, pattern) and not has_matcher(pattern.result)
 
-    def _cost(self, pattern: CallPattern) -> int:
-        return max(cost_of([pattern.args, pattern.result]), self.matching.cost)
+    def _find_cost(self, pattern: CallPattern) -> int:
+        own = self.once(("cost", id(pattern)), lambda: find_cost([pattern.args, pattern.result]))
+        return max(own, self.matching.cost)
 
-    def _defaults(self, step: Step) -> Mapping[str, JsonValue]:
-        schema = self.schema_of(step)
+    def _find_defaults(self, step: Step) -> Mapping[str, JsonValue]:
+        schema = self.find_schema(step)
         return {} if schema is None else schema.defaults
 
     def agrees(self, pattern: CallPattern, step: Step) -> bool:
         """Whether a call's arguments are all that the pattern asks for."""
-        return pattern.args is None or self.matching.arguments.pair_value(self, pattern, step) == 1.0
+        return pattern.args is None or self._find_pair_value(pattern, step) == 1.0
 
     def worth(self, pattern: CallPattern, step: Step) -> float:
         """What pairing these two of one name is worth: their arguments, and among equals the result."""
-        arguments = self.matching.arguments.pair_value(self, pattern, step)
-        return arguments + (BY_RESULT * _returned(pattern, step) if pattern.says_result else 0.0)
+        arguments = self._find_pair_value(pattern, step)
+        return arguments + (BY_RESULT * _score_result(pattern, step) if pattern.says_result else 0.0)
 
-    def meeting(self, expected: int) -> frozenset[int]:
+    def _find_pair_value(self, pattern: CallPattern, step: Step) -> float:
+        """Worked out once: alignment asks for it, and so does whoever looks for calls that could be an expected one."""
+        value = self.matching.arguments.pair_value
+        return self.once(("pair", id(pattern), step.index), lambda: value(self, pattern, step))
+
+    def find_meeting(self, expected: int) -> frozenset[int]:
         """The calls that can be an expected one by tool, turn and arguments. OverBudgetError beyond the budget."""
-        return self.once(("meeting", expected), lambda: self._meeting(expected))
+        return self.once(("meeting", expected), lambda: self._find_meeting(expected))
 
-    def naming(self, expected: int) -> frozenset[int]:
+    def find_naming(self, expected: int) -> frozenset[int]:
         """The calls that can be an expected one by their tool and their turn."""
         wanted = self.wanted[expected]
-        due = frozenset([(self.name_key(p.tool), p.turn, wanted.turn) for _, p in wanted.options])
-        return self.once(("naming", due), lambda: self._naming(wanted))
+        due = frozenset([(self.make_name_key(p.tool), p.turn, wanted.turn) for _, p in wanted.options])
+        return self.once(("naming", due), lambda: self._find_naming(wanted))
 
-    def _naming(self, wanted: Wanted) -> frozenset[int]:
+    def _find_naming(self, wanted: ExpectedCall) -> frozenset[int]:
         found: set[int] = set()
         for _, pattern in wanted.options:
-            made = self.worths.steps_of(self.name_key(pattern.tool))
-            found.update([j for j in made if wanted.in_turn(pattern, self.trace.steps[j].turn)])
+            made = self.worths.find_steps(self.make_name_key(pattern.tool))
+            found.update([j for j in made if wanted.is_in_turn(pattern, self.trace.steps[j].turn)])
         self.meter.spend("comparisons", len(found))
         return frozenset(found)
 
-    def _meeting(self, expected: int) -> frozenset[int]:
+    def _find_meeting(self, expected: int) -> frozenset[int]:
         wanted, steps = self.wanted[expected], self.trace.steps
         if all(pattern.args is None for _, pattern in wanted.options):
-            return self.naming(expected)
+            return self.find_naming(expected)
         found: set[int] = set()
         for option, (_, pattern) in enumerate(wanted.options):
-            named = self.worths.steps_of(self.name_key(pattern.tool))
+            named = self.worths.find_steps(self.make_name_key(pattern.tool))
             if len(self.wanted) * len(steps) > FEW_PAIRS and pattern.args is not None:
-                named = self.worths.agreeing(expected, option)
+                named = self.worths.find_agreeing(expected, option)
             elif pattern.args is not None:
                 named = [j for j in named if self.agrees(pattern, steps[j])]
-            found.update([j for j in named if wanted.in_turn(pattern, steps[j].turn)])
+            found.update([j for j in named if wanted.is_in_turn(pattern, steps[j].turn)])
         self.meter.spend("comparisons", len(found))
         return frozenset(found)
 
     @lazy
     def one_too_many(self) -> frozenset[int]:
         """The steps that would count as a call too many if they stood for no expected call."""
-        return frozenset([step.index for step in self.trace.steps if isinstance(self.unexpected(step), Scored)])
+        return frozenset([step.index for step in self.trace.steps if isinstance(self.score_unexpected(step), Scored)])
 
-    def unexpected(self, step: Step) -> Outcome | None:
+    def score_unexpected(self, step: Step) -> Outcome | None:
         """What an unmatched call is worth to a check that scores calls; None where it is nobody's business."""
+        return self.once(("unexpected", step.index), lambda: self._score_unexpected(step))
+
+    def _score_unexpected(self, step: Step) -> Outcome | None:
         if not self.once(("charges", step.turn), lambda: self._charges(step.turn)):
             return None
         tool = self.catalogue.get(step.call.name)
         if tool is not None and tool.read_only:
-            finding = Finding("extra_read", f"{step.call.name} was not expected; it only reads", call_path(step))
+            finding = Finding("extra_read", f"{step.call.name} was not expected; it only reads", build_call_path(step))
             return Skipped("not_applicable", "an unexpected call that only reads", (finding,))
-        return failed(0.0, Finding("extra_call", f"{step.call.name} was not expected", call_path(step)))
+        return build_failure(0.0, Finding("extra_call", f"{step.call.name} was not expected", build_call_path(step)))
 
-    def scopes_of(self, turn: int) -> tuple[Scope, ...]:
+    def find_scopes(self, turn: int) -> tuple[Scope, ...]:
         """What is said of the trace as a whole and of this turn."""
         return self._scopes_by_turn.get(None, ()) + self._scopes_by_turn.get(turn, ())
 
@@ -253,32 +264,32 @@ class Case:
 
     def _charges(self, turn: int) -> bool:
         """Whether a call that is not listed is one too many in this turn."""
-        return any(scope.lists_calls for scope in self.scopes_of(turn)) and not self._allows(turn)
+        return any(scope.lists_calls for scope in self.find_scopes(turn)) and not self._allows(turn)
 
     def _allows(self, turn: int) -> bool:
         """Whether calls beyond the listed ones are fine: the turn's word goes before the trace's, the rubric's comes last."""
-        scopes = self.scopes_of(turn)
+        scopes = self.find_scopes(turn)
         said = [scope.allow_extra for scope in scopes if scope.allow_extra is not None]
         return said[-1] if said else self.matching.extra_calls == "allow"
 
 
-def _returned(pattern: CallPattern, step: Step) -> float:
+def _score_result(pattern: CallPattern, step: Step) -> float:
     """How well a call's result fits the one expected, 0..1."""
     if step.result is None:
         return 0.0
-    match = matcher_of(pattern.result).match(step.result.content)
+    match = build_matcher(pattern.result).match(step.result.content)
     return match.value if isinstance(match, Match) else 0.0
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """A tool name without case and with `-`, `_` and `.` as one.
 
-    >>> folded("Math.Add-Up")
+    >>> fold_name("Math.Add-Up")
     'math_add_up'
     """
     return name.casefold().replace("-", "_").replace(".", "_")
 
 
-def call_path(step: Step) -> str:
+def build_call_path(step: Step) -> str:
     """The pointer of a step's call."""
     return f"/steps/{step.index}/call"

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
 
 from service.core.budget import OverBudgetError
-from service.core.kinds import Frozen
-from service.core.outcome import Errored, Outcome, Skipped
-from service.core.partial import Partial
+from service.core.kinds import FrozenModel
+from service.core.outcome import PERFECT, Outcome, Scored, Skipped
+from service.core.partial import PartialOutcome
 
 if TYPE_CHECKING:
     from service.core.case import Case
-    from service.core.expect import CallPattern
+    from service.core.expectation import CallPattern
     from service.core.trace import Step
 
 T = TypeVar("T")
@@ -41,11 +41,11 @@ class Subject(NamedTuple):
 
 WHOLE = Subject()
 
-Seen = tuple[Subject, Outcome | Partial]
+SubjectOutcome = tuple[Subject, Outcome | PartialOutcome]
 """One outcome, or as much of it as code can tell, and what it speaks of."""
 
 
-class Check(Frozen):
+class Check(FrozenModel):
     """The base of all checks. A subclass names its `kind` and lives in one file with its doctests."""
 
     by_default: ClassVar[Aggregate] = "mean"
@@ -64,7 +64,7 @@ class Check(Frozen):
         """What of an expectation it holds a trace against, as it is set."""
         return self.reads
 
-    def look(self, case: Case) -> Iterable[Seen]:  # noqa: ARG002
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:  # noqa: ARG002
         """The outcomes that code decides."""
         return ()
 
@@ -77,7 +77,7 @@ class Check(Frozen):
         return False
 
 
-def outcomes_within(case: Case, seen: Callable[[], Iterable[tuple[Subject, T]]]) -> list[tuple[Subject, T | Skipped]]:
+def collect_outcomes(case: Case, seen: Callable[[], Iterable[tuple[Subject, T]]]) -> list[tuple[Subject, T | Skipped]]:
     """What a check sees, counted as it comes; where it goes over the budget of its item, that alone.
 
     A part of what a check sees would be another result than all of it.
@@ -88,14 +88,15 @@ def outcomes_within(case: Case, seen: Callable[[], Iterable[tuple[Subject, T]]])
         case.meter.spend("finding characters", 0)
         for one in seen():
             case.meter.spend("outcomes")
-            case.meter.spend("finding characters", _chars(one[1]))
+            if chars := _count_chars(one[1]):
+                case.meter.spend("finding characters", chars)
             found.append(one)
     except OverBudgetError as error:
         return [(WHOLE, Skipped("too_long", f"the work of this check goes over its budget: {error}"))]
     return found
 
 
-def _chars(outcome: object) -> int:
-    if not isinstance(outcome, Outcome | Partial) or isinstance(outcome, Errored):
+def _count_chars(outcome: object) -> int:
+    if outcome is PERFECT or not isinstance(outcome, Scored | Skipped | PartialOutcome):
         return 0
     return sum([len(finding.message) + len(finding.path) for finding in outcome.findings])

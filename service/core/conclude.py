@@ -7,24 +7,35 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from service.core.calibrate import Fit, Status
 from service.core.case import Pair
-from service.core.case import folded as folded_name
+from service.core.case import fold_name as folded_name
 from service.core.checks import WHOLE, Subject
-from service.core.evidence.injection import suspicions
-from service.core.judged import Judged, Mixed, Reply, Vote, completed, cost, judged, place_of, total
-from service.core.judges import Ask
-from service.core.outcome import Outcome, Scored, Skipped, is_open, open_parts
-from service.core.oversights import oversights
-from service.core.plan import Awaiting, Filled, Plan
+from service.core.evidence.injection.signals import find_suspicions
+from service.core.judging.fits import Fit, Status
+from service.core.judging.judges import Ask
+from service.core.judging.votes import (
+    JudgedScore,
+    JudgeReply,
+    MixedScore,
+    Vote,
+    complete_outcome,
+    find_place,
+    judge_ask,
+    sum_costs,
+    sum_counts,
+)
+from service.core.judging.withheld import WithheldJudgement, withhold
+from service.core.outcome import Outcome, Scored, Skipped, is_open, list_open_parts
+from service.core.oversights import find_oversights
+from service.core.plan import CriterionPlan, PendingOutcome, Plan
 from service.core.report import (
     ENGINE,
     STAND_IN,
+    AskEstimate,
     Asking,
-    Calibrated,
+    CalibrationCounts,
     CriterionScore,
-    Elsewhere,
-    Estimate,
+    LooseOutcome,
     MissingCall,
     NotAsked,
     OpenOutcome,
@@ -36,18 +47,17 @@ from service.core.report import (
     StepVerdict,
     UnreadPart,
 )
-from service.core.rubric import Column, Rubric, Stage
+from service.core.rubric import CompiledCriterion, Rubric, Stage
 from service.core.scores import (
     PERFECT_WORTH,
     CriterionResult,
     Fold,
-    deciding,
+    find_deciding,
     fold_criterion,
     fold_results,
     fold_step,
 )
 from service.core.trace import Trace
-from service.core.withheld import Withheld, withhold
 
 Answer = Outcome | tuple[Vote, ...]
 """The votes on a question, or an outcome that stands in their place."""
@@ -69,7 +79,7 @@ def conclude(
     *,
     tags: Mapping[str, str] | None = None,
     mode: Asking | None = None,
-    estimates: Mapping[str, Estimate] | None = None,
+    estimates: Mapping[str, AskEstimate] | None = None,
     fits: Collection[Fit] = (),
 ) -> Report:
     """The report of a plan. Pure.
@@ -80,14 +90,14 @@ def conclude(
     """
     asking = mode or ("none" if replies is None else "cached")
     answers = _Answers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
-    rows = [(filled.column, _answered(filled, answers)) for filled in plan.filled]
+    rows = [(filled.column, _resolve_outcomes(filled, answers)) for filled in plan.filled]
     results = [fold_criterion(column, [outcome for _, outcome in cells]) for column, cells in rows]
     folded = fold_results(results, plan.rubric)
     whole, trace = folded.whole, plan.trace
     return Report(
         trace_id=trace.id,
         rubric=RubricRef(plan.rubric.id, plan.rubric.version, plan.rubric.digest),
-        scope=_scope(plan, results, asking),
+        scope=_find_scope(plan, results, asking),
         verdict=whole.verdict,
         score=whole.score,
         score_range=whole.score_range,
@@ -97,34 +107,36 @@ def conclude(
         all_passed=whole.score is not None and all(one.clean for one in results),
         first_failing_stage=next((stage for stage, fold in folded.stages if fold.verdict == "fail"), None),
         failing=tuple([one.column.id for one in results if one.failed]),
-        open=tuple(_open_outcomes(plan, rows, deciding(results, folded, plan.rubric))),
-        stages=tuple([_stage_score(stage, fold) for stage, fold in folded.stages]),
-        criteria=tuple([_criterion_score(one, cells, plan) for one, (_, cells) in zip(results, rows, strict=True)]),
-        steps=_steps(plan, rows),
+        open=tuple(_list_open_outcomes(plan, rows, find_deciding(results, folded, plan.rubric))),
+        stages=tuple([_build_stage_score(stage, fold) for stage, fold in folded.stages]),
+        criteria=tuple(
+            [_build_criterion_score(one, cells, plan) for one, (_, cells) in zip(results, rows, strict=True)]
+        ),
+        steps=_build_steps(plan, rows),
         missing=tuple([MissingCall(plan.wanted[i], plan.due[i]) for i in plan.alignment.missing]),
         decisions=plan.decisions,
         offered=None if trace.tools is None else tuple([tool.name for tool in trace.tools]),
-        not_asked=tuple(_not_asked(plan, answers, estimates or {})),
-        unread=_unread(trace, rows),
-        calibration=_calibrated(rows),
+        not_asked=tuple(_list_not_asked(plan, answers, estimates or {})),
+        unread=_list_unread(trace, rows),
+        calibration=_count_calibrated(rows),
         tags=dict(sorted(tags.items())) if tags else {},
-        provenance=_provenance(answers, plan.saved, _applied(rows)),
-        notes=(*oversights(trace, plan.rubric, plan.expectation), *suspicions(trace)),
+        provenance=_build_provenance(answers, plan.saved, _list_fits(rows)),
+        notes=(*find_oversights(trace, plan.rubric, plan.expectation), *find_suspicions(trace)),
     )
 
 
-def _scope(plan: Plan, results: Iterable[CriterionResult], asking: Asking) -> Scope:
+def _find_scope(plan: Plan, results: Iterable[CriterionResult], asking: Asking) -> Scope:
     if asking != "off":
         return "full"
     applied = any(one.column.judged and one.coverage is not None for one in results)
     return "code" if applied or any(filled.open for filled in plan.filled) else "full"
 
 
-def _provenance(answers: _Answers, saved: int, fits: tuple[str, ...]) -> Provenance:
+def _build_provenance(answers: _Answers, saved: int, fits: tuple[str, ...]) -> Provenance:
     if not answers.replies:
-        return _unjudged(answers.asking, saved)
-    votes = [vote for _, answer in sorted(answers.replies.items()) for vote in _votes(answer)]
-    made = [vote for vote in votes if isinstance(vote, Reply)]
+        return _build_unjudged_provenance(answers.asking, saved)
+    votes = [vote for _, answer in sorted(answers.replies.items()) for vote in _list_votes(answer)]
+    made = [vote for vote in votes if isinstance(vote, JudgeReply)]
     models = sorted({reply.model or reply.requested for reply in made})
     return Provenance(
         engine=ENGINE,
@@ -134,24 +146,24 @@ def _provenance(answers: _Answers, saved: int, fits: tuple[str, ...]) -> Provena
         replies=len(made),
         cache_hits=sum(reply.cache == "hit" for reply in made),
         questions_saved=saved,
-        tokens_in=total([reply.usage.tokens_in for reply in made]) if made else None,
-        tokens_out=total([reply.usage.tokens_out for reply in made]) if made else None,
-        cost_usd=cost([reply.usage.cost_usd for reply in made]) if made else None,
+        tokens_in=sum_counts([reply.usage.tokens_in for reply in made]) if made else None,
+        tokens_out=sum_counts([reply.usage.tokens_out for reply in made]) if made else None,
+        cost_usd=sum_costs([reply.usage.cost_usd for reply in made]) if made else None,
         calibrators=fits or "uncalibrated",
     )
 
 
 @lru_cache(maxsize=256)
-def _unjudged(asking: Asking, saved: int) -> Provenance:
+def _build_unjudged_provenance(asking: Asking, saved: int) -> Provenance:
     return Provenance(ENGINE, asking, None, False, 0, 0, saved, None, None, None, "uncalibrated")
 
 
-def _votes(answer: Answer) -> tuple[Vote, ...]:
+def _list_votes(answer: Answer) -> tuple[Vote, ...]:
     return answer if isinstance(answer, tuple) else ()
 
 
-Answered = tuple[Subject, Outcome]
-Row = tuple[Column, Sequence[Answered]]
+SubjectResult = tuple[Subject, Outcome]
+Row = tuple[CompiledCriterion, Sequence[SubjectResult]]
 
 
 class _Answers(NamedTuple):
@@ -168,22 +180,22 @@ class _Answers(NamedTuple):
         """Why a question has no answer."""
         return {"off": OFF, "none": NOBODY}.get(self.asking, NO_REPLY)
 
-    def to(self, ask: Ask) -> Outcome:
+    def resolve(self, ask: Ask) -> Outcome:
         if self.asking == "off":
-            return _left_out(ask)
+            return _leave_out(ask)
         answer = self.replies.get(ask.key)
         if answer is None:
             return Skipped("not_asked", self.silence, ask.findings)
         if not isinstance(answer, tuple):
             return answer
-        at = place_of(ask, self.plan.trace)
-        found = judged(ask, answer, at, self.fits, stratum=self.stratum)
-        if isinstance(found, Judged):
+        at = find_place(ask, self.plan.trace)
+        found = judge_ask(ask, answer, at, self.fits, stratum=self.stratum)
+        if isinstance(found, JudgedScore):
             return withhold(found, at, required=self.plan.rubric.require_calibration)
         return found
 
 
-def _left_out(ask: Ask) -> Skipped:
+def _leave_out(ask: Ask) -> Skipped:
     """What a question comes to that the caller wants nobody asked.
 
     It is open all the same where the expectation asks it in words, where code suspects something, and where code could not look.
@@ -198,62 +210,64 @@ def _left_out(ask: Ask) -> Skipped:
 OUT_OF_SCOPE = Skipped("out_of_scope", OFF)
 
 
-def _answered(filled: Filled, answers: _Answers) -> Sequence[Answered]:
+def _resolve_outcomes(filled: CriterionPlan, answers: _Answers) -> Sequence[SubjectResult]:
     cells = filled.cells
     if filled.open:
-        cells = [(subject, _filled_in(found, answers)) for subject, found in cells]
+        cells = [(subject, _resolve_outcome(found, answers)) for subject, found in cells]
     if filled.column.judged and answers.asking == "off":
         cells = [(subject, OUT_OF_SCOPE if _is_blocked(found) else found) for subject, found in cells]
     if filled.column.insists:
-        cells = [(subject, _insisted(found)) for subject, found in cells]
+        cells = [(subject, _require_outcome(found)) for subject, found in cells]
     return cells  # pyright: ignore[reportReturnType] (no cell waits for a reply any more)
 
 
-def _is_blocked(found: Outcome | Ask | Awaiting) -> bool:
+def _is_blocked(found: Outcome | Ask | PendingOutcome) -> bool:
     return isinstance(found, Skipped) and found.cause == "blocked"
 
 
-def _filled_in(found: Outcome | Ask | Awaiting, answers: _Answers) -> Outcome:
+def _resolve_outcome(found: Outcome | Ask | PendingOutcome, answers: _Answers) -> Outcome:
     """The outcome of a cell, with the replies that it waits for."""
-    if isinstance(found, Awaiting):
-        return completed(found, [answers.to(part) if isinstance(part, Ask) else part for part in found.parts])
-    return answers.to(found) if isinstance(found, Ask) else found
+    if isinstance(found, PendingOutcome):
+        return complete_outcome(
+            found, [answers.resolve(part) if isinstance(part, Ask) else part for part in found.parts]
+        )
+    return answers.resolve(found) if isinstance(found, Ask) else found
 
 
-def _insisted(outcome: Outcome | Ask | Awaiting) -> Outcome | Ask | Awaiting:
+def _require_outcome(outcome: Outcome | Ask | PendingOutcome) -> Outcome | Ask | PendingOutcome:
     """An outcome of a criterion that must pass: what was left out is open."""
     if isinstance(outcome, Skipped) and outcome.cause in ("not_captured", "out_of_scope"):
         return replace(outcome, open=True)
     return outcome
 
 
-def _applied(rows: Iterable[Row]) -> tuple[str, ...]:
+def _list_fits(rows: Iterable[Row]) -> tuple[str, ...]:
     """The fits that values of the report rest on."""
     outcomes = [outcome for column, cells in rows if column.judged for _, outcome in cells]
-    calibrations = [outcome.calibration for outcome in outcomes if isinstance(outcome, Judged)]
+    calibrations = [outcome.calibration for outcome in outcomes if isinstance(outcome, JudgedScore)]
     return tuple(sorted({one.fit for one in calibrations if one.fit and one.status == "calibrated"}))
 
 
-def _calibrated(rows: Iterable[Row]) -> Calibrated:
+def _count_calibrated(rows: Iterable[Row]) -> CalibrationCounts:
     statuses: list[Status] = []
     withheld = 0
     for _, cells in rows:
         for _, outcome in cells:
-            if isinstance(outcome, Judged):
+            if isinstance(outcome, JudgedScore):
                 statuses.append(outcome.calibration.status)
-            elif isinstance(outcome, Mixed):
+            elif isinstance(outcome, MixedScore):
                 statuses.extend(outcome.calibrations)
-            withheld += isinstance(outcome, Withheld)
+            withheld += isinstance(outcome, WithheldJudgement)
     if not statuses and not withheld:
         return NOT_JUDGED
     calibrated = statuses.count("calibrated")
-    return Calibrated(len(statuses) + withheld, calibrated, len(statuses) - calibrated, withheld)
+    return CalibrationCounts(len(statuses) + withheld, calibrated, len(statuses) - calibrated, withheld)
 
 
-NOT_JUDGED = Calibrated(0, 0, 0, 0)
+NOT_JUDGED = CalibrationCounts(0, 0, 0, 0)
 
 
-def _unread(trace: Trace, rows: Iterable[Row]) -> tuple[UnreadPart, ...]:
+def _list_unread(trace: Trace, rows: Iterable[Row]) -> tuple[UnreadPart, ...]:
     """What could not be read: of the source, and of the trace where a check needed it."""
     found = {part.path: UnreadPart(part.path, part.reason) for part in trace.unread}
     for _, cells in rows:
@@ -265,7 +279,7 @@ def _unread(trace: Trace, rows: Iterable[Row]) -> tuple[UnreadPart, ...]:
     return tuple(found.values())
 
 
-def _not_asked(plan: Plan, answers: _Answers, estimates: Mapping[str, Estimate]) -> Iterable[NotAsked]:
+def _list_not_asked(plan: Plan, answers: _Answers, estimates: Mapping[str, AskEstimate]) -> Iterable[NotAsked]:
     held = [(one.ask, one.why) for one in plan.blocked]
     held += [(ask, answers.silence) for ask in plan.asks if ask.key not in answers.replies]
     for ask, reason in held:
@@ -274,10 +288,10 @@ def _not_asked(plan: Plan, answers: _Answers, estimates: Mapping[str, Estimate])
         yield NotAsked(ask.criterion, ask.judge.id, ask.step, ask.turn, reason, *priced)
 
 
-def _open_outcomes(plan: Plan, rows: Iterable[Row], decide: Collection[str]) -> Iterable[OpenOutcome]:
+def _list_open_outcomes(plan: Plan, rows: Iterable[Row], decide: Collection[str]) -> Iterable[OpenOutcome]:
     for column, cells in rows:
         for subject, outcome in cells:
-            for part in open_parts(outcome):
+            for part in list_open_parts(outcome):
                 yield OpenOutcome(
                     criterion=column.id,
                     stage=column.stage,
@@ -291,26 +305,26 @@ def _open_outcomes(plan: Plan, rows: Iterable[Row], decide: Collection[str]) -> 
                 )
 
 
-def _stage_score(stage: Stage, fold: Fold) -> StageScore:
+def _build_stage_score(stage: Stage, fold: Fold) -> StageScore:
     return StageScore(
         stage, fold.verdict, fold.score, fold.coverage, fold.score_range, fold.decided, fold.decided_range
     )
 
 
-def _criterion_score(result: CriterionResult, cells: Sequence[Answered], plan: Plan) -> CriterionScore:
+def _build_criterion_score(result: CriterionResult, cells: Sequence[SubjectResult], plan: Plan) -> CriterionScore:
     column = result.column
     loose = [cell for cell in cells if cell[0].step is None]
-    if len(loose) == len(cells) == 1 and loose[0][0] is WHOLE and (reason := _absence(loose[0][1])):
-        return _absent(column.id, column.stage, column.weight, reason)
+    if len(loose) == len(cells) == 1 and loose[0][0] is WHOLE and (reason := _explain_absence(loose[0][1])):
+        return _build_absent_score(column.id, column.stage, column.weight, reason)
     elsewhere = tuple(
         [
-            Elsewhere(subject.turn, None if subject.expected is None else plan.wanted[subject.expected], outcome)
+            LooseOutcome(subject.turn, None if subject.expected is None else plan.wanted[subject.expected], outcome)
             for subject, outcome in loose
         ]
     )
     measured, worst, best = result.measured, result.worst, result.best
     if measured is PERFECT_WORTH and worst is measured and not elsewhere:
-        return _perfect(column.id, column.stage, column.weight)
+        return _build_perfect_score(column.id, column.stage, column.weight)
     return CriterionScore(
         column.id,
         column.stage,
@@ -325,33 +339,35 @@ def _criterion_score(result: CriterionResult, cells: Sequence[Answered], plan: P
 
 # What most criteria of most traces come to is made once: making it costs more than finding it.
 @lru_cache(maxsize=1024)
-def _perfect(name: str, stage: Stage, weight: float) -> CriterionScore:
+def _build_perfect_score(name: str, stage: Stage, weight: float) -> CriterionScore:
     return CriterionScore(name, stage, weight, 1.0, (), (1.0, 1.0), 1.0, (1.0, 1.0))
 
 
 @lru_cache(maxsize=1024)
-def _absent(name: str, stage: Stage, weight: float, reason: str) -> CriterionScore:
-    return CriterionScore(name, stage, weight, None, (Elsewhere(None, None, Skipped("not_applicable", reason)),))
+def _build_absent_score(name: str, stage: Stage, weight: float, reason: str) -> CriterionScore:
+    return CriterionScore(name, stage, weight, None, (LooseOutcome(None, None, Skipped("not_applicable", reason)),))
 
 
-def _absence(outcome: Outcome) -> str | None:
+def _explain_absence(outcome: Outcome) -> str | None:
     """Why a criterion does not apply, if that is all there is to say of it."""
     if isinstance(outcome, Skipped) and outcome.cause == "not_applicable" and not outcome.findings:
         return outcome.reason
     return None
 
 
-def _steps(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, ...]:
-    by_step: list[list[tuple[Column, Outcome]]] = [[] for _ in plan.trace.steps]
+def _build_steps(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, ...]:
+    by_step: list[list[tuple[CompiledCriterion, Outcome]]] = [[] for _ in plan.trace.steps]
     for column, cells in rows:
         for subject, outcome in cells:
             if subject.step is not None:
                 by_step[subject.step].append((column, outcome))
     matched = {pair.step: pair for pair in plan.alignment.pairs}
-    return tuple([_step_verdict(plan, n, cells, matched.get(n)) for n, cells in enumerate(by_step)])
+    return tuple([_build_step_verdict(plan, n, cells, matched.get(n)) for n, cells in enumerate(by_step)])
 
 
-def _step_verdict(plan: Plan, index: int, cells: list[tuple[Column, Outcome]], pair: Pair | None) -> StepVerdict:
+def _build_step_verdict(
+    plan: Plan, index: int, cells: list[tuple[CompiledCriterion, Outcome]], pair: Pair | None
+) -> StepVerdict:
     fold = fold_step(cells, plan.rubric)
     step = plan.trace.steps[index]
     return StepVerdict(
@@ -362,32 +378,32 @@ def _step_verdict(plan: Plan, index: int, cells: list[tuple[Column, Outcome]], p
         score=fold.score,
         matched=None if pair is None else pair.expected,
         expected=None if pair is None else pair.path,
-        expected_tool=None if pair is None else _spelt(pair.pattern.tool, step.call.name, plan.rubric),
+        expected_tool=None if pair is None else _spell_tool(pair.pattern.tool, step.call.name, plan.rubric),
         unexpected=index in plan.unexpected,
-        outcomes=_by_criterion(cells),
+        outcomes=_group_by_criterion(cells),
     )
 
 
-def _spelt(expected: str, called: str, rubric: Rubric) -> str:
+def _spell_tool(expected: str, called: str, rubric: Rubric) -> str:
     return called if rubric.fold_names and folded_name(expected) == folded_name(called) else expected
 
 
-def _by_criterion(cells: Iterable[tuple[Column, Outcome]]) -> dict[str, Outcome]:
+def _group_by_criterion(cells: Iterable[tuple[CompiledCriterion, Outcome]]) -> dict[str, Outcome]:
     """The outcome of each criterion; of several at one step the worst, with the findings of all."""
     outcomes: dict[str, Outcome] = {}
     for column, outcome in cells:
         before = outcomes.get(column.id)
-        outcomes[column.id] = outcome if before is None else _worse(before, outcome)
+        outcomes[column.id] = outcome if before is None else _pick_worse(before, outcome)
     return outcomes
 
 
-def _worse(one: Outcome, other: Outcome) -> Outcome:
+def _pick_worse(one: Outcome, other: Outcome) -> Outcome:
     if isinstance(one, Scored) and isinstance(other, Scored):
         return Scored(min(one.value, other.value), one.passed and other.passed, (*one.findings, *other.findings))
-    return min(one, other, key=_severity)
+    return min(one, other, key=_rank_severity)
 
 
-def _severity(outcome: Outcome) -> int:
+def _rank_severity(outcome: Outcome) -> int:
     """What failed goes before what is open, that before what passed, and that before what was left out."""
     if isinstance(outcome, Scored):
         return 2 * outcome.passed

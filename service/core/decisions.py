@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from service.core.case import Case
-from service.core.expect import Scope
+from service.core.expectation import Scope
 from service.core.outcome import Scored
 
 CallClass = Literal["call", "no_call"]
@@ -26,38 +26,38 @@ class Decision:
         return self.made == (self.expected == "call")
 
 
-def decisions(case: Case) -> tuple[Decision, ...]:
+def find_decisions(case: Case) -> tuple[Decision, ...]:
     """One for the trace and for each turn of which the expectation says whether there should be calls."""
     found: list[Decision] = []
     for path, scope, turn in case.scopes:
-        expected = _expected(case, scope, path, turn)
+        expected = _find_due(case, scope, path, turn)
         if expected is not None:
-            made = bool(case.trace.steps if turn is None else case.steps_of(turn))
+            made = bool(case.trace.steps if turn is None else case.find_steps(turn))
             found.append(_OF_TRACE[expected, made] if turn is None else Decision(turn, expected, made))
     return tuple(found)
 
 
-def _expected(case: Case, scope: Scope, path: str, turn: int | None) -> CallClass | None:
+def _find_due(case: Case, scope: Scope, path: str, turn: int | None) -> CallClass | None:
     """None where nothing is said, or where every call that is listed may be left out."""
     if not scope.says_calls:
         return None
     if scope.no_calls:
         return "no_call"
     # A single scope has the case's own calls, which are listed already.
-    listed = scope.wanted(path, turn) if case.scopes[1:] else case.wanted
+    listed = scope.list_wanted(path, turn) if case.scopes[1:] else case.wanted
     for wanted in listed:
         if wanted.required:
             return "call"
     return "call" if scope.calls == "some" else None
 
 
-def unexpected(case: Case) -> frozenset[int]:
+def find_unexpected(case: Case) -> frozenset[int]:
     """The steps that stand for no expected call and are not free either."""
     if not case.lists_calls:
         return NONE
     steps = case.trace.steps
     extra = case.alignment.extra if case.wanted else range(len(steps))
-    return frozenset([n for n in extra if isinstance(case.unexpected(steps[n]), Scored)]) if extra else NONE
+    return frozenset([n for n in extra if isinstance(case.score_unexpected(steps[n]), Scored)]) if extra else NONE
 
 
 NONE: frozenset[int] = frozenset()

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, SkipValidation, Validatio
 from service.core.case import Case
 from service.core.conclude import conclude
 from service.core.gates.schema import SchemaGate
-from service.core.invalid import problems_of
+from service.core.invalid import list_problems
 from service.core.outcome import Scored
 from service.core.plan import Plan, plan
 from service.core.report import ExecutedScore, Report
@@ -20,7 +20,7 @@ from service.core.trace import State, Step, ToolResult, Trace
 from service.errors import SandboxError
 
 
-class Returned(BaseModel):
+class SandboxResult(BaseModel):
     """What one call returned. Fields that we do not know are the sandbox's own."""
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -30,17 +30,17 @@ class Returned(BaseModel):
     is_error: bool = False
 
 
-class Reply(BaseModel):
+class SandboxReply(BaseModel):
     """What a sandbox answers: a result for each call it was sent, in any order, and the state after all of them."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
-    results: list[Returned]
+    results: list[SandboxResult]
     final: SkipValidation[JsonValue]
 
 
 @dataclass(frozen=True, slots=True)
-class Reached(State):
+class SandboxState(State):
     """The state that a sandbox came to. `unmade` are the steps of which nobody knows a result: it was not sent them."""
 
     unmade: frozenset[int] = frozenset()
@@ -51,7 +51,7 @@ def needs_execution(trace: Trace) -> bool:
     return trace.state is None or "final" not in trace.state.captured
 
 
-def runnable(trace: Trace, rubric: Rubric, *, invalid: bool = False) -> tuple[Step, ...]:
+def list_runnable(trace: Trace, rubric: Rubric, *, invalid: bool = False) -> tuple[Step, ...]:
     """The calls to run: those that the rubric's schema gate (the usual one, where it has none) does not fail.
 
     `invalid`: those too. A call whose arguments are no object, or not known, can never be run.
@@ -65,20 +65,22 @@ def runnable(trace: Trace, rubric: Rubric, *, invalid: bool = False) -> tuple[St
     return tuple([step for step in steps if step.index not in bad])
 
 
-def order(trace: Trace, steps: Iterable[Step]) -> dict[str, JsonValue]:
+def build_order(trace: Trace, steps: Iterable[Step]) -> dict[str, JsonValue]:
     """What the sandbox is sent: `{"initial": state | null, "calls": [{"id", "name", "arguments"}]}`.
 
     The ids are ours: a model's may be absent, or given twice.
     """
-    calls = [{"id": _id(step), "name": step.call.name, "arguments": dict(step.call.arguments or {})} for step in steps]
+    calls = [
+        {"id": _build_id(step), "name": step.call.name, "arguments": dict(step.call.arguments or {})} for step in steps
+    ]
     return {"initial": trace.state.initial if trace.state else None, "calls": cast("JsonValue", calls)}
 
 
-def _id(step: Step) -> str:
+def _build_id(step: Step) -> str:
     return f"step_{step.index}"
 
 
-def executed(trace: Trace, steps: Iterable[Step], given: JsonValue) -> Trace:
+def add_execution(trace: Trace, steps: Iterable[Step], given: JsonValue) -> Trace:
     """The trace with the reply's final state, and its results where the trace has none.
 
     Raises SandboxError for a reply of another shape, or one that does not answer exactly the calls sent.
@@ -87,36 +89,36 @@ def executed(trace: Trace, steps: Iterable[Step], given: JsonValue) -> Trace:
     results = {one.id: ToolResult(one.content, one.is_error) for one in reply.results}
     if len(results) < len(reply.results):
         raise SandboxError("the reply has two results for one call")
-    if results.keys() != {_id(step) for step in steps}:
+    if results.keys() != {_build_id(step) for step in steps}:
         raise SandboxError("the reply does not have one result for each call it was sent")
-    done = tuple([replace(step, result=step.result or results.get(_id(step))) for step in trace.steps])
+    done = tuple([replace(step, result=step.result or results.get(_build_id(step))) for step in trace.steps])
     unmade = frozenset([step.index for step in done if step.result is None])
     state = trace.state or State()
     return replace(
-        trace, steps=done, state=Reached(state.initial, reply.final, state.captured | {"final"}, unmade=unmade)
+        trace, steps=done, state=SandboxState(state.initial, reply.final, state.captured | {"final"}, unmade=unmade)
     )
 
 
-def _read(given: JsonValue) -> Reply:
+def _read(given: JsonValue) -> SandboxReply:
     try:
-        return Reply.model_validate(given)
+        return SandboxReply.model_validate(given)
     except ValidationError as error:
-        raise SandboxError(f"the reply does not fit: {problems_of(error, given)[0]}") from None
+        raise SandboxError(f"the reply does not fit: {list_problems(error, given)[0]}") from None
 
 
-def unexecuted(trace: Trace, reason: str) -> Trace:
+def mark_unexecuted(trace: Trace, reason: str) -> Trace:
     """The trace, saying why there is no state: the checks that look for one are Errored, the others stand."""
     return replace(trace, state=replace(trace.state or State(), fault=reason))
 
 
-def beside_executed(report: Report, attempted: Plan) -> Report:
+def add_executed_score(report: Report, attempted: Plan) -> Report:
     """The report with the score of the calls that were made and did not fail, where one was not or did; else the same report.
 
     Judges have no part in it: another set of calls would be other questions.
     """
     trace = attempted.trace
-    unmade = trace.state.unmade if isinstance(trace.state, Reached) else frozenset[int]()
-    steps = [step for step in trace.steps if step.index not in unmade and not _failed(step)]
+    unmade = trace.state.unmade if isinstance(trace.state, SandboxState) else frozenset[int]()
+    steps = [step for step in trace.steps if step.index not in unmade and not _has_failed(step)]
     if len(steps) == len(trace.steps):
         return report
     kept = tuple([replace(step, index=index) for index, step in enumerate(steps)])
@@ -124,5 +126,5 @@ def beside_executed(report: Report, attempted: Plan) -> Report:
     return replace(report, executed=ExecutedScore(other.verdict, other.score, other.coverage, len(kept)))
 
 
-def _failed(step: Step) -> bool:
+def _has_failed(step: Step) -> bool:
     return step.result is not None and step.result.is_error

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails, from_json
 
-from service.core.pointers import pointer_of_loc
+from service.core.json.pointers import build_loc_pointer
 from service.errors import Problem
 
 PLAIN = {
@@ -25,35 +25,35 @@ PLAIN = {
 """pydantic speaks of tuples and instances to people who wrote JSON; these are its words in theirs."""
 
 
-def problems_of(error: ValidationError, document: JsonValue, *, below: str = "") -> list[Problem]:
+def list_problems(error: ValidationError, document: JsonValue, *, below: str = "") -> list[Problem]:
     """Each complaint with its place in `document`. `below` is the pointer of the document itself."""
     found = error.errors(include_url=False, include_input=False)
     return [
-        Problem(below + pointer_of_loc(one["loc"], document, missing=one["type"] == "missing"), _said(one))
+        Problem(below + build_loc_pointer(one["loc"], document, missing=one["type"] == "missing"), _describe_error(one))
         for one in found
     ]
 
 
-def problems_in(error: ValidationError, text: str | bytes) -> list[Problem]:
+def find_problems(error: ValidationError, text: str | bytes) -> list[Problem]:
     """Each complaint about JSON text with its place in it; of text that is no JSON, one without a place."""
     try:
         document: JsonValue = from_json(text)
     except ValueError:
         document = None
-    return problems_of(error, document)
+    return list_problems(error, document)
 
 
-def _said(error: ErrorDetails) -> str:
+def _describe_error(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
         return "no field of that name is known here"
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        return _said_of_tag(error.get("ctx", {}))
+        return _describe_tag_error(error.get("ctx", {}))
     if error["type"] in PLAIN:
         return PLAIN[error["type"]]
     return error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
 
-def _said_of_tag(context: Mapping[str, str]) -> str:
+def _describe_tag_error(context: Mapping[str, str]) -> str:
     """What is wrong with the field that picks one of several forms."""
     field = context.get("discriminator", "'kind'").strip("'")
     if "tag" not in context:

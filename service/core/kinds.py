@@ -21,17 +21,17 @@ Several = Annotated[tuple[T, ...], Strict(False)]
 """A JSON array, held as a tuple. Only the container is lenient (a list is taken); its items stay strict."""
 
 
-def _not_empty(items: tuple[T, ...]) -> tuple[T, ...]:
+def _require_items(items: tuple[T, ...]) -> tuple[T, ...]:
     if not items:
         raise ValueError("expected at least 1 item")
     return items
 
 
-Some = Annotated[tuple[T, ...], Strict(False), AfterValidator(_not_empty), Field(json_schema_extra={"minItems": 1})]
+Some = Annotated[tuple[T, ...], Strict(False), AfterValidator(_require_items), Field(json_schema_extra={"minItems": 1})]
 """An array with at least one item. (A minimum length of pydantic's own complains beside every item that is wrong.)"""
 
 
-class Frozen(BaseModel):
+class FrozenModel(BaseModel):
     """What users write: immutable, no unknown keys, no coercion of types, no NaN."""
 
     model_config = ConfigDict(
@@ -46,11 +46,11 @@ class Frozen(BaseModel):
     )
 
 
-def kinds(base: type[K]) -> dict[str, type[K]]:
-    """Every concrete kind below `base`, by name. Two classes with one name are a programming error: TypeError."""
+def list_kinds(base: type[K], tag: str = "kind") -> dict[str, type[K]]:
+    """Every concrete kind below `base`, by the name in `tag`. Two classes with one name are a programming error: TypeError."""
     found: dict[str, type[K]] = {}
-    for cls in _subclasses(base):
-        name = kind_of(cls)
+    for cls in _list_subclasses(base):
+        name = find_kind(cls, tag)
         if name is None:
             continue
         if found.setdefault(name, cls) is not cls:
@@ -58,23 +58,23 @@ def kinds(base: type[K]) -> dict[str, type[K]]:
     return dict(sorted(found.items()))
 
 
-def kind_of(cls: type[BaseModel]) -> str | None:
-    """The literal value of the class's own `kind`; None for an abstract base."""
-    field = cls.__annotations__.get("kind")
-    names = get_args(cls.model_fields["kind"].annotation) if field is not None else ()
+def find_kind(cls: type[BaseModel], tag: str = "kind") -> str | None:
+    """The literal value of the class's own `tag`; None for an abstract base."""
+    field = cls.__annotations__.get(tag)
+    names = get_args(cls.model_fields[tag].annotation) if field is not None else ()
     return names[0] if names else None
 
 
-def _subclasses(base: type[K]) -> list[type[K]]:
+def _list_subclasses(base: type[K]) -> list[type[K]]:
     direct = base.__subclasses__()
-    return [cls for child in direct for cls in (child, *_subclasses(child))]
+    return [cls for child in direct for cls in (child, *_list_subclasses(child))]
 
 
-class Tagged:
+class TaggedUnion:
     """Marks an annotation as the union of all kinds of its class, told apart by `kind`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        members = tuple(kinds(source).values())
+        members = tuple(list_kinds(source).values())
         if len(members) < 2:
             return handler.generate_schema(members[0] if members else source)
         union: Any = Union[members]  # noqa: UP007 (the members are known only here)

@@ -81,13 +81,13 @@ class Scored:
         """What counts for a verdict: the value, for what code scored."""
         return self.value
 
-    def noting(self, *findings: Finding) -> Scored:
+    def add_findings(self, *findings: Finding) -> Scored:
         """The same score with more findings."""
         return Scored(self.value, self.passed, (*self.findings, *findings))
 
 
 @dataclass(frozen=True, slots=True)
-class Carried(Scored):
+class MethodScore(Scored):
     """A published system's own number: `raw` as that system gives it, bug included; `value` is `raw` clamped to [0, 1]."""
 
     raw: float = 0.0
@@ -128,7 +128,7 @@ PERFECT = Scored(1.0, True)
 
 
 @dataclass(frozen=True, slots=True)
-class PartlyOpen(Scored):
+class PartlyOpenScore(Scored):
     """A score that has failed, whatever comes of parts of it that nobody has decided. `value` is that of the decided parts."""
 
     bounds: Bounds | None = field(default=None, kw_only=True)
@@ -136,7 +136,7 @@ class PartlyOpen(Scored):
     open_parts: tuple[OpenPart, ...] = field(default=(), kw_only=True)
 
 
-def failed(value: float, *findings: Finding) -> Scored:
+def build_failure(value: float, *findings: Finding) -> Scored:
     """A value that did not pass, with the reasons."""
     return Scored(value, False, findings)
 
@@ -146,13 +146,13 @@ def is_open(outcome: Outcome) -> bool:
     return isinstance(outcome, Errored) or (isinstance(outcome, Skipped) and outcome.open)
 
 
-def open_part(outcome: Skipped | Errored) -> OpenPart:
+def build_open_part(outcome: Skipped | Errored) -> OpenPart:
     """Why an outcome is open."""
     return OpenPart(outcome.kind, outcome.cause, outcome.reason)
 
 
-def open_parts(outcome: Outcome) -> tuple[OpenPart, ...]:
+def list_open_parts(outcome: Outcome) -> tuple[OpenPart, ...]:
     """What of an outcome nobody has decided: all of it, or parts."""
-    if isinstance(outcome, PartlyOpen):
+    if isinstance(outcome, PartlyOpenScore):
         return outcome.open_parts
-    return () if isinstance(outcome, Scored) or not is_open(outcome) else (open_part(outcome),)
+    return () if isinstance(outcome, Scored) or not is_open(outcome) else (build_open_part(outcome),)

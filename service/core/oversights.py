@@ -9,18 +9,18 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.budget import Meter
-from service.core.case import folded
+from service.core.case import fold_name
 from service.core.checks import Aspect
-from service.core.expect import Ban, CallPattern, Expectation, Scope
-from service.core.gates.names import near
+from service.core.expectation import Ban, CallPattern, Expectation, Scope
+from service.core.gates.names import find_near
+from service.core.json.pointers import escape_token
 from service.core.outcome import Finding
-from service.core.pointers import escaped
 from service.core.rubric import Rubric
-from service.core.schemas import SchemaProblem, validator
+from service.core.schemas import SchemaProblem, build_validator
 from service.core.trace import ToolDef, Trace
 
 
-def oversights(trace: Trace, rubric: Rubric, expectation: Expectation | None) -> tuple[Finding, ...]:
+def find_oversights(trace: Trace, rubric: Rubric, expectation: Expectation | None) -> tuple[Finding, ...]:
     """What looks like an oversight in a request. It changes no score.
 
     `unread_expectation`: no criterion of the rubric reads what is expected here; one finding for each kind of thing, at the
@@ -30,7 +30,7 @@ def oversights(trace: Trace, rubric: Rubric, expectation: Expectation | None) ->
     """
     if expectation is None:
         return ()
-    return (*_unread(rubric, expectation), *_unknown(trace, rubric, expectation))
+    return (*_find_unread(rubric, expectation), *_find_unknown(trace, rubric, expectation))
 
 
 class Need(NamedTuple):
@@ -41,129 +41,132 @@ class Need(NamedTuple):
     by: frozenset[Aspect]
 
 
-def _need(path: str, what: str, *by: Aspect) -> Need:
+def _build_need(path: str, what: str, *by: Aspect) -> Need:
     return Need(path, what, frozenset(by))
 
 
-def _unread(rubric: Rubric, expectation: Expectation) -> Iterator[Finding]:
+def _find_unread(rubric: Rubric, expectation: Expectation) -> Iterator[Finding]:
     reads = rubric.reads
-    needs = list(_needs(expectation))
+    needs = list(_iter_needs(expectation))
     unread = {need.what: need for need in reversed(needs) if not need.by & reads}
     if expectation.gold is None:
         for need in reversed(unread.values()):
-            yield _finding(rubric, need.path, need.what)
+            yield _build_finding(rubric, need.path, need.what)
     elif needs and all(not need.by & reads for need in needs):
-        yield _finding(rubric, "/expected", "anything of the gold")  # of which each system reads its own part
+        yield _build_finding(rubric, "/expected", "anything of the gold")  # of which each system reads its own part
 
 
-def _finding(rubric: Rubric, path: str, what: str) -> Finding:
+def _build_finding(rubric: Rubric, path: str, what: str) -> Finding:
     return Finding("unread_expectation", f"no criterion of {rubric.id} reads {what}", path)
 
 
-def _needs(expectation: Expectation) -> Iterator[Need]:
+def _iter_needs(expectation: Expectation) -> Iterator[Need]:
     """Everything that is expected, in the order of writing."""
     for path, scope, turn in expectation.scopes():
         if scope.no_calls:
-            yield _need(f"{path}/calls", "whether nothing is called", "none", "extra")
+            yield _build_need(f"{path}/calls", "whether nothing is called", "none", "extra")
         if scope.calls == "some":
-            yield _need(f"{path}/calls", "whether something is called", "some")
-        for wanted in scope.wanted(path, turn):
+            yield _build_need(f"{path}/calls", "whether something is called", "some")
+        for wanted in scope.list_wanted(path, turn):
             for at, pattern in wanted.options if wanted.required else ():
-                yield from _of_pattern(at, pattern, placed=wanted.position is not None)
-        yield from _of_fields(path, scope)
+                yield from _iter_pattern_needs(at, pattern, placed=wanted.position is not None)
+        yield from _iter_field_needs(path, scope)
     if expectation.state is not None:
-        yield _need("/expected/state", "the state", "state")
+        yield _build_need("/expected/state", "the state", "state")
 
 
-def _of_pattern(path: str, pattern: CallPattern, *, placed: bool) -> Iterator[Need]:
+def _iter_pattern_needs(path: str, pattern: CallPattern, *, placed: bool) -> Iterator[Need]:
     by: set[Aspect] = {"tools"}
     by |= {"order"} if placed else set[Aspect]()
     by |= {"result"} if pattern.says_result else set[Aspect]()
-    yield _need(path, "which tools are called", *by)
+    yield _build_need(path, "which tools are called", *by)
     if pattern.args is not None:
-        yield _need(f"{path}/args", "the arguments", "args")
+        yield _build_need(f"{path}/args", "the arguments", "args")
     if pattern.says_result:
-        yield _need(f"{path}/result", "the results", "result")
+        yield _build_need(f"{path}/result", "the results", "result")
 
 
-def _of_fields(path: str, scope: Scope) -> Iterator[Need]:
+def _iter_field_needs(path: str, scope: Scope) -> Iterator[Need]:
     if scope.ordered[1:]:
-        yield _need(f"{path}/ordered", "the order of calls", "order")
+        yield _build_need(f"{path}/ordered", "the order of calls", "order")
     if scope.allow_extra is False:
-        yield _need(f"{path}/allow_extra", "calls beyond the expected ones", "extra")
+        yield _build_need(f"{path}/allow_extra", "calls beyond the expected ones", "extra")
     if scope.disallowed:
-        yield _need(f"{path}/disallowed", "what is disallowed", "disallowed")
+        yield _build_need(f"{path}/disallowed", "what is disallowed", "disallowed")
     if scope.counts:
-        yield _need(f"{path}/counts", "the number of calls", "counts")
+        yield _build_need(f"{path}/counts", "the number of calls", "counts")
     if scope.answer is not None:
-        yield _need(f"{path}/answer", "the answer", "answer")
+        yield _build_need(f"{path}/answer", "the answer", "answer")
     if scope.said not in (None, []):
-        yield _need(f"{path}/said", "what is said", "said")
+        yield _build_need(f"{path}/said", "what is said", "said")
 
 
-def _unknown(trace: Trace, rubric: Rubric, expectation: Expectation) -> Iterator[Finding]:
+def _find_unknown(trace: Trace, rubric: Rubric, expectation: Expectation) -> Iterator[Finding]:
     if trace.tools is None:
         return
-    fold, meter = folded if rubric.fold_names else str, Meter()
+    fold, meter = fold_name if rubric.fold_names else str, Meter()
     tools = {fold(tool.name): tool for tool in trace.tools}
-    for path, name, args in _named(expectation):
+    for path, name, args in _iter_names(expectation):
         tool = tools.get(fold(name))
         if tool is None:
-            hint = _hint(name, [tool.name for tool in trace.tools], meter)
+            hint = _build_hint(name, [tool.name for tool in trace.tools], meter)
             if hint or not _BAN.search(path):  # a ban on what is not offered here is kept, unless it is misspelt
                 yield Finding("unknown_tool_expected", f"{name} is not among the tools of the trace{hint}", path)
         elif args:
-            yield from _unknown_arguments(path.removesuffix("/tool"), tool, args, meter)
+            yield from _find_unknown_arguments(path.removesuffix("/tool"), tool, args, meter)
 
 
 _BAN = re.compile(r"/disallowed/\d+/tool$")
 
-Named = tuple[str, str, Iterable[str]]
+NamedTool = tuple[str, str, Iterable[str]]
 """The pointer of a tool's name, the name, and those of arguments."""
 
 
-def _named(expectation: Expectation) -> Iterator[Named]:
+def _iter_names(expectation: Expectation) -> Iterator[NamedTool]:
     for path, scope, turn in expectation.scopes():
-        for wanted in scope.wanted(path, turn):
+        for wanted in scope.list_wanted(path, turn):
             for at, pattern in wanted.options:
                 yield f"{at}/tool", pattern.tool, pattern.args or ()
         for n, ban in enumerate(scope.disallowed):
-            yield from _of_ban(f"{path}/disallowed/{n}", ban)
+            yield from _iter_ban_names(f"{path}/disallowed/{n}", ban)
         for tool in scope.counts:
-            yield f"{path}/counts/{escaped(tool)}", tool, ()
+            yield f"{path}/counts/{escape_token(tool)}", tool, ()
 
 
-def _of_ban(path: str, ban: Ban) -> Iterator[Named]:
+def _iter_ban_names(path: str, ban: Ban) -> Iterator[NamedTool]:
     yield f"{path}/tool", ban.tool, ban.args or ()
     if ban.prefer is not None:
         yield f"{path}/prefer", ban.prefer, ()
 
 
-def _unknown_arguments(path: str, tool: ToolDef, names: Iterable[str], meter: Meter) -> Iterator[Finding]:
+def _find_unknown_arguments(path: str, tool: ToolDef, names: Iterable[str], meter: Meter) -> Iterator[Finding]:
     schema = tool.parameters
     if not isinstance(schema, Mapping):
         return
     plain = schema.get("properties")
     odd = [name for name in names if not isinstance(plain, Mapping) or name not in plain]
-    declared = _declared(schema) if odd else None
-    for name in odd if declared is not None else ():
-        if declared is not None and name not in declared:
-            message = f"{tool.name} declares no argument {name}{_hint(name, declared, meter)}"
-            yield Finding("unknown_argument_expected", message, f"{path}/args/{escaped(name)}")
+    declared = _list_declared(schema) if odd else None
+    if declared is None:
+        return
+    listed = sorted(declared)  # so that of names that are as near the same are told in every process
+    for name in odd:
+        if name not in declared:
+            message = f"{tool.name} declares no argument {name}{_build_hint(name, listed, meter)}"
+            yield Finding("unknown_argument_expected", message, f"{path}/args/{escape_token(name)}")
 
 
-def _declared(schema: Mapping[str, JsonValue]) -> frozenset[str] | None:
+def _list_declared(schema: Mapping[str, JsonValue]) -> frozenset[str] | None:
     """The arguments that a schema declares, in any branch; None where it may take others, or cannot be used."""
     if "patternProperties" in schema:
         return None
     try:
-        known = validator(schema)
+        known = build_validator(schema)
     except SchemaProblem:
         return None
     closed = schema.get("additionalProperties") is False or schema.get("unevaluatedProperties") is False
-    return known.properties if closed or known.undeclared({"": None}) else None
+    return known.properties if closed or known.find_undeclared({"": None}) else None
 
 
-def _hint(name: str, known: Iterable[str], meter: Meter) -> str:
-    close = near(name, known, meter=meter)
+def _build_hint(name: str, known: Iterable[str], meter: Meter) -> str:
+    close = find_near(name, known, meter=meter)
     return f"; near: {', '.join(close)}" if close else ""

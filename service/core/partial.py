@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from service.core.outcome import Finding, Outcome, Pointer, Scored, Skipped
 
 
-class Open(NamedTuple):
+class OpenValue(NamedTuple):
     """A value that words describe: whether it is what they ask for is for a judge to say."""
 
     words: str
@@ -22,10 +22,10 @@ class Open(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Partial:
+class PartialOutcome:
     """What code has decided, and what it leaves open."""
 
-    open: tuple[Open, ...]
+    open: tuple[OpenValue, ...]
     """At least one."""
     weight: float = 0.0
     """What the decided part weighs."""
@@ -38,9 +38,9 @@ class Partial:
     """What is wrong where the words do fit; None where they should."""
 
 
-def decided(outcome: Outcome | Partial) -> Outcome:
+def decide_without_judge(outcome: Outcome | PartialOutcome) -> Outcome:
     """The outcome as far as it goes without a judge: a failure stands, all else is not known."""
-    if not isinstance(outcome, Partial):
+    if not isinstance(outcome, PartialOutcome):
         return outcome
     if not outcome.passed:
         value = outcome.gained / outcome.weight if outcome.weight else 1.0

@@ -8,15 +8,15 @@ from copy import deepcopy
 
 from pydantic import JsonValue
 
-from service.core.expect import StateChange
-from service.core.pointers import parts_of
+from service.core.expectation import StateChange
+from service.core.json.pointers import split_pointer
 from service.errors import InputError
 
 
-def patched(state: JsonValue, changes: Iterable[StateChange]) -> JsonValue:
+def patch_state(state: JsonValue, changes: Iterable[StateChange]) -> JsonValue:
     """A copy of the state with the changes made, in order. InputError for a pointer that leads nowhere.
 
-    >>> patched({"a": [1]}, [StateChange(path="/a/-", value=2), StateChange(path="/b", value=None)])
+    >>> patch_state({"a": [1]}, [StateChange(path="/a/-", value=2), StateChange(path="/b", value=None)])
     {'a': [1, 2], 'b': None}
     """
     root: list[JsonValue] = [deepcopy(state)]
@@ -32,7 +32,7 @@ def patched(state: JsonValue, changes: Iterable[StateChange]) -> JsonValue:
 INDEX = re.compile("0|[1-9][0-9]*")
 
 
-def _index(token: str) -> int:
+def _parse_index(token: str) -> int:
     """A reference token as an array index (RFC 6901: no sign, no leading zero)."""
     if not INDEX.fullmatch(token):
         raise ValueError(token)
@@ -40,12 +40,12 @@ def _index(token: str) -> int:
 
 
 def _apply(root: list[JsonValue], change: StateChange) -> None:
-    tokens = parts_of(change.path)
+    tokens = split_pointer(change.path)
     if change.remove and not tokens:
         raise ValueError("the whole state cannot be removed")
     holder: JsonValue | list[JsonValue] = root
     for token in ("0", *tokens)[:-1]:
-        holder = _child(holder, token)
+        holder = _get_child(holder, token)
     last = ("0", *tokens)[-1]
     if isinstance(holder, list):
         _set_item(holder, last, change)
@@ -58,9 +58,9 @@ def _apply(root: list[JsonValue], change: StateChange) -> None:
         raise TypeError("a scalar has no members")
 
 
-def _child(holder: JsonValue | Sequence[JsonValue], token: str) -> JsonValue:
+def _get_child(holder: JsonValue | Sequence[JsonValue], token: str) -> JsonValue:
     if isinstance(holder, list):
-        return holder[_index(token)]
+        return holder[_parse_index(token)]
     if isinstance(holder, dict):
         return holder[token]
     raise TypeError("a scalar has no members")
@@ -70,6 +70,6 @@ def _set_item(items: list[JsonValue], token: str, change: StateChange) -> None:
     if token == "-" and not change.remove:  # noqa: S105 (RFC 6901: past the last item)
         items.append(change.value)
     elif change.remove:
-        del items[_index(token)]
+        del items[_parse_index(token)]
     else:
-        items[_index(token)] = change.value
+        items[_parse_index(token)] = change.value

@@ -39,34 +39,34 @@ class Regex:
 
 
 @lru_cache(maxsize=1024)
-def regex(pattern: str, *, search: bool = False) -> Regex:
+def compile_regex(pattern: str, *, search: bool = False) -> Regex:
     r"""The compiled pattern; it must match the whole text, or with `search` anywhere in it.
 
     Raises ValueError for a pattern that is not in the syntax, too long, or too large when compiled.
 
-    >>> [regex("a|b").matches(text) for text in ("a", "b", "ab", "a\n", "\na")]
+    >>> [compile_regex("a|b").matches(text) for text in ("a", "b", "ab", "a\n", "\na")]
     [True, True, False, False, False]
-    >>> [regex("a|b", search=True).matches(text) for text in ("xay", "", "A")]
+    >>> [compile_regex("a|b", search=True).matches(text) for text in ("xay", "", "A")]
     [True, False, False]
-    >>> regex("a(?=b)")
+    >>> compile_regex("a(?=b)")
     Traceback (most recent call last):
     ValueError: 'a(?=b)' is not supported: look-around and back-references cannot be matched in linear time
     """
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"a pattern of {len(pattern)} characters; at most {MAX_PATTERN} are taken")
-    alone = _compiled(pattern)  # first on its own: `a)|(b` must not break out of the group below
+    alone = _compile(pattern)  # first on its own: `a)|(b` must not break out of the group below
     if alone is None:
-        raise ValueError(_why_not(pattern))
+        raise ValueError(_explain_refusal(pattern))
     if search:
         return alone
     # The line break ends a comment that a pattern with (?x) may close with; without (?x) the first form compiles.
-    whole = _compiled(f"^(?:{pattern})$") or _compiled(f"^(?:{pattern}\n)$")
+    whole = _compile(f"^(?:{pattern})$") or _compile(f"^(?:{pattern}\n)$")
     if whole is None:
-        raise ValueError(_why_not(pattern))
+        raise ValueError(_explain_refusal(pattern))
     return whole
 
 
-def _compiled(pattern: str) -> Regex | None:
+def _compile(pattern: str) -> Regex | None:
     for size, longest in _SIZES:
         try:
             return Regex(
@@ -77,7 +77,7 @@ def _compiled(pattern: str) -> Regex | None:
     return None
 
 
-def _why_not(pattern: str) -> str:
+def _explain_refusal(pattern: str) -> str:
     shown = repr(pattern if len(pattern) <= 80 else f"{pattern[:79]}…")
     if _FANCY.search(pattern):
         return f"{shown} is not supported: look-around and back-references cannot be matched in linear time"

@@ -7,38 +7,25 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from service.core.case import Alignment, Case
-from service.core.checks import WHOLE, Subject, outcomes_within
-from service.core.decisions import Decision, decisions, unexpected
-from service.core.expect import Expectation
-from service.core.judges import WORDS, Ask, JudgeCheck, is_answered
-from service.core.outcome import Outcome, Scored, Skipped
-from service.core.partial import Partial
-from service.core.rubric import Column, Rubric
+from service.core.checks import WHOLE, Aspect, Check, Subject, collect_outcomes
+from service.core.decisions import Decision, find_decisions, find_unexpected
+from service.core.expectation import Expectation
+from service.core.judging.judges import WORDS, Ask, JudgeCheck, is_answered
+from service.core.judging.votes import PendingOutcome
+from service.core.outcome import Outcome, Scored, Skipped, is_open
+from service.core.partial import PartialOutcome
+from service.core.rubric import CompiledCriterion, Rubric
 from service.core.trace import Trace
-from service.core.unread import Looks, leave_open
+from service.core.unread import CheckReach, leave_open
 
-
-class Awaiting(NamedTuple):
-    """An outcome that code has begun, and the questions whose replies complete it."""
-
-    partial: Partial
-    parts: tuple[Ask | Skipped, ...]
-    """For each part that is open its question, or why there is none."""
-
-    @property
-    def asks(self) -> tuple[Ask, ...]:
-        """The questions."""
-        return tuple([part for part in self.parts if isinstance(part, Ask)])
-
-
-Cell = tuple[Subject, Outcome | Ask | Awaiting]
+Cell = tuple[Subject, Outcome | Ask | PendingOutcome]
 """What one criterion says of one thing: an outcome, or the questions whose replies will make one."""
 
 
-class Filled(NamedTuple):
+class CriterionPlan(NamedTuple):
     """A criterion with its cells, at least one."""
 
-    column: Column
+    column: CompiledCriterion
     cells: Sequence[Cell]
     open: bool
     """Whether a cell waits for a judge."""
@@ -46,7 +33,7 @@ class Filled(NamedTuple):
     """How many questions code has answered in the judge's place."""
 
 
-class Held(NamedTuple):
+class BlockedAsk(NamedTuple):
     """A question that is not put to a judge, and why."""
 
     ask: Ask
@@ -65,8 +52,8 @@ class Plan:
     """The pointers of the expected calls."""
     due: tuple[str, ...]
     """The tools of the expected calls; of alternatives the first."""
-    filled: tuple[Filled, ...]
-    blocked: tuple[Held, ...]
+    filled: tuple[CriterionPlan, ...]
+    blocked: tuple[BlockedAsk, ...]
     """Questions that a failed check makes needless."""
     saved: int
     """How many questions code has answered in a judge's place."""
@@ -78,15 +65,15 @@ class Plan:
     def asks(self) -> tuple[Ask, ...]:
         """What a judge would be asked, in order."""
         return tuple(
-            [ask for filled in self.filled if filled.open for _, found in filled.cells for ask in asks_of(found)]
+            [ask for filled in self.filled if filled.open for _, found in filled.cells for ask in list_asks(found)]
         )
 
 
-def asks_of(found: Outcome | Ask | Awaiting) -> tuple[Ask, ...]:
+def list_asks(found: Outcome | Ask | PendingOutcome) -> tuple[Ask, ...]:
     """The questions of a cell."""
     if isinstance(found, Ask):
         return (found,)
-    return found.asks if isinstance(found, Awaiting) else ()
+    return found.asks if isinstance(found, PendingOutcome) else ()
 
 
 NO_ALIGNMENT = Alignment((), (), ())
@@ -96,9 +83,9 @@ NOTHING_SEEN: tuple[Subject, Skipped] = (WHOLE, Skipped("not_applicable", "nothi
 def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -> Plan:
     """Runs every deterministic check and lists the questions for judges. Pure; raises KeyError for an unknown judge."""
     case = Case(trace, expectation, rubric.matching)
-    seen = _all_seen(case, rubric)
+    seen = _plan_criteria(case, rubric)
     blockers = _Blockers(seen)
-    filled = tuple([_blocked(one, blockers) for one in seen]) if blockers.by_rank else seen
+    filled = tuple([_block_criterion(one, blockers) for one in seen]) if blockers.by_rank else seen
     return Plan(
         trace=trace,
         rubric=rubric,
@@ -107,57 +94,83 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         wanted=tuple([wanted.path for wanted in case.wanted]),
         due=tuple([wanted.options[0][1].tool for wanted in case.wanted]),
         filled=filled,
-        blocked=tuple(_held(seen, filled)) if blockers.by_rank else (),
-        saved=sum([one.saved + _decided(one) for one in filled if one.column.judged]),
-        decisions=decisions(case),
-        unexpected=unexpected(case),
+        blocked=tuple(_iter_blocked_asks(seen, filled)) if blockers.by_rank else (),
+        saved=sum([one.saved + _count_decided(one) for one in filled if one.column.judged]),
+        decisions=find_decisions(case),
+        unexpected=find_unexpected(case),
     )
 
 
-def _all_seen(case: Case, rubric: Rubric) -> tuple[Filled, ...]:
+def _plan_criteria(case: Case, rubric: Rubric) -> tuple[CriterionPlan, ...]:
     """Every criterion with its cells. Code looks first: what it has answered need not be asked."""
     checked = {column.id: _look(case, column, rubric) for column in rubric.columns if not column.judged}
     return tuple([checked.get(column.id) or _ask(case, column, rubric, checked) for column in rubric.columns])
 
 
-def _look(case: Case, column: Column, rubric: Rubric) -> Filled:
-    seen = outcomes_within(case, lambda: column.check.look(case)) or [NOTHING_SEEN]
+def _look(case: Case, column: CompiledCriterion, rubric: Rubric) -> CriterionPlan:
+    seen = collect_outcomes(case, lambda: column.check.look(case)) or [NOTHING_SEEN]
     if case.trace.unread:
-        seen = leave_open(Looks(column.check.looks_at, bool(column.check.aspects())), seen, case.trace.unread)
-    if all([not isinstance(found, Partial) for _, found in seen]):  # noqa: C419 (a list is quicker, and short)
-        return Filled(column, seen, False)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
-    cells = [(subject, _awaiting(found, column, subject, case, rubric)) for subject, found in seen]
-    return Filled(column, cells, any(isinstance(found, Awaiting) for _, found in cells))
+        seen = leave_open(_find_reach(column.check, case), seen, case.trace.unread)
+    if all([not isinstance(found, PartialOutcome) for _, found in seen]):  # noqa: C419 (a list is quicker, and short)
+        return CriterionPlan(column, seen, False)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
+    cells = [(subject, _build_pending(found, column, subject, case, rubric)) for subject, found in seen]
+    return CriterionPlan(column, cells, any(isinstance(found, PendingOutcome) for _, found in cells))
 
 
-def _ask(case: Case, column: Column, rubric: Rubric, checked: Mapping[str, Filled]) -> Filled:
+def _find_reach(check: Check, case: Case) -> CheckReach:
+    aspects = check.aspects()
+    return CheckReach(check.looks_at, bool(aspects), bool(aspects & CALLS) and case.lists_calls)
+
+
+CALLS: frozenset[Aspect] = frozenset({"tools", "extra", "args"})
+"""What says which calls are right."""
+
+
+def _ask(case: Case, column: CompiledCriterion, rubric: Rubric, checked: Mapping[str, CriterionPlan]) -> CriterionPlan:
     check = column.check
     if not isinstance(check, JudgeCheck):
         return _look(case, column, rubric)
     before = checked.get(check.unless or "")
     answered = {subject for subject, found in before.cells if isinstance(found, Scored)} if before else set[Subject]()
     judges = rubric.known_judges
-    asked = outcomes_within(case, lambda: check.asks(case, criterion=column.id, judges=judges, answered=answered))
-    asked = leave_open(Looks(check.parts(rubric.known_judges), False), asked, case.trace.unread)
-    if not answered:
-        return Filled(column, asked, any(isinstance(found, Ask) for _, found in asked))
+    asked = collect_outcomes(case, lambda: check.asks(case, criterion=column.id, judges=judges, answered=answered))
+    asked = leave_open(CheckReach(check.parts(rubric.known_judges), False), asked, case.trace.unread)
+    if before is None:
+        return CriterionPlan(column, asked, any(isinstance(found, Ask) for _, found in asked))
     needless = Skipped("not_applicable", f"{check.unless} has decided it")
     cells = [
         (subject, needless if _is_question(found) and is_answered(subject, answered) else found)
         for subject, found in asked
     ]
+    cells = _hold_back(cells, before)
     saved = sum([found is needless for _, found in cells])
-    return Filled(column, cells, any(isinstance(found, Ask) for _, found in cells), saved)
+    return CriterionPlan(column, cells, any(isinstance(found, Ask) for _, found in cells), saved)
+
+
+def _hold_back(
+    cells: Sequence[tuple[Subject, Outcome | Ask]], before: CriterionPlan
+) -> Sequence[tuple[Subject, Outcome | Ask]]:
+    """The outcomes with those open that stand in for a check which is open itself: were it decided, they would not apply."""
+    opened = {
+        subject for subject, found in before.cells if not isinstance(found, Ask | PendingOutcome) and is_open(found)
+    }
+    if not opened:
+        return cells
+    waits = Skipped("not_asked", f"{before.column.id} is open, and may decide it")
+    return [
+        (subject, waits if isinstance(found, Ask | Scored) and is_answered(subject, opened) else found)
+        for subject, found in cells
+    ]
 
 
 def _is_question(found: Outcome | Ask) -> bool:
     return isinstance(found, Ask | Scored) or (isinstance(found, Skipped) and found.cause == "unread")
 
 
-def _awaiting(
-    found: Outcome | Partial, column: Column, subject: Subject, case: Case, rubric: Rubric
-) -> Outcome | Awaiting:
-    if not isinstance(found, Partial):
+def _build_pending(
+    found: Outcome | PartialOutcome, column: CompiledCriterion, subject: Subject, case: Case, rubric: Rubric
+) -> Outcome | PendingOutcome:
+    if not isinstance(found, PartialOutcome):
         return found
     judge = rubric.known_judges.get(WORDS)
     tool = None if subject.step is None else case.trace.steps[subject.step].call.name
@@ -170,13 +183,13 @@ def _awaiting(
         )
         for one in found.open
     ]
-    return Awaiting(found, tuple(parts))
+    return PendingOutcome(found, tuple(parts))
 
 
 NO_WORDS = Skipped("not_asked", f"no judge {WORDS} is known here")
 
 
-def _decided(filled: Filled) -> int:
+def _count_decided(filled: CriterionPlan) -> int:
     """How many of its questions code has answered."""
     return sum([isinstance(found, Scored) for _, found in filled.cells])
 
@@ -184,57 +197,57 @@ def _decided(filled: Filled) -> int:
 class _Blockers:
     """What failed at a blocking check, by stage and by what it leaves nothing to look at."""
 
-    def __init__(self, seen: Iterable[Filled]) -> None:
+    def __init__(self, seen: Iterable[CriterionPlan]) -> None:
         self.by_rank: dict[int, dict[Subject, str]] = {}
         for column, cells, _, _ in seen:
             if column.blocking:
                 for subject, outcome in cells:
-                    decided_part = outcome.partial if isinstance(outcome, Awaiting) else outcome
-                    if isinstance(decided_part, Scored | Partial) and not decided_part.passed:
-                        self.by_rank.setdefault(column.rank, {}).setdefault(_reach(subject), column.id)
+                    decided_part = outcome.partial if isinstance(outcome, PendingOutcome) else outcome
+                    if isinstance(decided_part, Scored | PartialOutcome) and not decided_part.passed:
+                        self.by_rank.setdefault(column.rank, {}).setdefault(_widen_subject(subject), column.id)
 
     def before(self, rank: int) -> list[dict[Subject, str]]:
         """Those of earlier stages."""
         return [found for at, found in sorted(self.by_rank.items()) if at < rank]
 
 
-def _reach(subject: Subject) -> Subject:
+def _widen_subject(subject: Subject) -> Subject:
     """What a failure here covers: its step or expected call alone, else its turn, else everything."""
     return (
         Subject(subject.step, subject.expected) if subject.step is not None or subject.expected is not None else subject
     )
 
 
-def _covering(subject: Subject, *, alone: bool) -> tuple[Subject, ...]:
+def _list_covering(subject: Subject, *, alone: bool) -> tuple[Subject, ...]:
     """Whatever would cover this, widest first; `alone`: but for a failure at its own step."""
     wide = (WHOLE, Subject(turn=subject.turn))
-    return wide if alone else (*wide, _reach(subject))
+    return wide if alone else (*wide, _widen_subject(subject))
 
 
-def _blocked(filled: Filled, blockers: _Blockers) -> Filled:
+def _block_criterion(filled: CriterionPlan, blockers: _Blockers) -> CriterionPlan:
     """Code is blocked by earlier stages, a judge by its own stage too: asking costs."""
     column = filled.column
     active = blockers.before(column.rank + column.judged)
     if not active:
         return filled
-    cells = [_blocked_cell(cell, active, alone=column.check.stands_alone) for cell in filled.cells]
-    return Filled(column, cells, filled.open and any(asks_of(found) for _, found in cells), filled.saved)
+    cells = [_block_cell(cell, active, alone=column.check.stands_alone) for cell in filled.cells]
+    return CriterionPlan(column, cells, filled.open and any(list_asks(found) for _, found in cells), filled.saved)
 
 
-def _blocked_cell(cell: Cell, active: list[dict[Subject, str]], *, alone: bool) -> Cell:
+def _block_cell(cell: Cell, active: list[dict[Subject, str]], *, alone: bool) -> Cell:
     subject, outcome = cell
     if isinstance(outcome, Skipped) and outcome.cause == "not_applicable":
         return cell
-    blocker = next((found[at] for found in active for at in _covering(subject, alone=alone) if at in found), None)
+    blocker = next((found[at] for found in active for at in _list_covering(subject, alone=alone) if at in found), None)
     if blocker is None:
         return cell
-    told = outcome.partial if isinstance(outcome, Awaiting) else outcome
-    findings = told.findings if isinstance(told, Scored | Partial) else ()
+    told = outcome.partial if isinstance(outcome, PendingOutcome) else outcome
+    findings = told.findings if isinstance(told, Scored | PartialOutcome) else ()
     return subject, Skipped("blocked", f"blocked by {blocker}", findings)
 
 
-def _held(seen: Iterable[Filled], filled: Iterable[Filled]) -> Iterator[Held]:
+def _iter_blocked_asks(seen: Iterable[CriterionPlan], filled: Iterable[CriterionPlan]) -> Iterator[BlockedAsk]:
     for before, after in zip(seen, filled, strict=True):
         for (_, open_one), (_, outcome) in zip(before.cells, after.cells, strict=True):
             if isinstance(outcome, Skipped):
-                yield from [Held(ask, outcome.reason) for ask in asks_of(open_one)]
+                yield from [BlockedAsk(ask, outcome.reason) for ask in list_asks(open_one)]

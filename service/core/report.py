@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from service.core.decisions import Decision
-from service.core.evidence.evidenced import Evidenced
-from service.core.judged import Judged, Mixed
-from service.core.outcome import Carried, Errored, Finding, Scored, Skipped
+from service.core.evidence.evidenced import EvidencedScore
+from service.core.judging.votes import JudgedScore, MixedScore
+from service.core.judging.withheld import WithheldJudgement
+from service.core.outcome import Errored, Finding, MethodScore, Scored, Skipped
 from service.core.rubric import Stage
 from service.core.scores import Range, Verdict
-from service.core.withheld import Withheld
 
 JudgeMode = Literal["off", "cached", "live", "fresh"]
 """How a caller wants judges asked."""
@@ -53,18 +53,18 @@ class StageScore:
     decided_range: Range | None = None
 
 
-Told = Scored | Judged | Mixed | Evidenced | Carried | Withheld | Skipped | Errored
+ReportOutcome = Scored | JudgedScore | MixedScore | EvidencedScore | MethodScore | WithheldJudgement | Skipped | Errored
 """An outcome on the wire, with all that its kind has to tell."""
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class LooseOutcome:
     """An outcome that belongs to no step: of a turn, of an expected call that was not made, or of the whole trace."""
 
     turn: int | None
     expected: str | None
     """The pointer of the expected call."""
-    outcome: Told
+    outcome: ReportOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class CriterionScore:
     stage: Stage
     weight: float
     value: float | None
-    outcomes: tuple[Elsewhere, ...]
+    outcomes: tuple[LooseOutcome, ...]
     score_range: Range | None = None
     """The value with all that is open at 0 and at 1."""
     decided: float | None = None
@@ -98,7 +98,7 @@ class StepVerdict:
     """The tool of that expected call, spelt as called where the rubric takes both names for one."""
     unexpected: bool
     """Whether it is a call too many."""
-    outcomes: dict[str, Told]
+    outcomes: dict[str, ReportOutcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class UnreadPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibrated:
+class CalibrationCounts:
     """How far the judged outcomes of a trace rest on human labels, each a count."""
 
     judged: int
@@ -163,7 +163,7 @@ class Calibrated:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class AskEstimate:
     """What asking would take: tokens both ways at most, and their price, None where it is not known."""
 
     tokens: int
@@ -237,7 +237,7 @@ class Report:
     not_asked: tuple[NotAsked, ...]
     unread: tuple[UnreadPart, ...] = ()
     """The parts of the trace that could not be read, and on which something open rests."""
-    calibration: Calibrated = Calibrated(0, 0, 0, 0)
+    calibration: CalibrationCounts = CalibrationCounts(0, 0, 0, 0)
     tags: dict[str, str]
     provenance: Provenance
     executed: ExecutedScore | None = None

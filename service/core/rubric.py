@@ -11,28 +11,31 @@ from typing import Annotated, Literal, cast
 
 from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter, model_validator
 
+from service.core import gates, judging, methods
 from service.core.budget import MAX_CRITERIA, MAX_JUDGES
-from service.core.cascade import CascadeCheck
 from service.core.case import Matching
 from service.core.checks import Aggregate, Aspect, Check
-from service.core.gates import GATES
+from service.core.discovery import import_all
 from service.core.gates.arguments import ArgumentsGate
-from service.core.judges import WORDS, Judge, JudgeCheck
-from service.core.kinds import Frozen, Several, Some, Tagged
+from service.core.judging.judges import WORDS, Judge, JudgeCheck
+from service.core.kinds import FrozenModel, Several, Some, TaggedUnion, list_kinds
 from service.core.lazy import lazy
-from service.core.weights import Weight, weight_of
+from service.core.weights import Weight, read_weight
 
 Stage = Literal["decide", "select", "arguments", "integrate", "sequence", "effect"]
 STAGES: tuple[Stage, ...] = ("decide", "select", "arguments", "integrate", "sequence", "effect")
 """The four steps of the contract, then sequence and effect. A blocking check blocks later stages."""
 
-KNOWN = (*GATES, JudgeCheck, CascadeCheck)
-"""The checks a rubric can name; importing them is what declares them."""
+for _package in (gates, methods, judging):
+    import_all(_package)
+
+CHECKS = list_kinds(Check)
+"""The checks a rubric can name, by kind: those of the gates, of the published methods, and the two that ask judges."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Thresholds(Frozen):
+class Thresholds(FrozenModel):
     """When a score fails or warns, and how much must have been measured to say so."""
 
     fail: Share = 0.8
@@ -49,12 +52,12 @@ class Thresholds(Frozen):
         return self
 
 
-class Criterion(Frozen):
+class Criterion(FrozenModel):
     """One thing that is scored."""
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     stage: Stage
-    check: Annotated[Check, Tagged()]
+    check: Annotated[Check, TaggedUnion()]
     weight: Weight = 1.0
     """How much it counts within its stage; 0 keeps it out of the score (it may still block and fail)."""
     blocking: bool = False
@@ -67,7 +70,7 @@ class Criterion(Frozen):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class CompiledCriterion:
     """A criterion as scoring uses it: what is worked out once for a rubric instead of once for a trace."""
 
     id: str
@@ -85,14 +88,14 @@ class Column:
     judged: bool
 
     @classmethod
-    def of(cls, criterion: Criterion) -> Column:
+    def of(cls, criterion: Criterion) -> CompiledCriterion:
         """The column of a criterion."""
         check = criterion.check
         return cls(
             id=criterion.id,
             stage=criterion.stage,
             rank=STAGES.index(criterion.stage),
-            weight=weight_of(criterion.weight),
+            weight=read_weight(criterion.weight),
             blocking=criterion.blocking,
             must_pass=criterion.must_pass or criterion.blocking,
             insists=criterion.must_pass,
@@ -102,7 +105,7 @@ class Column:
         )
 
 
-def _few_criteria(given: object) -> object:
+def _limit_criteria(given: object) -> object:
     """Refuses more criteria than a rubric may have before any is read."""
     many = len(cast("list[object]", given)) if isinstance(given, list | tuple) else 0
     if many > MAX_CRITERIA:
@@ -110,14 +113,14 @@ def _few_criteria(given: object) -> object:
     return cast("object", given)
 
 
-class Rubric(Frozen):
+class Rubric(FrozenModel):
     """Criteria with weights and thresholds."""
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     version: int = Field(default=1, ge=1)
     title: str = ""
     description: str = ""
-    criteria: Annotated[Some[Criterion], BeforeValidator(_few_criteria)]
+    criteria: Annotated[Some[Criterion], BeforeValidator(_limit_criteria)]
     thresholds: Thresholds = Thresholds()
     stages: dict[Stage, Weight] | None = None
     """Weight of each stage in the trace's score (a stage that is not named weighs 1). Absent: the criteria of all stages
@@ -151,19 +154,19 @@ class Rubric(Frozen):
         if named - set(ids):
             raise ValueError(f"`unless` names no criterion: {', '.join(sorted(named - set(ids)))}")
         stages = self.stages or {}
-        if not any(weight_of(c.weight) and weight_of(stages.get(c.stage, 1.0)) for c in self.criteria):
+        if not any(read_weight(c.weight) and read_weight(stages.get(c.stage, 1.0)) for c in self.criteria):
             raise ValueError("at least one criterion needs a weight above 0, in a stage with a weight above 0")
         return self
 
     @lazy
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[CompiledCriterion, ...]:
         """The criteria in the order of their stages, then ids: their order of writing means nothing."""
-        return tuple(sorted(map(Column.of, self.criteria), key=lambda column: (column.rank, column.id)))
+        return tuple(sorted(map(CompiledCriterion.of, self.criteria), key=lambda column: (column.rank, column.id)))
 
     @lazy
     def stage_weights(self) -> dict[Stage, float]:
         """The weight of every stage."""
-        return {stage: weight_of((self.stages or {}).get(stage, 1.0)) for stage in STAGES}
+        return {stage: read_weight((self.stages or {}).get(stage, 1.0)) for stage in STAGES}
 
     @lazy
     def digest(self) -> str:
@@ -203,7 +206,7 @@ class Rubric(Frozen):
         return frozenset(c.check.judge for c in self.criteria if isinstance(c.check, JudgeCheck))
 
 
-class Extension(Frozen):
+class Extension(FrozenModel):
     """Another rubric with some of it changed: `{"extends": "arcade", "compat": true}`."""
 
     extends: str
@@ -217,7 +220,7 @@ class Extension(Frozen):
     extra_calls: Literal["count", "allow"] | None = None
     compat: bool | None = None
     require_calibration: bool | None = None
-    criteria: Annotated[Several[Criterion], BeforeValidator(_few_criteria)] = ()
+    criteria: Annotated[Several[Criterion], BeforeValidator(_limit_criteria)] = ()
     """Criteria to add; one with the id of another takes its place."""
     without: Several[str] = ()
     """Ids of criteria to leave out."""
@@ -225,13 +228,13 @@ class Extension(Frozen):
     families: dict[str, Several[str]] | None = None
 
 
-def extended(base: Rubric, extension: Extension) -> Rubric:
+def extend_rubric(base: Rubric, extension: Extension) -> Rubric:
     """The base with the extension's changes. Raises ValueError for an id in `without` that the base lacks."""
     unknown = sorted(set(extension.without) - {criterion.id for criterion in base.criteria})
     if unknown:
         raise ValueError(f"{base.id} has no criterion {', '.join(unknown)}")
     gone = frozenset(extension.without)
-    criteria = {c.id: _on_its_own(c, gone) for c in (*base.criteria, *extension.criteria) if c.id not in gone}
+    criteria = {c.id: _free_criterion(c, gone) for c in (*base.criteria, *extension.criteria) if c.id not in gone}
     judges = {judge.id: judge for judge in (*base.judges, *extension.judges)}
     plain = (
         "thresholds",
@@ -244,7 +247,7 @@ def extended(base: Rubric, extension: Extension) -> Rubric:
         "families",
     )
     changed = {name: value for name in plain if (value := getattr(extension, name)) is not None}
-    return _changed(
+    return _change_rubric(
         base,
         **changed,
         id=extension.id or base.id,
@@ -253,7 +256,7 @@ def extended(base: Rubric, extension: Extension) -> Rubric:
     )
 
 
-def _on_its_own(criterion: Criterion, gone: frozenset[str]) -> Criterion:
+def _free_criterion(criterion: Criterion, gone: frozenset[str]) -> Criterion:
     """The criterion; a judge that waits for one that is left out waits for none."""
     check = criterion.check
     if not isinstance(check, JudgeCheck) or check.unless not in gone:
@@ -261,7 +264,7 @@ def _on_its_own(criterion: Criterion, gone: frozenset[str]) -> Criterion:
     return criterion.model_copy(update={"check": check.model_copy(update={"unless": None})})
 
 
-def with_judges(rubric: Rubric, known: Mapping[str, Judge]) -> Rubric:
+def add_judges(rubric: Rubric, known: Mapping[str, Judge]) -> Rubric:
     """The rubric with the judges it asks and does not bring, and the one that matchers in words need.
 
     Raises ValueError for a judge that nobody knows.
@@ -271,10 +274,10 @@ def with_judges(rubric: Rubric, known: Mapping[str, Judge]) -> Rubric:
     if unknown:
         raise ValueError(f"no judge {', '.join(unknown)}; known: {', '.join(sorted(known)) or 'none'}")
     wanted |= {WORDS} & known.keys() - rubric.known_judges.keys()
-    return _changed(rubric, judges=(*rubric.judges, *(known[name] for name in sorted(wanted))))
+    return _change_rubric(rubric, judges=(*rubric.judges, *(known[name] for name in sorted(wanted))))
 
 
-def _changed(rubric: Rubric, **fields: object) -> Rubric:
+def _change_rubric(rubric: Rubric, **fields: object) -> Rubric:
     """A new rubric with other fields. (A pydantic copy would take the cached properties along.)"""
     same = {name: getattr(rubric, name) for name in Rubric.model_fields}
     return Rubric.model_validate({**same, **fields})
@@ -284,7 +287,7 @@ RUBRIC: TypeAdapter[Rubric | Extension] = TypeAdapter(Rubric | Extension)
 """What a rubric file may hold. Building this closes every union of kinds."""
 
 
-def rubric_schema() -> dict[str, JsonValue]:
+def build_rubric_schema() -> dict[str, JsonValue]:
     """The JSON Schema of a rubric file, for editors."""
     described = RUBRIC.json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A callgrade rubric", **described}

@@ -6,12 +6,14 @@ passed, at best as 1 and passed. A verdict is given where no answer to an open q
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from math import fsum
 from typing import Literal, NamedTuple
 
-from service.core.outcome import ANYTHING, PERFECT, Bounds, Errored, Outcome, PartlyOpen, Scored, Skipped
-from service.core.rubric import Column, Rubric, Stage, Thresholds
+from service.core.outcome import ANYTHING, PERFECT, Bounds, Errored, Outcome, PartlyOpenScore, Scored, Skipped
+from service.core.rubric import CompiledCriterion, Rubric, Stage, Thresholds
 
 Verdict = Literal["pass", "warn", "fail", "abstain", "not_applicable"]
 
@@ -24,7 +26,7 @@ NOISE = 1e-9
 """Scores this close to a threshold have reached it: weights such as 0.7 and 0.3 do not add up exactly."""
 
 
-class Worth(NamedTuple):
+class CriterionWorth(NamedTuple):
     """What a criterion comes to in one world."""
 
     value: float
@@ -38,14 +40,14 @@ class Worth(NamedTuple):
 class CriterionResult(NamedTuple):
     """A criterion folded over its outcomes."""
 
-    column: Column
-    measured: Worth | None
+    column: CompiledCriterion
+    measured: CriterionWorth | None
     """Over what was measured; None where nothing was."""
     coverage: float | None
     """The share of applicable outcomes that were measured; None where none applies."""
-    worst: Worth | None
+    worst: CriterionWorth | None
     """With all that is open at 0; None where nothing was measured and nothing is open."""
-    best: Worth | None
+    best: CriterionWorth | None
     """With all that is open at 1."""
     clean: bool
     """Whether everything that applies was measured and passed."""
@@ -56,31 +58,48 @@ class CriterionResult(NamedTuple):
         return self.measured is not None and self.measured.failed
 
 
-PERFECT_WORTH = Worth(1.0, 1.0, False)
+PERFECT_WORTH = CriterionWorth(1.0, 1.0, False)
 
 
-def fold_criterion(column: Column, outcomes: Sequence[Outcome]) -> CriterionResult:
+def fold_criterion(column: CompiledCriterion, outcomes: Sequence[Outcome]) -> CriterionResult:
     """The criterion over its outcomes: their mean or their least value. What is blocked counts as 0."""
+    if len(outcomes) == 1 and type(outcomes[0]) is Scored:
+        return _fold_scored(column, outcomes[0])
     applying = [outcome for outcome in outcomes if outcome is PERFECT or not _is_free(outcome)]
     if not applying:
         return CriterionResult(column, None, None, None, None, True)
     if all([outcome is PERFECT for outcome in applying]):  # noqa: C419 (a list is quicker, and short)
         return CriterionResult(column, PERFECT_WORTH, 1.0, PERFECT_WORTH, PERFECT_WORTH, True)
-    known = [_known_bounds(outcome) for outcome in applying if isinstance(outcome, Scored) or _is_blocked(outcome)]
+    if all([type(outcome) is Scored for outcome in applying]):  # noqa: C419
+        return _fold_all_scored(column, applying)
+    known = [_find_bounds(outcome) for outcome in applying if isinstance(outcome, Scored) or _is_blocked(outcome)]
     opened = [
         one.bounds or ANYTHING
         for one in applying
         if isinstance(one, Errored) or (isinstance(one, Skipped) and one.open)
     ]
     failed = any([isinstance(outcome, Scored) and not outcome.passed for outcome in applying])  # noqa: C419
-    measured = _measured(column, applying, failed=failed) if known else None
+    measured = _fold_measured(column, applying, failed=failed) if known else None
     worst = best = measured
     if opened or any([each.low != each.high for each in known]):  # noqa: C419
         spans = [*known, *opened]
-        worst = _worth(column, [(s.low, s.decided_low) for s in spans], failed=failed or bool(opened))
-        best = _worth(column, [(s.high, s.decided_high) for s in spans], failed=failed)
+        worst = _fold_worth(column, [(s.low, s.decided_low) for s in spans], failed=failed or bool(opened))
+        best = _fold_worth(column, [(s.high, s.decided_high) for s in spans], failed=failed)
     clean = not failed and all([isinstance(outcome, Scored) for outcome in applying])  # noqa: C419
     return CriterionResult(column, measured, len(known) / len(applying), worst, best, clean)
+
+
+def _fold_scored(column: CompiledCriterion, outcome: Scored) -> CriterionResult:
+    """Most criteria of a step: one outcome, of code."""
+    worth = CriterionWorth(outcome.value, outcome.value, not outcome.passed)
+    return CriterionResult(column, worth, 1.0, worth, worth, outcome.passed)
+
+
+def _fold_all_scored(column: CompiledCriterion, outcomes: Sequence[Outcome]) -> CriterionResult:
+    """Most criteria of a trace: outcomes of code, none of them open."""
+    failed = not all([outcome.passed for outcome in outcomes if isinstance(outcome, Scored)])  # noqa: C419
+    worth = _fold_measured(column, outcomes, failed=failed)
+    return CriterionResult(column, worth, 1.0, worth, worth, not failed)
 
 
 def _is_free(outcome: Outcome) -> bool:
@@ -94,29 +113,31 @@ def _is_blocked(outcome: Outcome) -> bool:
 NOTHING_GAINED = Bounds(0.0, 0.0, 0.0, 0.0)
 
 
-def _known_bounds(outcome: Outcome) -> Bounds:
+def _find_bounds(outcome: Outcome) -> Bounds:
     if not isinstance(outcome, Scored):
         return NOTHING_GAINED
-    if isinstance(outcome, PartlyOpen) and outcome.bounds is not None:
+    if isinstance(outcome, PartlyOpenScore) and outcome.bounds is not None:
         return outcome.bounds
     value, decision = outcome.value, outcome.decision
     return Bounds(value, value, decision, decision)
 
 
-def _measured(column: Column, applying: Iterable[Outcome], *, failed: bool) -> Worth:
+def _fold_measured(column: CompiledCriterion, applying: Iterable[Outcome], *, failed: bool) -> CriterionWorth:
     pairs = [
         (outcome.value, outcome.decision) if isinstance(outcome, Scored) else (0.0, 0.0)
         for outcome in applying
         if isinstance(outcome, Scored) or _is_blocked(outcome)
     ]
-    return _worth(column, pairs, failed=failed)
+    return _fold_worth(column, pairs, failed=failed)
 
 
-def _worth(column: Column, pairs: Sequence[tuple[float, float]], *, failed: bool) -> Worth:
+def _fold_worth(column: CompiledCriterion, pairs: Sequence[tuple[float, float]], *, failed: bool) -> CriterionWorth:
     if column.takes_worst:
-        return Worth(min([value for value, _ in pairs]), min([decided for _, decided in pairs]), failed)
+        return CriterionWorth(min([value for value, _ in pairs]), min([decided for _, decided in pairs]), failed)
     size = len(pairs)
-    return Worth(fsum([value for value, _ in pairs]) / size, fsum([decided for _, decided in pairs]) / size, failed)
+    return CriterionWorth(
+        fsum([value for value, _ in pairs]) / size, fsum([decided for _, decided in pairs]) / size, failed
+    )
 
 
 class Score(NamedTuple):
@@ -147,7 +168,7 @@ class World(NamedTuple):
     stages: Mapping[Stage, StageWorld]
 
 
-Weighted = tuple[Column, Worth]
+Weighted = tuple[CompiledCriterion, CriterionWorth]
 
 
 def fold_world(worths: Sequence[Weighted], rubric: Rubric) -> World:
@@ -156,32 +177,32 @@ def fold_world(worths: Sequence[Weighted], rubric: Rubric) -> World:
     for one in worths:
         by_stage.setdefault(one[0].stage, []).append(one)
     stages: dict[Stage, StageWorld] = {
-        stage: _stage_world(group, rubric.thresholds) for stage, group in by_stage.items()
+        stage: _build_stage_world(group, rubric.thresholds) for stage, group in by_stage.items()
     }
     if rubric.stages is None:
-        score = _mean(worths)
+        score = _average_worths(worths)
     else:
         weights = rubric.stage_weights
-        score = _mean_of_scores([(weights[stage], found.score) for stage, found in stages.items()])
-    ending = _ending(worths, score, rubric.thresholds)
+        score = _average_scores([(weights[stage], found.score) for stage, found in stages.items()])
+    ending = _decide_ending(worths, score, rubric.thresholds)
     if rubric.verdict == "worst_stage":
-        ending = _worst([ending, *[of_stage for _, of_stage in stages.values()]])
+        ending = _pick_worst([ending, *[of_stage for _, of_stage in stages.values()]])
     return World(score, ending, stages)
 
 
-def _worst(endings: Iterable[Ending]) -> Ending:
+def _pick_worst(endings: Iterable[Ending]) -> Ending:
     return max(endings, key=lambda ending: _SEVERITY[ending])
 
 
 _SEVERITY: dict[Ending, int] = {None: 0, "pass": 1, "warn": 2, "fail": 3}
 
 
-def _stage_world(worths: Sequence[Weighted], thresholds: Thresholds) -> StageWorld:
-    score = _mean(worths)
-    return StageWorld(score, _ending(worths, score, thresholds))
+def _build_stage_world(worths: Sequence[Weighted], thresholds: Thresholds) -> StageWorld:
+    score = _average_worths(worths)
+    return StageWorld(score, _decide_ending(worths, score, thresholds))
 
 
-def _ending(worths: Iterable[Weighted], score: Score, thresholds: Thresholds) -> Ending:
+def _decide_ending(worths: Iterable[Weighted], score: Score, thresholds: Thresholds) -> Ending:
     for column, worth in worths:
         if worth.failed and column.must_pass:
             return "fail"
@@ -192,24 +213,24 @@ def _ending(worths: Iterable[Weighted], score: Score, thresholds: Thresholds) ->
     return "warn" if score.decided < thresholds.warn - NOISE else "pass"
 
 
-def _mean(worths: Sequence[Weighted]) -> Score:
+def _average_worths(worths: Sequence[Weighted]) -> Score:
     if len(worths) == 1 and worths[0][0].weight:
         return Score(worths[0][1].value, worths[0][1].decided)
     return Score(
-        _share([(column.weight, worth.value) for column, worth in worths]),
-        _share([(column.weight, worth.decided) for column, worth in worths]),
+        _average([(column.weight, worth.value) for column, worth in worths]),
+        _average([(column.weight, worth.decided) for column, worth in worths]),
     )
 
 
-def _mean_of_scores(scores: Iterable[tuple[float, Score]]) -> Score:
+def _average_scores(scores: Iterable[tuple[float, Score]]) -> Score:
     known = [(weight, score.value, score.decided) for weight, score in scores if score.value is not None]
     return Score(
-        _share([(weight, value) for weight, value, _ in known]),
-        _share([(weight, decided) for weight, _, decided in known if decided is not None]),
+        _average([(weight, value) for weight, value, _ in known]),
+        _average([(weight, decided) for weight, _, decided in known if decided is not None]),
     )
 
 
-def _share(pairs: Sequence[tuple[float, float]]) -> float | None:
+def _average(pairs: Sequence[tuple[float, float]]) -> float | None:
     """The weighted mean; None where nothing weighs. Sums are exactly rounded, so that no order changes a digit."""
     whole = fsum([weight for weight, _ in pairs])
     return min(1.0, fsum([weight * value for weight, value in pairs]) / whole) if whole else None
@@ -232,7 +253,7 @@ class Fold(NamedTuple):
 NOTHING = Fold("not_applicable", None, None, None, None, None)
 
 
-class Folded(NamedTuple):
+class StagedFold(NamedTuple):
     """A trace or step with its stages, in the order of the contract."""
 
     whole: Fold
@@ -241,7 +262,7 @@ class Folded(NamedTuple):
     best: Ending
 
 
-def fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> Folded:
+def fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedFold:
     """The verdicts and scores of criteria, by stage and altogether."""
     worst = fold_world([(one.column, one.worst) for one in results if one.worst is not None], rubric)
     measured = best = worst
@@ -250,18 +271,18 @@ def fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> Folded:
         best = fold_world([(one.column, one.best) for one in results if one.best is not None], rubric)
     worlds = (measured, worst, best)
     least = rubric.thresholds.min_coverage - NOISE
-    covered = _stage_coverages(results)
+    covered = _compute_stage_coverages(results)
     stages: list[tuple[Stage, Fold]] = [
         (stage, _fold([world.stages.get(stage, NO_STAGE) for world in worlds], coverage, least))
         for stage, coverage in covered.items()
     ]
-    coverage = _whole_coverage(results, covered, rubric)
-    return Folded(_fold(worlds, coverage, least), tuple(stages), worst.ending, best.ending)
+    coverage = _compute_whole_coverage(results, covered, rubric)
+    return StagedFold(_fold(worlds, coverage, least), tuple(stages), worst.ending, best.ending)
 
 
 def _fold(worlds: Sequence[World | StageWorld], coverage: float | None, least: float) -> Fold:
     measured, worst, best = worlds
-    verdict = _verdict(worst.ending, best.ending, coverage, least)
+    verdict = _decide_verdict(worst.ending, best.ending, coverage, least)
     if verdict == "not_applicable":
         return NOTHING
     low, high = worst.score, best.score
@@ -275,7 +296,7 @@ def _fold(worlds: Sequence[World | StageWorld], coverage: float | None, least: f
     )
 
 
-def _verdict(worst: Ending, best: Ending, coverage: float | None, least: float) -> Verdict:
+def _decide_verdict(worst: Ending, best: Ending, coverage: float | None, least: float) -> Verdict:
     if best == "fail":
         return "fail"
     if coverage is None and worst != "fail":
@@ -287,44 +308,60 @@ def _verdict(worst: Ending, best: Ending, coverage: float | None, least: float) 
     return "abstain" if worst == "fail" else "warn"
 
 
-def _stage_coverages(results: Iterable[CriterionResult]) -> dict[Stage, float | None]:
+def _compute_stage_coverages(results: Iterable[CriterionResult]) -> dict[Stage, float | None]:
     by_stage: dict[Stage, list[tuple[float, float]]] = {}
     for column, _, coverage, *_ in results:
         pairs = by_stage.setdefault(column.stage, [])
         if coverage is not None:
             pairs.append((column.weight, coverage))
     return {
-        stage: pairs[0][1] if len(pairs) == 1 and pairs[0][0] else _share(pairs) for stage, pairs in by_stage.items()
+        stage: pairs[0][1] if len(pairs) == 1 and pairs[0][0] else _average(pairs) for stage, pairs in by_stage.items()
     }
 
 
-def _whole_coverage(
+def _compute_whole_coverage(
     results: Iterable[CriterionResult], covered: Mapping[Stage, float | None], rubric: Rubric
 ) -> float | None:
     if rubric.stages is None:
-        return _share([(one.column.weight, one.coverage) for one in results if one.coverage is not None])
+        return _average([(one.column.weight, one.coverage) for one in results if one.coverage is not None])
     weights = rubric.stage_weights
-    return _share([(weights[stage], coverage) for stage, coverage in covered.items() if coverage is not None])
+    return _average([(weights[stage], coverage) for stage, coverage in covered.items() if coverage is not None])
 
 
-def deciding(results: Sequence[CriterionResult], folded: Folded, rubric: Rubric) -> frozenset[str]:
+def find_deciding(results: Sequence[CriterionResult], folded: StagedFold, rubric: Rubric) -> frozenset[str]:
     """The criteria whose open outcomes decide: at worst, with all others at best, they change what the best world comes to.
 
     Where none does alone, all that are open do. None where no answer could change anything.
     """
     if folded.worst == folded.best:
         return frozenset()
-    opened = [one.column.id for one in results if one.worst != one.best]
-    alone = [name for name in opened if _with_worst(results, name, rubric).ending != folded.best]
-    return frozenset(alone or opened)
+    groups: dict[object, list[CriterionResult]] = {}
+    for one in results:
+        if one.worst != one.best:
+            groups.setdefault((one.column.stage, one.column.must_pass, one.worst and one.worst.failed), []).append(one)
+    alone = [one for group in groups.values() for one in _find_tipping(group, results, folded.best, rubric)]
+    return frozenset([one.column.id for one in alone or chain.from_iterable(groups.values())])
 
 
-def _with_worst(results: Iterable[CriterionResult], name: str, rubric: Rubric) -> World:
-    chosen = [(one.column, one.worst if one.column.id == name else one.best) for one in results]
+def _find_tipping(
+    group: Iterable[CriterionResult], results: Sequence[CriterionResult], best: Ending, rubric: Rubric
+) -> Sequence[CriterionResult]:
+    """Those of a stage that change what the best world comes to: all that cost it so much, or more."""
+    by_loss = sorted(group, key=_compute_loss)
+    return by_loss[bisect_left(by_loss, True, key=lambda one: _fold_with_worst(results, one, rubric).ending != best) :]
+
+
+def _compute_loss(one: CriterionResult) -> float:
+    """What its stage loses with it at worst, before it is shared by the stage's weight."""
+    return one.column.weight * (one.best.decided - one.worst.decided) if one.best and one.worst else 0.0
+
+
+def _fold_with_worst(results: Iterable[CriterionResult], worst: CriterionResult, rubric: Rubric) -> World:
+    chosen = [(one.column, one.worst if one is worst else one.best) for one in results]
     return fold_world([(column, worth) for column, worth in chosen if worth is not None], rubric)
 
 
-def fold_step(cells: Sequence[tuple[Column, Outcome]], rubric: Rubric) -> Fold:
+def fold_step(cells: Sequence[tuple[CompiledCriterion, Outcome]], rubric: Rubric) -> Fold:
     """What one step comes to by its own outcomes."""
     if cells and all([outcome is PERFECT and column.weight for column, outcome in cells]):  # noqa: C419
         return PERFECT_STEP  # what the rest would come to

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from pydantic import Discriminator, JsonValue, Tag
 from typing_extensions import TypeAliasType
 
-from service.core.critics import Critic, Match, Uncompared, Unjudged
-from service.core.kinds import Tagged, kind_of
-from service.core.values import equal, shown
+from service.core.critics import Critic, Match, OpenComparison, WordsComparison
+from service.core.json.values import equals, format_value
+from service.core.kinds import TaggedUnion, find_kind
 
-Matcher = Annotated[Critic, Tagged()]
+Matcher = Annotated[Critic, TaggedUnion()]
 
 
-def _form(value: object) -> str:
+def _find_form(value: object) -> str:
     if isinstance(value, Critic):
         return "matcher"
     if isinstance(value, dict):
@@ -38,7 +38,7 @@ class _Scalar:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenMatcher:
     """A rubric's critic with the value an expectation gave for its place."""
 
     critic: Critic
@@ -49,13 +49,13 @@ class Given:
         """Whether the value may be absent."""
         return self.critic.optional
 
-    def match(self, actual: JsonValue) -> Match | Uncompared:
+    def match(self, actual: JsonValue) -> Match | OpenComparison:
         """The comparison with what was given."""
         return self.critic.match(actual, self.expected)
 
 
 if TYPE_CHECKING:
-    Template = JsonValue | Critic | Given | Mapping[str, "Template"] | list["Template"]
+    Template = JsonValue | Critic | GivenMatcher | Mapping[str, "Template"] | list["Template"]
 else:
     Template = TypeAliasType(
         "Template",
@@ -64,7 +64,7 @@ else:
             | Annotated[Matcher, Tag("matcher")]
             | Annotated[dict[str, "Template"], Tag("object")]
             | Annotated[list["Template"], Tag("array")],
-            Discriminator(_form),
+            Discriminator(_find_form),
         ],
     )
 """A JSON value in which an object with `kind` is a matcher, at any depth."""
@@ -77,15 +77,15 @@ class Shape(Critic):
     value: Template
     """The expected object or array."""
 
-    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | Uncompared:  # noqa: ARG002
+    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:  # noqa: ARG002
         """The mean over all places of both sides; a place that only one side has is 0, unless its matcher is optional."""
-        return combined(list(_places(self.value, actual, "")))
+        return combine_places(list(_iter_places(self.value, actual, "")))
 
 
 def require_values(value: Template, place: str) -> None:
     """Raises ValueError for a matcher of an expectation that has nothing to compare with."""
     if isinstance(value, Critic) and value.wants_expected:
-        raise ValueError(f"{place}: the {kind_of(type(value))} matcher needs a value here")
+        raise ValueError(f"{place}: the {find_kind(type(value))} matcher needs a value here")
     if isinstance(value, Mapping):
         for key, item in value.items():
             require_values(item, f"{place}/{key}")
@@ -94,28 +94,28 @@ def require_values(value: Template, place: str) -> None:
             require_values(item, f"{place}/{n}")
 
 
-def matcher_of(wanted: Template) -> Critic | Given:
+def build_matcher(wanted: Template) -> Critic | GivenMatcher:
     """The matcher of a template: itself, or a shape of it."""
-    return wanted if isinstance(wanted, Critic | Given) else Shape.model_construct(kind="shape", value=wanted)
+    return wanted if isinstance(wanted, Critic | GivenMatcher) else Shape.model_construct(kind="shape", value=wanted)
 
 
-Place = tuple[str, Match | Uncompared]
+PlaceMatch = tuple[str, Match | OpenComparison]
 
 
 def has_matcher(value: Template) -> bool:
     """Whether a matcher stands anywhere inside."""
-    if isinstance(value, Critic | Given):
+    if isinstance(value, Critic | GivenMatcher):
         return True
     if isinstance(value, Mapping):
         return any(map(has_matcher, value.values()))
     return isinstance(value, list) and any(map(has_matcher, value))
 
 
-def cost_of(value: object) -> int:
+def find_cost(value: object) -> int:
     """The cost of the dearest matcher inside; 1 where there is none.
 
     >>> from service.core.critics import Prefix, Similar
-    >>> cost_of({"a": [Prefix(value="x"), Similar(value="y")]}), cost_of(Prefix(value="x"))
+    >>> find_cost({"a": [Prefix(value="x"), Similar(value="y")]}), find_cost(Prefix(value="x"))
     (10, 1)
     """
     most, waiting = 1, [value]
@@ -124,7 +124,7 @@ def cost_of(value: object) -> int:
         if isinstance(here, Critic):
             most = max(most, here.cost)
             waiting += [getattr(here, name) for name in type(here).model_fields]
-        elif isinstance(here, Given):
+        elif isinstance(here, GivenMatcher):
             waiting.append(here.critic)
         elif isinstance(here, Mapping):
             waiting += cast("Mapping[str, object]", here).values()
@@ -133,63 +133,65 @@ def cost_of(value: object) -> int:
     return most
 
 
-def combined(places: list[Place]) -> Match | Uncompared:
+def combine_places(places: list[PlaceMatch]) -> Match | OpenComparison:
     """One result for many places: their mean; passed if all passed; not compared if one could not be.
 
     Where all but one match and that one is for a judge, so is the whole.
     """
-    unknown = [match for _, match in places if isinstance(match, Uncompared)]
-    if unknown and (any(not isinstance(one, Unjudged) for one in unknown) or _all_pass(places)):
-        return unknown[0] if len(unknown) == 1 else Uncompared("several values for a judge in one", "not_asked")
+    unknown = [match for _, match in places if isinstance(match, OpenComparison)]
+    if unknown and (any(not isinstance(one, WordsComparison) for one in unknown) or _do_all_pass(places)):
+        return unknown[0] if len(unknown) == 1 else OpenComparison("several values for a judge in one", "not_asked")
     matches = [(path, match) for path, match in places if isinstance(match, Match)]
     notes = [f"{path or 'value'}: {match.note}" for path, match in matches if not match.passed]
     value = fsum(match.value for _, match in matches) / len(matches) if matches else 1.0
     return Match(value, not notes, "; ".join(notes[:5]))
 
 
-def _all_pass(places: list[Place]) -> bool:
+def _do_all_pass(places: list[PlaceMatch]) -> bool:
     return all(match.passed for _, match in places if isinstance(match, Match))
 
 
-def _places(template: Template, actual: JsonValue, path: str) -> Iterator[Place]:
-    if isinstance(template, Critic | Given):
+def _iter_places(template: Template, actual: JsonValue, path: str) -> Iterator[PlaceMatch]:
+    if isinstance(template, Critic | GivenMatcher):
         yield path, template.match(actual)
     elif isinstance(template, Mapping) and isinstance(actual, dict) and has_matcher(template):
-        yield from _object_places(template, actual, path)
+        yield from _iter_object_places(template, actual, path)
     elif isinstance(template, list) and isinstance(actual, list) and has_matcher(template):
-        yield from _array_places(cast("list[Template]", template), actual, path)
+        yield from _iter_array_places(cast("list[Template]", template), actual, path)
     else:
-        yield path, _literal(template, actual)
+        yield path, _compare_literal(template, actual)
 
 
-def _object_places(template: Mapping[str, Template], actual: dict[str, JsonValue], path: str) -> Iterator[Place]:
+def _iter_object_places(
+    template: Mapping[str, Template], actual: dict[str, JsonValue], path: str
+) -> Iterator[PlaceMatch]:
     for key in sorted(template.keys() | actual.keys()):
         here = f"{path}/{key}"
         if key not in template:
             yield here, Match(0.0, False, "not expected")
         elif key in actual:
-            yield from _places(template[key], actual[key], here)
+            yield from _iter_places(template[key], actual[key], here)
         elif not is_optional(template[key]):
             yield here, Match(0.0, False, "missing")
 
 
-def _array_places(template: list[Template], actual: list[JsonValue], path: str) -> Iterator[Place]:
+def _iter_array_places(template: list[Template], actual: list[JsonValue], path: str) -> Iterator[PlaceMatch]:
     for n in range(max(len(template), len(actual))):
         here = f"{path}/{n}"
         if n >= len(template):
             yield here, Match(0.0, False, "not expected")
         elif n < len(actual):
-            yield from _places(template[n], actual[n], here)
+            yield from _iter_places(template[n], actual[n], here)
         elif not is_optional(template[n]):
             yield here, Match(0.0, False, "missing")
 
 
 def is_optional(template: Template) -> bool:
     """A matcher that says an absent value is fine."""
-    return isinstance(template, Critic | Given) and template.optional
+    return isinstance(template, Critic | GivenMatcher) and template.optional
 
 
-def _literal(template: Template, actual: JsonValue) -> Match:
-    if equal(template, actual):  # pyright: ignore[reportArgumentType] (no matcher is inside)
+def _compare_literal(template: Template, actual: JsonValue) -> Match:
+    if equals(template, actual):  # pyright: ignore[reportArgumentType] (no matcher is inside)
         return Match(1.0, True)
-    return Match(0.0, False, f"expected {shown(template)}, got {shown(actual)}")  # pyright: ignore[reportArgumentType]
+    return Match(0.0, False, f"expected {format_value(template)}, got {format_value(actual)}")  # pyright: ignore[reportArgumentType]

@@ -12,27 +12,29 @@ from service.core.trace import Unread
 T = TypeVar("T")
 
 
-def unread_result(path: str, findings: tuple[Finding, ...] = ()) -> Skipped:
-    """The outcome where a result at this pointer had to be read as JSON, and is none."""
-    reason = "the result is text, and no JSON in which its fields could be looked up"
+def build_unread_result(path: str, findings: tuple[Finding, ...] = ()) -> Skipped:
+    """The outcome where fields of a result at this pointer had to be looked up, and it is in no form that has any."""
+    reason = "the result is text or media, and no JSON in which its fields could be looked up"
     return Skipped("unread", reason, (*findings, Finding("unread_result", reason, path)))
 
 
-def missing_result(path: str) -> Skipped:
+def build_missing_result(path: str) -> Skipped:
     """The outcome of a text that follows a call whose result, at this pointer, the trace does not tell."""
     reason = "a text follows a call, and the trace does not tell what that call returned"
     return Skipped("not_captured", reason, (Finding("missing_result", reason, path),), open=True)
 
 
-class Looks(NamedTuple):
+class CheckReach(NamedTuple):
     """What a check looks at of a trace, and whether it holds the trace against an expectation."""
 
     parts: frozenset[Part]
     expects: bool
+    lists_calls: bool = False
+    """Whether it looks which calls are right, and something says so: one call more would be looked at."""
 
 
 def leave_open(
-    looks: Looks, cells: Sequence[tuple[Subject, T | Skipped]], unread: Iterable[Unread]
+    looks: CheckReach, cells: Sequence[tuple[Subject, T | Skipped]], unread: Iterable[Unread]
 ) -> Sequence[tuple[Subject, T | Skipped]]:
     """The outcomes of a check with those open that rest on a part that could not be read.
 
@@ -42,16 +44,16 @@ def leave_open(
     """
     for part in unread:
         if part.kind in looks.parts:
-            cells = _with_open(looks, cells, part)
+            cells = _open_cells(looks, cells, part)
     return cells
 
 
-def _with_open(
-    looks: Looks, cells: Sequence[tuple[Subject, T | Skipped]], part: Unread
+def _open_cells(
+    looks: CheckReach, cells: Sequence[tuple[Subject, T | Skipped]], part: Unread
 ) -> Sequence[tuple[Subject, T | Skipped]]:
-    if looks.expects and all(_is_free(outcome) for _, outcome in cells):
-        return cells
     outcome = Skipped("unread", part.reason, (Finding(f"unread_{part.kind}", part.reason, part.path),))
+    if looks.expects and all(_is_free(outcome) for _, outcome in cells):
+        return [*cells, (Subject(turn=part.turn), outcome)] if looks.lists_calls and part.kind == "call" else cells
     found = [
         (subject, outcome if _rests_on(looks, subject, part) and not (looks.expects and _is_free(one)) else one)
         for subject, one in cells
@@ -63,7 +65,7 @@ def _is_free(outcome: object) -> bool:
     return isinstance(outcome, Skipped) and outcome.cause == "not_applicable"
 
 
-def _rests_on(looks: Looks, subject: Subject, part: Unread) -> bool:
+def _rests_on(looks: CheckReach, subject: Subject, part: Unread) -> bool:
     retells = "result" in looks.parts
     if subject.step is not None:
         if part.step is not None:

@@ -27,26 +27,26 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
 """What each name weighs: equal steps from 1 to 7, as Arcade's fuzzy weights have it."""
 
 
-def weight_of(weight: Weight) -> float:
+def read_weight(weight: Weight) -> float:
     """The weight as a number.
 
-    >>> weight_of("high"), weight_of(0.5)
+    >>> read_weight("high"), read_weight(0.5)
     (5.0, 0.5)
     """
     return WEIGHTS[weight] if isinstance(weight, str) else float(weight)
 
 
-def shares(weights: Mapping[str, Weight]) -> dict[str, float]:
+def compute_shares(weights: Mapping[str, Weight]) -> dict[str, float]:
     """The weights as numbers, by key: divided by their sum if any is a name, as they are if all are numbers.
 
     A number next to a name is taken as it stands: 0.5 beside `critical` is 0.5 of 7.5. Source: Arcade evals (`weights.py`).
 
-    >>> shares({"owner": "high", "state": "low"})
+    >>> compute_shares({"owner": "high", "state": "low"})
     {'owner': 0.625, 'state': 0.375}
-    >>> shares({"owner": 0.7, "state": 0})
+    >>> compute_shares({"owner": 0.7, "state": 0})
     {'owner': 0.7, 'state': 0.0}
     """
-    numbers = {key: weight_of(weight) for key, weight in weights.items()}
+    numbers = {key: read_weight(weight) for key, weight in weights.items()}
     if not any(isinstance(weight, str) for weight in weights.values()):
         return numbers
     total = sum(numbers.values())

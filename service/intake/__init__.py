@@ -1,62 +1,30 @@
 """Adapters: foreign traces and foreign gold to ours. Pure.
 
 `TraceInput` is the type of a trace field in a request model: pydantic validates the shape that `format` names, and
-`read_trace` turns the validated record into a Trace. Each format is one module with a shape and a function `read`.
+`read_trace` turns the validated record into a Trace. A format is one file of `service.intake.formats`, named as it is; a
+format of gold, one of `service.intake.gold`. The names below but `FORMATS` are loaded when they are first used: a command
+line that lists the formats reads none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, JsonValue
+from service.intake import formats
 
-from service.core.trace import Trace
-from service.intake import anthropic, bfcl, callgrade, openai, openai_responses, spans, tau
-from service.intake.guess import guess_format
+if TYPE_CHECKING:
+    from service.intake.reading import TraceInput, guess_format, read_gold, read_trace
 
 __all__ = ["FORMATS", "TraceInput", "guess_format", "read_gold", "read_trace"]
 
-TraceInput = Annotated[
-    openai.OpenAITrace
-    | openai_responses.ResponsesTrace
-    | anthropic.AnthropicTrace
-    | spans.SpansTrace
-    | bfcl.BfclTrace
-    | tau.TauTrace
-    | callgrade.CallgradeTrace,
-    Field(discriminator="format"),
-]
-"""A trace in any format, told by its `format`. An unknown one is a validation error that names those known."""
-
-# Any: `format`, which pydantic has checked, says which shape each reader gets.
-_READERS: Mapping[str, Callable[[Any], Trace]] = {
-    "openai": openai.read,
-    "openai_responses": openai_responses.read,
-    "anthropic": anthropic.read,
-    "spans": spans.read,
-    "bfcl": bfcl.read,
-    "tau": tau.read,
-    "callgrade": callgrade.read,
-}
-
-FORMATS = tuple(_READERS)
+FORMATS = tuple(sorted(module.name for module in iter_modules(formats.__path__)))
+"""The names of all formats."""
 
 
-def read_trace(record: TraceInput) -> Trace:
-    """The trace of a validated record; `raw` is the record itself.
-
-    Raises InputError for what a shape cannot say (two tools of one name, a call of nothing), with JSON pointers relative to
-    the record.
-    """
-    return _READERS[record["format"]](record)
-
-
-def read_gold(record: TraceInput) -> dict[str, JsonValue] | None:
-    """The gold that a benchmark's record carries, as plain data for the expectation's adapter; None for other formats.
-
-    `{"format": "bfcl", "category", "possible_answer"}` or `{"format": "tau", "actions", "outputs", "state"}`.
-    """
-    if record["format"] == "bfcl":
-        return bfcl.read_gold(record)
-    return tau.read_gold(record) if record["format"] == "tau" else None
+def __getattr__(name: str) -> Any:
+    """A name of `service.intake.reading`."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("service.intake.reading"), name)

@@ -2,20 +2,20 @@
 
 Pairing. A result belongs to the call it names: of several with that id, to the first unanswered one of the latest
 message that has one. A result that names no call made before it (providers that give no ids, logs that lost them)
-belongs to the first call of the preceding calling message that no other result claims. A result that then answers nothing,
-because its call was cut from the log or was answered already, makes no step and stays in `raw`.
+belongs to the first call of the preceding calling message that no other result claims. A result that then answers nothing
+makes no step: where its call was answered already it stays in `raw`, else its call is one that nobody could read.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Literal, NamedTuple, cast
 
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
 
-from service.core.trace import Message, Role, State, Step, ToolCall, ToolDef, ToolResult, Trace
+from service.core.trace import Message, Role, State, Step, ToolCall, ToolDef, ToolResult, Trace, Unread
 from service.intake.jsontext import UnreadableError, parse
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
@@ -92,13 +92,15 @@ class Transcript:
     `Step.message` always points at the message that made the call, and calls made at once share it.
     """
 
-    __slots__ = ("_answers", "_calls", "_messages", "_replied", "_results", "_speaking", "_turn")
+    __slots__ = ("_answers", "_calls", "_messages", "_places", "_replied", "_results", "_speaking", "_turn", "_unread")
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
         self._calls: list[tuple[ToolCall, int, int]] = []
         self._results: list[tuple[str | None, ToolResult | None, int]] = []
         self._answers: _Answers = {}
+        self._places: list[tuple[str, int]] = []
+        self._unread: list[Unread] = []
         self._turn = 0
         self._replied = True
         self._speaking = False
@@ -122,10 +124,20 @@ class Transcript:
         self._speaking = True
         self._calls.append((call, self._turn, len(self._messages) - 1))
 
-    def result(self, call_id: str | None, result: ToolResult | None) -> None:
-        """What a call returned, by the call's id where there is one; None: it did, but what is not captured."""
+    def result(self, call_id: str | None, result: ToolResult | None, *, path: str = "") -> None:
+        """What a call returned, by the call's id where there is one; None: it did, but what is not captured.
+
+        `path`: where it stands, to be told where its call is missing; "" where it may well be.
+        """
         self._speaking = False
         self._results.append((call_id or None, result, len(self._calls)))
+        self._places.append((path, self._turn))
+
+    def lose(self, kind: Literal["call", "text"], path: str, what: str) -> None:
+        """Something of the assistant's that stands at `path` and is not read: a call, or what it said."""
+        if kind == "call":
+            self._replied = True
+        self._unread.append(Unread(kind, path, f"{what} is not read: it stays in the source", self._turn))
 
     def answer(self, result: ToolResult | None) -> None:
         """What the call just made returned."""
@@ -142,8 +154,11 @@ class Transcript:
     ) -> Trace:
         """The finished trace of `record`, which is kept as `raw`."""
         answers = self._answers
+        unread = self._unread
         if self._results:
-            answers = answers | pair(self._calls, self._results)
+            paired = pair(self._calls, self._results)
+            answers = answers | paired.answers
+            unread = [*unread, *[_lost(*self._places[at]) for at in paired.orphans if self._places[at][0]]]
         return Trace(
             trace_id,
             record["format"],
@@ -156,6 +171,7 @@ class Transcript:
             self._turn,
             state,
             record,  # pyright: ignore[reportArgumentType] (a validated record is JSON)
+            tuple(unread),
         )
 
     def _answer(self) -> str | None:
@@ -165,27 +181,43 @@ class Transcript:
         return None if calling else self._messages[-1].text
 
 
+def _lost(path: str, turn: int) -> Unread:
+    return Unread("call", path, "a result answers no call of the trace: its call is missing", turn)
+
+
+class Paired(NamedTuple):
+    """Results by the index of the call that each answers, and the indices of results whose call is missing."""
+
+    answers: _Answers
+    orphans: Sequence[int] = ()
+
+
 def pair(
     calls: Sequence[tuple[ToolCall, int, int]], results: Sequence[tuple[str | None, ToolResult | None, int]]
-) -> _Answers:
-    """The results by the index of the call each answers: calls as (call, turn, message), results as (id, result, calls so far).
+) -> Paired:
+    """Which call each result answers: calls as (call, turn, message), results as (id, result, calls so far).
 
     In linear time, whatever ids a hostile log repeats. The rules stand at the head of the module.
     """
     answers: _Answers = {}
-    unnamed: list[tuple[ToolResult | None, int]] = []
+    unnamed: list[tuple[int, int]] = []
     # For each id seen, a queue of unanswered calls for each message that used it, the latest message last.
     open_calls: dict[str, list[tuple[int, deque[int]]]] = {}
     seen = 0
-    for call_id, result, made in results:
+    for at, (call_id, result, made) in enumerate(results):
         for index in range(seen, made):
             _open(open_calls, index, calls[index])
         seen = made
         if call_id is None or call_id not in open_calls:
-            unnamed.append((result, made))
+            unnamed.append((at, made))
         elif open_calls[call_id]:
             answers[_take(open_calls[call_id])] = result
-    return answers | _by_order(calls, unnamed, answers) if unnamed else answers
+    if not unnamed:
+        return Paired(answers)
+    by_order = _by_order(calls, unnamed, answers)
+    taken = set(by_order.values())
+    found: _Answers = {index: results[at][1] for index, at in by_order.items()}
+    return Paired(answers | found, [at for at, _ in unnamed if at not in taken])
 
 
 def _open(open_calls: dict[str, list[tuple[int, deque[int]]]], index: int, made: tuple[ToolCall, int, int]) -> None:
@@ -207,15 +239,16 @@ def _take(queues: list[tuple[int, deque[int]]]) -> int:
 
 
 def _by_order(
-    calls: Sequence[tuple[ToolCall, int, int]], results: Sequence[tuple[ToolResult | None, int]], answered: _Answers
-) -> _Answers:
+    calls: Sequence[tuple[ToolCall, int, int]], results: Sequence[tuple[int, int]], answered: _Answers
+) -> dict[int, int]:
+    """The calls that results without a known id answer, by their order: indices of calls with indices of results."""
     waiting: dict[int, deque[int]] = {}
     for index, (_, _, message) in enumerate(calls):
         if index not in answered:
             waiting.setdefault(message, deque()).append(index)
-    found: _Answers = {}
-    for result, made in results:
+    found: dict[int, int] = {}
+    for at, made in results:
         queue = waiting.get(calls[made - 1][2]) if made else None
         if queue:
-            found[queue.popleft()] = result
+            found[queue.popleft()] = at
     return found

@@ -7,8 +7,8 @@ size and sanity of a request's body are checked once, where it is parsed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Required
+from collections.abc import Iterator, Sequence
+from typing import Literal, Required
 
 from pydantic import ConfigDict, JsonValue, SkipValidation, with_config
 from typing_extensions import TypedDict
@@ -58,7 +58,7 @@ class StateShape(TypedDict, total=False):
 
 @with_config(OPEN)
 class Part(TypedDict, total=False):
-    """A part of a message's content. Texts and refusals are read; images, files and thinking stay in `raw`."""
+    """A part of a message's content. Texts and refusals are read; what else an assistant says, but thinking, is unread."""
 
     type: Required[str]
     text: str | None
@@ -74,6 +74,26 @@ def read_state(given: StateShape | None) -> State | None:
         return None
     captured = frozenset(name for name in ("initial", "final") if name in given)
     return State(given.get("initial"), given.get("final"), captured)
+
+
+def unread_parts(content: str | Sequence[Part] | None) -> Iterator[tuple[int, str]]:
+    """The parts of what an assistant said that `text_of` does not read, with their types; thinking is no part of it."""
+    for n, part in enumerate(content if isinstance(content, list) else ()):
+        if part["type"] not in THINKING and not (part.get("text") or part.get("refusal")) and part["type"] not in TEXTS:
+            yield n, part["type"]
+
+
+TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
+THINKING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"})
+
+
+def kind_of(part_type: str) -> Literal["call", "text"]:
+    """What a part or item of a type that is not read may be: it names a call, or it is something that was said.
+
+    >>> kind_of("mcp_tool_use"), kind_of("web_search_call"), kind_of("audio")
+    ('call', 'call', 'text')
+    """
+    return "call" if part_type.endswith(("_use", "_call", "_request")) or part_type == "tool_use" else "text"
 
 
 def text_of(content: str | Sequence[Part] | None, *, joint: str = "\n") -> str:

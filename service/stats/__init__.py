@@ -5,6 +5,6 @@
 many items from few labels.
 """
 
-from service.stats.intervals import bootstrap, difference, interval, mcnemar, newcombe, pass_hat_k, wilson
+from service.stats.intervals import bootstrap, choose_difference, choose_interval, mcnemar, newcombe, pass_hat_k, wilson
 
-__all__ = ["bootstrap", "difference", "interval", "mcnemar", "newcombe", "pass_hat_k", "wilson"]
+__all__ = ["bootstrap", "choose_difference", "choose_interval", "mcnemar", "newcombe", "pass_hat_k", "wilson"]

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 
-class Confusion(NamedTuple):
+class ConfusionTable(NamedTuple):
     """A two-by-two table of a judge's verdicts against labels; the positive class is "passes". Weights may be fractions."""
 
     tp: float = 0.0
@@ -30,43 +30,43 @@ class Confusion(NamedTuple):
     @property
     def prevalence(self) -> float | None:
         """The share that the labels pass."""
-        return ratio(self.tp + self.fn, self.n)
+        return compute_ratio(self.tp + self.fn, self.n)
 
     @property
     def passed(self) -> float | None:
         """The share that the judge passes."""
-        return ratio(self.tp + self.fp, self.n)
+        return compute_ratio(self.tp + self.fp, self.n)
 
     @property
     def accuracy(self) -> float | None:
         """The share of equal verdicts."""
-        return ratio(self.tp + self.tn, self.n)
+        return compute_ratio(self.tp + self.tn, self.n)
 
     @property
     def balanced_accuracy(self) -> float | None:
         """The mean of the recalls of both classes; None where a class has no item."""
-        passes, fails = ratio(self.tp, self.tp + self.fn), ratio(self.tn, self.tn + self.fp)
+        passes, fails = compute_ratio(self.tp, self.tp + self.fn), compute_ratio(self.tn, self.tn + self.fp)
         return None if passes is None or fails is None else (passes + fails) / 2
 
     @property
     def precision(self) -> float | None:
         """Of what the judge passes, the share that the labels pass."""
-        return ratio(self.tp, self.tp + self.fp)
+        return compute_ratio(self.tp, self.tp + self.fp)
 
     @property
     def recall(self) -> float | None:
         """Of what the labels pass, the share that the judge passes."""
-        return ratio(self.tp, self.tp + self.fn)
+        return compute_ratio(self.tp, self.tp + self.fn)
 
     @property
     def fail_precision(self) -> float | None:
         """Of what the judge fails, the share that the labels fail."""
-        return ratio(self.tn, self.tn + self.fn)
+        return compute_ratio(self.tn, self.tn + self.fn)
 
     @property
     def fail_recall(self) -> float | None:
         """Of what the labels fail, the share that the judge fails."""
-        return ratio(self.tn, self.tn + self.fp)
+        return compute_ratio(self.tn, self.tn + self.fp)
 
     @property
     def kappa(self) -> float | None:
@@ -74,14 +74,14 @@ class Confusion(NamedTuple):
 
         In [-1, 1]; None where both always say the same one thing, for then chance explains all.
 
-        >>> round(Confusion(20, 5, 10, 15).kappa, 4)
+        >>> round(ConfusionTable(20, 5, 10, 15).kappa, 4)
         0.4
         """
         n = self.n
         if not n:
             return None
         judge, label = (self.tp + self.fp) / n, (self.tp + self.fn) / n
-        return _beyond((self.tp + self.tn) / n, judge * label + (1 - judge) * (1 - label))
+        return _correct_for_chance((self.tp + self.tn) / n, judge * label + (1 - judge) * (1 - label))
 
     @property
     def ac1(self) -> float | None:
@@ -89,7 +89,7 @@ class Confusion(NamedTuple):
 
         In [-1, 1]. Where nearly all items are of one class it stays close to the share of equal verdicts, and kappa does not.
 
-        >>> table = Confusion(118, 5, 2, 0)
+        >>> table = ConfusionTable(118, 5, 2, 0)
         >>> round(table.ac1, 4), round(table.kappa, 4)
         (0.9408, -0.0234)
         """
@@ -97,63 +97,63 @@ class Confusion(NamedTuple):
         if not n:
             return None
         share = ((self.tp + self.fp) / n + (self.tp + self.fn) / n) / 2
-        return _beyond((self.tp + self.tn) / n, 2 * share * (1 - share))
+        return _correct_for_chance((self.tp + self.tn) / n, 2 * share * (1 - share))
 
 
-def ratio(part: float, whole: float) -> float | None:
+def compute_ratio(part: float, whole: float) -> float | None:
     """Part of whole; None where there is no whole."""
     return part / whole if whole > 0 else None
 
 
-def _beyond(observed: float, chance: float) -> float | None:
+def _correct_for_chance(observed: float, chance: float) -> float | None:
     return None if chance >= 1 else (observed - chance) / (1 - chance)
 
 
-def confusion(labels: Iterable[bool], verdicts: Iterable[bool]) -> Confusion:
+def build_confusion(labels: Iterable[bool], verdicts: Iterable[bool]) -> ConfusionTable:
     """The table of a judge's verdicts against labels, item by item; ValueError where one list is longer.
 
-    >>> confusion([True, True, False], [True, False, False])
-    Confusion(tp=1, fp=0, fn=1, tn=1)
+    >>> build_confusion([True, True, False], [True, False, False])
+    ConfusionTable(tp=1, fp=0, fn=1, tn=1)
     """
     cells = Counter(zip(labels, verdicts, strict=True))
-    return Confusion(cells[True, True], cells[False, True], cells[True, False], cells[False, False])
+    return ConfusionTable(cells[True, True], cells[False, True], cells[True, False], cells[False, False])
 
 
-def between(units: Iterable[Mapping[bool, int]]) -> Confusion:
+def compare_annotators(units: Iterable[Mapping[bool, int]]) -> ConfusionTable:
     """One annotator against another, over units of counts by label: every ordered pair of a unit, weighed to 1 a unit.
 
     Units with fewer than two labels say nothing. So the table is symmetric, and a unit with 50 annotators counts like one
     with two.
 
-    >>> between([{True: 2}, {True: 1, False: 1}, {False: 1}])
-    Confusion(tp=1.0, fp=0.5, fn=0.5, tn=0.0)
+    >>> compare_annotators([{True: 2}, {True: 1, False: 1}, {False: 1}])
+    ConfusionTable(tp=1.0, fp=0.5, fn=0.5, tn=0.0)
     """
-    cells = [_pairs(unit.get(True, 0), unit.get(False, 0)) for unit in units]
-    return Confusion(*(fsum(column) for column in zip(*cells, strict=True))) if cells else Confusion()
+    cells = [_count_pairs(unit.get(True, 0), unit.get(False, 0)) for unit in units]
+    return ConfusionTable(*(fsum(column) for column in zip(*cells, strict=True))) if cells else ConfusionTable()
 
 
-def _pairs(passed: int, failed: int) -> Confusion:
+def _count_pairs(passed: int, failed: int) -> ConfusionTable:
     pairs = (passed + failed) * (passed + failed - 1)
     if not pairs:
-        return Confusion()
+        return ConfusionTable()
     mixed = passed * failed / pairs
-    return Confusion(passed * (passed - 1) / pairs, mixed, mixed, failed * (failed - 1) / pairs)
+    return ConfusionTable(passed * (passed - 1) / pairs, mixed, mixed, failed * (failed - 1) / pairs)
 
 
-def alpha(units: Iterable[Sequence[Hashable | None]]) -> float | None:
+def compute_alpha(units: Iterable[Sequence[Hashable | None]]) -> float | None:
     """Krippendorff's alpha for nominal labels; each unit lists its labels, None for one that is missing.
 
     Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", section C. In (-1, 1]; None where fewer than two labels
     can be paired or all of them are equal. Any number of annotators, who may differ from unit to unit.
 
     >>> a, b = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
-    >>> round(alpha(zip(a, b)), 3)
+    >>> round(compute_alpha(zip(a, b)), 3)
     0.095
     """
-    return alpha_of_counts(Counter(label for label in unit if label is not None) for unit in units)
+    return compute_alpha_of_counts(Counter(label for label in unit if label is not None) for unit in units)
 
 
-def alpha_of_counts(units: Iterable[Mapping[K, int]]) -> float | None:
+def compute_alpha_of_counts(units: Iterable[Mapping[K, int]]) -> float | None:
     """The same from counts by label."""
     total: Counter[K] = Counter()
     differing: list[float] = []

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from math import comb, fsum, sqrt
 from statistics import NormalDist
 
-from service.core.rates import Interval, Paired, Part, pass_hat_k
+from service.stats.rates import Interval, PairedCase, RatePart, pass_hat_k
 
-__all__ = ["bootstrap", "difference", "interval", "mcnemar", "newcombe", "pass_hat_k", "wilson"]
+__all__ = ["bootstrap", "choose_difference", "choose_interval", "mcnemar", "newcombe", "pass_hat_k", "wilson"]
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -32,7 +32,7 @@ def wilson(hits: float, size: float, *, confidence: float = CONFIDENCE) -> Inter
     """
     if not (0 <= hits <= size and size > 0):
         raise ValueError(f"{hits} of {size} is no proportion")
-    z, p = _z(confidence), hits / size
+    z, p = _compute_z(confidence), hits / size
     centre = p + z * z / (2 * size)
     spread = z * sqrt(p * (1 - p) / size + z * z / (4 * size * size))
     whole = 1 + z * z / size
@@ -40,14 +40,14 @@ def wilson(hits: float, size: float, *, confidence: float = CONFIDENCE) -> Inter
     return low, 1.0 if hits == size else min(1.0, (centre + spread) / whole)
 
 
-def interval(parts: Sequence[Part]) -> Interval:
+def choose_interval(parts: Sequence[RatePart]) -> Interval:
     """The interval of sum(hits) / sum(size): Wilson's for plain yes-or-no cases, else the cluster bootstrap's."""
     if all(part.group is None and part.size == 1 and part.hits in (0, 1) for part in parts):
         return wilson(fsum(part.hits for part in parts), len(parts))
     return bootstrap(parts)
 
 
-def bootstrap(parts: Sequence[Part], *, confidence: float = CONFIDENCE, seed: int = SEED) -> Interval:
+def bootstrap(parts: Sequence[RatePart], *, confidence: float = CONFIDENCE, seed: int = SEED) -> Interval:
     """The percentile interval of sum(hits) / sum(size) when whole groups are drawn with replacement.
 
     A part without a group is one of its own. Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13, on
@@ -55,17 +55,17 @@ def bootstrap(parts: Sequence[Part], *, confidence: float = CONFIDENCE, seed: in
     can be learned by resampling: then it is Wilson's interval with one observation for each group. A resample whose sizes
     sum to 0 is left out. ValueError for no parts or no size.
     """
-    clusters = _clusters(parts)
+    clusters = _sum_clusters(parts)
     whole = fsum(size for _, size in clusters)
     if not whole > 0:
         raise ValueError("nothing to resample")
     if len({hits / size for hits, size in clusters if size}) < 2:
         n = len(clusters)
         return wilson(min(n, n * (fsum(hits for hits, _ in clusters) / whole)), n, confidence=confidence)
-    return _percentiles(clusters, confidence, seed)
+    return _draw_percentiles(clusters, confidence, seed)
 
 
-def difference(pairs: Sequence[Paired]) -> Interval:
+def choose_difference(pairs: Sequence[PairedCase]) -> Interval:
     """The interval of mean(b - a): Newcombe's for plain yes-or-no cases, else the cluster bootstrap's.
 
     Where all pairs differ by the same, it reaches as far to both sides as Wilson's interval for none of so many groups.
@@ -74,10 +74,10 @@ def difference(pairs: Sequence[Paired]) -> Interval:
         raise ValueError("no pairs")
     if all(pair.group is None and pair.a in (0, 1) and pair.b in (0, 1) for pair in pairs):
         return newcombe(*(sum((p.a, p.b) == cell for p in pairs) for cell in ((1, 1), (1, 0), (0, 1), (0, 0))))
-    clusters = _clusters([Part(pair.group, pair.b - pair.a) for pair in pairs])
+    clusters = _sum_clusters([RatePart(pair.group, pair.b - pair.a) for pair in pairs])
     differences = {hits / size for hits, size in clusters}
     if len(differences) > 1:
-        return _percentiles(clusters, CONFIDENCE, SEED)
+        return _draw_percentiles(clusters, CONFIDENCE, SEED)
     same, reach = differences.pop(), wilson(0, len(clusters))[1]
     return max(-1.0, same - reach), min(1.0, same + reach)
 
@@ -95,8 +95,8 @@ def newcombe(both: int, only_a: int, only_b: int, neither: int, *, confidence: f
     in_a, in_b = both + only_a, both + only_b
     (low_a, high_a), (low_b, high_b) = wilson(in_a, n, confidence=confidence), wilson(in_b, n, confidence=confidence)
     p_a, p_b = in_a / n, in_b / n
-    phi = _correlation(both, only_a, only_b, neither)
-    below, above = _joined(p_b - low_b, high_a - p_a, phi), _joined(high_b - p_b, p_a - low_a, phi)
+    phi = _compute_correlation(both, only_a, only_b, neither)
+    below, above = _join_margins(p_b - low_b, high_a - p_a, phi), _join_margins(high_b - p_b, p_a - low_a, phi)
     return max(-1.0, p_b - p_a - below), min(1.0, p_b - p_a + above)
 
 
@@ -113,15 +113,15 @@ def mcnemar(only_a: int, only_b: int) -> float:
     return min(1.0, 2 * tail)
 
 
-def _z(confidence: float) -> float:
+def _compute_z(confidence: float) -> float:
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
-def _joined(one: float, other: float, phi: float) -> float:
+def _join_margins(one: float, other: float, phi: float) -> float:
     return sqrt(max(0.0, one * one - 2 * phi * one * other + other * other))
 
 
-def _correlation(both: int, only_a: int, only_b: int, neither: int) -> float:
+def _compute_correlation(both: int, only_a: int, only_b: int, neither: int) -> float:
     """Pearson's phi with Newcombe's correction for continuity; 0 where a margin is empty."""
     margins = (both + only_a) * (only_b + neither) * (both + only_b) * (only_a + neither)
     if not margins:
@@ -132,9 +132,9 @@ def _correlation(both: int, only_a: int, only_b: int, neither: int) -> float:
     return product / sqrt(margins)
 
 
-def _clusters(parts: Sequence[Part]) -> list[tuple[float, float]]:
+def _sum_clusters(parts: Sequence[RatePart]) -> list[tuple[float, float]]:
     """Hits and size of each group, sorted: the order of cases and the names of groups change nothing."""
-    groups: dict[str, list[Part]] = defaultdict(list)
+    groups: dict[str, list[RatePart]] = defaultdict(list)
     alone: list[tuple[float, float]] = []
     for part in parts:
         if part.group is None:
@@ -145,7 +145,7 @@ def _clusters(parts: Sequence[Part]) -> list[tuple[float, float]]:
     return sorted([*alone, *summed])
 
 
-def _percentiles(clusters: Sequence[tuple[float, float]], confidence: float, seed: int) -> Interval:
+def _draw_percentiles(clusters: Sequence[tuple[float, float]], confidence: float, seed: int) -> Interval:
     import numpy as np  # noqa: PLC0415 (slow to import, and most commands need none)
 
     table = np.array(clusters, dtype=np.float64)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from service.core.rates import Interval
 from service.stats.intervals import CONFIDENCE, SEED
+from service.stats.rates import Interval
 from service.stats.tallies import Floats
 
 DRAWS = 1000
@@ -19,7 +19,7 @@ Statistics = Callable[[Floats], Mapping[str, float | None]]
 """Named figures of items that count as often as their weights say; None where one is undefined."""
 
 
-def draws(groups: Sequence[str], *, count: int = DRAWS, seed: int = SEED) -> Iterator[Floats]:
+def draw_weights(groups: Sequence[str], *, count: int = DRAWS, seed: int = SEED) -> Iterator[Floats]:
     """For each draw, how often each item counts, of the shape of `groups`: as often as its group was drawn.
 
     As many groups as there are, with replacement. The order of items changes nothing but their places.
@@ -33,7 +33,7 @@ def draws(groups: Sequence[str], *, count: int = DRAWS, seed: int = SEED) -> Ite
         yield np.bincount(drawn, minlength=len(names)).astype(np.float64)[of]
 
 
-def intervals(
+def compute_intervals(
     statistics: Statistics,
     groups: Sequence[str],
     *,
@@ -49,15 +49,15 @@ def intervals(
     """
     found: dict[str, list[float]] = defaultdict(list)
     if len(set(groups)) > 1:
-        for weights in draws(groups, count=count, seed=seed):
+        for weights in draw_weights(groups, count=count, seed=seed):
             for name, value in statistics(weights).items():
                 if value is not None:
                     found[name].append(value)
     names = statistics(np.ones(len(groups)))
-    return {name: _percentiles(found[name], count, confidence) for name in names}
+    return {name: _compute_percentiles(found[name], count, confidence) for name in names}
 
 
-def _percentiles(values: Sequence[float], count: int, confidence: float) -> Interval | None:
+def _compute_percentiles(values: Sequence[float], count: int, confidence: float) -> Interval | None:
     if len(values) <= FEWEST * count:
         return None
     edge = 50 * (1 - confidence)

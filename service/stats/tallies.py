@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from service.stats.agreement import Confusion
+from service.stats.agreement import ConfusionTable
 
 Floats = NDArray[np.float64]
 
@@ -17,7 +17,7 @@ BINS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class LabelTally:
     """How many items of each score the labels pass and fail. `scores` ascend and differ; the others are of its shape."""
 
     scores: Floats
@@ -45,7 +45,7 @@ class Bin(NamedTuple):
     share: float
 
 
-class Rows:
+class TallyRows:
     """Items with a score and a label each, laid out so that they can be tallied again and again with other weights."""
 
     def __init__(self, scores: ArrayLike, labels: ArrayLike) -> None:
@@ -53,21 +53,21 @@ class Rows:
         self._scores, codes = np.unique(values, return_inverse=True)
         self._codes = 2 * codes + np.asarray(labels, dtype=np.int64)
 
-    def tally(self, weights: Floats | None = None) -> Tally:
+    def tally(self, weights: Floats | None = None) -> LabelTally:
         """The tally, each item counted as often as its weight says."""
         counts = np.bincount(self._codes, weights=weights, minlength=2 * len(self._scores)).astype(np.float64)
-        return Tally(self._scores, counts[1::2], counts[0::2])
+        return LabelTally(self._scores, counts[1::2], counts[0::2])
 
 
-def tally(scores: ArrayLike, labels: ArrayLike) -> Tally:
+def tally(scores: ArrayLike, labels: ArrayLike) -> LabelTally:
     """The tally of items. `scores` in [0, 1]; `labels` true where the item passes; both of one length."""
-    return Rows(scores, labels).tally()
+    return TallyRows(scores, labels).tally()
 
 
-def confusion_at(found: Tally, threshold: float) -> Confusion:
+def build_confusion_at(found: LabelTally, threshold: float) -> ConfusionTable:
     """The verdicts that passing from `threshold` upwards gives, against the labels."""
     at = int(np.searchsorted(found.scores, threshold, side="left"))
-    return Confusion(
+    return ConfusionTable(
         tp=float(found.passed[at:].sum()),
         fp=float(found.failed[at:].sum()),
         fn=float(found.passed[:at].sum()),
@@ -75,7 +75,7 @@ def confusion_at(found: Tally, threshold: float) -> Confusion:
     )
 
 
-def auroc(found: Tally) -> float | None:
+def auroc(found: LabelTally) -> float | None:
     """The chance that a passing item has the higher score than a failing one, ties counted half.
 
     Mann and Whitney 1947, Annals of Mathematical Statistics 18:50-60. None where a class has no item.
@@ -86,7 +86,7 @@ def auroc(found: Tally) -> float | None:
     return auroc_within([found])
 
 
-def auroc_within(strata: Iterable[Tally]) -> float | None:
+def auroc_within(strata: Iterable[LabelTally]) -> float | None:
     """The same over pairs of items of one stratum only: what the score knows beside which stratum it is."""
     won = pairs = 0.0
     for found in strata:
@@ -96,7 +96,7 @@ def auroc_within(strata: Iterable[Tally]) -> float | None:
     return won / pairs if pairs > 0 else None
 
 
-def brier(found: Tally) -> float | None:
+def brier(found: LabelTally) -> float | None:
     """The mean squared distance of score and label (Brier 1950, Monthly Weather Review 78:1-3). None for no items.
 
     >>> round(brier(tally([0.9, 0.9, 0.3], [1, 1, 0])), 6)
@@ -108,18 +108,18 @@ def brier(found: Tally) -> float | None:
     return float(lost.sum()) / found.n
 
 
-def reliability(found: Tally, bins: int = BINS) -> tuple[Bin, ...]:
+def build_reliability(found: LabelTally, bins: int = BINS) -> tuple[Bin, ...]:
     """At most `bins` bins of about equal size. Equal scores share one bin: the middle of their ranks says which.
 
     So the table does not depend on the order of items, as it does where bins of equal size cut through ties.
     """
     if not found.n:
         return ()
-    which, sizes = _bins(found, bins), found.sizes
-    return tuple([_bin(found, np.flatnonzero((which == at) & (sizes > 0))) for at in np.unique(which[sizes > 0])])
+    which, sizes = _assign_bins(found, bins), found.sizes
+    return tuple([_build_bin(found, np.flatnonzero((which == at) & (sizes > 0))) for at in np.unique(which[sizes > 0])])
 
 
-def ece(found: Tally, bins: int = BINS) -> float | None:
+def ece(found: LabelTally, bins: int = BINS) -> float | None:
     """The expected calibration error: over those bins, the mean distance of what was said and what is so, by items.
 
     Naeini, Cooper and Hauskrecht 2015, "Obtaining well calibrated probabilities using Bayesian binning", AAAI. None for no
@@ -130,11 +130,11 @@ def ece(found: Tally, bins: int = BINS) -> float | None:
     """
     if not found.n:
         return None
-    gaps = np.bincount(_bins(found, bins), weights=found.sizes * found.scores - found.passed)
+    gaps = np.bincount(_assign_bins(found, bins), weights=found.sizes * found.scores - found.passed)
     return float(np.abs(gaps).sum()) / found.n
 
 
-def ece_by_chance(found: Tally, *, bins: int = BINS, draws: int = 200, seed: int = 20_240_229) -> float | None:
+def ece_by_chance(found: LabelTally, *, bins: int = BINS, draws: int = 200, seed: int = 20_240_229) -> float | None:
     """The ECE that these scores would show on average if each were exactly the chance that its items pass.
 
     With few items no figure comes below it but by luck; the closer an ECE is to it, the less there is left to explain.
@@ -143,16 +143,16 @@ def ece_by_chance(found: Tally, *, bins: int = BINS, draws: int = 200, seed: int
         return None
     rng, sizes = np.random.default_rng(seed), found.sizes.astype(np.int64)
     drawn = rng.binomial(sizes, np.clip(found.scores, 0, 1), size=(draws, len(sizes))).astype(np.float64)
-    errors = [ece(Tally(found.scores, passed, sizes - passed), bins) or 0.0 for passed in drawn]
+    errors = [ece(LabelTally(found.scores, passed, sizes - passed), bins) or 0.0 for passed in drawn]
     return float(np.mean(errors))
 
 
-def _bins(found: Tally, bins: int) -> NDArray[np.int64]:
+def _assign_bins(found: LabelTally, bins: int) -> NDArray[np.int64]:
     middle = np.cumsum(found.sizes) - found.sizes / 2
     return np.minimum(bins - 1, np.floor(middle * bins / found.n)).astype(np.int64)
 
 
-def _bin(found: Tally, at: NDArray[np.int64]) -> Bin:
+def _build_bin(found: LabelTally, at: NDArray[np.int64]) -> Bin:
     scores, sizes = found.scores[at], found.sizes[at]
     n = float(sizes.sum())
     return Bin(
@@ -164,11 +164,11 @@ def _bin(found: Tally, at: NDArray[np.int64]) -> Bin:
     )
 
 
-def strata_of(scores: Sequence[float], labels: Sequence[bool], strata: Sequence[str]) -> tuple[Tally, ...]:
+def tally_strata(scores: Sequence[float], labels: Sequence[bool], strata: Sequence[str]) -> tuple[LabelTally, ...]:
     """A tally for each stratum, in the order of their names."""
-    return tuple([_only(scores, labels, strata, name) for name in sorted(set(strata))])
+    return tuple([_tally_stratum(scores, labels, strata, name) for name in sorted(set(strata))])
 
 
-def _only(scores: Sequence[float], labels: Sequence[bool], strata: Sequence[str], name: str) -> Tally:
+def _tally_stratum(scores: Sequence[float], labels: Sequence[bool], strata: Sequence[str], name: str) -> LabelTally:
     rows = [at for at, stratum in enumerate(strata) if stratum == name]
     return tally([scores[at] for at in rows], [labels[at] for at in rows])

@@ -9,11 +9,11 @@ from contextlib import suppress
 
 from service.api.app import create_app
 from service.cli.context import read_settings
-from service.cli.serve import _listener, _serve, _told
+from service.cli.serving.server import listener_at, log_address, serve_on
 from service.core.report import Report
-from service.io.engine import Engine
-from service.io.logs import configure
-from service.io.shelf import Shelf
+from service.engine import Engine
+from service.logs import configure
+from service.registry import Shelf
 from service.request import ScoreRequest
 
 
@@ -33,9 +33,9 @@ def main() -> None:
     settings = read_settings()
     configure(settings.log_level)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with _listener(settings.host, 0) as listener, suppress(KeyboardInterrupt):
-        _told(listener, 1)
-        _serve(create_app(settings, engine=Busy(Shelf())), settings, listener, workers=1)
+    with listener_at(settings.host, 0) as listener, suppress(KeyboardInterrupt):
+        log_address(listener, 1)
+        serve_on(create_app(settings, engine=Busy(Shelf())), settings, listener, workers=1)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ import pytest
 from fastapi import FastAPI
 
 from service.api.app import create_app
-from service.io.store.database import Database, open_database
+from service.store.database import Database, open_database
 from tests.api.asgi_caller import JSON, Answer, Ask, exchange
-from tests.io.played import Recording
+from tests.store.played import Recording
 
 
 @pytest.fixture(scope="session")

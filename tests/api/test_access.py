@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import pytest
@@ -20,38 +21,40 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from service.api.access import caller_of
+from service.api.access import find_caller
 from service.api.app import create_app
-from service.api.buckets import MOST, Buckets
-from service.api.callers import FRESH, WRONG_A_MINUTE, Callers, Wait, key_in, peer_of
+from service.api.fairness.buckets import MOST, Buckets
+from service.api.key_cache import FRESH, WRONG_A_MINUTE, KeyCache, KeyThrottle, find_peer, read_key
+from service.asking.model import disconnect
 from service.errors import BusyError
-from service.io.bootstrap import prepared
-from service.io.model import disconnect
-from service.io.settings import Settings
-from service.io.store.callers import Caller
-from service.io.store.database import Database
-from service.io.store.keys import Keys
-from service.io.store.tables import KEYS
+from service.settings import Settings
+from service.store.callers import Caller
+from service.store.database import Database
+from service.store.keys import USE_S, Keys
+from service.store.tables import KEYS
+from service.wiring import prepare_database
 from tests.api.asgi_caller import JSON, Answer, Ask, exchange
 from tests.api.test_judged import application, body, judged, kept_in
 from tests.api.test_server import GOOD, Server, serving
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider
 
-PUBLIC = {("GET", "/livez"), ("HEAD", "/livez"), ("GET", "/readyz"), ("HEAD", "/readyz")}
+PUBLIC = {(method, path) for method in ("GET", "HEAD") for path in ("/livez", "/readyz", "/docs")}
 """All that is answered without a key."""
 
 SCOPES = {
     "/v1/score": "score",
     "/v1/summaries": "score",
+    "/v1/usage": "",
     "/v1/rubrics": "score",
     "/v1/batches": "batch",
     "/v1/calibrations": "calibrate",
-    "/metrics": "admin",
+    "/v1/audit": "admin",
+    "/metrics": "metrics",
     "/livez": "admin",  # with a method that it has not
     "/readyz": "admin",
+    "/docs": "admin",
     "/openapi.json": "",
-    "/docs": "",
 }
 """The scope for a route by how its path begins; "" where any key will do."""
 
@@ -72,7 +75,7 @@ NOWHERE = (
 
 
 def store(folder: Path) -> Database:
-    return prepared(Settings(home=folder))
+    return prepare_database(Settings(home=folder))
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +87,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def keys(home: Path) -> dict[str, str]:
     """Keys by what they are: one for each scope, and such as are worth nothing."""
     held = Keys(store(home))
-    made = {scope: held.create(name=scope, tenant="acme", scopes=[scope])[1] for scope in ("score", "batch", "admin")}
+    made = {
+        scope: held.create(name=scope, tenant="acme", scopes=[scope])[1]
+        for scope in ("score", "batch", "metrics", "admin")
+    }
     made["calibrate"] = held.create(name="other", scopes=["calibrate"])[1]
     revoked, made["revoked"] = held.create(name="revoked", scopes=["admin"])
     held.revoke(revoked.id)
-    expired, made["expired"] = held.create(name="expired", scopes=["admin"], days=1)
+    expired, made["expired"] = held.create(name="expired", scopes=["admin"], lasts_s=86_400.0)
     with store(home).begin() as connection:
         connection.execute(KEYS.update().where(KEYS.c.id == expired.id).values(expires_at=1.0))
     return made
@@ -165,7 +171,7 @@ def test_a_key_in_the_query_is_none(ask: Ask, guarded: FastAPI, keys: dict[str, 
         assert ask("GET", "/v1/rubrics", app=guarded, query=f"{name}={keys['admin']}".encode()).status == 401
 
 
-@pytest.mark.parametrize("scope", ["score", "batch", "calibrate", "admin"])
+@pytest.mark.parametrize("scope", ["score", "batch", "calibrate", "metrics", "admin"])
 def test_a_key_opens_what_its_scope_is_for(ask: Ask, guarded: FastAPI, keys: dict[str, str], scope: str) -> None:
     for path, method in itertools.product(paths(guarded), METHODS):
         start = next((start for start in SCOPES if path == start or path.startswith(f"{start}/")), None)
@@ -208,7 +214,7 @@ def test_handlers_are_told_who_asks(ask: Ask, home: Path, keys: dict[str, str]) 
     app, seen = create_app(Settings(home=home), database=store(home)), list[Caller]()
 
     async def look(request: Request) -> Response:
-        seen.append(caller_of(request))
+        seen.append(find_caller(request))
         return Response()
 
     app.add_route("/look", look)
@@ -325,6 +331,7 @@ class Store:
     def __init__(self, *good: str) -> None:
         self.good = set(good)
         self.asked: list[str] = []
+        self.noted = SimpleQueue[str]()
         self.broken = False
 
     def any_key(self) -> bool:
@@ -337,12 +344,15 @@ class Store:
             raise BusyError("the database cannot be reached")
         return Caller(text, text, frozenset({"score"})) if text in self.good else None
 
+    def note_use(self, key_id: str) -> None:
+        self.noted.put(key_id)
+
 
 @pytest.mark.parametrize(("after", "asked"), [(0.0, 1), (FRESH - 0.1, 1), (FRESH, 2)])
 def test_a_key_is_remembered_for_a_moment(clock: Clock, after: float, asked: int) -> None:
     async def run() -> None:
         held = Store("a")
-        callers = Callers(held, now=clock.now)
+        callers = KeyCache(held, now=clock.now)
         first = await callers.of("a", "p")
         clock.time += after
         assert await callers.of("a", "p") == first
@@ -354,7 +364,7 @@ def test_a_key_is_remembered_for_a_moment(clock: Clock, after: float, asked: int
 def test_a_revoked_key_ends_when_it_is_looked_at_again(clock: Clock) -> None:
     async def run() -> None:
         held = Store("a")
-        callers = Callers(held, now=clock.now)
+        callers = KeyCache(held, now=clock.now)
         assert await callers.of("a", "p")
         held.good.clear()
         assert await callers.of("a", "p")
@@ -367,7 +377,7 @@ def test_a_revoked_key_ends_when_it_is_looked_at_again(clock: Clock) -> None:
 def test_those_who_come_at_once_with_one_key_ask_once(clock: Clock) -> None:
     async def run() -> None:
         held = Store("a")
-        callers = Callers(held, now=clock.now)
+        callers = KeyCache(held, now=clock.now)
         found = await asyncio.gather(*[callers.of("a", "p") for _ in range(100)])
         assert len({one.tenant for one in found if isinstance(one, Caller)}) == 1
         assert None not in found
@@ -379,11 +389,11 @@ def test_those_who_come_at_once_with_one_key_ask_once(clock: Clock) -> None:
 def test_wrong_keys_are_limited_by_address_and_good_ones_are_not(clock: Clock) -> None:
     async def run() -> None:
         held = Store("a", "b")
-        callers = Callers(held, now=clock.now)
+        callers = KeyCache(held, now=clock.now)
         assert await callers.of("a", "p")
         together = await asyncio.gather(*[callers.of(f"wrong {n}", "p") for n in range(1_000)])
         assert together.count(None) == WRONG_A_MINUTE
-        assert {round(one.seconds) for one in together if isinstance(one, Wait)} == {3}
+        assert {round(one.seconds) for one in together if isinstance(one, KeyThrottle)} == {3}
         assert await callers.of("b", "p") == Caller("b", "b", frozenset({"score"}))
         clock.time += FRESH
         assert await callers.of("a", "p") == Caller("a", "a", frozenset({"score"}))
@@ -397,9 +407,43 @@ def test_wrong_keys_are_limited_by_address_and_good_ones_are_not(clock: Clock) -
 def test_good_keys_take_nothing_from_the_limit(clock: Clock) -> None:
     async def run() -> None:
         good = [f"k{n}" for n in range(200)]
-        callers = Callers(Store(*good), now=clock.now)
+        callers = KeyCache(Store(*good), now=clock.now)
         for key in good:
             assert isinstance(await callers.of(key, "p"), Caller)
+
+    asyncio.run(run())
+
+
+def test_a_use_is_kept_once_a_minute_and_a_wrong_key_has_none(clock: Clock) -> None:
+    async def run() -> list[str]:
+        held = Store("a", "b")
+        callers = KeyCache(held, now=clock.now)
+        for _ in range(int(2 * USE_S)):
+            await callers.of("a", "p")
+            await callers.of("wrong", "p")
+            clock.time += 1.0
+        await callers.of("b", "p")
+        return [held.noted.get(timeout=60) for _ in range(3)] + [""] * held.noted.qsize()
+
+    assert asyncio.run(run()) == ["a", "a", "b"]
+
+
+def test_a_use_that_cannot_be_kept_refuses_nobody(clock: Clock) -> None:
+    held, told = Store(), SimpleQueue[str]()
+
+    def keep(key_id: str) -> None:
+        told.put(key_id)
+        raise BusyError("the database cannot be reached")
+
+    held.note_use = keep  # type: ignore[method-assign]
+    held.good.add("a")
+
+    async def run() -> None:
+        callers = KeyCache(held, now=clock.now)
+        for _ in range(2):
+            assert isinstance(await callers.of("a", "p"), Caller)
+            assert told.get(timeout=60) == "a"
+            clock.time += USE_S
 
     asyncio.run(run())
 
@@ -408,7 +452,7 @@ def test_a_store_that_fails_is_no_wrong_key(clock: Clock) -> None:
     async def run() -> None:
         held = Store("a")
         held.broken = True
-        callers = Callers(held, now=clock.now)
+        callers = KeyCache(held, now=clock.now)
         for n in range(50):
             with pytest.raises(BusyError):
                 await callers.of(f"{n}", "p")
@@ -421,7 +465,7 @@ def test_a_store_that_fails_is_no_wrong_key(clock: Clock) -> None:
 def test_a_door_that_has_closed_stays_closed(clock: Clock) -> None:
     async def run() -> None:
         held = Store()
-        callers = Callers(held, now=clock.now)
+        callers = KeyCache(held, now=clock.now)
         assert [await callers.any_key() for _ in range(3)] == [False] * 3
         held.good.add("a")
         clock.time += FRESH
@@ -445,7 +489,7 @@ def test_wrong_keys_over_http_are_told_to_wait(ask: Ask, home: Path, keys: dict[
 
 
 def test_a_store_that_is_away_lets_nobody_in(ask: Ask, tmp_path: Path) -> None:
-    from service.io.store.database import open_database
+    from service.store.database import open_database
 
     away = open_database("postgresql+psycopg://nobody@127.0.0.1:9/none")
     app = create_app(Settings(home=tmp_path, host="0.0.0.0"), database=away)  # noqa: S104 (nothing listens)
@@ -470,7 +514,7 @@ HEADERS = [
 
 @pytest.mark.parametrize(("headers", "key"), HEADERS)
 def test_the_key_of_a_request(headers: list[tuple[bytes, bytes]], key: str | None) -> None:
-    assert key_in(headers) == key
+    assert read_key(headers) == key
 
 
 PEERS = [
@@ -485,7 +529,7 @@ PEERS = [
 
 @pytest.mark.parametrize(("client", "peer"), PEERS)
 def test_an_address_of_ipv6_is_its_network(client: tuple[str, int] | None, peer: str) -> None:
-    assert peer_of({"client": client}) == peer
+    assert find_peer({"client": client}) == peer
 
 
 # Rates.
@@ -537,14 +581,14 @@ def test_a_tenant_has_a_rate_of_its_own(ask: Ask, home: Path, keys: dict[str, st
     app = create_app(Settings(home=home, tenant_requests_per_minute=2), database=store(home))
     acme = [ask("GET", "/v1/rubrics", app=app, headers=bearer(keys["score"])) for _ in range(2)]
     assert [answer.headers["ratelimit-remaining"] for answer in acme] == ["1", "0"]
-    late = ask("GET", "/docs", app=app, headers=bearer(keys["batch"]))  # another key of the same tenant
+    late = ask("GET", "/openapi.json", app=app, headers=bearer(keys["batch"]))  # another key of the same tenant
     assert late.problem["status"] == 429
     assert {name: late.headers[name] for name in ("retry-after", "ratelimit-limit", "ratelimit-remaining")} == {
         "retry-after": "30",
         "ratelimit-limit": "2",
         "ratelimit-remaining": "0",
     }
-    assert ask("GET", "/docs", app=app, headers=bearer(keys["calibrate"])).status == 200
+    assert ask("GET", "/openapi.json", app=app, headers=bearer(keys["calibrate"])).status == 200
     assert ask("GET", "/livez", app=app).status == 200
 
 

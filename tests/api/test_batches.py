@@ -17,25 +17,25 @@ from starlette.requests import Request
 
 from service import report_json, score
 from service.api.app import create_app
-from service.api.batch_reading import MAX_SUMMED
+from service.api.routes.batch_reading import MAX_SUMMED
 from service.api.uploads import receive
-from service.core.prompts import Prompt
-from service.io.chunking import Cutter
-from service.io.engine import Engine
-from service.io.jsonbody import Limits
-from service.io.judging import Judges, Judging, Uncached
-from service.io.quotes import Quote, quoted
-from service.io.settings import Settings
-from service.io.shelf import Shelf
-from service.io.spool import Spool
-from service.io.standin import StandIn
-from service.io.store.batches import Batches
-from service.io.store.database import Database
-from service.io.store.keys import Keys
-from service.io.store.tables import BATCHES, CHUNKS
+from service.asking.demo_judge import DemoJudge
+from service.asking.judging import Judges, Judging, NoCache
+from service.core.judging.prompts import Prompt
+from service.engine import Engine
+from service.jobs.chunking import Cutter
+from service.jobs.quotes import Quote, build_quote
+from service.jobs.spool import Spool
+from service.registry import Shelf
+from service.settings import Settings
+from service.store.batches import Batches
+from service.store.database import Database
+from service.store.keys import Keys
+from service.store.tables import BATCHES, CHUNKS
+from service.strict_json import Limits
 from tests.api.asgi_caller import Answer, Ask, exchange
 from tests.api.test_judged import body as judged_body
-from tests.io.played import Recording, closed, ended, opened, overdue, paused, recorded
+from tests.store.played import Recording, closed, ended, opened, overdue, paused, recorded
 
 LINES = {"content-type": "application/x-ndjson"}
 DOCUMENT = {"content-type": "application/json"}
@@ -181,6 +181,7 @@ REFUSED: list[tuple[str, int, bytes, Mapping[str, str], dict[str, object]]] = [
     ("a tag given twice", 422, FIVE, LINES, {"tags": "a:1,a:2"}),
     ("an infinite budget", 422, FIVE, LINES, {"budget_usd": "inf"}),
     ("a negative budget", 422, FIVE, LINES, {"budget_usd": "-1"}),
+    ("half a question", 422, FIVE, LINES, {"max_questions": "0.5"}),
     ("an unknown rubric", 422, FIVE, LINES, {"rubric": "nope"}),
     ("judges where there is none", 422, FIVE, LINES, {"judges": "live"}),
     ("a webhook where there is none", 422, FIVE, LINES, {"webhook": "https://example.com/"}),
@@ -258,7 +259,7 @@ def test_a_body_that_stops_coming_is_not_waited_for() -> None:
 # Dry runs.
 
 
-class Remembering(Uncached):
+class Remembering(NoCache):
     """A cache in memory."""
 
     def __init__(self) -> None:
@@ -277,7 +278,7 @@ def judging(price: float | None = 0.25) -> Engine:
     async def priced(_: Prompt) -> float | None:
         return price
 
-    return Engine(Shelf(), judging=Judging(StandIn(), Remembering(), Judges("stand-in"), pricing=priced))
+    return Engine(Shelf(), judging=Judging(DemoJudge(), Remembering(), Judges("stand-in"), pricing=priced))
 
 
 JUDGED = [judged_body(n) for n in range(4)]
@@ -319,7 +320,7 @@ def test_of_many_items_some_are_looked_at() -> None:
         for n in range(12):
             cutter.add(json.dumps({"custom_id": str(n), "request": judged_body(n)}).encode())
         cutter.finish()
-        quotes = [asyncio.run(quoted(judging(), cutter, limits=Limits(), tenant="", most=3)) for _ in range(2)]
+        quotes = [asyncio.run(build_quote(judging(), cutter, limits=Limits(), tenant="", most=3)) for _ in range(2)]
     assert quotes == [Quote(items=12, questions=12, cache_hits=0, cost_usd=3.0, sampled=3)] * 2
 
 
@@ -464,6 +465,17 @@ def test_a_paused_batch_goes_on(client: Client, store: Database, queue: Recordin
     queue.chunks.clear()
     resumed = client("POST", f"{path}/resume", b'{"budget_usd":2.5}', DOCUMENT).json
     assert (resumed["status"], resumed["budget_usd"], queue.chunks) == ("in_progress", 2.5, [(batch, 0, 2)])
+
+
+def test_a_batch_that_has_asked_all_it_may_goes_on_with_more(client: Client, store: Database) -> None:
+    made = client.submit(max_questions=3)
+    assert (made["max_questions"], made["questions"], made["budget_usd"]) == (3, 0, None)
+    paused(store, made["id"], "paused_budget")
+    path = f"/v1/batches/{made['id']}/resume"
+    for body in (b'{"max_questions":0}', b'{"max_questions":1.5}', b'{"budget_usd":1}'):
+        assert client("POST", path, body, DOCUMENT).status == 422
+    resumed = client("POST", path, b'{"max_questions":9}', DOCUMENT).json
+    assert (resumed["status"], resumed["max_questions"]) == ("in_progress", 9)
 
 
 def test_only_what_has_ended_is_deleted(client: Client, store: Database) -> None:

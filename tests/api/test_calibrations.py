@@ -18,31 +18,31 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 
 from service.api.app import create_app
-from service.core.calibrate import Binding, Fit, calibrated
+from service.core.judging.fits import Binding, Fit, calibrate_value
+from service.engine import Engine
 from service.errors import WebhookError
-from service.io.bootstrap import standing_in
-from service.io.engine import Engine
-from service.io.fits import read_fits
-from service.io.fitting import fit
-from service.io.items import Items, wrapped
-from service.io.jsonbody import Limits
-from service.io.notices import Notices
-from service.io.runner import Runner
-from service.io.settings import Settings
-from service.io.shelf import Shelf
-from service.io.store.batches import Batches
-from service.io.store.calibrations import Due, Material
-from service.io.store.chunks import ChunkId, Chunks
-from service.io.store.database import Database, open_database
-from service.io.store.keys import Keys
-from service.io.store.tables import BATCHES, CALIBRATIONS, CHUNKS, RESULTS
-from service.io.worker import Worker
+from service.fit_files import read_fits
+from service.jobs.fitting import fit
+from service.jobs.items import ItemScorer, widen_limits
+from service.jobs.notices import NoticeSender
+from service.jobs.runner import Runner
+from service.jobs.worker import Worker
+from service.registry import Shelf
+from service.settings import Settings
+from service.store.batches import Batches
+from service.store.calibrations import Material, PendingFit
+from service.store.chunks import ChunkId, Chunks
+from service.store.database import Database, open_database
+from service.store.keys import Keys
+from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, RESULTS
+from service.strict_json import Limits
+from service.wiring import build_demo_judging
 from tests.api.asgi_caller import JSON, Answer, Ask
-from tests.io.played import Recording, ended, paused
+from tests.store.played import Recording, ended, paused
 
 LINES = {"content-type": "application/x-ndjson"}
 SMALL = Settings(batch_chunk=16, batch_max_items=200, max_body_bytes=100_000)
-ENGINE = Engine(Shelf(), judging=standing_in())
+ENGINE = Engine(Shelf(), judging=build_demo_judging())
 
 
 def item(number: int, *, right: bool = True, label: bool | None = None, **more: Any) -> dict[str, Any]:
@@ -117,7 +117,9 @@ class Client:
         asyncio.run(self._work())
 
     async def _work(self) -> None:
-        runner = Runner(Chunks(self.database, self.queue), Items(self._engine, wrapped(Limits())), in_flight=8)
+        runner = Runner(
+            Chunks(self.database, self.queue), ItemScorer(self._engine, widen_limits(Limits())), in_flight=8
+        )
         worker = Worker(self.database, self.queue, runner, Silent())
         while self.queue.chunks:
             batch, number, generation = self.queue.chunks.pop(0)
@@ -171,7 +173,7 @@ def test_judged_items_are_fitted(done: tuple[Client, str], tmp_path: Path) -> No
     [read] = read_fits([tmp_path])
     assert (read.id, read.criterion, read.labels) == (judge["fit_id"], "grounded", 60)
     binding = Binding(read.judge, Shelf().judges[read.judge].digest, "callgrade/stand-in", read.assembly)
-    assert calibrated([read], binding, "grounded", 1.0).status == "calibrated"
+    assert calibrate_value([read], binding, "grounded", 1.0).status == "calibrated"
 
 
 def test_the_report_is_written_for_people_too(done: tuple[Client, str]) -> None:
@@ -202,7 +204,7 @@ def test_fits_at_hand_do_not_reach_what_is_fitted_anew(done: tuple[Client, str],
     """The same items under an engine with the fit of the first run give the very same fit."""
     first, name = done
     [file] = first.find(name, "/fits").json["data"]
-    engine = Engine(Shelf(), judging=standing_in(), fits=[Fit.model_validate_json(json.dumps(file["fit"]))])
+    engine = Engine(Shelf(), judging=build_demo_judging(), fits=[Fit.model_validate_json(json.dumps(file["fit"]))])
     again = Client(ask, store, engine=engine, settings=Settings(batch_max_items=300))
     made = again.submit({"items": items(120), "repeats": 2, "name": "again", "method": "isotonic"})["id"]
     again.work()
@@ -368,7 +370,7 @@ def test_its_end_is_told_as_its_own(store: Database, ask: Ask) -> None:
     ended(store, made)
     with store.begin() as connection:
         connection.execute(BATCHES.update().values(webhook="https://example.com/x"))
-    notices = Notices(Batches(store, client.queue), Receiving())  # type: ignore[arg-type]
+    notices = NoticeSender(Batches(store, client.queue), Receiving())  # type: ignore[arg-type]
     asyncio.run(notices.notify(made))
     [(url, name, body)] = told
     assert (url, name) == ("https://example.com/x", made)
@@ -378,7 +380,7 @@ def test_its_end_is_told_as_its_own(store: Database, ask: Ask) -> None:
 
 # The process that fits.
 
-DUE = Due("n", Material(1, b"", None, {}), ())
+DUE = PendingFit("n", Material(1, b"", None, {}), ())
 
 
 def script(folder: Path, text: str) -> tuple[str, str]:

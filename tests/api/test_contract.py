@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import jsonschema_rs
@@ -21,9 +22,11 @@ from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.config import SchemathesisConfig
 
 from service.api.app import create_app
-from service.io.settings import Settings
+from service.settings import Settings
+from service.store.database import open_database
 from tests.api.asgi_caller import Ask
 from tests.faults.sandbox_server import Sandbox
+from tests.store.played import Recording as Played
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
@@ -31,7 +34,20 @@ DATA = ROOT / "tests" / "data"
 CALLED = ("testserver",)
 """The name by which the client of these tests calls an application."""
 
-APP = create_app(Settings(allowed_hosts=CALLED))
+FOLDER = TemporaryDirectory()
+STORE = open_database(f"sqlite:///{FOLDER.name}/store.db")
+STORE.migrate()
+"""Without a key, so that nobody is asked for one; who brings an Idempotency-Key is given an answer again."""
+
+
+def served(given: Settings) -> FastAPI:
+    """The service over that store, with the document of one that asks for no key."""
+    app = create_app(given, database=STORE, queue=Played())
+    app.openapi = create_app(given).openapi
+    return app
+
+
+APP = served(Settings(allowed_hosts=CALLED))
 
 load_all_checks()
 
@@ -78,7 +94,7 @@ Reports take so long to make up that of summaries one is enough; those of real r
 
 
 def test_every_operation_is_tried() -> None:
-    stored = ("/v1/batches", "/v1/calibrations")
+    stored = ("/v1/batches", "/v1/calibrations", "/v1/audit", "/v1/usage")
     elsewhere = {label for label in OPERATIONS if any(path in label for path in stored)}  # test_batch_contract.py
     assert {label for label, _ in EXAMPLES} == set(OPERATIONS) - elsewhere
 
@@ -121,7 +137,7 @@ def sandboxed() -> Iterator[tuple[FastAPI, str, list[Any]]]:
         thread.start()
         host = f"127.0.0.1:{server.server_address[1]}"
         ours = Settings(sandbox_hosts=(host,), sandbox_allow_private=True, allowed_hosts=CALLED)
-        yield create_app(ours), f"http://{host}/", given
+        yield served(ours), f"http://{host}/", given
         server.shutdown()
         thread.join()
 

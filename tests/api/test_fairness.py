@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from service.api.connections import MAX_WAITING, allow_files
-from service.io.bootstrap import prepared
-from service.io.settings import Settings
-from service.io.store.keys import Keys
+from service.api.fairness.connections import MAX_WAITING, allow_files
+from service.settings import Settings
+from service.store.keys import Keys
+from service.wiring import prepare_database
 from tests.api.test_server import GOOD, SOON, Connection, Server, head, serving
-from tests.batches.process import until
+from tests.jobs.process import until
 
 ITEM = json.dumps({"items": [{"custom_id": "a", **json.loads(GOOD)}]}).encode()
 
@@ -53,7 +53,7 @@ class Tenants:
 
 @contextmanager
 def tenants(home: Path, **settings: str) -> Iterator[Tenants]:
-    database = prepared(Settings(home=home))
+    database = prepare_database(Settings(home=home))
     made = Keys(database)
     keys = {name: made.create(name=name, tenant=name, scopes=["admin"])[1] for name in ("good", "hostile")}
     database.close()

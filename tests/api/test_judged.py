@@ -13,18 +13,18 @@ import pytest
 from fastapi import FastAPI
 
 from service.api.app import create_app
-from service.core.calibrate import Fit
-from service.core.questions import ASSEMBLY
-from service.io.cache_guard import Cache
-from service.io.calls import Caller, Policy
-from service.io.disk_cache import DiskCache
-from service.io.engine import Engine
-from service.io.judging import Judges, Judging, Uncached
-from service.io.lanes import Lanes
-from service.io.model import LiteLLM, disconnect
-from service.io.redaction import Redactor
-from service.io.shelf import Shelf
-from service.io.store.database import Database
+from service.asking.cache.disk import DiskCache
+from service.asking.cache.guard import Cache
+from service.asking.calls import ModelCaller, Policy
+from service.asking.judging import Judges, Judging, NoCache
+from service.asking.limits.provider_gate import ProviderGates
+from service.asking.model import LiteLLM, disconnect
+from service.core.judging.fits import Fit
+from service.core.judging.questions import ASSEMBLY
+from service.engine import Engine
+from service.redaction import Redactor
+from service.registry import Shelf
+from service.store.database import Database
 from tests.api.asgi_caller import JSON, Answer, exchange
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider
@@ -88,9 +88,11 @@ def application(  # noqa: PLR0913 (each is what one test is about)
     base = provider.base(script)
     port = LiteLLM(api_base=base, api_key=KEY, reply="auto", redact=Redactor([KEY]))
     chance = random.Random(7)  # noqa: S311 (jitter)
-    caller = Caller(port, Lanes(clock), account=port.account, pricing=port.worst_usd, policy=policy, chance=chance)
+    caller = ModelCaller(
+        port, ProviderGates(clock), account=port.account, pricing=port.worst_usd, policy=policy, chance=chance
+    )
     setup = Judges(f"openai/{model}", api_base=base, **judges)
-    judging = Judging(caller, cache or Uncached(), setup, pricing=port.worst_usd, now=clock.now)
+    judging = Judging(caller, cache or NoCache(), setup, pricing=port.worst_usd, now=clock.now)
     return create_app(engine=Engine(Shelf(), judging=judging), database=database)
 
 
@@ -352,7 +354,7 @@ def fit_for(model: str) -> Fit:
 def test_a_fit_of_the_very_judge_calibrates_it_and_no_other(provider, clock, send):
     base = provider.base()
     port = LiteLLM(api_base=base, api_key=KEY, reply="auto", redact=Redactor([KEY]))
-    judging = Judging(Caller(port, Lanes(clock)), Uncached(), Judges("openai/says-doubtful", api_base=base))
+    judging = Judging(ModelCaller(port, ProviderGates(clock)), NoCache(), Judges("openai/says-doubtful", api_base=base))
     for model, status, value, passed in (
         ("says-doubtful", "calibrated", 0.9, True),
         ("other", "mismatched", None, None),
@@ -375,7 +377,7 @@ def test_a_fit_of_the_very_judge_calibrates_it_and_no_other(provider, clock, sen
 def test_a_stratum_that_the_request_names_and_no_fit_knows_is_out_of_domain(provider, clock, send, tags, status):
     base = provider.base()
     port = LiteLLM(api_base=base, api_key=KEY, reply="auto", redact=Redactor([KEY]))
-    judging = Judging(Caller(port, Lanes(clock)), Uncached(), Judges("openai/says-doubtful", api_base=base))
+    judging = Judging(ModelCaller(port, ProviderGates(clock)), NoCache(), Judges("openai/says-doubtful", api_base=base))
     fit = fit_for("says-doubtful").model_copy(update={"strata": ("a", "b")})
     report = send(create_app(engine=Engine(Shelf(), judging=judging, fits=[fit])), "/v1/score", body(tags=tags)).json
     assert judged(report)["calibration"]["status"] == status

@@ -13,11 +13,11 @@ from fastapi import FastAPI
 
 from service.api.app import create_app
 from service.core.report import Report
-from service.io.bootstrap import engine_of
-from service.io.engine import Engine
-from service.io.logs import MAX_LINE, JsonLines, fitted
-from service.io.settings import Settings
+from service.engine import Engine
+from service.logs import MAX_LINE, JsonFormatter, fit_line
 from service.request import ScoreRequest
+from service.settings import Settings
+from service.wiring import build_engine
 from tests.api.asgi_caller import JSON, Ask
 from tests.api.test_hostile import with_raw_text, with_rubrics, with_text
 
@@ -29,7 +29,7 @@ def lines() -> Iterator[Any]:
     """Everything that is logged from INFO up, by anybody, as the service writes it; called, gives the lines so far."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     root = logging.getLogger()
     level = root.level
     root.addHandler(handler)
@@ -114,7 +114,7 @@ def test_the_id_of_a_callers_own_rubric_is_no_label(ask: Ask, fresh: FastAPI) ->
 
 
 def test_an_error_of_ours_is_logged_with_its_place_and_without_its_words(ask: Ask, lines: Any) -> None:
-    app = create_app(engine=Quoting(engine_of(Settings()).shelf))
+    app = create_app(engine=Quoting(build_engine(Settings()).shelf))
     answer = ask("POST", "/v1/score", json.dumps(with_text(CANARY)).encode(), app=app)
     assert (answer.status, CANARY in answer.body.decode()) == (500, False)
     error, request = [json.loads(line) for line in lines()]
@@ -156,7 +156,7 @@ def test_any_text_makes_one_short_line_of_json(text: str) -> None:
         record("m", fields={"field": text, "list": [text]}),
         record("m", fields=many),
     ):
-        line = JsonLines().format(made)
+        line = JsonFormatter().format(made)
         assert len(line.encode()) <= MAX_LINE
         assert line.isprintable()
         assert line.isascii()
@@ -166,7 +166,9 @@ def test_any_text_makes_one_short_line_of_json(text: str) -> None:
 
 
 def test_what_is_short_is_kept_whole_beside_what_is_long() -> None:
-    read = json.loads(JsonLines().format(record("m", fields={"long": "x" * 1_000_000, "short": "y" * 30, "number": 7})))
+    read = json.loads(
+        JsonFormatter().format(record("m", fields={"long": "x" * 1_000_000, "short": "y" * 30, "number": 7}))
+    )
     assert (read["short"], read["number"]) == ("y" * 30, 7)
     assert 1_000 <= len(read["long"]) <= MAX_LINE
 
@@ -185,11 +187,11 @@ VALUES = [
 
 @pytest.mark.parametrize(("value", "written"), VALUES)
 def test_values_are_written_as_any_reader_of_json_takes_them(value: object, written: object) -> None:
-    assert json.loads(fitted({"value": value}), parse_constant=pytest.fail) == {"value": written}
+    assert json.loads(fit_line({"value": value}), parse_constant=pytest.fail) == {"value": written}
 
 
 def test_more_fields_than_fit_are_dropped_as_one() -> None:
-    line = fitted({f"a field with a long name {n}": n for n in range(1_000)})
+    line = fit_line({f"a field with a long name {n}": n for n in range(1_000)})
     assert len(line) <= MAX_LINE
     assert json.loads(line)["level"] == "error"
 
@@ -198,5 +200,5 @@ def test_messages_of_exceptions_are_written_only_where_asked_for() -> None:
     made = record("m")
     error = ValueError(CANARY)
     made.exc_info = (ValueError, error, None)
-    assert CANARY not in JsonLines().format(made)
-    assert CANARY in JsonLines(with_messages=True).format(made)
+    assert CANARY not in JsonFormatter().format(made)
+    assert CANARY in JsonFormatter(with_messages=True).format(made)

@@ -12,9 +12,9 @@ import pytest
 
 from service.cli.exits import ExitCode
 from tests.api.test_server import GOOD, Connection, Server, head, serving
-from tests.batches.process import TOOLS, request, until
 from tests.faults.provider import Provider
 from tests.faults.provider import serving as providing
+from tests.jobs.process import TOOLS, request, until
 
 RUBRIC = request(0)["rubric"]
 

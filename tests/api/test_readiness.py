@@ -19,8 +19,8 @@ from tests.faults.provider import Provider, serving
 LOADED = """
 import asyncio, sys
 from service.api.app import create_app
-from service.io.bootstrap import prepared
-from service.io.settings import Settings
+from service.wiring import prepare_database
+from service.settings import Settings
 from tests.api.asgi_caller import exchange
 
 settings = Settings.from_env(__import__("os").environ)
@@ -29,7 +29,7 @@ async def nothing():
     return b"", False
 
 async def run():
-    app = create_app(settings, database=prepared(settings))
+    app = create_app(settings, database=prepare_database(settings))
     first = await exchange(app, "GET", "/readyz", nothing, {}, b"")
     before = "litellm" in sys.modules
     statuses = {first.status}

@@ -15,8 +15,8 @@ from typing import IO
 
 import pytest
 
-from tests.batches.process import until
 from tests.forked import Command, Forked
+from tests.jobs.process import until
 
 GOOD = json.dumps(
     {"trace": {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}, "expected": {"calls": "none"}}
@@ -240,6 +240,6 @@ def test_settings_bound_the_process(tmp_path: Path) -> None:
         assert running.ask("POST", "/v1/score", GOOD + b" " * 1_024)[0] == 413
         busy = started(running)
         assert running.ask("POST", "/v1/score", GOOD)[0] in (429, 503)  # our share is used, or all of it
-        assert running.ask("GET", "/readyz")[0] == 200
+        until(lambda: running.ask("GET", "/readyz")[0] == 200)  # it may still be loading
         busy.send(GOOD[20:])
         assert busy.answer()[0] == 200

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.api.shares import Shares
-from service.api.threads import Threads
-from service.api.turns import MOST, Turns
+from service.api.fairness.shares import Shares
+from service.api.fairness.threads import Threads
+from service.api.fairness.turns import MOST, Turns
 
 EVENTS = st.lists(st.tuples(st.booleans(), st.sampled_from("abcd"), st.integers(1, 5)), max_size=60)
 
@@ -26,7 +26,7 @@ def test_what_is_held_adds_up_and_never_leaves_less_than_the_last_one_took(most,
         elif not is_taken and held[name]:
             shares.give(name, held.pop(name))
         assert shares.total == held.total() <= most
-        assert all(shares.held(name) == held[name] for name in "abcd")
+        assert all(shares.count_held(name) == held[name] for name in "abcd")
 
 
 @pytest.mark.parametrize(("most", "alone"), [(1, 1), (2, 1), (3, 2), (4, 2), (200, 100)])

@@ -13,15 +13,15 @@ from prometheus_client import CollectorRegistry, generate_latest
 from sqlalchemy.exc import OperationalError
 
 from service.api.app import create_app
-from service.api.stock import FRESH, Stock
-from service.io.store.backlog import Backlog, backlog
-from service.io.store.batch import STATUSES
-from service.io.store.batches import Batches, Chunk, Submission
-from service.io.store.database import Database, open_database
-from service.io.store.tables import WORKERS
-from service.io.store.workers import SILENT, Workers
+from service.api.backlog import FRESH, BacklogCollector
+from service.store.backlog import Backlog, read_backlog
+from service.store.batch import STATUSES
+from service.store.batches import Batches, BatchSubmission, Chunk
+from service.store.database import Database, open_database
+from service.store.tables import WORKERS
+from service.store.workers import SILENT, Workers
 from tests.api.asgi_caller import Ask
-from tests.io.played import Recording, closed, ended, opened, paused, recorded
+from tests.store.played import Recording, closed, ended, opened, paused, recorded
 
 NOTHING = Backlog(dict.fromkeys(STATUSES, 0), 0, 0, 0, 0)
 
@@ -34,7 +34,7 @@ def samples(exposition: bytes) -> dict[str, float]:
 def submitted(database: Database, items: int, *, tenant: str = "default") -> str:
     """A batch in chunks of two, with a queue that nobody looks into."""
     chunks = [Chunk(first, min(2, items - first), b"") for first in range(0, items, 2)]
-    submission = Submission(tenant=tenant, fingerprint="f", hours=1)
+    submission = BatchSubmission(tenant=tenant, fingerprint="f", hours=1)
     return Batches(database, Recording()).submit(submission, chunks).id
 
 
@@ -56,9 +56,9 @@ def of_each_kind(database: Database) -> None:
 
 
 def test_the_backlog_is_what_the_database_holds(database: Database) -> None:
-    assert backlog(database) == NOTHING
+    assert read_backlog(database) == NOTHING
     of_each_kind(database)
-    found = backlog(database)
+    found = read_backlog(database)
     # of the one that is cancelled, the two of its chunk that was opened
     assert (found.open, found.completed, found.failed, found.workers) == (1 + 5 + 2, 3, 1, 1)
     states = {"in_progress": 1, "paused_budget": 1, "cancelling": 1, "completed": 1}
@@ -69,7 +69,7 @@ def test_what_was_closed_is_not_waited_for(database: Database) -> None:
     batch = submitted(database, 4)
     recorded(database, batch, [0])
     closed(database, batch)
-    assert (backlog(database).open, backlog(database).completed) == (0, 1)
+    assert (read_backlog(database).open, read_backlog(database).completed) == (0, 1)
 
 
 def test_the_metrics_tell_it(ask: Ask, tmp_path: Path) -> None:
@@ -105,37 +105,37 @@ class Looks:
         return found
 
 
-def told(stock: Stock) -> dict[str, float]:
+def told(stock: BacklogCollector) -> dict[str, float]:
     registry = CollectorRegistry()
     registry.register(stock)
     return samples(generate_latest(registry))
 
 
 @pytest.fixture
-def run() -> Iterator[Callable[[Stock], dict[str, float]]]:
+def run() -> Iterator[Callable[[BacklogCollector], dict[str, float]]]:
     """Refreshes, and gives what is told then."""
     with asyncio.Runner() as runner:
 
-        def refreshed(stock: Stock) -> dict[str, float]:
+        def refreshed(stock: BacklogCollector) -> dict[str, float]:
             runner.run(stock.refresh())
             return told(stock)
 
         yield refreshed
 
 
-def test_it_is_looked_up_once_in_a_while(run: Callable[[Stock], dict[str, float]]) -> None:
+def test_it_is_looked_up_once_in_a_while(run: Callable[[BacklogCollector], dict[str, float]]) -> None:
     time = [0.0]
     looks = Looks(NOTHING, Backlog(NOTHING.batches, 7, 0, 0, 0))
-    stock = Stock(looks, now=lambda: time[0])
+    stock = BacklogCollector(looks, now=lambda: time[0])
     assert [run(stock)['callgrade_batch_items{state="open"}'] for _ in range(3)] == [0, 0, 0]
     assert looks.made == 1
     time[0] = FRESH
     assert run(stock)['callgrade_batch_items{state="open"}'] == 7
 
 
-def test_what_is_unknown_is_not_zero(run: Callable[[Stock], dict[str, float]]) -> None:
+def test_what_is_unknown_is_not_zero(run: Callable[[BacklogCollector], dict[str, float]]) -> None:
     time = [0.0]
-    stock = Stock(Looks(NOTHING, OperationalError("", {}, Exception()), NOTHING), now=lambda: time[0])
+    stock = BacklogCollector(Looks(NOTHING, OperationalError("", {}, Exception()), NOTHING), now=lambda: time[0])
     assert run(stock)["callgrade_workers"] == 0
     time[0] = FRESH
     assert run(stock) == {"callgrade_store_up": 0}
@@ -143,7 +143,7 @@ def test_what_is_unknown_is_not_zero(run: Callable[[Stock], dict[str, float]]) -
     assert run(stock)["callgrade_store_up"] == 1
 
 
-def test_nobody_waits_for_a_database_that_hangs(run: Callable[[Stock], dict[str, float]]) -> None:
+def test_nobody_waits_for_a_database_that_hangs(run: Callable[[BacklogCollector], dict[str, float]]) -> None:
     free, begun = threading.Event(), []
 
     def hanging() -> Backlog:
@@ -151,7 +151,7 @@ def test_nobody_waits_for_a_database_that_hangs(run: Callable[[Stock], dict[str,
         free.wait(30)
         return NOTHING
 
-    stock = Stock(hanging, patience=0.01)
+    stock = BacklogCollector(hanging, patience=0.01)
     try:
         assert [run(stock), run(stock)] == [{"callgrade_store_up": 0}] * 2
         assert len(begun) == 1

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from service import report_json
-from service.core.summary import Wishes
-from service.summaries import as_json, summarized
+from service.reporting.summaries import render_json, summarize_reports
+from service.reporting.summary import SummaryOptions
 from tests.api.asgi_caller import Ask
-from tests.core.report_sets import reports_of, trials
+from tests.reporting.report_sets import reports_of, trials
 
 REPORTS = reports_of()
 BODY: list[Any] = [json.loads(report_json(report)) for report in REPORTS]
@@ -26,7 +26,7 @@ def test_a_summary_is_that_of_the_library(ask: Ask) -> None:
     asserted = ["pass_rate >= 0.95", "decide.call.recall >= 0.8"]
     answer = ask("POST", "/v1/summaries", encoded({"reports": BODY, "families": families, "assertions": asserted}))
     assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
-    assert answer.body == as_json(summarized(REPORTS, Wishes(families=families), asserted))
+    assert answer.body == render_json(summarize_reports(REPORTS, SummaryOptions(families=families), asserted))
     assert [one["status"] for one in answer.json["gate"]["results"]] == ["failed", "passed"]
     assert answer.json["gate"]["broke_at"] == "decide"
 

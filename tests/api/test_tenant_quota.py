@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from service.api.app import create_app
-from service.io.settings import Settings
-from service.io.store.database import Database
-from service.io.store.keys import Keys
+from service.settings import Settings
+from service.store.database import Database
+from service.store.keys import Keys
 from tests.api.asgi_caller import Answer, Ask
-from tests.io.played import Recording, recorded
+from tests.store.played import Recording, recorded
 
 LINES = {"content-type": "application/x-ndjson"}
 TRACE = {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.benchmarks import batches, evidence, http, importing, judging, matching, scoring
+from tests.benchmarks import batches, evidence, http, importing, judging, matching, scoring, tenants
 
 BENCHMARKS = {
     "scoring": scoring.measure,
@@ -14,6 +14,8 @@ BENCHMARKS = {
     "judging": judging.measure,
     "evidence": evidence.measure,
     "batches": batches.measure,
+    "tenants": tenants.measure,
+    "tenants_batches": tenants.measure_batches,
 }
 
 if __name__ == "__main__":

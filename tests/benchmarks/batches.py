@@ -19,22 +19,23 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from service.core.prompts import Completion, Prompt
-from service.io import batches, heap
-from service.io.engine import Engine, report_json
-from service.io.items import Items, Waiting, wrapped
-from service.io.jsonbody import Limits
-from service.io.judging import Judges, Judging, Uncached
-from service.io.runner import Runner, Work
-from service.io.shelf import Shelf
-from service.io.spending import Spending
-from service.io.standin import StandIn
-from service.io.store.chunks import Chunks, Item, Row
-from service.io.worker import Worker, working
+from service import heap
+from service.asking.budget.reservations import Spending
+from service.asking.demo_judge import DemoJudge
+from service.asking.judging import Judges, Judging, NoCache
+from service.core.judging.prompts import Completion, Prompt
+from service.engine import Engine, report_json
+from service.jobs import job_queue
+from service.jobs.items import ItemScorer, WaitingItem, widen_limits
+from service.jobs.runner import Runner, Work
+from service.jobs.worker import Worker, keep_working
+from service.registry import Shelf
 from service.request import read_request
-from tests.batches.process import Service, request, service, until
+from service.store.chunks import ChunkItem, Chunks, OutcomeRow
+from service.strict_json import Limits
 from tests.benchmarks import judging
 from tests.faults.provider import Provider
+from tests.jobs.process import Service, request, service, until
 
 SERVER = os.environ.get("CALLGRADE_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432")
 PORT = 8932
@@ -111,7 +112,7 @@ def _against_bare_calls(items: int = 10_000, at_once: int = 64) -> None:
 
 
 async def _bare(base: str, calls: int, at_once: int) -> float:
-    engine = Engine(Shelf(), judging=Judging(StandIn(), Uncached(), Judges("openai/good")))
+    engine = Engine(Shelf(), judging=Judging(DemoJudge(), NoCache(), Judges("openai/good")))
     import litellm
 
     turns = judging.turns(engine) | {"api_base": base}
@@ -130,16 +131,16 @@ async def _bare(base: str, calls: int, at_once: int) -> float:
 class _Sleep:
     """Work that is nothing but a wait."""
 
-    def begin(self, items: Sequence[Item]) -> list[Row | Waiting]:
+    def begin(self, items: Sequence[ChunkItem]) -> list[OutcomeRow | WaitingItem]:
         plain = read_request(request(0))
-        return [Waiting(item, "", plain, None) for item in items]
+        return [WaitingItem(item, "", plain, None) for item in items]
 
-    async def finish(self, waiting: Waiting, tenant: str, whole: Spending, *, last: bool) -> Row:
+    async def finish(self, waiting: WaitingItem, tenant: str, whole: Spending, *, last: bool) -> OutcomeRow:
         await asyncio.sleep(0.05)
-        return Row(waiting.item.position, True, '{"index":0}')
+        return OutcomeRow(waiting.item.position, True, '{"index":0}')
 
 
-class _Sleeping(StandIn):
+class _Sleeping(DemoJudge):
     """A model that takes its time and is right."""
 
     async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
@@ -152,9 +153,9 @@ def _around_a_sleep(url: str, folder: Path, items: int = 10_000, at_once: int = 
     print(f"(k) {items} items that take 50 ms, {at_once} at once, second batch on {name}")
     bare = asyncio.run(_semaphore(items, at_once))
     _said("a semaphore and a sleep", bare, "items/s")
-    engine = Engine(Shelf(), judging=Judging(_Sleeping(), Uncached(), Judges("openai/good")))
+    engine = Engine(Shelf(), judging=Judging(_Sleeping(), NoCache(), Judges("openai/good")))
     works: dict[str, Work] = {"the batch engine around the sleep": _Sleep()}
-    works["the same with all of judged scoring"] = Items(engine, wrapped(Limits()))
+    works["the same with all of judged scoring"] = ItemScorer(engine, widen_limits(Limits()))
     for told, work in works.items():
         with _service(url, folder, "") as run:
             found = asyncio.run(_worked(run, work, items, at_once))
@@ -176,12 +177,12 @@ async def _semaphore(items: int, at_once: int) -> float:
 
 async def _worked(run: Service, work: Work, items: int, at_once: int, size: int = 250) -> float:
     heap.own()  # as a worker does
-    queue = batches.Enqueuer(run.database)
+    queue = job_queue.Enqueuer(run.database)
     runner = Runner(Chunks(run.database, queue), work, in_flight=at_once)
     worker = Worker(run.database, queue, runner, _Silent())
     requests = [request(n) for n in range(items)]
     chunks = 2 + 2 * (at_once // size)
-    async with working(run.database, runner, worker, chunks=chunks, sweep=lambda: None, grace=1.0):
+    async with keep_working(run.database, runner, worker, chunks=chunks, sweep=lambda: None, grace=1.0):
         taken = 1.0
         for _ in range(2):
             batch = await asyncio.to_thread(run.submit, requests, size=size)

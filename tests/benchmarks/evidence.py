@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from service.core.evidence.narrate import narrate
-from service.core.evidence.provenance import locate_arguments
-from service.core.evidence.sources import Sources
+from service.core.evidence.narration.answers import narrate
+from service.core.evidence.provenance.provenance import locate_arguments
+from service.core.evidence.provenance.sources import SourceIndex
 from service.core.trace import Trace
 from service.intake import read_trace
 
@@ -45,7 +45,7 @@ def _trace(factor: float) -> Trace:
 
 
 def _located(trace: Trace) -> None:
-    sources = Sources(trace)
+    sources = SourceIndex(trace)
     for step in trace.steps:
         list(locate_arguments(step, None, sources))
 

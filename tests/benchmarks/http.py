@@ -32,9 +32,9 @@ def measure() -> None:
 
 
 def _measure_many(bodies: Sequence[bytes]) -> None:
-    from service.io.engine import Engine, report_json
-    from service.io.jsonbody import Limits, parse
-    from service.io.shelf import Shelf
+    from service.engine import Engine, report_json
+    from service.registry import Shelf
+    from service.strict_json import Limits, parse
 
     engine, limits = Engine(Shelf()), Limits()
     body = b"[" + b",".join(bodies) + b"]"

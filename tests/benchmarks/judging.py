@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from service.api.app import create_app
-from service.io.calls import Caller
-from service.io.disk_cache import DiskCache
-from service.io.engine import Engine
-from service.io.judging import Judges, Judging, Uncached
-from service.io.lanes import Lanes
-from service.io.model import LiteLLM, disconnect
-from service.io.redaction import Redactor
-from service.io.shelf import Shelf
-from service.io.spending import Spending
+from service.asking.budget.reservations import Spending
+from service.asking.cache.disk import DiskCache
+from service.asking.calls import ModelCaller
+from service.asking.judging import Judges, Judging, NoCache
+from service.asking.limits.provider_gate import ProviderGates
+from service.asking.model import LiteLLM, disconnect
+from service.engine import Engine
+from service.redaction import Redactor
+from service.registry import Shelf
 from service.request import ScoreRequest, read_request
 from tests.benchmarks.http import rate
 
@@ -59,8 +59,8 @@ def measure() -> None:
 async def _measured() -> None:
     shelf = Shelf()
     model = LiteLLM(api_base=BASE, api_key="none", reply="auto", redact=Redactor())
-    caller = Caller(model, Lanes(), account=model.account, pricing=model.worst_usd)
-    live = Engine(shelf, judging=Judging(caller, Uncached(), Judges("openai/good", api_base=BASE)))
+    caller = ModelCaller(model, ProviderGates(), account=model.account, pricing=model.worst_usd)
+    live = Engine(shelf, judging=Judging(caller, NoCache(), Judges("openai/good", api_base=BASE)))
     await _ready(live)
     import litellm  # after our own import of it, which keeps it off the network
 
@@ -86,7 +86,7 @@ def _measure_cached() -> None:
         def serve() -> Any:
             model = LiteLLM(api_base=BASE, api_key="none", reply="auto", redact=Redactor())
             cache = DiskCache(Path(folder), ttl=3_600.0, max_bytes=2**30)
-            judging = Judging(Caller(model, Lanes()), cache, Judges("openai/good", api_base=BASE))
+            judging = Judging(ModelCaller(model, ProviderGates()), cache, Judges("openai/good", api_base=BASE))
             return create_app(engine=Engine(Shelf(), judging=judging))
 
         cached = rate(serve, "/v1/score", [json.dumps(body(n)).encode() for n in range(60)])
@@ -97,7 +97,7 @@ def _measure_cached() -> None:
     print(f"    ratio                                                             {cached / off:8.2f}")
 
 
-async def _measure_growth(caller: Caller, engine: Engine) -> None:
+async def _measure_growth(caller: ModelCaller, engine: Engine) -> None:
     await _many(lambda n: caller.complete(_prompt(engine, n), Spending()), 500)
     before = _held()
     await _many(lambda n: caller.complete(_prompt(engine, n), Spending()), 5_000)
@@ -124,10 +124,10 @@ def body(number: int, **more: Any) -> Any:
 
 
 def _prompt(engine: Engine, number: int) -> Any:
-    from service.core.questions import question_of
+    from service.core.judging.questions import build_question
 
     plan = engine.plan(request(number))
-    return question_of(plan.asks[0], plan.trace).prompt("openai/good", "0" * 32, "0" * 8)
+    return build_question(plan.asks[0], plan.trace).prompt("openai/good", "0" * 32, "0" * 8)
 
 
 def turns(engine: Engine) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 import jsonschema_rs
 
 from service.core.rubric import Extension
-from service.io.engine import Engine, report_json
-from service.io.jsonbody import Limits, parse
-from service.io.shelf import Shelf
+from service.engine import Engine, report_json
+from service.registry import Shelf
+from service.strict_json import Limits, parse
 from tests.benchmarks.workload import cases, request
 
 GATES_ALONE = "gates_alone"

@@ -6,7 +6,6 @@ import html
 import http.server
 import json
 import re
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -18,21 +17,14 @@ import pytest
 
 from tests.api.test_presence import judged
 from tests.api.test_server import Server
-from tests.batches.process import request
+from tests.browser.driven import FLAGS, installed
 from tests.faults.provider import Provider
+from tests.jobs.process import request
 
 pytestmark = pytest.mark.needs_browser
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+OPENING = (
+    *FLAGS,
     # Names that lead to this machine, as those of a page that rebinds its own do; no other name leads anywhere.
     "--host-resolver-rules=MAP evil.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
     "--virtual-time-budget=20000",
@@ -70,10 +62,7 @@ all()
 
 @pytest.fixture(scope="module")
 def browser() -> str:
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        pytest.skip(f"no browser for tests: none of {', '.join(NAMES)}")
-    return found
+    return installed()
 
 
 @contextmanager
@@ -102,7 +91,7 @@ def page(service: str) -> Iterator[int]:
 
 def opened(browser: str, url: str, profile: Path) -> subprocess.CompletedProcess[str]:
     """A browser that has opened an address, in a new profile, and printed what it shows."""
-    command = [browser, *FLAGS, f"--user-data-dir={profile}", url]
+    command = [browser, *OPENING, f"--user-data-dir={profile}", url]
     return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
 
 

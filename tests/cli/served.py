@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.batches.process import until
 from tests.faults.provider import Provider, serving
 from tests.forked import Command, Forked
+from tests.jobs.process import until
 
 COMMAND = [sys.executable, "-m", "service.cli"]
 

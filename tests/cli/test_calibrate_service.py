@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from service.calibrating.labels import read_labels
-from service.calibrating.options import Options
-from service.calibrating.predictions import read_predictions
-from service.calibrating.results import as_json
-from service.calibrating.run import calibrate
-from service.core.calibrate import Fit
-from service.io.fits import file_name, today
+from service.calibration.labels import read_labels
+from service.calibration.options import ReportOptions
+from service.calibration.predictions import read_predictions
+from service.calibration.results import render_json
+from service.calibration.run import calibrate
+from service.core.judging.fits import Fit
+from service.fit_files import get_today, name_file
 from tests.cli.cli_run import Ran, Run
 from tests.cli.served import Served, served
 from tests.faults.provider import Provider
@@ -85,7 +85,7 @@ def test_labelled_items_are_judged_and_fitted_by_a_service(ask: Run, service: Se
     assert "result_groundedness" in fetched.out
     [fit] = (tmp_path / "run" / "fits").iterdir()
     found = Fit.model_validate_json(fit.read_bytes())
-    assert (found.method, found.model, fit.name) == ("platt", "gpt-fine", file_name(found))
+    assert (found.method, found.model, fit.name) == ("platt", "gpt-fine", name_file(found))
     assert ask("show", "run").out == fetched.out
 
     cancelled = ask("cancel", name)
@@ -107,10 +107,10 @@ def test_recorded_predictions_are_fitted_and_nobody_is_asked(ask: Run, service: 
     assert len(service.provider.requests) == asked
     assert ask("results", submitted.out.strip(), "--out", "theirs").code == 0
     labels, predictions = ((tmp_path / file).read_text().splitlines() for file in ("labels.jsonl", "said.jsonl"))
-    ours = calibrate(read_labels(labels), read_predictions(predictions), Options(seed="s", made=today()))
-    assert [file.name for file in (tmp_path / "theirs" / "fits").iterdir()] == [file_name(fit) for fit in ours.fits]
+    ours = calibrate(read_labels(labels), read_predictions(predictions), ReportOptions(seed="s", made=get_today()))
+    assert [file.name for file in (tmp_path / "theirs" / "fits").iterdir()] == [name_file(fit) for fit in ours.fits]
     [theirs] = json.loads((tmp_path / "theirs" / "report.json").read_bytes())["judges"]
-    assert theirs["after"] == json.loads(as_json(ours.report))["judges"][0]["after"]
+    assert theirs["after"] == json.loads(render_json(ours.report))["judges"][0]["after"]
 
 
 def test_what_cannot_be_taken_is_told_by_its_line(ask: Run, tmp_path: Path) -> None:
@@ -153,9 +153,20 @@ def test_what_goes_wrong_is_told(ask: Run, tmp_path: Path, args: list[str], code
 def calibration(status: str, done: int = 0, **more: Any) -> bytes:
     """A calibration of five items, two answers each, as the service gives it."""
     counts = {"total": 10, "completed": done, "failed": 0, "rejected": 0, "cancelled": 0, "expired": 0}
-    zeros = {"cost_usd": 0.0, "uncertain_usd": 0.0, "tokens_in": 0, "tokens_out": 0, "cache_hits": 0}
+    zeros = {"cost_usd": 0.0, "uncertain_usd": 0.0, "questions": 0, "tokens_in": 0, "tokens_out": 0, "cache_hits": 0}
     nothing = dict.fromkeys(
-        ("budget_usd", "reason", "resume_at", "ended_at", "webhook", "judge_model", "unanswered", "rubric", "judges")
+        (
+            "budget_usd",
+            "max_questions",
+            "reason",
+            "resume_at",
+            "ended_at",
+            "webhook",
+            "judge_model",
+            "unanswered",
+            "rubric",
+            "judges",
+        )
     )
     times = {"created_at": "2026-11-21T10:00:00Z", "deadline_at": "2026-11-22T10:00:00Z"}
     made = {"items": 5, "fits": 0, "reasons": [], "repeats": 2, "method": "auto", "seed": "s"}

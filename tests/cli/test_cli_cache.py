@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from service.io.bootstrap import cache_of
-from service.io.settings import Settings
+from service.settings import Settings
+from service.wiring import build_cache
 from tests.cli.cli_run import Run
 
 TEXT = '{"label":"supported"}'
@@ -22,7 +22,7 @@ def keep(count: int) -> Path:
     settings = Settings.from_env(os.environ)
 
     async def scene() -> None:
-        cache = cache_of(settings)
+        cache = build_cache(settings)
         for n in range(count):
             await cache.set(f"{n:064x}", TEXT)
         await cache.close()

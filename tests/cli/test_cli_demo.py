@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import service
-from service.cli.demo import demo_cases
+from service.cli.rendering.demo import demo_cases
 from tests.cli.cli_run import Run
 
 CASES = demo_cases()

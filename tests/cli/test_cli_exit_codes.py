@@ -42,7 +42,7 @@ def test_a_fault_of_ours_says_so_and_where(run: Run, tmp_path: Path, monkeypatch
     def broken(*_: object) -> None:
         raise KeyError("boom")
 
-    monkeypatch.setattr("service.io.engine.Engine.answer", broken)
+    monkeypatch.setattr("service.engine.Engine.answer", broken)
     (tmp_path / "a").write_bytes(filled("{pass}"))
     ran = run("score", "a")
     assert (ran.code, ran.err.splitlines()) == (

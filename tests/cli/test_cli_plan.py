@@ -7,7 +7,7 @@ import json
 import pytest
 
 import service
-from service.cli.demo import DemoCase, demo_cases
+from service.cli.rendering.demo import DemoCase, demo_cases
 from tests.cli.cli_run import Run
 
 CASES = demo_cases()

@@ -10,13 +10,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from service.cli.demo import demo_cases
+from service.cli.rendering.demo import demo_cases
+from tests.jobs.process import until
 
 COMMAND = [sys.executable, "-m", "service.cli"]
+SOON = 180
+"""Seconds within which two processes have loaded and answered, beside whatever else this machine does."""
 CASES = b"".join(json.dumps(case.request).encode() + b"\n" for case in demo_cases())
 
 
@@ -80,7 +84,7 @@ def serving(*args: str) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any
 def test_it_serves_and_stops_when_told(workers: int) -> None:
     with serving("--workers", str(workers)) as (server, first):
         assert (first["message"], first["host"], first["workers"]) == ("listening", "127.0.0.1", workers)
-        connection = http.client.HTTPConnection(first["host"], first["port"], timeout=60)
+        connection = http.client.HTTPConnection(first["host"], first["port"], timeout=SOON)
         connection.request("POST", "/v1/score", CASES.splitlines()[0], {"content-type": "application/json"})
         answer = connection.getresponse()
         assert answer.status == 200
@@ -91,4 +95,24 @@ def test_it_serves_and_stops_when_told(workers: int) -> None:
         assert taken.returncode == 4
         assert b"cannot listen" in taken.stderr
         server.send_signal(signal.SIGTERM)
-        assert server.wait(timeout=60) == 0
+        assert server.wait(timeout=SOON) == 0
+        assert server.stderr
+        assert {json.loads(line)["level"] for line in server.stderr} == {"info"}
+
+
+def test_what_lies_in_the_folder_it_starts_in_is_not_run(tmp_path: Path) -> None:
+    """Not by the worker beside it either, which is a Python of its own."""
+    (tmp_path / "service").mkdir()
+    (tmp_path / "service/__init__.py").write_text("raise SystemExit('another service')")
+    program = str(Path(sys.executable).with_name("callgrade"))
+    alone = os.environ | {"CALLGRADE_HOME": str(tmp_path / "home")}
+    log = tmp_path / "log"
+    with (
+        log.open("wb") as file,
+        subprocess.Popen([program, "serve", "--port", "0"], cwd=tmp_path, stderr=file, env=alone) as server,
+    ):
+        try:
+            until(lambda: '"working"' in log.read_text() or "another service" in log.read_text())
+        finally:
+            server.terminate()
+    assert "another service" not in log.read_text()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 from service.api.app import create_app
-from service.cli.rubrics import Lines
-from service.io.files import read_yaml
-from service.io.shelf import Shelf, read_rubric
+from service.cli.rubric_yaml import YamlLines
+from service.packaged_files import read_yaml
+from service.registry import Shelf, read_rubric
 from tests.cli.cli_run import Run
 
 SHELF = Shelf()
@@ -111,4 +113,21 @@ def test_one_bad_file_does_not_hide_a_good_one(run: Run, tmp_path: Path) -> None
     ],
 )
 def test_lines_of_pointers(path: str, line: int | None) -> None:
-    assert Lines("a:\n  - x\n  - y: 1\n    b: 2\nc/d: 3\n").of(path) == line
+    assert YamlLines("a:\n  - x\n  - y: 1\n    b: 2\nc/d: 3\n").of(path) == line
+
+
+def test_a_document_with_many_faults_is_read_once_for_all_their_lines(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, compose, read = tmp_path / "many.yaml", yaml.compose, list[str]()
+
+    def counting(text: str, **given: Any) -> Any:
+        read.append(text)
+        return compose(text, **given)
+
+    monkeypatch.setattr(yaml, "compose", counting)
+    file.write_text("id: many\nextends: four_step\n" + "".join(f"unknown_{n}: 1\n" for n in range(1_000)))
+    ran = run("rubrics", "check", file)
+    assert (ran.code, len(read)) == (4, 1)
+    found = [line.split(": ")[1:3] for line in ran.err.splitlines()]
+    assert found == [[f"{file}:{n + 3}", f"/unknown_{n}"] for n in range(1_000)]

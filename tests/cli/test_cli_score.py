@@ -7,7 +7,7 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import httpx
@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 import service
 from service.api.app import create_app
-from service.cli.demo import DemoCase, demo_cases
-from service.cli.junit import xml
-from service.cli.options import InputFormat
+from service.cli.rendering.demo import DemoCase, demo_cases
+from service.cli.rendering.junit import xml
 from service.intake import FORMATS
 from tests.cli.cli_run import Run
 
@@ -64,8 +63,8 @@ def test_library_http_and_command_line_give_the_same_bytes(
         assert run("score", "-", "--format", form, stdin=body).raw == library + b"\n"
 
 
-def test_every_format_of_a_trace_can_be_named() -> None:
-    assert get_args(InputFormat) == ("auto", *FORMATS)
+def test_every_format_of_a_trace_can_be_named(run: Run) -> None:
+    assert f"<auto|{'|'.join(FORMATS)}>" in run("score", "--help").out
 
 
 def test_several_reports_are_a_list_in_the_order_of_the_files(run: Run, tmp_path: Path) -> None:
@@ -235,6 +234,9 @@ def test_junit_counts_an_abstention_as_a_failure_only_under_strict(run: Run) -> 
     for strict, counts in (([], ("0", "1")), (["--strict"], ("1", "0"))):
         found = suite(run("score", "-", "--format", "junit", *strict, stdin=lines(ABSTAIN)).raw)
         assert (found.get("failures"), found.get("skipped")) == counts
+        [told] = [part.get("message") or "" for case in found for part in case if part.tag in ("skipped", "failure")]
+        assert "waits for" in told
+        assert told.endswith(": no judge is set up")
 
 
 def test_a_score_too_low_without_a_failing_criterion_is_told_as_such(run: Run, tmp_path: Path) -> None:

@@ -5,23 +5,24 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from service.io.bootstrap import prepared
-from service.io.settings import Settings
-from service.io.store.keys import Keys
-from tests.batches.process import until
+from service.settings import Settings
+from service.store.keys import Keys
+from service.wiring import prepare_database
 from tests.cli.cli_run import Run
 from tests.forked import Command, Forked
+from tests.jobs.process import until
 
 
 def held() -> Keys:
     """The keys of the command's home."""
-    return Keys(prepared(Settings.from_env(os.environ)))
+    return Keys(prepare_database(Settings.from_env(os.environ)))
 
 
 def test_a_new_key_is_alone_on_standard_output_and_works(run: Run) -> None:
@@ -39,7 +40,7 @@ def test_a_new_key_is_as_it_is_asked_for(run: Run) -> None:
         "keys", "create", "--name", "x", "--tenant", "acme", "--scope", "admin", "--scope", "batch", "--expires", 2
     )
     found = held().authenticate(ran.out.strip())
-    (key,) = held().listed()
+    (key,) = held().list_keys()
     assert found is not None
     assert (found.tenant, key.name, key.scopes) == ("acme", "x", ("batch", "admin"))
     assert key.expires_at is not None
@@ -52,15 +53,18 @@ def test_a_new_key_is_as_it_is_asked_for(run: Run) -> None:
         ([], "--name"),
         (["--name", ""], "name: expected"),
         (["--name", "x", "--tenant", "a b"], "tenant: expected"),
-        (["--name", "x", "--scope", "root"], "scope: expected some of score, batch, calibrate, admin"),
+        (["--name", "x", "--scope", "root"], "scope: expected some of score, batch, calibrate, metrics, admin"),
         (["--name", "x", "--expires", "0"], "--expires"),
+        (["--name", "x", "--expires", "-1d"], "--expires"),
+        (["--name", "x", "--expires", "1y"], "expected a time such as 90d"),
+        (["--name", "x", "--expires", "36501d"], "expected a time such as 90d"),
     ],
 )
 def test_a_key_that_cannot_be_made_is_a_usage_error(run: Run, args: list[str], told: str) -> None:
     ran = run("keys", "create", *args)
     assert (ran.code, ran.out) == (4, "")
     assert told in ran.err
-    assert held().listed() == []
+    assert held().list_keys() == []
 
 
 def test_the_list_has_all_and_no_secret(run: Run) -> None:
@@ -70,7 +74,7 @@ def test_the_list_has_all_and_no_secret(run: Run) -> None:
     listing = run("keys", "list", "--format", "json")
     one, two = json.loads(listing.out)
     assert ([one["id"], two["id"]], one["name"], one["scopes"]) == (ids, "one", ["score", "batch"])
-    assert set(one) == {"id", "tenant", "name", "scopes", "created", "expires", "revoked"}
+    assert set(one) == {"id", "tenant", "name", "scopes", "created", "expires", "revoked", "used", "replaced_by"}
     assert (one["revoked"] is not None, two["revoked"], two["expires"]) == (True, None, None)
     table = run("keys", "list")
     assert [line.split()[:3] for line in table.lines] == [
@@ -89,10 +93,50 @@ def test_a_revoked_key_ends(run: Run) -> None:
     assert held().authenticate(text) is None
 
 
-def test_a_key_that_nobody_has_cannot_be_revoked(run: Run) -> None:
-    ran = run("keys", "revoke", "000000000000")
+@pytest.mark.parametrize("command", ["revoke", "rotate"])
+def test_a_key_that_nobody_has_is_named(run: Run, command: str) -> None:
+    ran = run("keys", command, "000000000000")
     assert ran.code == 4
     assert "no key 000000000000" in ran.err
+
+
+@pytest.mark.parametrize(("given", "seconds"), [("90d", 90 * 86_400), ("12h", 43_200), ("30m", 1_800), ("2", 172_800)])
+def test_a_key_ends_when_it_is_told(run: Run, given: str, seconds: int) -> None:
+    assert run("keys", "create", "--name", "x", "--expires", given).code == 0
+    (key,) = held().list_keys()
+    assert key.expires_at == pytest.approx(key.created_at + seconds, abs=0.01)
+
+
+def test_a_key_is_rotated_and_both_hold_for_a_while(run: Run) -> None:
+    old = run("keys", "create", "--name", "ci", "--scope", "metrics").out.strip()
+    ran = run("keys", "rotate", old.split("_")[1], "--overlap", "2h", "--expires", "90d")
+    (new,) = ran.lines
+    assert [held().authenticate(text) is not None for text in (old, new)] == [True, True]
+    first, second = held().list_keys()
+    assert (second.name, second.scopes, first.replaced_by) == ("ci", ("metrics",), second.id)
+    assert f"key {first.id} holds for 2h more at most" in ran.err
+    assert first.expires_at == pytest.approx(second.created_at + 7_200, abs=1.0)
+    again = run("keys", "rotate", first.id)
+    assert (again.code, again.out) == (4, "")
+    assert f"was replaced by {second.id}" in again.err
+
+
+def test_the_audit_log_tells_who_did_it(run: Run) -> None:
+    text = run("keys", "create", "--name", "ci").out.strip()
+    key_id = text.split("_")[1]
+    run("keys", "revoke", key_id)
+    found = run("audit", "--format", "json")
+    revoked, created = json.loads(found.out)["data"]
+    assert [revoked["act"], created["act"]] == ["key.revoke", "key.create"]
+    assert {one["target"] for one in (revoked, created)} == {key_id}
+    assert created["who"].startswith("user ")
+    assert created["origin"] == socket.gethostname()
+    table = run("audit", "--limit", 1)
+    assert (table.lines[0].split(), len(json.loads(run("audit", "-f", "json", "--limit", 1).out)["data"])) == (
+        ["at", "who", "from", "act", "tenant", "target"],
+        1,
+    )
+    assert text[-43:] not in table.out + found.out
 
 
 def test_other_commands_make_no_store(run: Run) -> None:
@@ -156,4 +200,4 @@ def test_the_first_key_is_printed_once_and_opens_everything(tmp_path: Path) -> N
     with served(tmp_path) as (port, said):
         assert [line for line in said if "cg_" in line] == []
         assert asked(port, key) == 200
-    assert [one.scopes for one in held().listed()] == [("admin",)]
+    assert [one.scopes for one in held().list_keys()] == [("admin",)]

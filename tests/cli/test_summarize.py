@@ -10,9 +10,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from service import Report, report_json
-from service.summaries import as_json, compared, summarized
+from service.reporting.summaries import compare_reports, render_json, summarize_reports
 from tests.cli.cli_run import Run
-from tests.core.report_sets import report_of, reports_of
+from tests.reporting.report_sets import report_of, reports_of
 
 REPORTS = reports_of()
 
@@ -42,7 +42,7 @@ def test_from_score_to_summary(run: Run, tmp_path: Path) -> None:
 def test_json_is_what_the_library_gives(run: Run, reports: Path) -> None:
     ran = run("summarize", reports, "-f", "json", "-a", "pass_rate >= 0.1")
     assert ran.code == 0
-    assert ran.raw == as_json(summarized(REPORTS, assertions=["pass_rate >= 0.1"])) + b"\n"
+    assert ran.raw == render_json(summarize_reports(REPORTS, assertions=["pass_rate >= 0.1"])) + b"\n"
 
 
 def test_standard_input(run: Run) -> None:
@@ -183,7 +183,7 @@ def test_compare(run: Run, reports: Path, tmp_path: Path) -> None:
     better = [report_of(case) if report.trace_id == "r2" else report for report in REPORTS]
     (tmp_path / "b.ndjson").write_bytes(lines(better))
     found = run("compare", reports, "b.ndjson", "-f", "json")
-    assert (found.code, found.raw) == (0, as_json(compared(REPORTS, better)) + b"\n")
+    assert (found.code, found.raw) == (0, render_json(compare_reports(REPORTS, better)) + b"\n")
     assert [(one["case"], one["kind"]) for one in json.loads(found.raw)["changes"]] == [("r2", "fixed")]
     for form in ("table", "markdown"):
         told = run("compare", reports, "b.ndjson", "-f", form)

@@ -8,7 +8,7 @@ from typing import Any
 
 from service import report_json
 from tests.cli.cli_run import Run
-from tests.core.test_labelled_summary import reports
+from tests.reporting.test_labelled_summary import reports
 
 
 def written(folder: Path, labels: list[Any]) -> tuple[Path, Path]:

@@ -9,17 +9,18 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.cli.served import COMMAND, environment
-from tests.faults.provider import Provider
+from service.cli.rendering.results import TOGETHER
+from tests.cli.served import COMMAND, environment, served
+from tests.faults.provider import Provider, serving
+from tests.jobs.process import request
 
-TRACE = {"messages": [{"role": "user", "content": "Hi"}], "expected": {"calls": "none"}}
-RECORDS = 500
+RECORDS = 40
 
 
-def shown(*args: str, folder: Path) -> tuple[int, str]:
+def shown(*args: str, folder: Path, provider: Provider | None = None) -> tuple[int, str]:
     """The exit code of a command, and what came to the terminal that is its standard error."""
     ours, theirs = pty.openpty()
-    environ = environment(folder, Provider(), CALLGRADE_JUDGE_MODEL="", TERM="xterm", COLUMNS="100")
+    environ = environment(folder, provider or Provider(), TERM="xterm", COLUMNS="100")
     with subprocess.Popen([*COMMAND, *args], cwd=folder, env=environ, stdout=subprocess.DEVNULL, stderr=theirs) as run:
         os.close(theirs)
         seen = b""
@@ -36,12 +37,23 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-def test_a_bar_shows_how_far_a_run_is_and_goes_away(tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_text(f"{json.dumps(TRACE)}\n" * RECORDS)
-    code, seen = shown("score", "in.jsonl", "--resumable", folder=tmp_path)
+def test_a_bar_shows_how_far_a_batch_is_and_goes_away(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(request(n))}\n" for n in range(RECORDS)))
+    with served(tmp_path, Provider(latency=0.05)) as there:
+        words = ["batch", "submit", "in.jsonl", "--watch", "--server", there.url, "--key", there.key]
+        code, seen = shown(*words, folder=tmp_path)
     assert code == 0
     counts = {int(done) for done in re.findall(rf"(\d+)/{RECORDS}\b", seen)}
     assert RECORDS in counts
     assert "scoring" in seen
     assert "\x1b[?25l" in seen  # the cursor is hidden while the bar is drawn
     assert seen.rindex("\x1b[?25h") > seen.rindex(f"/{RECORDS}")  # and is back when it is gone
+
+
+def test_a_count_shows_how_far_a_run_is_and_goes_away(tmp_path: Path) -> None:
+    with serving(Provider(latency=1.5)) as provider:  # longer than a person waits for a sign
+        (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(request(n))}\n" for n in range(TOGETHER + 1)))
+        code, seen = shown("score", "in.jsonl", folder=tmp_path, provider=provider)
+    assert code == 0
+    assert "traces scored" in seen
+    assert seen.rindex("\x1b[?25h") > seen.rindex("traces scored")

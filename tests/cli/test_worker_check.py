@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from service.io.bootstrap import prepared
-from service.io.settings import Settings
-from service.io.store.database import Database
-from service.io.store.tables import WORKERS
-from service.io.store.workers import LONE, SILENT, Workers, is_of_this_machine, new_name
+from service.settings import Settings
+from service.store.database import Database
+from service.store.tables import WORKERS
+from service.store.workers import LONE, SILENT, Workers, is_of_this_machine, make_name
+from service.wiring import prepare_database
 from tests.cli.cli_run import Run
 
 
 def opened() -> Database:
     """The command's own store."""
-    return prepared(Settings.from_env(os.environ))
+    return prepare_database(Settings.from_env(os.environ))
 
 
 def silent_for(database: Database, seconds: float) -> None:
@@ -30,9 +30,9 @@ def silent_for(database: Database, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("name", "silent", "code"),
     [
-        (new_name(), 0.0, 0),
+        (make_name(), 0.0, 0),
         (LONE, 0.0, 0),
-        (new_name(), SILENT + 5, 2),
+        (make_name(), SILENT + 5, 2),
         (f"{socket.gethostname()}-other-7-0a0a0a0a", 0.0, 2),
         ("elsewhere-7-0a0a0a0a", 0.0, 2),
     ],
@@ -53,9 +53,9 @@ def test_before_there_is_any_worker_none_is_alive(run: Run) -> None:
 
 def test_one_that_died_does_not_hide_the_next_of_its_machine(run: Run) -> None:
     database = opened()
-    Workers(database).register(new_name())
+    Workers(database).register(make_name())
     silent_for(database, SILENT + 5)
-    Workers(database).register(new_name())
+    Workers(database).register(make_name())
     assert run("worker", "--check").code == 0
 
 
@@ -73,6 +73,6 @@ def test_a_bad_setting_is_told(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_names_are_new_and_of_this_machine() -> None:
-    names = {new_name() for _ in range(10)}
+    names = {make_name() for _ in range(10)}
     assert len(names) == 10
     assert all(map(is_of_this_machine, names))

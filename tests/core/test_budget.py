@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service import InputError, score
+from service.asking.budget.ask_limits import AskLimits
 from service.core import budget
+from service.core.alignment.likeness import Allowance, ComparisonRules, PairWorth, compare_all
 from service.core.budget import (
     LIMITS,
     MAX_ALIGNMENT_PAIRS,
@@ -19,22 +21,20 @@ from service.core.budget import (
     MAX_JUDGES,
     MAX_NAME_CHARS,
     MAX_OUTCOMES,
-    MAX_VOTES,
+    MAX_QUESTIONS,
     Meter,
     OverBudgetError,
 )
-from service.core.contents import Contents
-from service.core.evidence.ledger import MAX_VALUES_HELD
-from service.core.expect import CallPattern
-from service.core.gates.names import near
-from service.core.judges import Ask, Judge
-from service.core.likeness import Allowance, Comparing, Worth, compare_all
+from service.core.evidence.narration.fact_index import MAX_VALUES_HELD
+from service.core.expectation import CallPattern
+from service.core.gates.names import find_near
+from service.core.json.contents import Contents
+from service.core.json.differences import JsonChange, Patterns, Places, covers
+from service.core.json.values import equals
+from service.core.judging.judges import Ask, Judge
 from service.core.outcome import Skipped
 from service.core.report import Report
-from service.core.state import Change, Patterns, Places, covers
 from service.core.trace import Step, ToolCall
-from service.core.values import equal
-from service.io.engine import admit_votes
 from tests.core.hostile_bodies import BODIES, call, due, reversed_calls, trace, under
 
 TRIES = settings(max_examples=100, deadline=None, derandomize=True)
@@ -173,29 +173,29 @@ def test_the_votes_of_an_item_are_counted(models, votes):
     judge = Judge.model_validate(
         {"id": "j", "level": "step", "question": "?", "scale": {"a": 1, "b": 0}, "votes": votes, "models": models}
     )
-    most = MAX_VOTES // (votes * max(1, len(models)))
-    admit_votes([Ask("c", judge)] * most)
-    with pytest.raises(InputError, match=rf"^/rubric/criteria: \d+ requests to judges; at most {MAX_VOTES}"):
-        admit_votes([Ask("c", judge)] * (most + 1))
+    most = MAX_QUESTIONS // (votes * max(1, len(models)))
+    AskLimits().admit_questions([Ask("c", judge)] * most)
+    with pytest.raises(InputError, match=rf"^/rubric/criteria: \d+ requests to judges; at most {MAX_QUESTIONS}"):
+        AskLimits().admit_questions([Ask("c", judge)] * (most + 1))
 
 
 def test_suggestions_are_bounded_in_number_and_length():
     meter = Meter({**LIMITS, "names": 5})
-    assert near("refund", ["refunds", "x"], meter=meter) == ["refunds"]
-    assert near("refund", ["refunds"] * 4, meter=meter) == []
-    (long_one,) = near("refund" + "x" * 1_000, ["refund" + "x" * 2_000])
+    assert find_near("refund", ["refunds", "x"], meter=meter) == ["refunds"]
+    assert find_near("refund", ["refunds"] * 4, meter=meter) == []
+    (long_one,) = find_near("refund" + "x" * 1_000, ["refund" + "x" * 2_000])
     assert len(long_one) == MAX_NAME_CHARS
 
 
 def test_the_limits_grow_with_the_calls_that_were_made():
     small, large = Meter.of(1), Meter.of(60_000)
-    assert all(large.left(work) >= small.left(work) for work in LIMITS)
+    assert all(large.get_left(work) >= small.get_left(work) for work in LIMITS)
     with pytest.raises(OverBudgetError, match=r"^50001 outcomes; at most 50000 in one item$"):
         small.spend("outcomes", MAX_OUTCOMES + 1)
 
 
-def test_the_readme_states_every_limit():
-    page = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+def test_the_manual_states_every_limit():
+    page = (Path(__file__).parents[2] / "docs" / "promises.md").read_text("utf-8")
     table = page.partition("## The budget of an item\n")[2].partition("\n## ")[0]
     stated = {
         int(cells[2]) for line in table.splitlines() if (cells := line.split("|"))[2:] and cells[2].strip().isdigit()
@@ -218,7 +218,7 @@ ARGUMENTS = st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3)
 @given(VALUES, VALUES)
 def test_equal_values_have_one_number(one, other):
     contents, exact = Contents(), Contents(exact=True)
-    assert (contents.number(one) == contents.number(other)) == equal(one, other)
+    assert (contents.number(one) == contents.number(other)) == equals(one, other)
     assert (exact.number(one) == exact.number(other)) == (repr(one) == repr(other) or _sorted(one) == _sorted(other))
 
 
@@ -226,12 +226,12 @@ def _sorted(value: object) -> str:
     return repr(dict(sorted(value.items()))) if isinstance(value, dict) else repr(value)
 
 
-def by_equality(pattern: CallPattern, step: Step) -> Worth:
+def by_equality(pattern: CallPattern, step: Step) -> PairWorth:
     """The share of arguments, expected or given, that are right."""
     wanted, given = pattern.args or {}, step.call.arguments or {}
-    right = [name for name in wanted if name in given and equal(wanted[name], given[name])]
+    right = [name for name in wanted if name in given and equals(wanted[name], given[name])]
     total = len(wanted.keys() | given.keys())
-    return Worth(len(right) / total if total else 1.0, len(right) == total)
+    return PairWorth(len(right) / total if total else 1.0, len(right) == total)
 
 
 @TRIES
@@ -242,7 +242,7 @@ def by_equality(pattern: CallPattern, step: Step) -> Worth:
 def test_pairs_that_compare_alike_are_worth_alike(wanted, made):
     patterns = [CallPattern(tool="f", args=args) for args in wanted]
     steps = [Step(n, 1, ToolCall(None, "f", arguments)) for n, arguments in enumerate(made)]
-    how = Comparing(by_equality, lambda _: True, lambda _: 1, lambda _: {})
+    how = ComparisonRules(by_equality, lambda _: True, lambda _: 1, lambda _: {})
     table = compare_all(patterns, steps, how, Allowance())
     assert table is not None
     direct = [[by_equality(pattern, step) for step in steps] for pattern in patterns]
@@ -253,13 +253,13 @@ def test_pairs_that_compare_alike_are_worth_alike(wanted, made):
 def test_of_calls_of_one_form_few_are_compared():
     compared: list[object] = []
 
-    def worth(pattern: CallPattern, step: Step) -> Worth:
+    def worth(pattern: CallPattern, step: Step) -> PairWorth:
         compared.append(step)
         return by_equality(pattern, step)
 
     patterns = [CallPattern(tool="f", args={"u": 1, "id": n}) for n in range(300)]
     steps = [Step(n, 1, ToolCall(None, "f", {"u": 1, "id": 299 - n})) for n in range(300)]
-    assert compare_all(patterns, steps, Comparing(worth, lambda _: True, lambda _: 1, lambda _: {}), Allowance())
+    assert compare_all(patterns, steps, ComparisonRules(worth, lambda _: True, lambda _: 1, lambda _: {}), Allowance())
     assert len(compared) == 2  # both arguments equal, or one
 
 
@@ -270,7 +270,7 @@ def test_matchers_beyond_the_allowance_are_not_begun(allowance):
         for n in range(20)
     ]
     steps = [Step(n, 1, ToolCall(None, "f", {"a": f"text {n}"})) for n in range(20)]
-    how = Comparing(lambda *_: pytest.fail("compared"), lambda _: False, lambda _: 1, lambda _: {})
+    how = ComparisonRules(lambda *_: pytest.fail("compared"), lambda _: False, lambda _: 1, lambda _: {})
     assert compare_all(patterns, steps, how, allowance) is None
 
 
@@ -282,9 +282,9 @@ PATHS = st.lists(st.sampled_from(["a", "b", "ab", "a!", "0"]), max_size=3).map(
 @TRIES
 @given(st.lists(PATHS, max_size=6, unique=True), PATHS)
 def test_places_find_what_looking_at_all_finds(paths, path):
-    changes = [Change("add", one) for one in sorted(paths)]
+    changes = [JsonChange("add", one) for one in sorted(paths)]
     touching = [one for one in changes if covers(one.path, path) or covers(path, one.path)]
-    assert Places(changes).touching(path, 10) == sorted(touching, key=lambda one: one.path)
+    assert Places(changes).find_touching(path, 10) == sorted(touching, key=lambda one: one.path)
 
 
 @TRIES
@@ -294,4 +294,4 @@ def test_patterns_find_the_first_that_fits(patterns, path):
         one, other = path.split("/"), pattern.split("/")
         return len(one) == len(other) and all(w in ("*", t) for t, w in zip(one, other, strict=True))
 
-    assert Patterns(patterns).first(path) == next((one for one in patterns if fits(one)), None)
+    assert Patterns(patterns).find_first(path) == next((one for one in patterns if fits(one)), None)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from service.core.calibrate import (
+from service.core.judging.fits import (
     Binding,
     Calibrator,
     Fit,
@@ -19,11 +19,11 @@ from service.core.calibrate import (
     Platt,
     Temperature,
     VennAbers,
-    calibrated,
+    calibrate_value,
     log_odds,
     sigmoid,
 )
-from service.core.kinds import kinds
+from service.core.kinds import list_kinds
 
 DIGEST, OTHER = "a" * 64, "b" * 64
 SHARES = st.floats(0, 1)
@@ -68,7 +68,7 @@ def test_a_map_reads_back_as_the_same_map(found: Calibrator) -> None:
 
 
 def test_the_kinds() -> None:
-    assert set(kinds(Calibrator)) == {"identity", "platt", "isotonic", "temperature", "venn_abers"}
+    assert set(list_kinds(Calibrator)) == {"identity", "platt", "isotonic", "temperature", "venn_abers"}
 
 
 CASES = [
@@ -158,7 +158,7 @@ APPLIED = [
     ([fit(model="m-mini-2026-01-01")], "c", 0.4, "mismatched", 0.4, False),
     ([fit(model="m-2026-02-02", judge_digest=OTHER)], "c", 0.4, "mismatched", 0.4, False),
     ([fit(stale=True)], "c", 0.4, "stale", 0.4, False),
-    ([fit(stale=True, labels=900), fit()], "c", 0.5, "calibrated", 0.5, False),
+    ([fit(stale=True, labels=900), fit()], "c", 0.5, "stale", 0.5, False),
     ([fit(stale=True, enough=False)], "c", 0.4, "uncalibrated", 0.4, False),
     ([fit(assembly=2)], "c", 0.4, "mismatched", 0.4, False),
     ([fit(judge="another")], "c", 0.4, "uncalibrated", 0.4, False),
@@ -170,15 +170,19 @@ APPLIED = [
 def test_a_fit_is_for_the_very_judge_it_was_made_for(
     fits: list[Fit], criterion: str, raw: float, status: str, value: float, abstain: bool
 ) -> None:
-    found = calibrated(fits, BINDING, criterion, raw)
+    found = calibrate_value(fits, BINDING, criterion, raw)
     assert (found.status, found.value, found.abstain) == (status, pytest.approx(value), abstain)
     assert (found.threshold is None) is (status != "calibrated")
 
 
-def test_of_several_fits_the_usable_one_with_the_most_labels_is_applied() -> None:
-    few, many, unusable = fit(), fit(labels=200), fit(labels=400, enough=False)
-    for fits in ([few, many, unusable], [unusable, many, few]):
-        assert calibrated(fits, BINDING, "c", 0.5).fit == many.id
+@pytest.mark.parametrize("lapse", [{}, {"stale": True}, {"enough": False}, {"origin": "constructed"}])
+def test_of_several_fits_the_one_with_the_most_labels_counts_and_no_other_where_it_lapses(
+    lapse: dict[str, object],
+) -> None:
+    few, many = fit(), fit(labels=200, **lapse)
+    for fits in ([few, many], [many, few]):
+        found = calibrate_value(fits, BINDING, "c", 0.5)
+        assert (found.fit, found.status == "calibrated") == (many.id, not lapse)
 
 
 def test_a_fit_is_plain_data_and_its_id_is_of_its_content() -> None:
@@ -207,7 +211,7 @@ STRATA = [
 
 @pytest.mark.parametrize(("strata", "stratum", "status"), STRATA)
 def test_a_stratum_that_was_not_fitted_is_out_of_domain(strata: tuple[str, ...], stratum: str, status: str) -> None:
-    assert calibrated([fit(strata=strata)], BINDING, "c", 0.5, stratum=stratum).status == status
+    assert calibrate_value([fit(strata=strata)], BINDING, "c", 0.5, stratum=stratum).status == status
 
 
 def test_age_is_no_part_of_what_a_fit_is() -> None:

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.conclude import conclude
-from service.core.expect import Expectation
+from service.core.expectation import Expectation
 from service.core.plan import plan
 from service.core.trace import Message, Step, ToolCall, Trace
-from service.io.shelf import Shelf, read_rubric
+from service.registry import Shelf, read_rubric
 from tests.core.carried_cases import codes, load, report, values
 
 cases = pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in load("apple")])

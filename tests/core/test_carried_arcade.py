@@ -10,9 +10,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.carried.arcade import RubricSpec, score_case, with_placeholders
-from service.core.carried.arcade_critics import CriticSpec, judge
-from service.core.weights import WEIGHTS, shares, weight_of
+from service.core.methods.arcade import RubricSpec, score_case, with_placeholders
+from service.core.methods.arcade_critics import CriticSpec, judge
+from service.core.weights import WEIGHTS, compute_shares, read_weight
 
 TABLE = yaml.safe_load((Path(__file__).parents[1] / "data" / "carried" / "arcade.yaml").read_text())
 
@@ -115,12 +115,12 @@ def test_the_cases_given_are_left_as_they_were():
     ],
 )
 def test_shares(weights, expected):
-    assert shares(weights) == pytest.approx(expected, abs=1e-6)
+    assert compute_shares(weights) == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_names_weigh_one_to_seven():
     names = ("minimal", "very_low", "low", "medium", "high", "very_high", "critical")
-    assert [weight_of(name) for name in names] == [1, 2, 3, 4, 5, 6, 7]
+    assert [read_weight(name) for name in names] == [1, 2, 3, 4, 5, 6, 7]
     assert set(WEIGHTS) == set(names)
 
 

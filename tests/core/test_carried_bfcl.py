@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.carried.bfcl import check, convert
-from service.core.expect import Expectation
+from service.core.expectation import Expectation
+from service.core.methods.bfcl import check, convert
 from service.errors import InputError
 
 TABLE = yaml.safe_load((Path(__file__).parents[1] / "data" / "carried" / "bfcl.yaml").read_text())
@@ -195,7 +195,7 @@ def test_every_question_converts(questions):
         names = {function["name"] for function in question["functions"]}
         patterns = convert(question["possible_answer"], question["functions"])
         taken = Expectation.model_validate({"calls": patterns})
-        assert len(list(taken.wanted("/expected"))) == len(question["possible_answer"])
+        assert len(list(taken.list_wanted("/expected"))) == len(question["possible_answer"])
         strange = [pattern["tool"] for pattern in patterns if pattern["tool"] not in names]
         assert strange == (["deck"] if question["id"] == "parallel_multiple_function_179" else [])
     assert len(keyed) == 1000

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service import InputError, score
-from service.core.carried.future_agi import Options, accuracy, exact_match, parameters_of, same_value
+from service.core.methods.future_agi import Options, accuracy, exact_match, parameters_of, same_value
 from tests.core.carried_cases import codes, load, report, trace, values
 
 TABLE = load("future_agi")

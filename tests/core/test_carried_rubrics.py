@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from service import Report, score
-from service.io.files import resource
-from service.io.shelf import Shelf
+from service.packaged_files import find_resource
+from service.registry import Shelf
 from tests.core.carried_cases import codes, report, values
 
 CARRIED = (
@@ -27,7 +27,7 @@ CARRIED = (
 
 @pytest.mark.parametrize("name", CARRIED)
 def test_a_rubric_stands_in_a_file_of_its_name_that_says_whose_method_it_is(name: str) -> None:
-    text = Path(resource("rubrics", f"{name}.yaml")).read_text("utf-8")
+    text = Path(find_resource("rubrics", f"{name}.yaml")).read_text("utf-8")
     assert text.startswith("# ")
     assert Shelf().find(name).id == name
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service import InputError
-from service.core.carried.uipath import args_score, count_score, order_score, output_score
-from service.core.chain import fullest, longest_chain
-from service.core.expect import limit_of
+from service.core.alignment.chain import find_fullest, find_longest_chain
+from service.core.expectation import parse_limit
+from service.core.methods.uipath import args_score, count_score, order_score, output_score
 from tests.core.carried_cases import codes, load, report, values
 
 STAGES = {"count": "sequence", "order": "sequence", "args": "arguments", "output": "effect"}
@@ -100,7 +100,7 @@ def test_what_was_seen_of_their_code(method: Any, made: Any, expected: Any, stri
 
 @pytest.mark.parametrize("count", ["=1", "==1", "!=2", "<2", ">0", "<=1", ">=1", 1])
 def test_every_operator(count: str | int) -> None:
-    assert count_score(["a"], {"a": limit_of(count)}) == 1.0
+    assert count_score(["a"], {"a": parse_limit(count)}) == 1.0
 
 
 NAMES = st.lists(st.sampled_from("abc"), max_size=6)
@@ -139,7 +139,7 @@ def test_a_chain_is_as_long_as_can_be(made: list[str], expected: list[str], join
     def fits(wanted: int, call: int) -> bool:
         return expected[wanted] == made[call]
 
-    chain = longest_chain(positions, range(len(made)), fits)
+    chain = find_longest_chain(positions, range(len(made)), fits)
     assert len(chain) == brute(positions, len(made), fits)
     assert all(fits(*pair) for pair in chain.items())
     assert len(set(chain.values())) == len(chain)
@@ -150,7 +150,7 @@ def test_a_chain_is_as_long_as_can_be(made: list[str], expected: list[str], join
 
 @given(st.lists(st.sets(st.integers(0, 4)), max_size=5))
 def test_a_set_is_as_full_as_can_be(rows: list[set[int]]) -> None:
-    held = fullest(range(len(rows)), range(5), lambda expected, call: call in rows[expected])
+    held = find_fullest(range(len(rows)), range(5), lambda expected, call: call in rows[expected])
     assert len(held) == matched(list(range(len(rows))), list(range(5)), lambda e, c: c in rows[e])
     assert all(call in rows[expected] for expected, call in held.items())
     assert len(set(held.values())) == len(held)
@@ -158,6 +158,8 @@ def test_a_set_is_as_full_as_can_be(rows: list[set[int]]) -> None:
 
 @given(NAMES, NAMES)
 def test_our_order_is_theirs_where_names_are_all_there_is(made: list[str], expected: list[str]) -> None:
-    chain = longest_chain([[n] for n in range(len(expected))], range(len(made)), lambda e, c: expected[e] == made[c])
+    chain = find_longest_chain(
+        [[n] for n in range(len(expected))], range(len(made)), lambda e, c: expected[e] == made[c]
+    )
     if made and expected:
         assert len(chain) / len(expected) == order_score(made, expected)

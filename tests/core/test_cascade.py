@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from service import conclude, plan, report_json, score
-from service.core.evidence.evidenced import Evidenced
-from service.core.judged import Judged, Reply
+from service.core.evidence.evidenced import EvidencedScore
+from service.core.judging.prompts import Usage
+from service.core.judging.questions import build_question
+from service.core.judging.replies import Judgement
+from service.core.judging.votes import JudgedScore, JudgeReply
 from service.core.outcome import Errored, Scored, Skipped
-from service.core.prompts import Usage
-from service.core.questions import question_of
-from service.core.replies import Judgement
 
 TRUE, FLIPPED, FREE = "It came to $5,400.00.", "It came to $54.00.", "It has been settled for a while."
 
@@ -45,8 +45,8 @@ def criteria(made: Any) -> list[str]:
     return [ask.criterion for ask in made.asks]
 
 
-def reply(label: str, value: float) -> tuple[Reply, ...]:
-    return (Reply(Judgement(label, value, "so it is"), "m", "m", "miss", Usage(1, 1, None)),)
+def reply(label: str, value: float) -> tuple[JudgeReply, ...]:
+    return (JudgeReply(Judgement(label, value, "so it is"), "m", "m", "miss", Usage(1, 1, None)),)
 
 
 def outcome_of(report: Any, criterion: str) -> Any:
@@ -60,7 +60,7 @@ def test_what_code_proves_wrong_is_not_asked():
     assert "grounded" not in criteria(made)
     assert made.saved == 1
     outcome = outcome_of(conclude(made, {}), "grounded")
-    assert isinstance(outcome, Evidenced)
+    assert isinstance(outcome, EvidencedScore)
     assert (outcome.value, [finding.code for finding in outcome.findings]) == (0.0, ["scale_flip"])
 
 
@@ -85,19 +85,19 @@ def test_what_it_leaves_open_is_asked_and_without_a_judge_not_scored(answer):
 def test_the_judge_sees_the_evidence():
     made = plan(request(TRUE))
     ask = next(ask for ask in made.asks if ask.criterion == "grounded")
-    shown = {part.name: part.value for part in question_of(ask, made.trace).parts}
+    shown = {part.name: part.value for part in build_question(ask, made.trace).parts}
     [claim] = shown["evidence"]  # type: ignore[misc]
     assert (claim["verdict"], claim["text"]) == ("supported", "$5,400.00")  # type: ignore[index,call-overload]
     assert claim["source"] == "/steps/0/result/content/amount_cents"  # type: ignore[index,call-overload]
     free = plan(request(FREE))
     ask = next(ask for ask in free.asks if ask.criterion == "grounded")
-    assert "evidence" not in {part.name for part in question_of(ask, free.trace).parts}
+    assert "evidence" not in {part.name for part in build_question(ask, free.trace).parts}
 
 
 def test_the_evidence_stays_in_the_report():
     made = plan(request(TRUE))
     outcome = outcome_of(conclude(made, {"grounded/turn/1": reply("grounded", 1.0)}), "grounded")
-    assert isinstance(outcome, Judged)
+    assert isinstance(outcome, JudgedScore)
     written = json.loads(report_json(conclude(made, {"grounded/turn/1": reply("grounded", 1.0)})))
     told = next(one for one in written["criteria"] if one["id"] == "grounded")["outcomes"][0]["outcome"]
     assert told["evidence"][0]["verdict"] == "supported"

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from service import InputError
-from service.io.engine import report_json, score
-from service.io.jsonbody import Limits, parse
+from service.engine import report_json, score
+from service.strict_json import Limits, parse
 from tests.core.hostile_bodies import BODIES
 
 MAX_BYTES = 100_000
@@ -91,6 +91,7 @@ def mixtures(draw: st.DrawFn) -> bytes:
         size = size * 3 // 4
 
 
+@pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")  # a body is long, and is to be seen
 @settings(max_examples=1_500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(mixtures())
 def test_no_mixture_costs_more(data):

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from service import InputError, score
 from service.core.critics import Critic
-from service.core.expect import Expectation
+from service.core.expectation import Expectation
 from service.core.shapes import has_matcher
 
 KNOWN = (
@@ -95,7 +95,7 @@ def test_what_it_comes_to(written, no_calls, says, paths):
     expectation = EXPECTATION.validate_python(written)
     assert (expectation.no_calls, expectation.says_calls) == (no_calls, says)
     assert [
-        wanted.path for _, scope, turn in expectation.scopes() for wanted in scope.wanted("/expected", turn)
+        wanted.path for _, scope, turn in expectation.scopes() for wanted in scope.list_wanted("/expected", turn)
     ] == paths
 
 

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from service import InputError, Report, score
-from service.core.gates import GATES
-from service.core.kinds import kind_of
-from service.core.outcome import Carried, Errored, Outcome, Scored, Skipped
-from service.io.files import read_yaml
+from service.core.kinds import list_kinds
+from service.core.outcome import Errored, MethodScore, Outcome, Scored, Skipped
+from service.core.rubric import CHECKS
+from service.intake.gold import GoldForm
+from service.packaged_files import read_yaml
 
 FILES = sorted((Path(__file__).parents[1] / "data" / "gates").glob("*.yaml"))
 TABLES: list[dict[str, Any]] = [read_yaml(file.read_text("utf-8"), source=file.name) for file in FILES]  # type: ignore[misc]
@@ -74,7 +75,7 @@ def outcomes(report: Report, criterion: str) -> list[Outcome]:
 def seen(report: Report, wanted: dict[str, Any]) -> dict[str, Any]:
     """Of the report what `wanted` names."""
     first = report.criteria[0].id
-    raw = [each.raw for each in outcomes(report, first) if isinstance(each, Carried)]
+    raw = [each.raw for each in outcomes(report, first) if isinstance(each, MethodScore)]
     everything = {
         "verdict": report.verdict,
         "score": report.score,
@@ -117,32 +118,17 @@ def approximate(value: Any) -> Any:
     return pytest.approx(value, abs=1e-6) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-def test_every_check_has_a_case():
+def test_every_gate_and_method_has_a_case():
     rubrics = [request_of(table, case)["rubric"] for table in TABLES for case in table["cases"]]
-    inline = [criterion["check"]["kind"] for r in rubrics if isinstance(r, dict) for criterion in r.get("criteria", [])]
-    assert {kind_of(check) for check in MINE} <= set(inline)
+    inline = {criterion["check"]["kind"] for r in rubrics if isinstance(r, dict) for criterion in r.get("criteria", [])}
+    by_code = {kind for kind, check in CHECKS.items() if not check.__module__.startswith("service.core.judging.")}
+    assert by_code - inline == set()
 
 
-MINE = tuple(
-    gate
-    for gate in GATES
-    if kind_of(gate)
-    in {
-        "answer",
-        "arcade",
-        "arguments",
-        "bfcl_ast",
-        "decide",
-        "equivalent",
-        "order",
-        "quantity",
-        "recovery",
-        "schema",
-        "state",
-        "tool_name",
-        "trajectory",
-    }
-)
+def test_every_format_of_gold_has_a_case():
+    expected = [case.get("expected") for table in TABLES for case in table["cases"]]
+    cases = {one["format"] for one in expected if isinstance(one, dict) and "format" in one}
+    assert list_kinds(GoldForm, "format").keys() - cases == set()
 
 
 def test_no_case_is_named_twice():
@@ -161,7 +147,7 @@ def test_the_tables_reach_every_kind_of_outcome():
         for criterion in report.criteria
         for each in outcomes(report, criterion.id)
     }
-    assert {Scored, Skipped, Errored, Carried} <= kinds
+    assert {Scored, Skipped, Errored, MethodScore} <= kinds
 
 
 LONG = ("x" * 5001, "y" * 5001)

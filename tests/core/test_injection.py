@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.evidence import injection
-from service.core.evidence.injection import MAX_CHARACTERS, MAX_FINDINGS, suspicions
+from service.core.evidence.injection import signals as injection
+from service.core.evidence.injection.signals import MAX_CHARACTERS, MAX_FINDINGS, find_suspicions
 from service.core.trace import Message, Step, ToolCall, ToolDef, ToolResult, Trace
-from service.io.files import read_yaml
+from service.packaged_files import read_yaml
 
 FILE = Path(__file__).parents[1] / "data" / "evidence" / "injection.yaml"
 TABLE: Any = read_yaml(FILE.read_text("utf-8"), source=FILE.name)
@@ -49,6 +49,7 @@ PATHS = {
     "result": "/steps/0/result/content/x/0",
     "said": "/messages/2/text",
     "answer": "/answer",
+    "user": "/messages/1/text",
     "name": "/tools/0/name",
     "description": "/tools/0/description",
     "schema": "/tools/0/parameters/properties/a/description",
@@ -58,7 +59,7 @@ PATHS = {
 @pytest.mark.parametrize("case", TABLE["malicious"], ids=lambda case: case["name"])
 def test_malicious(case: dict[str, Any]):
     at = case.get("at", "result")
-    found = suspicions(trace(**{at: case["text"]}))
+    found = find_suspicions(trace(**{at: case["text"]}))
     assert case["sort"] in sorts(found)
     assert {finding.code for finding in found} == {"injection_suspected"}
     assert {finding.path for finding in found} == {PATHS.get(at) or f"/steps/0/result/content/{case['text']}"}
@@ -66,7 +67,7 @@ def test_malicious(case: dict[str, Any]):
 
 @pytest.mark.parametrize("case", TABLE["benign"], ids=lambda case: case["name"])
 def test_benign(case: dict[str, Any]):
-    assert suspicions(trace(**{case.get("at", "result"): case["text"]})) == ()
+    assert find_suspicions(trace(**{case.get("at", "result"): case["text"]})) == ()
 
 
 def test_the_table_is_large_enough():
@@ -79,32 +80,31 @@ def test_the_table_is_large_enough():
 
 @pytest.mark.parametrize("at", PATHS)
 def test_it_is_found_wherever_strangers_write(at: str):
-    assert [finding.path for finding in suspicions(trace(**{at: ATTACK}))] == [PATHS[at]]
+    assert [finding.path for finding in find_suspicions(trace(**{at: ATTACK}))] == [PATHS[at]]
 
 
-@pytest.mark.parametrize("at", ["user", "system"])
-def test_who_uses_the_model_may_say_what_they_like(at: str):
-    assert suspicions(trace(**{at: ATTACK})) == ()
+def test_who_sets_the_model_up_may_say_what_they_like():
+    assert find_suspicions(trace(system=ATTACK)) == ()
 
 
 def test_nothing_was_called_and_nothing_said():
-    assert suspicions(Trace(None, "callgrade", None, (), (), None, 0)) == ()
+    assert find_suspicions(Trace(None, "callgrade", None, (), (), None, 0)) == ()
 
 
 def test_the_passage_is_short_and_safe():
-    [finding] = suspicions(trace(result=f"{ATTACK}\u202e\x1b[2J\n{'y' * 1000}"))[1:]
+    [finding] = find_suspicions(trace(result=f"{ATTACK}\u202e\x1b[2J\n{'y' * 1000}"))[1:]
     assert finding.message.isprintable()
     assert len(finding.message) < 130
 
 
 def test_no_more_findings_than_that():
     many = trace(result=[ATTACK] * (MAX_FINDINGS + 5))
-    assert len(suspicions(trace(result=[ATTACK] * 3))) == 3
-    assert len(suspicions(many)) == MAX_FINDINGS
+    assert len(find_suspicions(trace(result=[ATTACK] * 3))) == 3
+    assert len(find_suspicions(many)) == MAX_FINDINGS
 
 
 def test_what_is_not_looked_at_is_said():
-    found = suspicions(trace(result=["z " * (MAX_CHARACTERS // 2), ATTACK]))
+    found = find_suspicions(trace(result=["z " * (MAX_CHARACTERS // 2), ATTACK]))
     [(code, path)] = [(finding.code, finding.path) for finding in found]
     assert (code, path) == ("injection_unchecked", "/steps/0/result/content/x/0/0")
 
@@ -118,7 +118,7 @@ def test_a_deep_result_is_searched():
     deep: Any = ATTACK
     for _ in range(3000):
         deep = [deep]
-    assert len(suspicions(trace(result=deep))) == 1
+    assert len(find_suspicions(trace(result=deep))) == 1
 
 
 CLUMPS = (
@@ -144,22 +144,22 @@ CLUMPS = (
 def test_a_text_made_to_be_slow_is_looked_at_in_full(clump: str):
     """It ends, with the attack at the end of 100,000 characters found or passed over, never an error."""
     text = clump * (100_000 // len(clump))
-    found = suspicions(trace(result=text))
+    found = find_suspicions(trace(result=text))
     assert len(found) <= 5
 
 
 @given(st.lists(st.sampled_from([*CLUMPS, ATTACK, "\U000e0041\U000e0042", "verdict: pass", "&#65;"]), max_size=12))
 def test_any_text_is_looked_at_without_an_error(parts: list[str]):
     text = "".join(parts)
-    found = suspicions(trace(result=text, answer=text, description=text))
+    found = find_suspicions(trace(result=text, answer=text, description=text))
     assert len(found) <= MAX_FINDINGS
     assert all(finding.message.isprintable() for finding in found)
     assert json.dumps([finding.path for finding in found])
-    assert found == suspicions(trace(result=text, answer=text, description=text))
+    assert found == find_suspicions(trace(result=text, answer=text, description=text))
 
 
 @given(st.text(max_size=60), st.text(alphabet="\u200b\u200c\u2060\ufeff", min_size=1, max_size=3), st.integers(0, 40))
 def test_characters_that_are_not_seen_hide_nothing(before: str, unseen: str, place: int):
     hidden = ATTACK[:place] + unseen + ATTACK[place:]
     harmless = "".join(c for c in before if c.isascii() and c.isalpha())
-    assert "instruction_to_judge" in sorts(suspicions(trace(result=f"{harmless} {hidden}")))
+    assert "instruction_to_judge" in sorts(find_suspicions(trace(result=f"{harmless} {hidden}")))

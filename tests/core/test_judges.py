@@ -13,17 +13,27 @@ from pydantic import ValidationError
 
 from service import Plan, conclude, plan, report_json
 from service.core.hollow import MASTER_KEYS, is_hollow
-from service.core.judged import Judged, JudgeNote, JudgeVote, Reply, Vote, cost, judged, same_model, total
-from service.core.judges import Ask, Judge
+from service.core.judging.focus import render_view
+from service.core.judging.judges import Ask, Judge
+from service.core.judging.prompts import Usage
+from service.core.judging.questions import build_question
+from service.core.judging.replies import JudgedClaim, Judgement
+from service.core.judging.votes import (
+    JudgedScore,
+    JudgeNote,
+    JudgeReply,
+    JudgeVote,
+    Vote,
+    is_same_model,
+    judge_ask,
+    sum_costs,
+    sum_counts,
+)
 from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
-from service.core.prompts import Usage
-from service.core.questions import question_of
-from service.core.replies import Claim, Judgement
-from service.core.views import view
-from service.io.files import read_yaml, resource
-from service.summaries import read_report
+from service.packaged_files import find_resource, read_yaml
+from service.reporting.summaries import read_report
 
-FILES = sorted((resource("rubrics") / "judges").glob("*.yaml"))
+FILES = sorted((find_resource("rubrics") / "judges").glob("*.yaml"))
 SCALE = {"yes": 1.0, "so": 0.5, "no": 0.0}
 AT = "/steps/0/call"
 DOWN = Errored("timeout", "no answer in time")
@@ -34,16 +44,16 @@ def judge(**fields: Any) -> Judge:
     return Judge.model_validate({"id": "j", "level": "step", "question": "?", "scale": SCALE, **fields})
 
 
-def reply(label: str = "yes", value: float | None = None, **fields: Any) -> Reply:
+def reply(label: str = "yes", value: float | None = None, **fields: Any) -> JudgeReply:
     claims = fields.pop("claims", ())
     said = Judgement(label, SCALE[label] if value is None else value, f"it is {label}", (f"q {label}",), claims)
     usage = Usage(fields.pop("tokens_in", 10), fields.pop("tokens_out", 2), fields.pop("cost_usd", 0.25))
     given: dict[str, Any] = {"requested": "x/m", "model": "m", "cache": "miss", "latency_ms": 5.0, **fields}
-    return Reply(said, usage=usage, **given)
+    return JudgeReply(said, usage=usage, **given)
 
 
 def outcome(*votes: Vote, **fields: Any) -> Outcome:
-    return judged(Ask("it", judge(**fields), 0), votes, AT)
+    return judge_ask(Ask("it", judge(**fields), 0), votes, AT)
 
 
 # The files
@@ -142,7 +152,7 @@ TOLD: list[tuple[str, dict[str, Any], list[Vote], Any]] = [
 @pytest.mark.parametrize(("fields", "votes", "want"), [case[1:] for case in TOLD], ids=[case[0] for case in TOLD])
 def test_votes_become_an_outcome(fields: dict[str, Any], votes: list[Vote], want: Any) -> None:
     found = outcome(*votes, **fields)
-    if not isinstance(found, Judged):
+    if not isinstance(found, JudgedScore):
         assert found == want
         return
     assert (found.value, found.judge.label, found.passed) == (pytest.approx(want[0]), *want[1:])
@@ -157,14 +167,14 @@ VOTES = st.lists(LABELS.map(reply) | st.just(DOWN) | st.just(UNASKED), min_size=
 @given(VOTES, st.data(), st.sampled_from(["mean", "majority"]))
 def test_the_order_of_votes_means_nothing(votes: list[Vote], data: st.DataObject, how: str) -> None:
     found, other = (outcome(*some, combine=how) for some in (votes, data.draw(st.permutations(votes))))
-    read = [vote for vote in votes if isinstance(vote, Reply)]
+    read = [vote for vote in votes if isinstance(vote, JudgeReply)]
     assert isinstance(found, Scored) == isinstance(other, Scored)
     if len(votes) - len(read) <= 3:
         full = [[*read, *map(reply, rest)] for rest in product(sorted(SCALE), repeat=len(votes) - len(read))]
         decisions = {bool(made.passed) for some in full if isinstance(made := outcome(*some, combine=how), Scored)}
         assert isinstance(found, Scored) == (bool(read) and len(decisions) == 1)
         assert not isinstance(found, Scored) or decisions == {found.passed}
-    if isinstance(found, Judged) and isinstance(other, Judged):
+    if isinstance(found, JudgedScore) and isinstance(other, JudgedScore):
         assert (found.value, found.judge.label, found.judge.spread) == (
             other.value,
             other.judge.label,
@@ -185,12 +195,12 @@ SUMS: list[tuple[list[Any], Any, Any]] = [
 
 @pytest.mark.parametrize(("given_", "whole", "price"), SUMS)
 def test_the_sum_of_what_is_not_known_is_not_known(given_: list[Any], whole: Any, price: Any) -> None:
-    assert (total(given_), cost(given_)) == (whole, price)
+    assert (sum_counts(given_), sum_costs(given_)) == (whole, price)
 
 
 def test_one_vote_is_noted() -> None:
     found = outcome(reply("no", latency_ms=None, cost_usd=None, tokens_in=None))
-    assert isinstance(found, Judged)
+    assert isinstance(found, JudgedScore)
     assert found.judge == JudgeNote("j", "m", "no", "it is no", ("q no",), "miss", None, 2, None, None)
     assert found.findings == (Finding("no", "it is no", AT),)
 
@@ -198,7 +208,7 @@ def test_one_vote_is_noted() -> None:
 def test_several_votes_are_noted() -> None:
     votes = [reply("yes", cache="hit", cost_usd=0.0), reply("no", model="n", requested="n", latency_ms=9.0), DOWN]
     found = outcome(*votes, reply("no", cache="coalesced", cost_usd=0.0))
-    assert isinstance(found, Judged)
+    assert isinstance(found, JudgedScore)
     ballots = (
         JudgeVote("m", "yes", 1.0, "hit"),
         JudgeVote("n", "no", 0.0, "miss"),
@@ -213,7 +223,7 @@ USES = [(["hit", "hit"], "hit"), (["hit", "coalesced"], "coalesced"), (["coalesc
 @pytest.mark.parametrize(("uses", "want"), USES)
 def test_the_cache_note_of_several(uses: list[Any], want: str) -> None:
     found = outcome(*[reply(cache=use) for use in uses])
-    assert isinstance(found, Judged)
+    assert isinstance(found, JudgedScore)
     assert found.judge.cache == want
 
 
@@ -240,7 +250,7 @@ REMARKS: list[tuple[list[Vote], list[tuple[str, str]]]] = [
 @pytest.mark.parametrize(("votes", "want"), REMARKS)
 def test_what_a_reader_should_know(votes: list[Vote], want: list[tuple[str, str]]) -> None:
     found = outcome(*votes)
-    assert isinstance(found, Judged)
+    assert isinstance(found, JudgedScore)
     assert found.passed
     assert [(one.code, one.message, one.path) for one in found.findings] == [(*one, AT) for one in want]
 
@@ -268,17 +278,17 @@ MODELS = [
 
 @pytest.mark.parametrize(("asked", "answered", "same"), MODELS)
 def test_which_model_is_the_one_asked(asked: str, answered: str, same: bool) -> None:
-    assert same_model(asked, answered) is same
+    assert is_same_model(asked, answered) is same
 
 
 def test_each_claim_that_falls_short_is_a_finding() -> None:
     claims = (
-        Claim("a", "yes", "", None),
-        Claim("b", "no", "not b", "/steps/0/result/content/b"),
-        Claim("c", "so", "maybe c", None),
+        JudgedClaim("a", "yes", "", None),
+        JudgedClaim("b", "no", "not b", "/steps/0/result/content/b"),
+        JudgedClaim("c", "so", "maybe c", None),
     )
     found = outcome(reply("no", 0.5, claims=claims), claims="mean")
-    assert isinstance(found, Judged)
+    assert isinstance(found, JudgedScore)
     assert found.findings == (
         Finding("no", '"b": not b', "/steps/0/result/content/b"),
         Finding("so", '"c": maybe c', AT),
@@ -365,7 +375,7 @@ def test_a_hollow_answer_never_reaches_a_judge(text: str) -> None:
     assert [(one.code, one.path) for one in found.findings] == [("hollow_answer", "/messages/2/text")]
     assert made.asks, "other questions are still asked"
     for ask in made.asks:
-        shown = json.dumps([part.value for part in question_of(ask, made.trace).parts])
+        shown = json.dumps([part.value for part in build_question(ask, made.trace).parts])
         assert '"assistant"' not in shown
     report = conclude(made, {ask.key: DOWN for ask in made.asks})
     assert "grounded" in report.failing
@@ -374,7 +384,7 @@ def test_a_hollow_answer_never_reaches_a_judge(text: str) -> None:
 def test_a_hollow_text_beside_a_full_one_is_left_out() -> None:
     made = planned(RESULT, {"assistant": "Thought process:"}, {"assistant": "Paid."})
     (ask,) = [ask for ask in made.asks if ask.criterion == "grounded"]
-    assert view("said", made.trace, ask.scene) == ["Paid."]
+    assert render_view("said", made.trace, ask.scene) == ["Paid."]
 
 
 # What is asked, and when
@@ -566,7 +576,7 @@ def test_a_judged_outcome_in_json() -> None:
 
 def test_a_judged_report_can_be_read_back() -> None:
     made = planned(RESULT, rubric=rubric(asking("it", "j"), j={}))
-    report = conclude(made, {"it/0": (reply("so", claims=(Claim("a", "no", "b", None),)),)})
+    report = conclude(made, {"it/0": (reply("so", claims=(JudgedClaim("a", "no", "b", None),)),)})
     back = read_report(json.loads(report_json(report)))
     assert back == report
-    assert type(back.steps[0].outcomes["it"]) is Judged
+    assert type(back.steps[0].outcomes["it"]) is JudgedScore

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from service import Report, conclude, plan, report_json, score
 from service.core.outcome import PERFECT, Errored, Scored, Skipped
 from service.core.report import StepVerdict
-from service.io.files import read_yaml, resource
+from service.packaged_files import find_resource, read_yaml
 from tests.core.strategies import GHOST, Json, call_of, requests
 
 LAW = settings(
@@ -147,7 +147,7 @@ def _repeats(ordered: list[Json]) -> bool:
     return len(set(names)) < len(names)
 
 
-FOUR_STEP = read_yaml(resource("rubrics", "four_step.yaml").read_text("utf-8"), source="four_step.yaml")
+FOUR_STEP = read_yaml(find_resource("rubrics", "four_step.yaml").read_text("utf-8"), source="four_step.yaml")
 
 
 @LAW

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.masking import Masks, masks_of
-from service.core.sensitive import What, leaves_of
+from service.core.judging.masking import Masks, build_masks
+from service.core.judging.sensitive import What, iter_leaves
 from service.core.trace import Message, Step, ToolCall, ToolDef, ToolResult, Trace
 
 ALL: frozenset[What] = frozenset({"secrets", "identifiers", "contacts"})
@@ -72,14 +72,14 @@ MASKED = [
 
 @pytest.mark.parametrize(("sort", "value", "result"), MASKED, ids=[f"{s} {v}"[:50] for s, v, _ in MASKED])
 def test_it_is_masked(sort: What, value: Any, result: Any):
-    masks = masks_of(trace(result=result), frozenset({sort}))
+    masks = build_masks(trace(result=result), frozenset({sort}))
     hidden = masks.hide(result)
     assert masks
     assert str(value) not in json.dumps(hidden)
     assert shape(hidden) == shape(result)
     assert masks.show(json.dumps(hidden)) == json.dumps(result)
     others: frozenset[What] = ALL - {sort}
-    assert masks_of(trace(result=result), others).hide(result) == result
+    assert build_masks(trace(result=result), others).hide(result) == result
 
 
 KEPT = [
@@ -110,7 +110,7 @@ KEPT = [
 
 @pytest.mark.parametrize("result", KEPT, ids=lambda result: str(result)[:50])
 def test_it_is_not_masked(result: Any):
-    assert masks_of(trace(result=result), ALL).hide(result) == result
+    assert build_masks(trace(result=result), ALL).hide(result) == result
 
 
 SAME = [
@@ -138,7 +138,7 @@ SAME = [
 @pytest.mark.parametrize(("value", "text", "same"), SAME)
 def test_the_same_value_is_the_same_stand_in(value: str, text: str, same: bool):
     """In prose with other separators or in other case, but not within something longer, and not as an amount."""
-    masks = masks_of(trace(arguments={"flight_number": value}, answer=text), ALL)
+    masks = build_masks(trace(arguments={"flight_number": value}, answer=text), ALL)
     assert (masks.hide(text) != text) is same
     assert masks.show(str(masks.hide(text))) == text
     letters = re.sub(r"[\W_]", "", str(masks.hide(value))).lower()
@@ -146,7 +146,7 @@ def test_the_same_value_is_the_same_stand_in(value: str, text: str, same: bool):
 
 
 def test_a_number_and_its_text_stay_the_same_value():
-    masks = masks_of(trace(arguments={"order_id": "88214"}, result={"order": {"id": 88214}}), ALL)
+    masks = build_masks(trace(arguments={"order_id": "88214"}, result={"order": {"id": 88214}}), ALL)
     hidden: Any = masks.hide({"order_id": "88214", "order": {"id": 88214}})
     assert hidden["order_id"] == str(hidden["order"]["id"]) != "88214"
 
@@ -154,16 +154,16 @@ def test_a_number_and_its_text_stay_the_same_value():
 def test_a_number_that_is_also_an_amount_stays():
     """Nothing tells them apart in the answer, and an amount must not change."""
     seen = {"order_id": 5400, "refunded": 5400}
-    assert not masks_of(trace(result=seen), ALL)
+    assert not build_masks(trace(result=seen), ALL)
 
 
 def test_a_value_that_is_also_a_key_stays():
     seen = {"cards": {"card_1234": {"id": "card_1234"}}}
-    assert masks_of(trace(result=seen), ALL).hide(seen) == seen
+    assert build_masks(trace(result=seen), ALL).hide(seen) == seen
 
 
 def test_what_receipts_show_stays():
-    masks = masks_of(trace(user="4111-1111-1111-1111, jane@shop.example.com"), ALL)
+    masks = build_masks(trace(user="4111-1111-1111-1111, jane@shop.example.com"), ALL)
     card, mail = str(masks.hide("4111-1111-1111-1111, jane@shop.example.com")).split(", ")
     assert card.endswith("-1111")
     assert card[:14] != "4111-1111-1111"
@@ -172,22 +172,22 @@ def test_what_receipts_show_stays():
 
 
 def test_nothing_to_mask():
-    masks = masks_of(trace(user="Hello"), ALL)
+    masks = build_masks(trace(user="Hello"), ALL)
     assert not masks
     assert (masks.hide({"a": ["Hello"]}), masks.show("Hello")) == ({"a": ["Hello"]}, "Hello")
-    assert not masks_of(trace(result={"order_id": "8821-A"}), frozenset())
+    assert not build_masks(trace(result={"order_id": "8821-A"}), frozenset())
     assert not Masks()
 
 
 def test_the_stand_in_is_the_same_in_every_process():
     """It is part of a cache key: a change here makes caches of masked questions worthless."""
-    masks = masks_of(trace(arguments={"order_id": "8821-A"}), ALL)
+    masks = build_masks(trace(arguments={"order_id": "8821-A"}), ALL)
     assert masks.hide("8821-A") == "7872-O"
 
 
 def test_the_value_is_not_changed_in_place():
     value: Any = {"a": [{"order_id": "8821-A"}]}
-    masks_of(trace(result=value), ALL).hide(value)
+    build_masks(trace(result=value), ALL).hide(value)
     assert value == {"a": [{"order_id": "8821-A"}]}
 
 
@@ -195,7 +195,7 @@ def test_any_depth():
     deep: Any = {"order_id": "8821-A"}
     for _ in range(5000):
         deep = [deep]
-    hidden = masks_of(trace(result=deep), ALL).hide(deep)
+    hidden = build_masks(trace(result=deep), ALL).hide(deep)
     for _ in range(5000):
         hidden = hidden[0]  # pyright: ignore
     assert hidden != {"order_id": "8821-A"}
@@ -206,7 +206,7 @@ def test_any_depth():
 )
 def test_a_text_made_to_be_slow_is_read_in_full(clump: str):
     text = clump * (50_000 // len(clump)) + " A-5512"
-    masks = masks_of(trace(user=text, arguments={"order_id": "A-5512"}), ALL)
+    masks = build_masks(trace(user=text, arguments={"order_id": "A-5512"}), ALL)
     hidden = masks.hide(text)
     assert "A-5512" not in str(hidden)
     assert masks.show(str(hidden)) == text
@@ -230,20 +230,20 @@ TRACES = st.builds(trace, user=PROSE, arguments=OBJECTS, result=OBJECTS | st.lis
 
 
 def texts(one: Trace) -> list[str]:
-    return [leaf.text for leaf in leaves_of(one)]
+    return [leaf.text for leaf in iter_leaves(one)]
 
 
 @given(TRACES)
 @settings(max_examples=300)
 def test_what_was_hidden_can_be_shown(one: Trace):
-    masks = masks_of(one, ALL)
+    masks = build_masks(one, ALL)
     for text in texts(one):
         assert masks.show(str(masks.hide(text))) == text
 
 
 @given(TRACES)
 def test_two_values_share_no_stand_in_and_none_stands_in_the_trace(one: Trace):
-    masks = masks_of(one, ALL)
+    masks = build_masks(one, ALL)
     cores, others = set(masks.there.entries), {entry.other for entry in masks.there.entries.values()}
     assert len(others) == len(cores)
     assert not cores & others
@@ -252,7 +252,7 @@ def test_two_values_share_no_stand_in_and_none_stands_in_the_trace(one: Trace):
 
 @given(TRACES)
 def test_the_shape_stays(one: Trace):
-    masks = masks_of(one, ALL)
+    masks = build_masks(one, ALL)
     for value in [*texts(one), dict(one.steps[0].call.arguments or {}), one.steps[0].result.content]:  # type: ignore[union-attr]
         hidden = masks.hide(value)
         assert shape(hidden) == shape(value)
@@ -267,8 +267,8 @@ def backwards(value: Any) -> Any:
 
 @given(OBJECTS, OBJECTS, PROSE)
 def test_the_order_of_keys_changes_nothing(arguments: Any, result: Any, answer: str):
-    one = masks_of(trace(arguments=arguments, result=result, answer=answer), ALL)
-    other = masks_of(trace(arguments=backwards(arguments), result=backwards(result), answer=answer), ALL)
+    one = build_masks(trace(arguments=arguments, result=result, answer=answer), ALL)
+    other = build_masks(trace(arguments=backwards(arguments), result=backwards(result), answer=answer), ALL)
     assert one == other
 
 
@@ -276,9 +276,9 @@ def test_the_order_of_keys_changes_nothing(arguments: Any, result: Any, answer: 
 def test_many_short_numbers_still_differ_in_any_order(step: int):
     """Where stand-ins run into one another, who gives way does not depend on who came first."""
     rows: Any = {f"k{n}": {"order_id": str(2101 + n * step)} for n in range(500)}
-    masks = masks_of(trace(result=rows), ALL)
+    masks = build_masks(trace(result=rows), ALL)
     hidden: Any = masks.hide(rows)
     assert len({row["order_id"] for row in hidden.values()}) == 500
     assert len(masks.there.entries) > 400
-    assert masks == masks_of(trace(result=backwards(rows)), ALL)
+    assert masks == build_masks(trace(result=backwards(rows)), ALL)
     assert all(masks.show(hidden[key]["order_id"]) == row["order_id"] for key, row in rows.items())

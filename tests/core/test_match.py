@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from itertools import combinations, pairwise, permutations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.match import assign, longest_run
+from service.core.alignment.matching import assign, find_longest_run
+from service.core.alignment.solver import augment_rows
 
 TRIES = settings(max_examples=150, deadline=None, derandomize=True)
 FEW = st.sampled_from([0.0, 0.0, 1.0, 2.0])
@@ -36,6 +38,16 @@ def best(gain: list[list[float]]) -> float:
 def test_no_assignment_gains_more(gain):
     pairs = assign(gain)
     assert sum(gain[i][j] for i, j in pairs) == pytest.approx(best(gain), abs=1e-6)
+
+
+@TRIES
+@given(matrices())
+def test_no_assignment_gains_more_without_scipy_either(gain):
+    wide = np.array(gain if len(gain) <= len(gain[0]) else list(zip(*gain, strict=True)))
+    pairs = augment_rows(wide)
+    assert [i for i, _ in pairs] == list(range(len(wide)))
+    assert len({j for _, j in pairs}) == len(wide)
+    assert sum(wide[i, j] for i, j in pairs) == pytest.approx(best(gain), abs=1e-6)
 
 
 @TRIES
@@ -81,7 +93,7 @@ def test_a_large_problem_of_equal_gains_keeps_the_order():
 @TRIES
 @given(st.lists(st.integers(0, 6), max_size=8))
 def test_no_run_is_longer(values):
-    run = longest_run(values)
+    run = find_longest_run(values)
     assert run == sorted(set(run))
     assert all(values[a] < values[b] for a, b in pairwise(run))
     longer = combinations(range(len(values)), len(run) + 1)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from service import Report, score
-from service.core.evidence.facts import MAX_FACTS
-from service.core.evidence.narrate import narrate
-from service.core.evidence.quantities import MAX_TEXT
+from service.core.evidence.narration.answers import narrate
+from service.core.evidence.narration.facts import MAX_FACTS
+from service.core.evidence.reading.quantities import MAX_TEXT
 from service.intake import read_trace
-from service.io.files import read_yaml
+from service.packaged_files import read_yaml
 
 FILE = Path(__file__).parents[1] / "data" / "evidence" / "narration.yaml"
 TABLE: Any = read_yaml(FILE.read_text("utf-8"), source=FILE.name)

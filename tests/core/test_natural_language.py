@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from service import Plan, Report, conclude, plan, report_json
-from service.core.judged import Judged, Mixed, Reply, Vote
+from service.core.judging.prompts import Usage
+from service.core.judging.questions import build_question
+from service.core.judging.replies import Judgement
+from service.core.judging.votes import JudgedScore, JudgeReply, MixedScore, Vote
 from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
-from service.core.partial import Open, Partial, decided
-from service.core.prompts import Usage
-from service.core.questions import question_of
-from service.core.replies import Judgement
-from service.summaries import read_report
+from service.core.partial import OpenValue, PartialOutcome, decide_without_judge
+from service.reporting.summaries import read_report
 
 VALUES = {"meets": 1.0, "partly": 0.5, "fails": 0.0}
 DOWN = Errored("timeout", "no answer in time")
-OPEN, FOUND = (Open("polite", "x", "/answer"),), Finding("wrong_argument", "b", "/b")
+OPEN, FOUND = (OpenValue("polite", "x", "/answer"),), Finding("wrong_argument", "b", "/b")
 A, B = "/steps/0/call/arguments/a", "/steps/0/call/arguments/b"
 
 
@@ -29,7 +29,7 @@ def words(criterion: str = "polite", **fields: Any) -> dict[str, Any]:
 
 def vote(label: str) -> tuple[Vote, ...]:
     said = Judgement(label, VALUES[label], f"it {label}", ("q",))
-    return (Reply(said, "m", "m", "miss", Usage(3, 1, 0.5)),)
+    return (JudgeReply(said, "m", "m", "miss", Usage(3, 1, 0.5)),)
 
 
 def call(arguments: Any = None, result: Any = "sent", tool: str = "f") -> dict[str, Any]:
@@ -189,7 +189,7 @@ def test_what_is_asked(
     assert [(ask.place, ask.words, ask.value) for ask in asked.asks] == want
     assert len({ask.key for ask in asked.asks}) == len(want)
     for ask in asked.asks:
-        parts = {part.name: part.value for part in question_of(ask, asked.trace).parts}
+        parts = {part.name: part.value for part in build_question(ask, asked.trace).parts}
         assert parts == {"criterion": ask.words, "value": ask.value}
 
 
@@ -254,14 +254,14 @@ def test_what_comes_of_replies(kind: str, expected: dict[str, Any], labels: list
 
 def test_code_and_judges_are_both_told() -> None:
     found = told(made("arguments", EVENTS, WRONG), "fails")
-    assert isinstance(found, Mixed)
+    assert isinstance(found, MixedScore)
     assert [note.label for note in found.judges] == ["fails"]
     assert found.findings == (Finding("wrong_argument", "b: expected 2, got 1", B), Finding("fails", "it fails", A))
 
 
 def test_a_judge_alone_is_a_judged_outcome() -> None:
     found = told(made("answer", EVENTS, ANSWER), "partly")
-    assert isinstance(found, Judged)
+    assert isinstance(found, JudgedScore)
     assert found.findings == (Finding("partly", "it partly", "/answer"),)
 
 
@@ -300,20 +300,20 @@ def test_without_a_judge_a_failure_stands_and_nothing_passes(
 
 
 PARTS = [
-    (Partial(OPEN), Skipped("not_asked", "no judge has said whether it is: polite")),
+    (PartialOutcome(OPEN), Skipped("not_asked", "no judge has said whether it is: polite")),
     (
-        Partial(OPEN, weight=2, gained=2, findings=(FOUND,)),
+        PartialOutcome(OPEN, weight=2, gained=2, findings=(FOUND,)),
         Skipped("not_asked", "no judge has said whether it is: polite", (FOUND,)),
     ),
-    (Partial(OPEN, weight=2, gained=1, passed=False, findings=(FOUND,)), Scored(0.5, False, (FOUND,))),
-    (Partial(OPEN, passed=False, findings=(FOUND,)), Scored(1.0, False, (FOUND,))),
+    (PartialOutcome(OPEN, weight=2, gained=1, passed=False, findings=(FOUND,)), Scored(0.5, False, (FOUND,))),
+    (PartialOutcome(OPEN, passed=False, findings=(FOUND,)), Scored(1.0, False, (FOUND,))),
     (Scored(0.5, False), Scored(0.5, False)),
 ]
 
 
 @pytest.mark.parametrize(("partial", "want"), PARTS)
 def test_as_far_as_code_goes(partial: Any, want: Outcome) -> None:
-    assert decided(partial) == want
+    assert decide_without_judge(partial) == want
 
 
 BOUNDS = [
@@ -329,7 +329,7 @@ BOUNDS = [
 )
 def test_what_open_parts_leave(expected: dict[str, Any], labels: list[str], want: tuple[float, float]) -> None:
     found = told(made("arguments", EVENTS, expected), *labels)
-    assert isinstance(found, Errored | Mixed)
+    assert isinstance(found, Errored | MixedScore)
     assert found.bounds is not None
     assert (found.bounds.low, found.bounds.high) == pytest.approx(want)
 
@@ -382,4 +382,4 @@ def test_what_code_and_judges_said_together_can_be_read_back() -> None:
     assert (found["kind"], found["value"], [note["label"] for note in found["judges"]]) == ("scored", 0.625, ["partly"])
     back = read_report(json.loads(text))
     assert back == report
-    assert isinstance(one(back, "arguments"), Mixed)
+    assert isinstance(one(back, "arguments"), MixedScore)

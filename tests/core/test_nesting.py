@@ -11,7 +11,8 @@ from pydantic import TypeAdapter
 from service import Shelf, score
 from service.core.checks import Check
 from service.core.critics import Critic
-from service.core.kinds import kinds
+from service.core.kinds import list_kinds
+from service.core.rubric import CHECKS as KNOWN
 from service.core.rubric import Rubric
 from service.request import ScoreRequest
 
@@ -62,8 +63,8 @@ def scored(wanted: Any, given: Any, **check: Any) -> float | None:
 
 
 def test_the_tables_have_every_kind():
-    assert {*MATCHERS, *JUDGED} == set(kinds(Critic))
-    assert set(CHECKS) == set(kinds(Check))
+    assert {*MATCHERS, *JUDGED} == set(list_kinds(Critic))
+    assert SETTINGS.keys() <= CHECKS.keys() == list_kinds(Check).keys()
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -120,36 +121,21 @@ def test_a_critic_of_the_rubric_may_nest():
     assert scored(5, 7, critics={"a": critic}) == 0
 
 
-CHECKS: dict[str, dict[str, Any]] = {
-    "answer": {},
-    "apple_trajectory": {},
+SETTINGS: dict[str, dict[str, Any]] = {
     "arcade": {"critics": {"a": {"kind": "numeric", "value_range": [0, 10]}}, "weights": {"a": "high"}},
     "arguments": {"critics": {"/a/b": {"kind": "similar"}}, "weights": {"a": 2}, "extra": "forbid"},
     "bfcl_ast": {"category": "parallel"},
     "cascade": {"evidence": {"kind": "narration"}, "judge": "result_groundedness"},
-    "count": {},
-    "decide": {},
-    "disallowed": {},
     "equivalent": {"normalise": ["nfc", "case_fold"]},
     "future_agi": {"metric": "function_name_match"},
     "judge": {"judge": "argument_plausibility"},
     "narration": {"unsupported": "fail"},
-    "order": {},
-    "provenance": {},
-    "quantity": {},
-    "recovery": {},
-    "results": {},
-    "said": {},
     "schema": {"formats": False, "dialect": "auto", "undeclared": "note"},
-    "state": {},
-    "tau_reward": {},
-    "tool_name": {},
     "trajectory": {"mode": "f1"},
-    "uipath_tool_call_args": {},
-    "uipath_tool_call_count": {},
-    "uipath_tool_call_order": {},
-    "uipath_tool_call_output": {},
 }
+"""Kind -> settings, of those that have any to show or must have some."""
+
+CHECKS: dict[str, dict[str, Any]] = {kind: SETTINGS.get(kind, {}) for kind in KNOWN}
 """Kind -> settings."""
 
 
@@ -157,7 +143,7 @@ CHECKS: dict[str, dict[str, Any]] = {
 def test_every_check_in_a_rubric(kind):
     written = {"id": "one", "criteria": [{"id": "it", "stage": "effect", "check": {"kind": kind, **CHECKS[kind]}}]}
     read = Rubric.model_validate(written)
-    assert type(read.criteria[0].check) is kinds(Check)[kind]
+    assert type(read.criteria[0].check) is list_kinds(Check)[kind]
     again = Rubric.model_validate(json.loads(read.model_dump_json(exclude_unset=True)))
     assert again.digest == read.digest
     report = score({"rubric": written, "trace": TRACE, "expected": EXPECTED, "judges": "off"})
@@ -209,11 +195,11 @@ def test_a_check_takes_no_setting_it_does_not_know(kind):
 
 def test_the_schema_of_a_request_lists_every_kind():
     described = json.dumps(TypeAdapter(ScoreRequest).json_schema())
-    listed = {kind for kind in (*kinds(Critic), *kinds(Check)) if f'"const": "{kind}"' in described}
-    assert listed == {*kinds(Critic), *kinds(Check)}
+    listed = {kind for kind in (*list_kinds(Critic), *list_kinds(Check)) if f'"const": "{kind}"' in described}
+    assert listed == {*list_kinds(Critic), *list_kinds(Check)}
     mapped = _discriminated(json.loads(described))
-    assert set(kinds(Critic)) in mapped
-    assert set(kinds(Check)) in mapped
+    assert set(list_kinds(Critic)) in mapped
+    assert set(list_kinds(Check)) in mapped
 
 
 def _discriminated(node: Any) -> list[set[str]]:

@@ -8,9 +8,9 @@ import pytest
 
 from service import Shelf, score
 from service.core.checks import Aspect, Check
-from service.core.expect import Expectation
-from service.core.kinds import kinds
-from service.core.oversights import oversights
+from service.core.expectation import Expectation
+from service.core.kinds import list_kinds
+from service.core.oversights import find_oversights
 from service.core.trace import ToolDef, Trace
 
 TOOLS = (
@@ -31,7 +31,7 @@ SHELF = Shelf()
 def notes(rubric: Any, expected: dict[str, Any], tools: tuple[ToolDef, ...] | None = None) -> list[str]:
     found = SHELF.find(type(SHELF.find("four_step")).model_validate(rubric) if isinstance(rubric, dict) else rubric)
     trace = Trace(None, "callgrade", tools, (), (), None, 0)
-    return [f"{one.code} {one.path}" for one in oversights(trace, found, Expectation.model_validate(expected))]
+    return [f"{one.code} {one.path}" for one in find_oversights(trace, found, Expectation.model_validate(expected))]
 
 
 def of(**check: Any) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def test_a_rubric_that_reads_nothing_is_told_of_everything_once() -> None:
 
 
 def test_every_aspect_is_read_by_some_check_and_no_check_reads_another() -> None:
-    read = {aspect for check in kinds(Check).values() for aspect in check.reads}
+    read = {aspect for check in list_kinds(Check).values() for aspect in check.reads}
     assert read == set(Aspect.__args__)
 
 
@@ -171,12 +171,12 @@ def test_nothing_is_unknown_where_the_trace_does_not_tell_its_tools() -> None:
 )
 def test_near_names_are_told(pattern: dict[str, Any], message: str) -> None:
     trace = Trace(None, "callgrade", TOOLS, (), (), None, 0)
-    (found,) = oversights(trace, SHELF.find("arcade"), Expectation.model_validate({"calls": [pattern]}))
+    (found,) = find_oversights(trace, SHELF.find("arcade"), Expectation.model_validate({"calls": [pattern]}))
     assert found.message == message
 
 
 def test_without_an_expectation_nothing_is_overlooked() -> None:
-    assert oversights(Trace(None, "callgrade", TOOLS, (), (), None, 0), SHELF.find("arcade"), None) == ()
+    assert find_oversights(Trace(None, "callgrade", TOOLS, (), (), None, 0), SHELF.find("arcade"), None) == ()
 
 
 def test_what_is_unread_scores_nothing() -> None:
@@ -187,3 +187,14 @@ def test_what_is_unread_scores_nothing() -> None:
         for answer in ("Yes.", "No.")
     ]
     assert {report.verdict for report in reports} == {"pass"}
+
+
+def test_of_many_names_as_near_the_first_in_order_are_told() -> None:
+    schema = {"type": "object", "additionalProperties": False, "properties": {f"day_{n}": {} for n in range(9)}}
+    messages = [{"role": "user", "content": "Hi"}]
+    tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    expected = {"calls": [{"tool": "f", "args": {"day_x": 1}}]}
+    notes = score({"trace": {"format": "openai", "messages": messages, "tools": tools}, "expected": expected}).notes
+    assert [note.message for note in notes if note.code == "unknown_argument_expected"] == [
+        "f declares no argument day_x; near: day_0, day_1, day_2"
+    ]

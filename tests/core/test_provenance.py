@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service import score
-from service.core.evidence import sources
-from service.core.evidence.provenance import MAX_ARGUMENTS, locate_arguments
-from service.core.evidence.sources import Sources, reference_date
+from service.core.evidence.provenance import sources
+from service.core.evidence.provenance.provenance import MAX_ARGUMENTS, locate_arguments
+from service.core.evidence.provenance.sources import SourceIndex, find_reference_date
 from service.intake import read_trace
-from service.io.files import read_yaml
+from service.packaged_files import read_yaml
 
 FILE = Path(__file__).parents[1] / "data" / "evidence" / "provenance.yaml"
 TABLE: Any = read_yaml(FILE.read_text("utf-8"), source=FILE.name)
@@ -84,7 +84,7 @@ def test_there_is_nothing_to_locate(events: list[Any], cause: str):
 )
 def test_the_date_of_the_trace(text: str, found: str | None):
     trace = read_trace({"format": "callgrade", "events": [{"system": text}, {"user": "Hi"}]})
-    day = reference_date(trace)
+    day = find_reference_date(trace)
     assert (day.isoformat() if day else None) == found
 
 
@@ -105,7 +105,7 @@ def test_every_leaf_is_located_once(said: str, result: Any, arguments: dict[str,
         {"call": {"name": "do", "arguments": arguments}},
     ]
     trace = read_trace({"format": "callgrade", "events": events})
-    found = locate_arguments(trace.steps[1], None, Sources(trace))
+    found = locate_arguments(trace.steps[1], None, SourceIndex(trace))
     assert len({each.path for each in found}) == len(found)
 
 
@@ -133,4 +133,4 @@ def test_no_more_arguments_are_located_than_a_cap():
     trace = read_trace(
         {"format": "callgrade", "events": [{"user": "Go"}, {"call": {"name": "do", "arguments": arguments}}]}
     )
-    assert len(locate_arguments(trace.steps[0], None, Sources(trace))) == MAX_ARGUMENTS
+    assert len(locate_arguments(trace.steps[0], None, SourceIndex(trace))) == MAX_ARGUMENTS

@@ -12,11 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.evidence.dates import same_day
-from service.core.evidence.numbers import readings
-from service.core.evidence.quantities import MAX_QUANTITIES, MAX_TEXT, find_names, find_quantities, significant
-from service.core.evidence.units import UNITS, in_base
-from service.io.files import read_yaml
+from service.core.evidence.reading.dates import is_same_day
+from service.core.evidence.reading.numbers import read_number
+from service.core.evidence.reading.quantities import (
+    MAX_QUANTITIES,
+    MAX_TEXT,
+    find_names,
+    find_quantities,
+    list_significant_digits,
+)
+from service.core.evidence.reading.units import UNITS, convert_to_base
+from service.packaged_files import read_yaml
 
 FILE = Path(__file__).parents[1] / "data" / "evidence" / "quantities.yaml"
 TABLE: Any = read_yaml(FILE.read_text("utf-8"), source=FILE.name)
@@ -51,7 +57,7 @@ def test_a_number_is_read_in_every_locale(value: Decimal):
     english = f"{value:,.2f}"
     german = english.translate(str.maketrans(",.", ".,"))
     swiss, french = english.replace(",", "'"), german.replace(".", "\u202f")
-    assert [value in readings(text) for text in (english, german, swiss, french)] == [True] * 4
+    assert [value in read_number(text) for text in (english, german, swiss, french)] == [True] * 4
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(0, 4))
@@ -70,7 +76,7 @@ def test_a_date_is_the_same_day_however_written(day: date):
         day.isoformat(),
         f"{day:%B} {day.day}",
     ]
-    assert all(same_day(str(q.value), day.isoformat()) for text in written for q in find_quantities(text))
+    assert all(is_same_day(str(q.value), day.isoformat()) for text in written for q in find_quantities(text))
     assert all(len(find_quantities(text)) == 1 for text in written)
 
 
@@ -81,10 +87,10 @@ def test_days_ahead_are_counted_from_the_reference(reference: date, days: int):
 
 
 def test_units_of_a_dimension_convert_into_one_another():
-    assert in_base(Decimal("37.78"), UNITS["°C"]) == pytest.approx(
-        in_base(Decimal(100), UNITS["°F"]), abs=Decimal("0.01")
+    assert convert_to_base(Decimal("37.78"), UNITS["°C"]) == pytest.approx(
+        convert_to_base(Decimal(100), UNITS["°F"]), abs=Decimal("0.01")
     )
-    assert in_base(Decimal(1), UNITS["mi"]) == in_base(Decimal("1609.344"), UNITS["meters"])
+    assert convert_to_base(Decimal(1), UNITS["mi"]) == convert_to_base(Decimal("1609.344"), UNITS["meters"])
 
 
 @pytest.mark.parametrize(
@@ -105,4 +111,4 @@ def test_names_stand_where_they_are_said_to(text: str):
 
 @given(st.decimals(min_value=-(10**9), max_value=10**9, places=4), st.integers(-6, 6))
 def test_shifting_the_point_keeps_the_digits(value: Decimal, shift: int):
-    assert significant(value.scaleb(shift)) == significant(value)
+    assert list_significant_digits(value.scaleb(shift)) == list_significant_digits(value)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.judges import Ask, Judge
-from service.core.questions import LEVELS, STAND_IN, Question, question_of, reply_schema
+from service.core.judging.focus import View
+from service.core.judging.judges import Ask, Judge
+from service.core.judging.questions import LEVELS, STAND_IN, Question, build_question, build_reply_schema
 from service.core.trace import Message, Step, ToolCall, ToolDef, ToolResult, Trace
-from service.core.views import View
-from service.io.files import read_yaml
+from service.packaged_files import read_yaml
 
 BOUNDARY, TOKEN = "8f1d6c0e5b7a49328f1d6c0e5b7a4932", "5e1f00d5"
 EVERYTHING: tuple[View, ...] = (
@@ -71,7 +71,7 @@ def check_assembly(question: Question) -> None:
         assert name == part.name
         assert json.loads(shown) == part.value
     trace, ask = laden("harmless")
-    rubric, harmless = question_of(ask, trace).prompt("m", BOUNDARY, TOKEN).turns
+    rubric, harmless = build_question(ask, trace).prompt("m", BOUNDARY, TOKEN).turns
     assert system == rubric, "the rubric does not depend on what is shown"
     assert lines[end:] == harmless.text.split("\n")[end:], "nor does what is said after it"
 
@@ -113,7 +113,7 @@ ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.l
 @pytest.mark.parametrize("text", NASTY, ids=ascii)
 def test_nothing_gets_out_of_its_part(text: str) -> None:
     trace, ask = laden(text)
-    question = question_of(ask, trace)
+    question = build_question(ask, trace)
     assert not any(part.cut for part in question.parts)
     check_assembly(question)
 
@@ -121,25 +121,25 @@ def test_nothing_gets_out_of_its_part(text: str) -> None:
 @given(text=ANYTHING)
 def test_nothing_generated_gets_out_of_its_part(text: str) -> None:
     trace, ask = laden(text)
-    check_assembly(question_of(ask, trace))
+    check_assembly(build_question(ask, trace))
 
 
 @given(text=ANYTHING, limit=st.integers(200, 900))
 def test_nor_out_of_one_that_is_cut(text: str, limit: int) -> None:
     trace, ask = laden(text * 9)
-    check_assembly(question_of(ask._replace(judge=judge_of(max_chars=limit)), trace))
+    check_assembly(build_question(ask._replace(judge=judge_of(max_chars=limit)), trace))
 
 
 def test_the_token_is_asked_for_in_the_rubric_alone_and_never_given_by_the_schema() -> None:
     trace, ask = laden("x")
-    prompt = question_of(ask, trace).prompt("m", BOUNDARY, TOKEN)
+    prompt = build_question(ask, trace).prompt("m", BOUNDARY, TOKEN)
     assert prompt.turns[0].text.count(TOKEN) == 1
     assert TOKEN not in prompt.turns[1].text
     assert TOKEN not in json.dumps(prompt.schema)
 
 
 def test_a_schema_closes_every_object_and_offers_the_labels_alone() -> None:
-    whole, claims = reply_schema(judge_of()), reply_schema(judge_of(claims="mean"))
+    whole, claims = build_reply_schema(judge_of()), build_reply_schema(judge_of(claims="mean"))
     item: Any = claims["properties"]["claims"]["items"]  # type: ignore[call-overload, index]
     assert (list(whole["properties"]), whole["additionalProperties"]) == (["token", "reason", "quotes", "label"], False)  # type: ignore[arg-type]
     assert whole["properties"]["label"]["enum"] == item["properties"]["label"]["enum"] == ["yes", "no"]  # type: ignore[call-overload, index]
@@ -152,7 +152,7 @@ def test_a_schema_closes_every_object_and_offers_the_labels_alone() -> None:
 
 def valued(value: Any, limit: int = 200) -> Question:
     ask = Ask("it", judge_of(shows=["value"], level="trace", max_chars=limit), value=value)
-    return question_of(ask, Trace(None, "callgrade", None, (), (), None, 0))
+    return build_question(ask, Trace(None, "callgrade", None, (), (), None, 0))
 
 
 def nest(depth: int) -> Any:
@@ -287,7 +287,7 @@ ASKED = {"tenant": "a", "model": "m", "api_base": None, "sample": 0}
 def keyed(judge: dict[str, Any] | None = None, trace: Trace | None = None, ask: Any = None, **asked: Any) -> str:
     base, question = laden("x")
     question = question._replace(judge=Judge.model_validate(judge or BASE), **(ask or {}))
-    return question_of(question, trace or base).key(**{**ASKED, **asked})
+    return build_question(question, trace or base).key(**{**ASKED, **asked})
 
 
 def test_no_field_of_a_judge_is_forgotten_here() -> None:
@@ -344,7 +344,7 @@ def test_something_else_asked_is_another_key(ask: dict[str, Any]) -> None:
 
 @given(one=ANYTHING, other=ANYTHING)
 def test_two_texts_have_two_keys(one: str, other: str) -> None:
-    keys = [question_of(ask, trace).key(**ASKED) for trace, ask in (laden(one), laden(other))]
+    keys = [build_question(ask, trace).key(**ASKED) for trace, ask in (laden(one), laden(other))]
     assert (keys[0] == keys[1]) == (one == other)
 
 
@@ -383,16 +383,16 @@ WRITTEN = [
 def test_how_a_judge_is_written_down_means_nothing() -> None:
     judges = [Judge.model_validate(read_yaml(text, source="judge")) for text in WRITTEN]
     trace, ask = laden("x")
-    keys = {question_of(ask._replace(judge=judge), trace).key(**ASKED) for judge in judges}
+    keys = {build_question(ask._replace(judge=judge), trace).key(**ASKED) for judge in judges}
     assert len(keys) == 1
 
 
 def test_the_marks_are_no_part_of_the_key() -> None:
     trace, ask = laden(STAND_IN)
-    question = question_of(ask, trace)
+    question = build_question(ask, trace)
     before = question.key(**ASKED)
     assert question.prompt("m", "a" * 32, "b" * 8) != question.prompt("m", "c" * 32, "d" * 8)
-    assert question.key(**ASKED) == before == question_of(ask, trace).key(**ASKED)
+    assert question.key(**ASKED) == before == build_question(ask, trace).key(**ASKED)
 
 
 def test_labels_are_put_best_first_whatever_their_order_in_the_file() -> None:

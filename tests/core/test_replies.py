@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.judges import Ask, Judge
-from service.core.prompts import Completion, Token, Usage
-from service.core.questions import Question, question_of
-from service.core.replies import LONGEST, Claim, Judgement, judgement_of
+from service.core.judging.judges import Ask, Judge
+from service.core.judging.prompts import Completion, Token, Usage
+from service.core.judging.questions import Question, build_question
+from service.core.judging.replies import LONGEST, JudgedClaim, Judgement, read_judgement
 from service.core.trace import Message, Step, ToolCall, ToolResult, Trace
 from service.errors import JudgeError
 
@@ -33,7 +33,7 @@ def question(**fields: Any) -> Question:
         for n, content in enumerate([PAYLOAD, "sent", {"later": 1}])
     )
     messages = (Message("user", "Pay", 1), Message("assistant", "You paid $54.00 today", 1), Message("user", "?", 2))
-    return question_of(Ask("it", judge, turn=1), Trace(None, "callgrade", None, messages, steps, None, 2))
+    return build_question(Ask("it", judge, turn=1), Trace(None, "callgrade", None, messages, steps, None, 2))
 
 
 def said(text: str, finish: str = "stop", refusal: str | None = None, tokens: tuple[Token, ...] = ()) -> Completion:
@@ -61,7 +61,7 @@ READ: list[tuple[str, str]] = [
 
 @pytest.mark.parametrize("text", [case[1] for case in READ], ids=[case[0] for case in READ])
 def test_a_verdict_is_read(text: str) -> None:
-    assert judgement_of(said(text), question(), TOKEN) == GOOD
+    assert read_judgement(said(text), question(), TOKEN) == GOOD
 
 
 TWO = json.dumps(whole()) + "\n" + json.dumps(whole(label="0"))
@@ -135,7 +135,7 @@ UNREAD: list[tuple[str, str, str]] = [
 @pytest.mark.parametrize(("text", "cause"), [case[1:] for case in UNREAD], ids=[case[0] for case in UNREAD])
 def test_what_is_no_verdict_is_none(text: str, cause: str) -> None:
     with pytest.raises(JudgeError) as caught:
-        judgement_of(said(text), question(), TOKEN)
+        read_judgement(said(text), question(), TOKEN)
     assert caught.value.cause == cause
     assert len(caught.value.reason) < 400
     caught.value.reason.encode()
@@ -153,7 +153,7 @@ ENDED = [
 @pytest.mark.parametrize(("reply", "cause"), ENDED)
 def test_how_it_ended_goes_before_what_it_says(reply: Completion, cause: str) -> None:
     with pytest.raises(JudgeError) as caught:
-        judgement_of(reply, question(), TOKEN)
+        read_judgement(reply, question(), TOKEN)
     assert caught.value.cause == cause
 
 
@@ -177,27 +177,27 @@ QUOTES = [
 
 @pytest.mark.parametrize("quote", QUOTES, ids=ascii)
 def test_a_quote_may_have_any_form_that_it_was_shown_in(quote: str) -> None:
-    assert judgement_of(said(json.dumps(whole(quotes=[quote]))), question(), TOKEN).quotes == (quote,)
+    assert read_judgement(said(json.dumps(whole(quotes=[quote]))), question(), TOKEN).quotes == (quote,)
 
 
 def test_a_reason_that_is_long_is_kept_in_part() -> None:
-    assert len(judgement_of(said(json.dumps(whole(reason="x" * 9_999))), question(), TOKEN).reason) == LONGEST
+    assert len(read_judgement(said(json.dumps(whole(reason="x" * 9_999))), question(), TOKEN).reason) == LONGEST
 
 
 def test_a_verdict_that_was_shown_is_never_read() -> None:
     """The payload holds a forged verdict, with the very token: the model's own words decide."""
     asked = question()
     assert FORGED in json.loads(asked.parts[0].text)[0]["content"]["forged"]
-    assert judgement_of(said(json.dumps(whole(quotes=[FORGED[:40]], label="0"))), asked, TOKEN).label == "0"
+    assert read_judgement(said(json.dumps(whole(quotes=[FORGED[:40]], label="0"))), asked, TOKEN).label == "0"
     for text in ("", "ok", f"The material says {FORGED}", json.dumps(without("label")), json.dumps(whole(quotes=[]))):
         with pytest.raises(JudgeError):
-            judgement_of(said(text), asked, TOKEN)
+            read_judgement(said(text), asked, TOKEN)
 
 
 @given(text=st.text() | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists).map(json.dumps))
 def test_nothing_but_a_judge_error_comes_of_any_text(text: str) -> None:
     with pytest.raises(JudgeError):
-        judgement_of(said(text), question(), TOKEN)
+        read_judgement(said(text), question(), TOKEN)
 
 
 # Claims
@@ -243,10 +243,10 @@ PATHS: list[tuple[str | None, bool]] = [
 def test_a_claim_points_at_a_value_that_was_shown(path: str | None, good: bool) -> None:
     reply, asked = claims(claim(path=path)), question(claims="worst")
     if good:
-        assert judgement_of(reply, asked, TOKEN).claims == (Claim("54.00", "5", "so", path),)
+        assert read_judgement(reply, asked, TOKEN).claims == (JudgedClaim("54.00", "5", "so", path),)
         return
     with pytest.raises(JudgeError, match="points at nothing"):
-        judgement_of(reply, asked, TOKEN)
+        read_judgement(reply, asked, TOKEN)
 
 
 ITEMISED = [
@@ -261,7 +261,7 @@ ITEMISED = [
 @pytest.mark.parametrize(("how", "labels", "want"), ITEMISED)
 def test_the_value_of_claims(how: str, labels: list[str], want: tuple[str, float]) -> None:
     made = [claim(label=label, reason=f"{n}") for n, label in enumerate(labels)]
-    found = judgement_of(claims(*made), question(claims=how), TOKEN)
+    found = read_judgement(claims(*made), question(claims=how), TOKEN)
     assert (found.label, found.value) == (want[0], pytest.approx(want[1]))
     assert found.reason == str(labels.index(want[0]))
     assert [one.label for one in found.claims] == labels
@@ -283,13 +283,13 @@ UNCLAIMED: list[tuple[str, list[dict[str, Any]]]] = [
 @pytest.mark.parametrize("made", [case[1] for case in UNCLAIMED], ids=[case[0] for case in UNCLAIMED])
 def test_claims_that_are_none(made: list[dict[str, Any]]) -> None:
     with pytest.raises(JudgeError) as caught:
-        judgement_of(claims(*made), question(claims="mean"), TOKEN)
+        read_judgement(claims(*made), question(claims="mean"), TOKEN)
     assert caught.value.cause == "invalid_judgement"
 
 
 def test_a_verdict_where_claims_are_asked_is_none() -> None:
     with pytest.raises(JudgeError, match="claims"):
-        judgement_of(said(json.dumps(whole())), question(claims="worst"), TOKEN)
+        read_judgement(said(json.dumps(whole())), question(claims="worst"), TOKEN)
 
 
 # Log-probabilities
@@ -337,9 +337,9 @@ EXPECTED: list[tuple[str, dict[str, float], Completion, float]] = [
     ("scale", "reply", "want"), [case[1:] for case in EXPECTED], ids=[case[0] for case in EXPECTED]
 )
 def test_the_expected_value(scale: dict[str, float], reply: Completion, want: float) -> None:
-    found = judgement_of(reply, question(scale=scale, logprobs=True), TOKEN)
+    found = read_judgement(reply, question(scale=scale, logprobs=True), TOKEN)
     assert (found.value, found.expected) == (pytest.approx(want), True)
-    plain = judgement_of(reply, question(scale=scale), TOKEN)
+    plain = read_judgement(reply, question(scale=scale), TOKEN)
     assert (plain.value, plain.expected) == (scale[plain.label], False)
     assert plain.label == found.label
 
@@ -372,14 +372,14 @@ FALLBACK: list[tuple[str, dict[str, float], Completion]] = [
 
 @pytest.mark.parametrize(("scale", "reply"), [case[1:] for case in FALLBACK], ids=[case[0] for case in FALLBACK])
 def test_where_the_tokens_do_not_tell_the_label_counts(scale: dict[str, float], reply: Completion) -> None:
-    found = judgement_of(reply, question(scale=scale, logprobs=True), TOKEN)
+    found = read_judgement(reply, question(scale=scale, logprobs=True), TOKEN)
     assert (found.value, found.expected) == (scale[found.label], False)
 
 
 def test_a_label_in_the_reason_is_not_taken_for_the_verdict() -> None:
     head = json.dumps(whole(reason='"label": "5"')).removesuffix('4"}')
     reply = weighed([head, "4", '"}'], {"4": 1.0}, "4")
-    assert judgement_of(reply, question(logprobs=True), TOKEN).value == pytest.approx(0.8)
+    assert read_judgement(reply, question(logprobs=True), TOKEN).value == pytest.approx(0.8)
 
 
 @given(st.lists(st.integers(1, 100), min_size=6, max_size=6), st.sampled_from(sorted(SCALE)))
@@ -387,4 +387,4 @@ def test_the_expected_value_is_the_mean_by_hand(shares: list[int], label: str) -
     likely = {name: share / sum(shares) for name, share in zip(SCALE, shares, strict=True)}
     reply = weighed([opening(label), label, '"}'], likely, label)
     want = sum(SCALE[name] * p for name, p in likely.items())
-    assert judgement_of(reply, question(logprobs=True), TOKEN).value == pytest.approx(want)
+    assert read_judgement(reply, question(logprobs=True), TOKEN).value == pytest.approx(want)

@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service import Plan, conclude, plan, report_json, score
-from service.core.calibrate import Fit, Identity, Status
-from service.core.judged import Judged, Reply
-from service.core.judges import Ask
+from service.core.judging.fits import Fit, Identity, Status
+from service.core.judging.judges import Ask
+from service.core.judging.prompts import Usage
+from service.core.judging.questions import ASSEMBLY
+from service.core.judging.replies import Judgement
+from service.core.judging.votes import JudgedScore, JudgeReply
+from service.core.judging.withheld import WithheldJudgement
 from service.core.outcome import Scored
-from service.core.prompts import Usage
-from service.core.questions import ASSEMBLY
-from service.core.replies import Judgement
 from service.core.report import Report
 from service.core.rubric import Rubric
-from service.core.withheld import Withheld
-from service.io.shelf import Shelf
-from service.summaries import read_report
+from service.registry import Shelf
+from service.reporting.summaries import read_report
 
 SHELF = Shelf()
 PLAUSIBLE = {"id": "plausible", "stage": "arguments", "check": {"kind": "judge", "judge": "argument_plausibility"}}
@@ -60,16 +60,16 @@ def labelled(ask: Ask, share: float) -> str:
     return min(ask.judge.scale, key=lambda name: (abs(ask.judge.scale[name].value - share), name))
 
 
-def replies(made: Plan, shares: Any = 0.0) -> dict[str, tuple[Reply, ...]]:
+def replies(made: Plan, shares: Any = 0.0) -> dict[str, tuple[JudgeReply, ...]]:
     """An answer to each question; `shares` says how good they are, one after the other."""
     given_ = iter(shares) if isinstance(shares, list) else iter([shares] * len(made.asks))
     return {ask.key: tuple(votes(ask, next(given_))) for ask in made.asks}
 
 
-def votes(ask: Ask, share: float) -> list[Reply]:
+def votes(ask: Ask, share: float) -> list[JudgeReply]:
     label = labelled(ask, share)
     said = Judgement(label, ask.judge.scale[label].value, "so it is")
-    return [Reply(said, model, model, "miss", Usage(1, 1, None)) for model in ask.judge.models or ("m",)]
+    return [JudgeReply(said, model, model, "miss", Usage(1, 1, None)) for model in ask.judge.models or ("m",)]
 
 
 def fit_of(criterion: str, judge: str, known: Rubric, **more: Any) -> Fit:
@@ -113,7 +113,7 @@ def test_what_is_not_calibrated_counts_as_if_nobody_had_answered(name: str, data
     made = plan(body(rubric(*criteria, judges=judges), answer=data.draw(st.sampled_from(ANSWERS))))
     shares = data.draw(st.lists(st.floats(0, 1), min_size=len(made.asks), max_size=len(made.asks)))
     without, found = conclude(made, {}), conclude(made, replies(made, shares))
-    assert not [one for one in outcomes(found) if isinstance(one, Judged)]
+    assert not [one for one in outcomes(found) if isinstance(one, JudgedScore)]
     for field in ("verdict", "score", "coverage", "all_passed", "failing", "stages", "first_failing_stage"):
         assert getattr(found, field) == getattr(without, field), field
     assert [one.value for one in found.criteria] == [one.value for one in without.criteria]
@@ -129,13 +129,13 @@ def test_what_is_calibrated_counts_as_ever(name: str, data: st.DataObject) -> No
     shares = data.draw(st.lists(st.floats(0, 1), min_size=len(lax.asks), max_size=len(lax.asks)))
     reports = [conclude(made, replies(made, shares), fits=fits_of(made)) for made in (strict, lax)]
     assert shown(reports[0]) == shown(reports[1])
-    assert not [one for one in outcomes(reports[0]) if isinstance(one, Withheld)]
+    assert not [one for one in outcomes(reports[0]) if isinstance(one, WithheldJudgement)]
 
 
 def test_the_value_and_the_reason_stay_visible() -> None:
     made = plan(body(rubric(PLAUSIBLE)))
     report = conclude(made, replies(made, 0.0))
-    [found] = [one for one in outcomes(report) if isinstance(one, Withheld)]
+    [found] = [one for one in outcomes(report) if isinstance(one, WithheldJudgement)]
     assert (report.verdict, report.score, report.coverage, report.failing) == ("abstain", None, 0.0, ())
     assert (found.cause, found.raw, found.calibration.status, found.judge.model) == (
         "uncalibrated",
@@ -173,7 +173,7 @@ def test_every_status_but_one_is_left_out(status: Status, changed: dict[str, Any
     made = plan(body(rubric(PLAUSIBLE)))
     fit = fit_of("plausible", "argument_plausibility", made.rubric, **changed)
     report = conclude(made, replies(made, 0.0), fits=[fit], tags=tags)
-    [found] = [one for one in outcomes(report) if isinstance(one, Withheld)]
+    [found] = [one for one in outcomes(report) if isinstance(one, WithheldJudgement)]
     assert (found.calibration.status, found.calibration.fit) == (status, fit.id)
     assert report.provenance.calibrators == "uncalibrated"
 
@@ -181,7 +181,7 @@ def test_every_status_but_one_is_left_out(status: Status, changed: dict[str, Any
 def test_a_stale_fit_by_age_is_left_out() -> None:
     made = plan(body(rubric(PLAUSIBLE)))
     fit = fit_of("plausible", "argument_plausibility", made.rubric).model_copy(update={"stale": True})
-    [found] = [one for one in outcomes(conclude(made, replies(made), fits=[fit])) if isinstance(one, Withheld)]
+    [found] = [one for one in outcomes(conclude(made, replies(made), fits=[fit])) if isinstance(one, WithheldJudgement)]
     assert found.calibration.status == "stale"
 
 
@@ -214,7 +214,7 @@ def test_words_in_an_expectation_are_judged_likewise(share: float, fitted: bool)
     assert [ask.judge.id for ask in made.asks] == ["natural_language"]
     report = conclude(made, replies(made, share), fits=fits_of(made) if fitted else [])
     [found] = [step.outcomes["arguments"] for step in report.steps]
-    assert isinstance(found, Scored if fitted else Withheld)
+    assert isinstance(found, Scored if fitted else WithheldJudgement)
     if isinstance(found, Scored):
         assert found.passed == (share == 1.0)
 
@@ -222,7 +222,7 @@ def test_words_in_an_expectation_are_judged_likewise(share: float, fitted: bool)
 def test_an_extension_can_require_it() -> None:
     made = plan(body({"extends": "four_step", "require_calibration": True}))
     assert made.rubric.require_calibration
-    assert {type(one) for one in outcomes(conclude(made, replies(made))) if hasattr(one, "raw")} == {Withheld}
+    assert {type(one) for one in outcomes(conclude(made, replies(made))) if hasattr(one, "raw")} == {WithheldJudgement}
 
 
 def test_the_hash_of_rubrics_without_it_is_as_ever() -> None:

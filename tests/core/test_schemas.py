@@ -15,7 +15,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.schemas import MAX_VIOLATIONS, SchemaProblem, Validator, validator
+from service.core.schemas import MAX_VIOLATIONS, SchemaProblem, Validator, build_validator
 
 DATA = Path(__file__).parents[1] / "data" / "schemas"
 
@@ -34,7 +34,7 @@ def brief(violations):
 
 def compiles(schema, **options):
     try:
-        return validator(schema, **options)
+        return build_validator(schema, **options)
     except SchemaProblem as problem:
         return problem
 
@@ -48,7 +48,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", **named(CASES))
 def test_case(case):
-    found = validator(case["schema"], **case.get("options", {})).violations(case["instance"])
+    found = build_validator(case["schema"], **case.get("options", {})).list_violations(case["instance"])
     assert brief(found) == case["expected"]
     assert all(v.message and len(v.message) <= 300 for v in found)
 
@@ -56,20 +56,20 @@ def test_case(case):
 @pytest.mark.parametrize("case", **named(table("problems")))
 def test_problem(case):
     with pytest.raises(SchemaProblem) as caught:
-        validator(case["schema"], **case.get("options", {}))
+        build_validator(case["schema"], **case.get("options", {}))
     assert caught.value.path == case["path"]
     assert [word for word in case["says"] if word not in caught.value.message] == []
 
 
 @pytest.mark.parametrize("case", **named(table("surfaces")))
 def test_surface(case):
-    found = validator(case["schema"])
+    found = build_validator(case["schema"])
     instance, undeclared = case["undeclared"]
     declared = case["properties"]
     assert found.properties == (declared if declared is None else frozenset(declared))
     assert found.required == frozenset(case.get("required", ()))
     assert dict(found.defaults) == case.get("defaults", {})
-    assert list(found.undeclared(instance)) == undeclared
+    assert list(found.find_undeclared(instance)) == undeclared
 
 
 MESSAGES = [
@@ -88,26 +88,26 @@ MESSAGES = [
 
 @pytest.mark.parametrize(("schema", "instance", "message"), MESSAGES)
 def test_messages_name_what_was_expected_and_found(schema, instance, message):
-    (found,) = validator(schema).violations(instance)
+    (found,) = build_validator(schema).list_violations(instance)
     assert found.message.startswith(message)
 
 
 def test_a_message_never_holds_the_whole_instance():
     schema = {"properties": {"a": {"type": "string"}, "b": {"anyOf": [{"type": "null"}] * 50}, "c": {"not": {}}}}
     large = {"x" * 1000: ["y" * 1000] * 50}
-    found = validator(schema).violations({"a": large, "b": large, "c": large})
+    found = build_validator(schema).list_violations({"a": large, "b": large, "c": large})
     assert len(found) == 3
     assert max(len(v.message) for v in found) <= 300
 
 
 def test_at_most_a_hundred_violations_and_one_that_counts_the_rest():
-    found = validator({"items": {"type": "string"}}).violations(list(range(250)))
+    found = build_validator({"items": {"type": "string"}}).list_violations(list(range(250)))
     assert len(found) == MAX_VIOLATIONS + 1
     assert (found[-1].keyword, found[-1].path, found[-1].message) == ("schema", "", "and 150 more")
 
 
 def test_a_list_too_large_to_make_is_one_violation():
-    (found,) = validator({"items": {"type": "string"}}).violations([1] * 100_000)
+    (found,) = build_validator({"items": {"type": "string"}}).list_violations([1] * 100_000)
     assert (found.keyword, found.path) == ("schema", "")
 
 
@@ -118,8 +118,8 @@ def test_depth_of_the_instance(depth, keywords, wrap):
     for _ in range(depth):
         value = wrap(value)
     nested = {"items": {"$ref": "#"}, "additionalProperties": {"$ref": "#"}, "type": ["array", "object", "string"]}
-    assert [v.keyword for v in validator(True).violations(value)] == keywords
-    assert [v.keyword for v in validator(nested).violations(value)] == keywords
+    assert [v.keyword for v in build_validator(True).list_violations(value)] == keywords
+    assert [v.keyword for v in build_validator(nested).list_violations(value)] == keywords
     while isinstance(value, list | dict):  # freed from outside in: the interpreter frees by recursion
         value = next(iter(value.values() if isinstance(value, dict) else value))
 
@@ -143,26 +143,26 @@ def test_size_of_the_schema(length, usable):
 @pytest.mark.parametrize("schema", [{"const": float("nan")}, {"a": object()}, {"a": "\ud800"}, {"const": 1e999}])
 def test_what_is_not_json_is_no_schema(schema):
     with pytest.raises(SchemaProblem, match="not made of JSON"):
-        validator(schema)
+        build_validator(schema)
 
 
 def test_any_mapping_will_do():
     frozen = MappingProxyType({"required": ["a"]})
-    assert brief(validator(frozen).violations(MappingProxyType({"b": 1}))) == [["required", "/a"]]
+    assert brief(build_validator(frozen).list_violations(MappingProxyType({"b": 1}))) == [["required", "/a"]]
 
 
 def test_the_callers_schema_is_left_alone():
     schema = {"type": "dict", "properties": {"a": {"type": "STRING", "nullable": True}}}
     before = json.dumps(schema)
-    validator(schema)
+    build_validator(schema)
     assert json.dumps(schema) == before
 
 
 def test_equal_schemas_share_a_validator_and_types_are_told_apart():
-    assert validator({"const": 1}) is validator({"const": 1})
-    assert not validator({"const": 1}).violations(1)
-    assert validator({"const": True}).violations(1)
-    assert validator({"format": "date"}) is not validator({"format": "date"}, formats=False)
+    assert build_validator({"const": 1}) is build_validator({"const": 1})
+    assert not build_validator({"const": 1}).list_violations(1)
+    assert build_validator({"const": True}).list_violations(1)
+    assert build_validator({"format": "date"}) is not build_validator({"format": "date"}, formats=False)
 
 
 def test_a_failure_is_remembered_and_raised_anew():
@@ -181,14 +181,14 @@ SURROGATES = [
 
 @pytest.mark.parametrize(("schema", "instance", "path"), SURROGATES)
 def test_lone_surrogates(schema, instance, path):
-    check = validator(schema)
-    assert brief(check.violations(instance)) == [["encoding", path]]
-    check.undeclared(instance)
+    check = build_validator(schema)
+    assert brief(check.list_violations(instance)) == [["encoding", path]]
+    check.find_undeclared(instance)
 
 
 def test_undeclared_names_with_lone_surrogates():
-    check = validator({"properties": {"a": {}}, "patternProperties": {"^x": {}}})
-    assert check.undeclared({"a": 1, "x1": 1, "\ud800": 1}) == ("\ud800",)
+    check = build_validator({"properties": {"a": {}}, "patternProperties": {"^x": {}}})
+    assert check.find_undeclared({"a": 1, "x1": 1, "\ud800": 1}) == ("\ud800",)
 
 
 # --- the packaged test suite -------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def test_json_schema_test_suite(shared_data):
     wrong = [
         (group["description"], test["description"])
         for group, test in checked
-        if (validator(group["schema"]).violations(test["data"]) == ()) != test["valid"]
+        if (build_validator(group["schema"]).list_violations(test["data"]) == ()) != test["valid"]
     ]
     assert wrong == []
 
@@ -279,7 +279,7 @@ def test_nothing_is_ever_fetched(template, dialect, listener, tmp_path):
     for uri in (here, f"{here}/x.json", other.as_uri()):
         found = compiles(json.loads(template.format(uri=uri)), dialect=dialect)
         if isinstance(found, Validator):
-            assert found.violations(1) == ()  # as a string it would have been fetched and refused this
+            assert found.list_violations(1) == ()  # as a string it would have been fetched and refused this
     assert not connected(listener)
 
 
@@ -318,7 +318,7 @@ EXPENSIVE = [
 @pytest.mark.parametrize(("schema", "instance"), EXPENSIVE)
 def test_too_much_work_is_refused_not_begun(schema, instance):
     with pytest.raises(SchemaProblem, match="too much work"):
-        validator(schema).violations(instance)
+        build_validator(schema).list_violations(instance)
 
 
 # The verdict is within reach, a list of all errors is not.
@@ -332,7 +332,7 @@ UNLISTED = [
 
 @pytest.mark.parametrize(("schema", "instance"), UNLISTED)
 def test_a_verdict_without_a_list(schema, instance):
-    assert brief(validator(schema).violations(instance)) == [["schema", ""]]
+    assert brief(build_validator(schema).list_violations(instance)) == [["schema", ""]]
 
 
 def test_recursion_as_tools_use_it_is_listed():
@@ -349,7 +349,7 @@ def test_recursion_as_tools_use_it_is_listed():
     tree = {"v": "x"}
     for _ in range(4):
         tree = {"v": 1, "kids": [tree, tree], "left": None}
-    found = validator({"$defs": {"node": node}, "$ref": "#/$defs/node"}).violations(tree)
+    found = build_validator({"$defs": {"node": node}, "$ref": "#/$defs/node"}).list_violations(tree)
     assert len(found) == 2**4
     assert brief(found)[0] == ["type", "/kids/0/kids/0/kids/0/kids/0/v"]
 
@@ -365,15 +365,15 @@ REDOS = [
 @pytest.mark.parametrize("pattern", REDOS)
 @pytest.mark.parametrize("text", ["a" * 20_000 + "!", "ab" * 10_000, " " * 20_000 + "x", "1" * 20_000])
 def test_patterns_that_take_exponential_time_elsewhere(pattern, text):
-    assert brief(validator({"pattern": pattern}).violations(text)) in ([], [["pattern", ""]])
+    assert brief(build_validator({"pattern": pattern}).list_violations(text)) in ([], [["pattern", ""]])
 
 
 def test_patterns_share_a_limit():
     with pytest.raises(SchemaProblem, match="at most 64"):
-        validator({"properties": {f"p{i}": {"pattern": "a"} for i in range(65)}})
+        build_validator({"properties": {f"p{i}": {"pattern": "a"} for i in range(65)}})
     with pytest.raises(SchemaProblem, match="too large"):
-        validator({"properties": {f"p{i}": {"pattern": f"^.{{1,{200 + i}}}$"} for i in range(20)}})
-    assert validator({"pattern": "^.{1,255}$"}).violations("x" * 200) == ()
+        build_validator({"properties": {f"p{i}": {"pattern": f"^.{{1,{200 + i}}}$"} for i in range(20)}})
+    assert build_validator({"pattern": "^.{1,255}$"}).list_violations("x" * 200) == ()
 
 
 # --- laws --------------------------------------------------------------------------------------------------------------
@@ -419,9 +419,9 @@ SCHEMAS = st.recursive(
 
 @given(SCHEMAS, ANYTHING)
 def test_never_raises_and_every_violation_has_a_place(schema, instance):
-    check = validator(schema)
-    check.undeclared(instance)
-    for violation in check.violations(instance):
+    check = build_validator(schema)
+    check.find_undeclared(instance)
+    for violation in check.list_violations(instance):
         assert re.fullmatch(r"(/([^~/]|~[01])*)*", violation.path, re.DOTALL)
         assert len(violation.message) <= 300
 
@@ -434,15 +434,15 @@ def reversed_keys(value):
 
 @given(SCHEMAS, VALUES)
 def test_the_order_of_keys_changes_nothing(schema, instance):
-    found = validator(schema).violations(instance)
-    assert validator(schema).violations(reversed_keys(instance)) == found
-    assert brief(validator(reversed_keys(schema)).violations(instance)) == brief(found)
+    found = build_validator(schema).list_violations(instance)
+    assert build_validator(schema).list_violations(reversed_keys(instance)) == found
+    assert brief(build_validator(reversed_keys(schema)).list_violations(instance)) == brief(found)
 
 
 @given(SCHEMAS, SCHEMAS, VALUES)
 def test_all_of_is_and_any_of_is_or_not_is_not(one, other, instance):
     def fits(schema):
-        return validator(schema).violations(instance) == ()
+        return build_validator(schema).list_violations(instance) == ()
 
     assert fits({"allOf": [one, other]}) == (fits(one) and fits(other))
     assert fits({"anyOf": [one, other]}) == (fits(one) or fits(other))
@@ -452,16 +452,16 @@ def test_all_of_is_and_any_of_is_or_not_is_not(one, other, instance):
 
 @given(VALUES)
 def test_a_value_fits_itself(value):
-    assert validator({"const": value}).violations(value) == ()
-    assert validator({"enum": [value]}).violations(value) == ()
+    assert build_validator({"const": value}).list_violations(value) == ()
+    assert build_validator({"enum": [value]}).list_violations(value) == ()
 
 
 @given(st.dictionaries(st.sampled_from("abcd"), SCALARS), st.sets(st.sampled_from("abcd")))
 def test_exactly_the_missing_are_missing(instance, required):
-    found = validator({"required": sorted(required)}).violations(instance)
+    found = build_validator({"required": sorted(required)}).list_violations(instance)
     assert {v.path for v in found} == {f"/{name}" for name in required - instance.keys()}
     without = {name: value for name, value in instance.items() if name not in required}
-    assert len(validator({"required": sorted(required)}).violations(without)) == len(required)
+    assert len(build_validator({"required": sorted(required)}).list_violations(without)) == len(required)
 
 
 @given(
@@ -471,6 +471,6 @@ def test_exactly_the_missing_are_missing(instance, required):
 @settings(max_examples=50)
 def test_what_is_undeclared_would_break_the_closed_schema(instance, declared):
     properties = {name: {} for name in sorted(declared)}
-    undeclared = validator({"properties": properties}).undeclared(instance)
-    closed = validator({"properties": properties, "additionalProperties": False}).violations(instance)
+    undeclared = build_validator({"properties": properties}).find_undeclared(instance)
+    closed = build_validator({"properties": properties, "additionalProperties": False}).list_violations(instance)
     assert {v.path for v in closed} == {"/" + name.replace("~", "~0").replace("/", "~1") for name in undeclared}

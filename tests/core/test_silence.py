@@ -11,18 +11,20 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from service import Plan, Report, conclude, plan
-from service.cli.results import Graded, Tally
-from service.cli.score import Judgement as RunJudgement
-from service.core.calibrate import Fit, Identity
-from service.core.judged import Reply, Vote
-from service.core.judges import Ask
+from service.cli.commands.score import VerdictPolicy as RunJudgement
+from service.cli.rendering.results import Graded, Tally
+from service.core.judging.fits import Fit, Identity
+from service.core.judging.judges import Ask
+from service.core.judging.prompts import Usage
+from service.core.judging.questions import ASSEMBLY
+from service.core.judging.replies import Judgement
+from service.core.judging.votes import JudgeReply, Vote
 from service.core.outcome import Errored
-from service.core.prompts import Usage
-from service.core.questions import ASSEMBLY
-from service.core.replies import Judgement
+from service.core.rubric import Rubric
+from service.core.scores import CriterionResult, CriterionWorth, find_deciding, fold_results, fold_world
 from service.errors import FaultCause
-from service.io.files import read_yaml, resource
-from service.summaries import summarized
+from service.packaged_files import find_resource, read_yaml
+from service.reporting.summaries import summarize_reports
 from tests.core.strategies import Json, requests
 
 LAW = settings(
@@ -32,7 +34,7 @@ LAW = settings(
 )
 GREEN = ("pass", "warn")
 FAULTS: Sequence[Vote] = [Errored(cause, "it broke") for cause in get_args(FaultCause)]
-FOUR_STEP: Json = read_yaml(resource("rubrics", "four_step.yaml").read_text("utf-8"), source="four_step.yaml")  # type: ignore[assignment]
+FOUR_STEP: Json = read_yaml(find_resource("rubrics", "four_step.yaml").read_text("utf-8"), source="four_step.yaml")  # type: ignore[assignment]
 
 
 @st.composite
@@ -71,8 +73,10 @@ def rubrics(draw: st.DrawFn) -> Json | str:
     return made
 
 
-def reply(ask: Ask, label: str, model: str) -> Reply:
-    return Reply(Judgement(label, ask.judge.scale[label].value, "so it is"), model, model, "miss", Usage(1, 1, None))
+def reply(ask: Ask, label: str, model: str) -> JudgeReply:
+    return JudgeReply(
+        Judgement(label, ask.judge.scale[label].value, "so it is"), model, model, "miss", Usage(1, 1, None)
+    )
 
 
 def votes_on(made: Plan, data: st.DataObject) -> dict[str, tuple[Vote, ...]]:
@@ -136,7 +140,7 @@ def assert_not_greener(before: Report, after: Report) -> None:
     for code, other in zip(codes_of(before), codes_of(after), strict=True):
         assert other >= code or code == 0
     for text in ("pass_rate >= 1", "score >= 0.7", "score >= 0.7 for at least 100% of cases"):
-        gates = [summarized([report], assertions=[text]).gate for report in (before, after)]
+        gates = [summarize_reports([report], assertions=[text]).gate for report in (before, after)]
         assert gates[0] is not None
         assert gates[1] is not None
         assert gates[0].passed or not gates[1].passed
@@ -198,3 +202,43 @@ def test_a_result_that_is_wrapped_in_text_turns_nothing_green(data: st.DataObjec
     for mode in ("off", "none"):
         before, after = (conclude(plan(one), mode=mode) for one in (request, wrapped))  # type: ignore[arg-type]
         assert before.verdict in GREEN or after.verdict not in GREEN
+
+
+WORTHS = st.builds(
+    lambda value, failed: CriterionWorth(value, value, failed),
+    st.sampled_from([0.0, 0.3, 0.5, 0.9, 1.0]),
+    st.booleans(),
+)
+
+
+@st.composite
+def open_results(draw: st.DrawFn) -> tuple[list[CriterionResult], Rubric]:
+    """Criteria of a rubric, each measured, open or not there."""
+    made = draw(rubrics())
+    rubric = Rubric.model_validate(FOUR_STEP if isinstance(made, str) else made)
+    found: list[CriterionResult] = []
+    for column in rubric.columns:
+        best = draw(st.none() | WORTHS)
+        low = best and draw(
+            st.sampled_from(
+                [best, CriterionWorth(0.0, 0.0, True), CriterionWorth(best.value / 2, best.decided / 2, True)]
+            )
+        )
+        found.append(CriterionResult(column, best, None if best is None else 1.0, low, best, False))
+    return found, rubric
+
+
+@LAW
+@given(open_results())
+def test_what_decides_is_what_changes_the_best_world_alone(drawn: tuple[list[CriterionResult], Rubric]) -> None:
+    results, rubric = drawn
+    folded = fold_results(results, rubric)
+    opened = [one for one in results if one.worst != one.best]
+
+    def ending_with(worst: CriterionResult) -> str | None:
+        worths = [(one.column, one.worst if one is worst else one.best) for one in results]
+        return fold_world([(column, worth) for column, worth in worths if worth is not None], rubric).ending
+
+    alone = {one.column.id for one in opened if ending_with(one) != folded.best}
+    expected = alone or {one.column.id for one in opened} if folded.worst != folded.best else set()
+    assert find_deciding(results, folded, rubric) == expected

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.state import View, compare, covers, diff
-from service.core.values import equal
+from service.core.json.differences import DiffOptions, compare, covers, diff
+from service.core.json.values import equals
 
 TRIES = settings(max_examples=150, deadline=None, derandomize=True)
 LEAVES = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from([1.0, "", "x", "a/b"])
@@ -32,7 +32,7 @@ def test_nothing_differs_from_itself(state):
 @TRIES
 @given(STATES, STATES)
 def test_states_differ_exactly_where_they_are_not_equal(before, after):
-    assert (diff(before, after) == ()) == equal(before, after)
+    assert (diff(before, after) == ()) == equals(before, after)
 
 
 @TRIES
@@ -104,7 +104,7 @@ IGNORED = [
 
 @pytest.mark.parametrize(("ignore", "before", "after", "paths"), IGNORED)
 def test_what_is_ignored(ignore, before, after, paths):
-    assert [change.path for change in diff(before, after, View(ignore=ignore))] == paths
+    assert [change.path for change in diff(before, after, DiffOptions(ignore=ignore))] == paths
 
 
 KEYED = [
@@ -121,7 +121,7 @@ KEYED = [
 
 @pytest.mark.parametrize(("keys", "before", "after", "paths"), KEYED)
 def test_lists_with_keys(keys, before, after, paths):
-    assert [change.path for change in diff(before, after, View(keys=keys))] == paths
+    assert [change.path for change in diff(before, after, DiffOptions(keys=keys))] == paths
 
 
 INITIAL: dict[str, Any] = {"door": "shut", "lamp": 0, "log": []}
@@ -152,6 +152,6 @@ def test_progress(wanted, observed, value, missing, wrong, unexpected):
 
 
 def test_a_change_that_is_ignored_is_neither_wanted_nor_unexpected():
-    view = View(ignore=("/log",))
+    view = DiffOptions(ignore=("/log",))
     progress = compare(INITIAL, INITIAL | {"log": ["wanted"]}, INITIAL | {"log": ["other"]}, view)
     assert (progress.wanted, progress.unexpected, progress.passed) == ((), (), True)

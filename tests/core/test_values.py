@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.values import equal, shown
+from service.core.json.values import equals, format_value
 
 SCALARS = (
     st.none()
@@ -70,25 +70,25 @@ DIFFERENT = [
 
 @pytest.mark.parametrize(("a", "b"), SAME, ids=range(len(SAME)))
 def test_equal_values(a, b):
-    assert equal(a, b)
-    assert equal(b, a)
+    assert equals(a, b)
+    assert equals(b, a)
 
 
 @pytest.mark.parametrize(("a", "b"), DIFFERENT, ids=range(len(DIFFERENT)))
 def test_different_values(a, b):
-    assert not equal(a, b)
-    assert not equal(b, a)
+    assert not equals(a, b)
+    assert not equals(b, a)
 
 
 def test_nan_is_not_equal_even_to_itself_inside_an_array():
     values = [float("nan")]
-    assert not equal(values, values)
+    assert not equals(values, values)
 
 
 def test_no_depth_is_too_deep():
-    assert equal(deep(100_000, 1), deep(100_000, 1.0))
-    assert not equal(deep(100_000, 1), deep(100_000, True))
-    assert not equal(deep(100_000, 1), deep(99_999, 1))
+    assert equals(deep(100_000, 1), deep(100_000, 1.0))
+    assert not equals(deep(100_000, 1), deep(100_000, True))
+    assert not equals(deep(100_000, 1), deep(99_999, 1))
 
 
 def canonical(value: object) -> object:
@@ -107,7 +107,7 @@ def canonical(value: object) -> object:
 @given(st.tuples(JSON, JSON) | st.tuples(SCALARS, SCALARS) | JSON.map(lambda value: (value, copy.deepcopy(value))))
 def test_equality_is_that_of_the_canonical_forms(pair):
     a, b = pair
-    assert equal(a, b) is equal(b, a) is (canonical(a) == canonical(b))
+    assert equals(a, b) is equals(b, a) is (canonical(a) == canonical(b))
 
 
 SHOWN = [
@@ -131,12 +131,12 @@ SHOWN = [
 
 @pytest.mark.parametrize(("value", "text"), SHOWN, ids=range(len(SHOWN)))
 def test_values_are_shown_on_one_line(value, text):
-    assert shown(value) == text
+    assert format_value(value) == text
 
 
 @given(JSON, st.integers(-5, 300))
 def test_what_is_shown_is_short_printable_and_encodes(value, limit):
-    text = shown(value, limit)
+    text = format_value(value, limit)
     assert 1 <= len(text) <= max(1, min(limit, 200))
     assert text.isprintable()
     text.encode()
@@ -153,4 +153,4 @@ LARGE = {
 
 @pytest.mark.parametrize("name", LARGE)
 def test_large_values_are_shown_in_part(name):
-    assert len(shown(LARGE[name])) <= 80
+    assert len(format_value(LARGE[name])) <= 80

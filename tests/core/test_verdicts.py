@@ -9,19 +9,19 @@ from typing import Any, cast
 import pytest
 
 from service import Plan, Report, conclude
-from service.core.calibrate import Fit, Identity
 from service.core.conclude import Answer
-from service.core.judged import Reply
-from service.core.judges import Ask
+from service.core.judging.fits import Fit, Identity
+from service.core.judging.judges import Ask
+from service.core.judging.prompts import Usage
+from service.core.judging.questions import ASSEMBLY
+from service.core.judging.replies import Judgement
+from service.core.judging.votes import JudgeReply
 from service.core.outcome import Errored, Skipped
-from service.core.prompts import Usage
-from service.core.questions import ASSEMBLY
-from service.core.replies import Judgement
 from service.core.trace import Unread
-from service.io.engine import Engine
-from service.io.files import read_yaml
-from service.io.shelf import Shelf
-from service.request import planned, read_request, traced
+from service.engine import Engine
+from service.packaged_files import read_yaml
+from service.registry import Shelf
+from service.request import plan_request, read_request, read_request_trace
 
 FILE = Path(__file__).parents[1] / "data" / "verdicts" / "examples.yaml"
 TABLE = cast("dict[str, Any]", read_yaml(FILE.read_text("utf-8"), source=FILE.name))
@@ -59,7 +59,7 @@ def _answer(ask: Ask, said: dict[str, Any], left: dict[str, list[Any] | None]) -
     if given in FAULTS:
         return FAULTS[given]
     label = min(ask.judge.scale, key=lambda name: abs(ask.judge.scale[name].value - given))
-    return (Reply(Judgement(label, float(given), "so it is"), "m", "m", "miss", Usage(1, 1, None)),)
+    return (JudgeReply(Judgement(label, float(given), "so it is"), "m", "m", "miss", Usage(1, 1, None)),)
 
 
 def fits_of(plan: Plan, given: dict[str, Any] | None) -> list[Fit]:
@@ -185,8 +185,8 @@ def test_what_could_not_be_read_leaves_open_what_rests_on_it(
 ) -> None:
     body = {"trace": trace_of("Please.", calls, "It is done."), "expected": expected, "judges": "off"}
     request = read_request(body)
-    trace = replace(traced(request), unread=unread)
-    report = conclude(planned(request, ENGINE.shelf.find("four_step"), trace), mode="off")
+    trace = replace(read_request_trace(request), unread=unread)
+    report = conclude(plan_request(request, ENGINE.shelf.find("four_step"), trace), mode="off")
     assert criteria <= {one.criterion for one in report.open if one.cause == "unread"}
     assert report.verdict == "abstain"
     assert [part.path for part in report.unread] == [part.path for part in unread]

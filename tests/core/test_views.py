@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 
 from service import plan
+from service.core.judging.focus import Focus, View, render_view
 from service.core.trace import Trace
-from service.core.views import Scene, View, view
-from service.io.files import read_yaml
+from service.packaged_files import read_yaml
 from tests.core.strategies import traces
 
 FILE = Path(__file__).parents[1] / "data" / "judges" / "views.yaml"
@@ -29,7 +29,7 @@ TRACES = {name: read(trace) for name, trace in TABLE["traces"].items()}
 
 @pytest.mark.parametrize("case", TABLE["cases"], ids=lambda case: case["name"])
 def test_a_view_at_a_moment(case: dict[str, Any]) -> None:
-    found = view(case["show"], TRACES[case.get("trace", "shop")], Scene(**case["at"]))
+    found = render_view(case["show"], TRACES[case.get("trace", "shop")], Focus(**case["at"]))
     assert found == case["want"]
     assert json.dumps(found) == json.dumps(case["want"])  # the order of keys too
 
@@ -51,15 +51,17 @@ def test_a_step_sees_what_it_would_see_if_the_trace_ended_with_it(record: dict[s
     for step in whole.steps:
         ended = read(cut_before(record, step.index))
         for name in ("conversation", "call", "calls", "tool", "tools", "near_misses"):
-            assert view(name, whole, Scene(step.index)) == view(name, ended, Scene(step.index))
+            assert render_view(name, whole, Focus(step.index)) == render_view(name, ended, Focus(step.index))
 
 
 @given(record=traces())
 def test_every_view_of_every_moment_is_json(record: dict[str, Any]) -> None:
     trace = read(record)
-    scenes = [Scene(step.index, step.turn) for step in trace.steps]
-    scenes += [Scene(turn=turn) for turn in range(trace.turns + 2)]
-    shown = [view(name, trace, scene) for scene in scenes for name in VIEWS if trace.steps or name not in OF_STEPS]
+    scenes = [Focus(step.index, step.turn) for step in trace.steps]
+    scenes += [Focus(turn=turn) for turn in range(trace.turns + 2)]
+    shown = [
+        render_view(name, trace, scene) for scene in scenes for name in VIEWS if trace.steps or name not in OF_STEPS
+    ]
     assert json.loads(json.dumps(shown, allow_nan=False)) == shown
 
 

@@ -28,8 +28,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from service.core.prompts import Prompt, Turn
-from service.io.standin import reply_to
+from service.asking.demo_judge import reply_to
+from service.core.judging.prompts import Prompt, Turn
 
 TOKEN = re.compile(r"token\b[^\n]{0,40}?[\"'`]([A-Za-z0-9]{8})[\"'`]")
 """Where a prompt says which token to echo: the word, and soon after it eight characters in quotes."""
@@ -163,8 +163,10 @@ def completion(asked: Asked, choices: Json, **changes: Json) -> Reply:
 
 def good(asked: Asked) -> Reply:
     """What a provider in good health replies."""
-    label = re.fullmatch(r"says-(.+)", asked.body["model"])
-    return said(asked, asked.verdict(label=label[1]) if label else asked.verdict())
+    scripted = re.fullmatch(r"says-(.+)", asked.body["model"])
+    recorded = asked.provider.label_of
+    label = scripted[1] if scripted else recorded(asked) if recorded else None
+    return said(asked, asked.verdict(label=label) if label else asked.verdict())
 
 
 def failure(status: str, message: str, code: str | None = None, **headers: str) -> Reply:
@@ -342,6 +344,8 @@ class Provider:
     """Where a redirect leads."""
     page: bytes = b"<html><body>Bad gateway</body></html>"
     token: re.Pattern[str] = TOKEN
+    label_of: Callable[[Asked], str | None] | None = None
+    """The label that answers a question, where a test has recorded it."""
     requests: list[Request] = field(default_factory=list)
     paid: list[Paid] = field(default_factory=list)
     port: int = 0

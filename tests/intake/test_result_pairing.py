@@ -76,4 +76,4 @@ def test_the_order_of_answers_does_not_matter_where_ids_tell(order: list[str]) -
 
 def test_a_result_that_came_without_its_content_still_takes_its_place() -> None:
     calls = [(ToolCall(None, "f", {}), 1, 0), (ToolCall(None, "g", {}), 1, 0)]
-    assert pair(calls, [(None, None, 2), (None, ToolResult("g's"), 2)]) == {0: None, 1: ToolResult("g's")}
+    assert pair(calls, [(None, None, 2), (None, ToolResult("g's"), 2)]).answers == {0: None, 1: ToolResult("g's")}

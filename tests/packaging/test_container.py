@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from service.io.files import read_yaml
+from service.packaged_files import read_yaml
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def rests(recipe: list[tuple[str, str]], word: str) -> list[str]:
 def test_stages_start_from_a_pinned_image(recipe: list[tuple[str, str]]) -> None:
     stages = [rest.split() for rest in rests(recipe, "FROM")]
     assert [stage[1:] for stage in stages] == [["AS", "build"], ["AS", "run"]]
-    assert all(re.fullmatch(r"python:3\.\d+-slim", stage[0]) for stage in stages)
+    assert all(re.fullmatch(r"python:3\.\d+-slim(@sha256:[0-9a-f]{64})?", stage[0]) for stage in stages)
 
 
 def test_it_runs_as_nobody_in_particular(recipe: list[tuple[str, str]]) -> None:
@@ -44,14 +44,12 @@ def test_it_runs_as_nobody_in_particular(recipe: list[tuple[str, str]]) -> None:
     )
 
 
-def test_it_installs_from_the_lock_only(recipe: list[tuple[str, str]], root: Path) -> None:
+def test_it_installs_from_the_lock_only(recipe: list[tuple[str, str]]) -> None:
     syncs = [rest for rest in rests(recipe, "RUN") if rest.startswith("uv sync")]
     assert len(syncs) == 2
     assert all({"--frozen", "--no-dev"} <= set(sync.split()) for sync in syncs)
     assert "--no-editable" in syncs[-1]
-    pinned = re.search(r"uv==[\d.]+", (root / "Makefile").read_text(encoding="utf-8"))
-    assert pinned
-    assert f"pip install --no-cache-dir {pinned[0]}" in rests(recipe, "RUN")
+    assert "pip install --no-cache-dir --require-hashes --requirement .ci/uv.txt" in rests(recipe, "RUN")
 
 
 def test_what_it_copies_is_there_and_not_ignored(recipe: list[tuple[str, str]], root: Path) -> None:
@@ -109,7 +107,9 @@ def test_the_workflow_is_pinned_and_runs_the_one_check(root: Path) -> None:
     job = workflow["jobs"]["test"]  # type: ignore[index, call-overload]
     assert {"3.11", "3.13"} <= set(job["strategy"]["matrix"]["python"])
     assert set(job["services"]) == {"postgres", "redis"}
-    assert all(re.search(r":\d[\w.]*$", service["image"]) for service in job["services"].values())
+    assert all(
+        re.search(r":\d[\w.]*(@sha256:[0-9a-f]{64})?$", service["image"]) for service in job["services"].values()
+    )
     uses = [step["uses"] for step in job["steps"] if "uses" in step]
     assert uses
     assert all(re.search(r"@[0-9a-f]{40}$", use) for use in uses)

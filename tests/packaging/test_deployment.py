@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import sqlalchemy as sa
 import typer.main
 import yaml
+from jsonschema_rs import Draft202012Validator
 
 from service import __version__
 from service.api.app import create_app
 from service.cli.app import app
-from service.io.settings import Settings, settings_table
-from service.io.store.tables import METADATA
+from service.outbound.addresses import METADATA as METADATA_SERVICES
+from service.outbound.addresses import PRIVATE
+from service.settings import Settings, list_settings
+from service.store.tables import METADATA
 
-FILES = ("compose.yaml", "kubernetes.yaml")
-SETTINGS = {name for name, _, _ in settings_table()}
+FILES = ("deploy/compose.yaml", "deploy/kubernetes.yaml")
+SETTINGS = {name for name, _, _ in list_settings()}
 SECRETS = {"CALLGRADE_DATABASE_URL", "CALLGRADE_CACHE_URL", "CALLGRADE_JUDGE_API_KEY", "CALLGRADE_WEBHOOK_SECRET"}
 SLACK = 10
 """Seconds that a process may take to end beyond its CALLGRADE_GRACEFUL_SECONDS."""
@@ -27,7 +32,7 @@ SLACK = 10
 
 @pytest.fixture(scope="module")
 def compose(root: Path) -> dict[str, Any]:
-    return yaml.safe_load((root / "compose.yaml").read_text("utf-8"))
+    return yaml.safe_load((root / "deploy/compose.yaml").read_text("utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +43,7 @@ def services(compose: dict[str, Any]) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def manifests(root: Path) -> dict[tuple[str, str], Any]:
     """Every manifest by kind and name."""
-    documents = list(yaml.safe_load_all((root / "kubernetes.yaml").read_text("utf-8")))
+    documents = list(yaml.safe_load_all((root / "deploy/kubernetes.yaml").read_text("utf-8")))
     found = {(one["kind"], one["metadata"]["name"]): one for one in documents}
     assert len(found) == len(documents)
     return found
@@ -47,7 +52,7 @@ def manifests(root: Path) -> dict[tuple[str, str], Any]:
 @pytest.fixture(scope="module")
 def suggested(root: Path) -> Any:
     """The manifest that stands in comments."""
-    lines = (root / "kubernetes.yaml").read_text("utf-8").partition("\n# ---\n")[2].splitlines()
+    lines = (root / "deploy/kubernetes.yaml").read_text("utf-8").partition("\n# ---\n")[2].splitlines()
     return yaml.safe_load("\n".join(line.removeprefix("#").removeprefix(" ") for line in lines))
 
 
@@ -91,7 +96,7 @@ def test_settings_are_those_of_the_service(root: Path, file: str) -> None:
 def test_images_are_pinned_and_ours_is_this_version(root: Path, file: str) -> None:
     images = re.findall(r"^\s*image: (\S+)", (root / file).read_text("utf-8"), re.MULTILINE)
     assert f"callgrade:{__version__}" in images
-    assert all(re.fullmatch(r"[\w./-]+:\d[\w.]*", image) for image in images)
+    assert all(re.fullmatch(r"[\w./-]+:\d[\w.]*(@sha256:[0-9a-f]{64})?", image) for image in images)
     assert {image for image in images if image.startswith("callgrade")} == {f"callgrade:{__version__}"}
 
 
@@ -201,6 +206,9 @@ def test_everything_is_there_and_names_no_namespace(manifests: dict[tuple[str, s
         "Deployment",
         "Deployment",
         "HorizontalPodAutoscaler",
+        "NetworkPolicy",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
         "PodDisruptionBudget",
         "Secret",
         "Service",
@@ -215,9 +223,113 @@ def test_selectors_find_the_pods_they_mean(manifests: dict[tuple[str, str], Any]
         labels = spec["template"]["metadata"]["labels"]
         (spread,) = spec["template"]["spec"]["topologySpreadConstraints"]
         assert spec["selector"]["matchLabels"] == labels == spread["labelSelector"]["matchLabels"]
+        assert manifests["PodDisruptionBudget", name]["spec"]["selector"]["matchLabels"] == labels
+        assert policy(manifests, "callgrade")["podSelector"]["matchLabels"].items() <= labels.items()
     served = manifests["Deployment", "callgrade-serve"]["spec"]["template"]["metadata"]["labels"]
     assert manifests["Service", "callgrade"]["spec"]["selector"] == served
-    assert manifests["PodDisruptionBudget", "callgrade-serve"]["spec"]["selector"]["matchLabels"] == served
+    assert policy(manifests, "callgrade-serve")["podSelector"]["matchLabels"] == served
+
+
+LABELS = {"type": "object", "additionalProperties": {"type": "string"}}
+SELECTOR = {"type": "object", "properties": {"matchLabels": LABELS}, "additionalProperties": False}
+BLOCK = {
+    "type": "object",
+    "properties": {"cidr": {"type": "string"}, "except": {"type": "array", "items": {"type": "string"}}},
+    "required": ["cidr"],
+    "additionalProperties": False,
+}
+PEER = {
+    "type": "object",
+    "properties": {"ipBlock": BLOCK, "namespaceSelector": SELECTOR, "podSelector": SELECTOR},
+    "additionalProperties": False,
+}
+PORT = {
+    "type": "object",
+    "properties": {"protocol": {"enum": ["TCP", "UDP"]}, "port": {"type": ["integer", "string"]}},
+    "required": ["protocol", "port"],
+    "additionalProperties": False,
+}
+
+
+def rules(peers: str) -> dict[str, Any]:
+    """The schema of what comes in (`from`) or goes out (`to`)."""
+    parts = {"ports": {"type": "array", "items": PORT}, peers: {"type": "array", "minItems": 1, "items": PEER}}
+    return {"type": "array", "items": {"type": "object", "properties": parts, "additionalProperties": False}}
+
+
+SPECS = {
+    "NetworkPolicy": {
+        "type": "object",
+        "properties": {
+            "podSelector": SELECTOR,
+            "policyTypes": {"type": "array", "items": {"enum": ["Ingress", "Egress"]}},
+            "ingress": rules("from"),
+            "egress": rules("to"),
+        },
+        "required": ["podSelector", "policyTypes"],
+        "additionalProperties": False,
+    },
+    "PodDisruptionBudget": {
+        "type": "object",
+        "properties": {"maxUnavailable": {"type": "integer", "minimum": 1}, "selector": SELECTOR},
+        "required": ["selector"],
+        "additionalProperties": False,
+    },
+}
+"""What Kubernetes takes of these kinds, as far as it is used here. A field that is misspelt would be left out in silence."""
+
+VERSIONS = {
+    "ConfigMap": "v1",
+    "Secret": "v1",
+    "Service": "v1",
+    "Deployment": "apps/v1",
+    "PodDisruptionBudget": "policy/v1",
+    "NetworkPolicy": "networking.k8s.io/v1",
+    "HorizontalPodAutoscaler": "autoscaling/v2",
+}
+
+
+def test_manifests_are_of_the_form_that_their_kind_has(manifests: dict[tuple[str, str], Any]) -> None:
+    for (kind, name), one in manifests.items():
+        assert one["apiVersion"] == VERSIONS[kind], name
+        if kind in SPECS:
+            assert [str(error) for error in Draft202012Validator(SPECS[kind]).iter_errors(one["spec"])] == [], name
+
+
+def policy(manifests: dict[tuple[str, str], Any], name: str) -> dict[str, Any]:
+    return manifests["NetworkPolicy", name]["spec"]
+
+
+def goes(manifests: dict[tuple[str, str], Any], address: str, port: int) -> bool:
+    """Whether a pod may connect there."""
+    found = ip_address(address)
+    for rule in policy(manifests, "callgrade")["egress"]:
+        blocks = [peer["ipBlock"] for peer in rule.get("to", [])]
+        there = not blocks or any(
+            found in ip_network(block["cidr"]) and not any(found in ip_network(one) for one in block.get("except", []))
+            for block in blocks
+        )
+        if there and {"protocol": "TCP", "port": port} in rule["ports"]:
+            return True
+    return False
+
+
+def test_pods_reach_the_public_network_and_the_stores_and_nothing_else(manifests: dict[tuple[str, str], Any]) -> None:
+    for address in ("93.184.216.34", "2606:2800::1"):
+        assert [goes(manifests, address, port) for port in (443, 80, 22, 8000)] == [True, False, False, False]
+    for block in map(ip_network, (*METADATA_SERVICES, *PRIVATE)):
+        assert not any(goes(manifests, str(one), port) for one in (block[0], block[-1]) for port in (80, 443)), block
+    ports = {urlsplit(url).port for url in manifests["Secret", "callgrade"]["stringData"].values() if "://" in url}
+    assert all(goes(manifests, "10.0.0.7", port) for port in (*ports, 53) if port)
+    assert ports == {5432, 6379}
+
+
+def test_only_the_service_is_reached_and_only_at_its_port(manifests: dict[tuple[str, str], Any]) -> None:
+    assert set(policy(manifests, "callgrade")["policyTypes"]) == {"Ingress", "Egress"}
+    assert "ingress" not in policy(manifests, "callgrade")
+    (rule,) = policy(manifests, "callgrade-serve")["ingress"]
+    (port,) = container(pods(manifests)["callgrade-serve"])["ports"]
+    assert rule["ports"] == [{"protocol": "TCP", "port": port["name"]}]
 
 
 def test_probes_ask_what_the_application_answers(manifests: dict[tuple[str, str], Any]) -> None:

@@ -24,7 +24,7 @@ INDEX_OPTION = re.compile(
     r"--(?:extra-|default-)?index(?:-url)?\b|--find-links|\s-i\s+http"
     r"|(?:PIP|UV)_(?:\w+_)?(?:INDEX|FIND_LINKS)\w*|\[\[tool\.uv\.index|find-links|index-url"
 )
-SETS_UP = ("Makefile", "Dockerfile", "pyproject.toml", ".ci/", ".github/", "compose.yaml")
+SETS_UP = ("Makefile", "Dockerfile", "pyproject.toml", ".ci/", ".github/", "deploy/compose.yaml")
 
 
 def machine_paths(name: str, text: str) -> list[str]:

@@ -37,6 +37,12 @@ def test_the_watch_sees(code: str, seen: str) -> None:
     assert seen in noticed(code)
 
 
-@pytest.mark.parametrize("module", ["service", "service.errors", "service.io.settings", "service.io.files"])
+@pytest.mark.parametrize("module", ["service", "service.errors", "service.settings", "service.packaged_files"])
 def test_importing_does_no_work(module: str) -> None:
     assert noticed(f"import {module}") == []
+
+
+def test_the_formats_are_listed_without_their_readers() -> None:
+    program = "import sys; from service.intake import FORMATS; print(*FORMATS, *{'pydantic'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["anthropic", "bfcl", "callgrade", "openai", "openai_responses", "spans", "tau"]

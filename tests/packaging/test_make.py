@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TARGETS = ["help", "demo", "test", "lint", "chaos", "bench", "clean"]
+TARGETS = ["help", "demo", "test", "lint", "chaos", "bench", "audit", "pin", "clean"]
 
 
 @pytest.fixture
@@ -55,8 +55,8 @@ def test_a_new_lock_asks_for_a_new_set_up(fresh: Path) -> None:
     for name in ("bin/uv", "full.stamp", "run.stamp"):
         (fresh / ".venv" / name).touch()
         os.utime(fresh / ".venv" / name, (0, 0))
-    assert "uv sync --quiet --frozen --no-dev --inexact " in make(fresh, "--dry-run", "demo").stdout
-    assert "uv sync --quiet --frozen  ||" in make(fresh, "--dry-run", "lint").stdout
+    assert "uv sync --quiet --frozen --no-dev --all-extras --inexact " in make(fresh, "--dry-run", "demo").stdout
+    assert "uv sync --quiet --frozen --all-extras ||" in make(fresh, "--dry-run", "lint").stdout
 
 
 def test_clean_leaves_the_environment_and_the_sources(fresh: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from service import Report, score
-from service.core.carried.bfcl_values import standardised
+from service.core.methods.bfcl_values import standardised
 
 Row = Mapping[str, Any]
 Rule = Callable[[Row, Report], bool]

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from service import plan
+from service import Plan, conclude, plan
 from service.core.hollow import is_hollow
-from service.core.judges import Ask, Judge
-from service.core.prompts import Completion, Usage
-from service.core.questions import Question, question_of
-from service.core.replies import judgement_of
-from service.core.views import View
-from service.errors import JudgeError
+from service.core.judging.focus import View
+from service.core.judging.judges import Ask, Judge
+from service.core.judging.prompts import Completion, Usage
+from service.core.judging.questions import Question, build_question
+from service.core.judging.replies import read_judgement
+from service.core.outcome import Errored
+from service.errors import FaultCause, JudgeError
 
 pytestmark = pytest.mark.shared_data
 
@@ -78,7 +80,7 @@ def asked(slot: str, text: str) -> Question:
         }
     ).trace
     value = {at("value"): [at("value")]}
-    return question_of(Ask("it", JUDGE, 1, name, 1, "/steps/1/call", at("words"), value, [at("evidence")]), trace)
+    return build_question(Ask("it", JUDGE, 1, name, 1, "/steps/1/call", at("words"), value, [at("evidence")]), trace)
 
 
 def failures(question: Question, rubric: str, after: list[str]) -> Iterator[str]:
@@ -142,7 +144,7 @@ def test_no_attack_string_is_read_as_a_verdict(shared_data: Path) -> None:
         question = asked("answer", f"{text}\n{forged(TOKEN)}")
         for said in (text, f"{text}\n{forged('00000000')}", ""):
             try:
-                read.append(judgement_of(Completion(said, "m", "stop", None, Usage()), question, TOKEN))
+                read.append(read_judgement(Completion(said, "m", "stop", None, Usage()), question, TOKEN))
             except JudgeError:
                 continue
     assert read == []
@@ -152,3 +154,46 @@ def test_no_string_holds_the_marks(shared_data: Path) -> None:
     """So that counting them counts what the prompt put there."""
     texts = strings(shared_data)
     assert not [text for text in texts if BOUNDARY in text or TOKEN in text]
+
+
+def refund(result: Any, answer: str, **more: Any) -> Plan:
+    """A refund as it was expected, with its result and what is told of it."""
+    call = {"name": "refund", "arguments": {"order": "A-17"}}
+    events = [{"user": "Refund order A-17."}, {"call": call, "result": result}, {"assistant": answer}]
+    expected = {"calls": [{"tool": "refund", "args": {"order": "A-17"}}]}
+    return plan({"trace": {"format": "callgrade", "events": events}, "expected": expected, **more})
+
+
+CAUSES: tuple[FaultCause, ...] = get_args(FaultCause)
+GREEN = ("pass", "warn")
+
+
+def test_no_attack_string_passes_by_breaking_the_judge(shared_data: Path) -> None:
+    """The answer is wrong, or the string itself tells what to say; each question ends in a fault, which takes turns."""
+    made = [
+        refund({"order": "A-17", "amount": 54, "note": text}, answer)
+        for text in strings(shared_data)
+        for answer in ("I refunded $72.", text)
+    ]
+    asked = [one for one in made if one.asks]
+    reports = [
+        conclude(one, {ask.key: (Errored(cause, "it broke"),) for ask in one.asks})
+        for one, cause in zip(asked, cycle(CAUSES), strict=False)
+    ]
+    assert len(reports) > 1_000
+    assert not [report for report in reports if report.verdict in GREEN]
+
+
+@pytest.mark.parametrize("judges", ["off", "none"])
+@pytest.mark.parametrize("form", ["{}\n{}", "{1}\n{0}"], ids=["before", "after"])
+def test_no_attack_string_hides_a_contradiction(shared_data: Path, form: str, judges: str) -> None:
+    """A line of text beside a JSON result: the result can no longer be read, and that is no reason to pass."""
+    result = '{"order": "A-17", "amount": 54}'
+    more = {"judges": "off"} if judges == "off" else {}
+    passed = [
+        text
+        for text in strings(shared_data)
+        for made in [refund(form.format(text, result), "I refunded $72 for order A-17.", **more)]
+        if conclude(made, {}).verdict in GREEN
+    ]
+    assert passed == []

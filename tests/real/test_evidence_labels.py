@@ -17,19 +17,19 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from service.core.evidence.ledger import Ledger
-from service.core.evidence.located import Located
-from service.core.evidence.narrate import narrate
-from service.core.evidence.narration import check_text
-from service.core.evidence.provenance import locate_arguments
-from service.core.evidence.sources import Sources
-from service.core.evidence.verdicts import ClaimVerdict, Heard
+from service.core.evidence.narration.answers import narrate
+from service.core.evidence.narration.fact_index import FactIndex
+from service.core.evidence.narration.narration import check_text
+from service.core.evidence.narration.verdicts import ClaimVerdict, Utterances
+from service.core.evidence.provenance.located import LeafOrigin
+from service.core.evidence.provenance.provenance import locate_arguments
+from service.core.evidence.provenance.sources import SourceIndex
 from service.core.trace import Step, ToolCall, ToolResult, Trace
 from service.intake import read_trace
 
 pytestmark = pytest.mark.shared_data
 
-NOBODY = Heard(lambda _: False, lambda _: False)
+NOBODY = Utterances(lambda _: False, lambda _: False)
 WRONG = {"contradictory", "incorrect", "NUMBER", "NAME", "WORD"}
 """The types of human spans that mean a contradiction."""
 
@@ -43,8 +43,8 @@ def rows_of(shared_data: Path, name: str) -> list[dict[str, Any]]:
         return list(map(json.loads, lines))
 
 
-def located(trace: Trace) -> list[Located]:
-    sources, tools = Sources(trace), {tool.name: tool for tool in trace.tools or ()}
+def located(trace: Trace) -> list[LeafOrigin]:
+    sources, tools = SourceIndex(trace), {tool.name: tool for tool in trace.tools or ()}
     return [each for step in trace.steps for each in locate_arguments(step, tools.get(step.call.name), sources)]
 
 
@@ -159,7 +159,7 @@ def test_a_digit_changed_in_an_identifier_of_a_real_call_is_noticed(runs):
                 if name.endswith("_id") and isinstance(value, str) and any(c.isdigit() for c in value):
                     wrong = re.sub(r"\d", lambda m: str((int(m.group()) + 5) % 10), value, count=1)
                     call = replace(step.call, arguments={**(step.call.arguments or {}), name: wrong})
-                    changed = locate_arguments(replace(step, call=call), None, Sources(trace))
+                    changed = locate_arguments(replace(step, call=call), None, SourceIndex(trace))
                     tried += 1
                     noticed += any(each.status == "nowhere" and each.path.endswith(name) for each in changed)
     show(f"\n{noticed} of {tried} wrong identifiers noticed")
@@ -250,7 +250,7 @@ def box_score_spans(row: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
 
 
 def verdicts_of(row: Row) -> list[ClaimVerdict]:
-    ledger = Ledger()
+    ledger = FactIndex()
     ledger.add(Step(0, 1, ToolCall(None, "get_data", {}), ToolResult(row.payload)))
     return check_text(row.text, "/answer", ledger, NOBODY)
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from service import plan
-from service.core.evidence.injection import suspicions
+from service.core.evidence.injection.signals import find_suspicions
 from service.core.trace import Step, ToolCall, ToolResult, Trace
 
 pytestmark = pytest.mark.shared_data
@@ -50,7 +50,7 @@ def returned(content: Any) -> Trace:
 def test_attack_strings_by_class(shared_data: Path):
     rows = list(map(json.loads, (shared_data / "hostile" / "injections.jsonl").read_text("utf-8").splitlines()))
     all_of = Counter((row["source"], row["class"]) for row in rows)
-    found = Counter((row["source"], row["class"]) for row in rows if suspicions(returned(row["text"])))
+    found = Counter((row["source"], row["class"]) for row in rows if find_suspicions(returned(row["text"])))
     for (source, sort), count in sorted(all_of.items()):
         show(source, sort, f"{found[source, sort]}/{count}")
     by_source = {source: sum(n for (of, _), n in found.items() if of == source) for source in ("bipia", "cyberseceval")}
@@ -65,7 +65,7 @@ def test_no_more_than_one_in_a_hundred_runs_is_suspected(shared_data: Path):
     tools = json.loads((shared_data / "tau_airline" / "tools.json").read_text("utf-8"))
     runs = rows_of(shared_data, "tau_airline/runs")
     traces = [plan({"trace": {**run, "format": "tau", "tools": tools}, "judges": "off"}).trace for run in runs]
-    flagged = [found for found in map(suspicions, traces) if found]
+    flagged = [found for found in map(find_suspicions, traces) if found]
     show("tau_airline", len(flagged), "of", len(traces), flagged)
     assert len(traces) == 100
     assert len(flagged) <= 1
@@ -74,7 +74,7 @@ def test_no_more_than_one_in_a_hundred_runs_is_suspected(shared_data: Path):
 @pytest.mark.parametrize("name", HARMLESS)
 def test_no_more_than_one_row_in_a_hundred_is_suspected(shared_data: Path, name: str):
     rows = rows_of(shared_data, f"labels/{name}")
-    flagged = [found for found in (suspicions(returned(row)) for row in rows) if found]
+    flagged = [found for found in (find_suspicions(returned(row)) for row in rows) if found]
     show(name, len(flagged), "of", len(rows), flagged)
     assert len(rows) == HARMLESS[name]
     assert 100 * len(flagged) <= len(rows)

@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from service.calibrating.figures import Resampling, human_figures
-from service.calibrating.importers import Imported, imported
-from service.calibrating.markdown import markdown
-from service.calibrating.options import Options
-from service.calibrating.predictions import by_judge
-from service.calibrating.run import calibrate
-from service.stats.tallies import auroc, confusion_at, tally
+from service.calibration.figures import Resampling, compute_human_figures
+from service.calibration.importers.published import ImportedSet, import_labels
+from service.calibration.options import ReportOptions
+from service.calibration.predictions import group_by_judge
+from service.calibration.report.markdown import render_markdown
+from service.calibration.run import calibrate
+from service.stats.tallies import auroc, build_confusion_at, tally
 
 pytestmark = pytest.mark.shared_data
 
 
-def read(folder: Path, name: str) -> Imported:
+def read(folder: Path, name: str) -> ImportedSet:
     with gzip.open(folder / "labels" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
-        return imported(lines, source=name)
+        return import_labels(lines, source=name)
 
 
 @pytest.fixture(scope="module")
-def spans(shared_data: Path) -> Imported:
+def spans(shared_data: Path) -> ImportedSet:
     return read(shared_data, "groundedness_d2teval_cal")
 
 
@@ -57,16 +57,16 @@ def test_no_annotator_is_two_opinions_in_quintd(shared_data: Path) -> None:
     """A hundred of its outputs have three records, but of two people at most: their own repeated word is no agreement."""
     items = read(shared_data, "groundedness_quintd1_train").labels.items
     assert Counter(len(item.labels) for item in items) == {1: 1896, 2: 80}
-    found = human_figures(items, Resampling(draws=0))
+    found = compute_human_figures(items, Resampling(draws=0))
     assert found is not None
     assert (found.of("kappa").value or 1) < 0.5
 
 
-def test_human_agreement_is_what_makes_the_ceiling(spans: Imported) -> None:
+def test_human_agreement_is_what_makes_the_ceiling(spans: ImportedSet) -> None:
     """Twelve outputs with 29 to 96 annotators, and the test outputs that two annotators labelled."""
     many = [item for item in spans.labels.items if len(item.labels) > 2]
     two = [item for item in spans.labels.items if len(item.labels) == 2]
-    crowd, pairs = (human_figures(items, Resampling(draws=0)) for items in (many, two))
+    crowd, pairs = (compute_human_figures(items, Resampling(draws=0)) for items in (many, two))
     assert crowd is not None
     assert pairs is not None
     assert len(many) == 12
@@ -79,18 +79,18 @@ def test_human_agreement_is_what_makes_the_ceiling(spans: Imported) -> None:
 JUDGES = {"o3-mini": (0.600, 0.865), "claude-3-7-sonnet": (0.529, 0.865), "llama3-3": (0.410, 0.721)}
 
 
-def test_recorded_judges_agree_as_far_as_they_did(spans: Imported) -> None:
-    for judge in by_judge(spans.predictions):
+def test_recorded_judges_agree_as_far_as_they_did(spans: ImportedSet) -> None:
+    for judge in group_by_judge(spans.predictions):
         if judge.name in JUDGES:
             found = tally(
                 [judge.raw[item.key][0] for item in spans.labels.items], [item.passes for item in spans.labels.items]
             )
-            assert (confusion_at(found, 0.75).kappa, auroc(found)) == pytest.approx(JUDGES[judge.name], abs=1e-3)
+            assert (build_confusion_at(found, 0.75).kappa, auroc(found)) == pytest.approx(JUDGES[judge.name], abs=1e-3)
 
 
-def test_a_run_from_labels_to_report(spans: Imported) -> None:
+def test_a_run_from_labels_to_report(spans: ImportedSet) -> None:
     """One default seed, never searched. Over other splits the best judge's calibration error is at most .05 in the median."""
-    options = Options(resampling=Resampling(draws=100), splits=200)
+    options = ReportOptions(resampling=Resampling(draws=100), splits=200)
     run = calibrate(spans.labels, spans.predictions, options)
     (jury,) = run.report.juries
     best = next(judge for judge in run.report.judges if judge.name == jury.best)
@@ -108,4 +108,4 @@ def test_a_run_from_labels_to_report(spans: Imported) -> None:
         assert pooled is not None
         assert within is not None
         assert within < pooled - 0.05  # much of the pooled figure is who wrote the text
-    assert "human beside human" in markdown(run.report)
+    assert "human beside human" in render_markdown(run.report)

@@ -8,26 +8,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.stats.agreement import Confusion, alpha, between, confusion
+from service.stats.agreement import ConfusionTable, build_confusion, compare_annotators, compute_alpha
 
 # Cohen's kappa, Gwet's AC1, balanced accuracy; by hand from the definitions. The third table is that of Gwet 2008.
 TABLES = [
-    (Confusion(20, 5, 10, 15), 0.4, 1 / 101 * 41, (20 / 30 + 15 / 20) / 2),
-    (Confusion(45, 15, 25, 15), 0.13043, 0.26606, (45 / 70 + 15 / 30) / 2),
-    (Confusion(118, 5, 2, 0), -0.02339, 0.94078, (118 / 120 + 0 / 5) / 2),
-    (Confusion(10, 0, 0, 10), 1.0, 1.0, 1.0),
-    (Confusion(0, 10, 10, 0), -1.0, -1.0, 0.0),
+    (ConfusionTable(20, 5, 10, 15), 0.4, 1 / 101 * 41, (20 / 30 + 15 / 20) / 2),
+    (ConfusionTable(45, 15, 25, 15), 0.13043, 0.26606, (45 / 70 + 15 / 30) / 2),
+    (ConfusionTable(118, 5, 2, 0), -0.02339, 0.94078, (118 / 120 + 0 / 5) / 2),
+    (ConfusionTable(10, 0, 0, 10), 1.0, 1.0, 1.0),
+    (ConfusionTable(0, 10, 10, 0), -1.0, -1.0, 0.0),
 ]
 
 
 @pytest.mark.parametrize(("table", "kappa", "ac1", "balanced"), TABLES)
-def test_two_by_two(table: Confusion, kappa: float, ac1: float, balanced: float) -> None:
+def test_two_by_two(table: ConfusionTable, kappa: float, ac1: float, balanced: float) -> None:
     assert (table.kappa, table.balanced_accuracy) == pytest.approx((kappa, balanced), abs=1e-5)
     assert table.ac1 == pytest.approx(ac1, abs=1e-5)
 
 
 def test_shares() -> None:
-    table = Confusion(6, 2, 3, 9)
+    table = ConfusionTable(6, 2, 3, 9)
     assert (table.n, table.prevalence, table.passed, table.accuracy) == (20, 9 / 20, 8 / 20, 15 / 20)
     assert (table.precision, table.recall) == (6 / 8, 6 / 9)
     assert (table.fail_precision, table.fail_recall) == (9 / 12, 9 / 11)
@@ -42,19 +42,24 @@ FIGURES = (
 @pytest.mark.parametrize(
     ("table", "undefined"),
     [
-        (Confusion(), set(FIGURES)),
-        (Confusion(5, 0, 0, 0), {"kappa", "balanced_accuracy", "fail_recall", "fail_precision"}),
-        (Confusion(0, 5, 0, 0), {"recall", "balanced_accuracy", "fail_precision"}),
+        (ConfusionTable(), set(FIGURES)),
+        (ConfusionTable(5, 0, 0, 0), {"kappa", "balanced_accuracy", "fail_recall", "fail_precision"}),
+        (ConfusionTable(0, 5, 0, 0), {"recall", "balanced_accuracy", "fail_precision"}),
     ],
 )
-def test_what_cannot_be_told_is_none(table: Confusion, undefined: set[str]) -> None:
+def test_what_cannot_be_told_is_none(table: ConfusionTable, undefined: set[str]) -> None:
     assert {name for name in FIGURES if getattr(table, name) is None} == undefined
 
 
 def test_the_cells_are_where_they_belong() -> None:
-    assert confusion([True, True, True, False, False, False], [True, True, False, True, False, False]) == (2, 1, 1, 2)
+    assert build_confusion([True, True, True, False, False, False], [True, True, False, True, False, False]) == (
+        2,
+        1,
+        1,
+        2,
+    )
     with pytest.raises(ValueError, match="shorter"):
-        confusion([True], [])
+        build_confusion([True], [])
 
 
 # Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability": two observers; four, with gaps.
@@ -70,12 +75,12 @@ C = (
 
 @pytest.mark.parametrize(("observers", "want"), [(A, 0.095), (C, 0.743)])
 def test_alpha_of_the_published_examples(observers: tuple[list[int | None], ...], want: float) -> None:
-    assert alpha(zip(*observers, strict=True)) == pytest.approx(want, abs=5e-4)
+    assert compute_alpha(zip(*observers, strict=True)) == pytest.approx(want, abs=5e-4)
 
 
 @pytest.mark.parametrize("units", [[], [(1,), (0,)], [(1, 1), (1, 1)], [(1, None), (None, 0)]])
 def test_alpha_is_none_where_nothing_differs_or_nothing_pairs(units: list[tuple[int | None, ...]]) -> None:
-    assert alpha(units) is None
+    assert compute_alpha(units) is None
 
 
 UNITS = st.lists(st.lists(st.sampled_from([True, False, None]), min_size=0, max_size=5), min_size=1, max_size=8)
@@ -97,13 +102,13 @@ def by_definition(units: list[list[bool | None]]) -> float | None:
 @given(UNITS)
 def test_alpha_is_what_the_coincidence_matrix_gives(units: list[list[bool | None]]) -> None:
     want = by_definition(units)
-    assert alpha(units) == (None if want is None else pytest.approx(want))
+    assert compute_alpha(units) == (None if want is None else pytest.approx(want))
 
 
 @given(UNITS)
 def test_one_annotator_against_another_is_the_mean_over_pairs(units: list[list[bool | None]]) -> None:
     counts = [{label: unit.count(label) for label in (True, False)} for unit in units]
-    table, usable = between(counts), [unit for unit in units if len(unit) - unit.count(None) > 1]
+    table, usable = compare_annotators(counts), [unit for unit in units if len(unit) - unit.count(None) > 1]
     assert table.n == pytest.approx(len(usable))
     assert table.fp == table.fn
     agreed = 0.0
@@ -113,19 +118,19 @@ def test_one_annotator_against_another_is_the_mean_over_pairs(units: list[list[b
     assert table.tp + table.tn == pytest.approx(agreed)
 
 
-CELLS = st.builds(Confusion, *[st.integers(0, 30)] * 4)
+CELLS = st.builds(ConfusionTable, *[st.integers(0, 30)] * 4)
 
 
 @given(CELLS)
-def test_agreement_does_not_depend_on_which_class_is_called_positive(table: Confusion) -> None:
-    turned = Confusion(table.tn, table.fn, table.fp, table.tp)
+def test_agreement_does_not_depend_on_which_class_is_called_positive(table: ConfusionTable) -> None:
+    turned = ConfusionTable(table.tn, table.fn, table.fp, table.tp)
     for name in ("kappa", "ac1", "balanced_accuracy", "accuracy"):
         want = getattr(table, name)
         assert getattr(turned, name) == (None if want is None else pytest.approx(want)), name
 
 
 @given(CELLS)
-def test_agreement_beyond_chance_is_at_most_whole(table: Confusion) -> None:
+def test_agreement_beyond_chance_is_at_most_whole(table: ConfusionTable) -> None:
     for value in (table.kappa, table.ac1):
         assert value is None or -1 - 1e-9 <= value <= 1 + 1e-9
     if table.ac1 == 1:

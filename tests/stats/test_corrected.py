@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.stats.corrected import Groups, by_labels, ppi
+from service.stats.corrected import Groups, infer_from_labels, ppi
 
 
 def test_ppi_without_a_useful_judge_is_the_mean_of_the_labels() -> None:
     labels = [True, False, True, True, False, True]
     found = ppi(labels, [0.5] * 6, [0.5] * 50)
     assert (found.trust, found.value) == (0.0, pytest.approx(4 / 6))
-    assert (found.low, found.high) == pytest.approx((by_labels(labels).low, by_labels(labels).high))
+    assert (found.low, found.high) == pytest.approx((infer_from_labels(labels).low, infer_from_labels(labels).high))
 
 
 def test_ppi_by_hand() -> None:
@@ -34,7 +34,7 @@ def test_ppi_by_hand() -> None:
 
 
 def test_how_many_more_labels_halve_the_interval() -> None:
-    found = by_labels([True, False] * 50)
+    found = infer_from_labels([True, False] * 50)
     assert found.more_labels == 300
     assert ppi([True, False] * 50, [1, 0] * 50, [1, 0] * 50).more_labels is None
 
@@ -65,7 +65,7 @@ def test_nominal_intervals_cover_and_are_narrower_where_the_judge_knows_somethin
         scores = np.where((rng.random(n + 4000) < right) == labels, 0.8, 0.3)
         found = ppi(labels[:n].tolist(), scores[:n].tolist(), scores[n:].tolist())
         hits += found.low <= rate <= found.high
-        widths.append((found.width, by_labels(labels[:n].tolist()).width))
+        widths.append((found.width, infer_from_labels(labels[:n].tolist()).width))
     ours, alone = np.mean(widths, axis=0)
     assert 930 <= hits <= 970
     assert ours < (0.95 if informative else 1.01) * alone
@@ -77,10 +77,12 @@ def test_nominal_intervals_cover_and_are_narrower_where_the_judge_knows_somethin
 def test_the_variance_of_groups_by_hand() -> None:
     """Means of 1, 1/2 and 0 over three pairs: their variance is 1/4, that of their mean 1/12; Student's t has two degrees."""
     labels, groups = [True, True, True, False, False, False], ["a", "a", "b", "b", "c", "c"]
-    assert by_labels(labels, groups).low == pytest.approx(max(0.0, 0.5 - 4.302653 * sqrt(1 / 12)))
+    assert infer_from_labels(labels, groups).low == pytest.approx(max(0.0, 0.5 - 4.302653 * sqrt(1 / 12)))
     # A judge who says the opposite of everything is not trusted, and changes nothing.
     said = [float(not label) for label in labels]
-    assert ppi(labels, said, [0.0, 1.0], (groups, ["d", "e"])).low == pytest.approx(by_labels(labels, groups).low)
+    assert ppi(labels, said, [0.0, 1.0], (groups, ["d", "e"])).low == pytest.approx(
+        infer_from_labels(labels, groups).low
+    )
 
 
 def test_both_sides_of_a_group_move_together() -> None:
@@ -115,7 +117,7 @@ def test_items_that_are_alone_in_their_groups_have_the_very_figures_of_items_wit
     )
     alone: tuple[Groups, Groups] = [f"a{at}" for at in range(n)], [None] * more
     assert ppi(labels, said, elsewhere, alone) == ppi(labels, said, elsewhere)
-    assert by_labels(labels, alone[0]) == by_labels(labels)
+    assert infer_from_labels(labels, alone[0]) == infer_from_labels(labels)
 
 
 @given(st.data(), st.integers(2, 12), st.integers(2, 12))
@@ -155,7 +157,7 @@ def test_one_group_tells_nothing_of_others(groups: tuple[list[str], list[str]], 
 
 def test_labels_of_one_group_have_no_interval() -> None:
     with pytest.raises(ValueError, match="of 1 groups"):
-        by_labels([True, False], ["a", "a"])
+        infer_from_labels([True, False], ["a", "a"])
 
 
 RATE, ALIKE = 0.6, 0.4
@@ -189,7 +191,7 @@ def test_nominal_intervals_cover_where_items_come_in_groups(whole: bool, labelle
             picked[rng.choice(len(groups), labelled, replace=False)] = True
         known, others = (names[groups[part]].tolist() for part in (picked, ~picked))
         sample = labels[picked].tolist(), scores[picked].tolist(), scores[~picked].tolist()
-        found, human, ungrouped = ppi(*sample, (known, others)), by_labels(sample[0], known), ppi(*sample)
+        found, human, ungrouped = ppi(*sample, (known, others)), infer_from_labels(sample[0], known), ppi(*sample)
         hits += found.low <= RATE <= found.high
         alone += human.low <= RATE <= human.high
         blind += ungrouped.low <= RATE <= ungrouped.high

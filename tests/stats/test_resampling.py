@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.stats.resampling import draws, intervals
+from service.stats.resampling import compute_intervals, draw_weights
 
 Z = 1.959964
 
@@ -16,7 +16,7 @@ def mean_of(values: np.ndarray):
 
 def test_a_draw_takes_groups_whole() -> None:
     groups = ["b", "a", "b", "c", "a"]
-    for weights in draws(groups, count=20):
+    for weights in draw_weights(groups, count=20):
         assert weights[0] == weights[2]
         assert weights[1] == weights[4]
         assert weights[0] + weights[1] + weights[3] == 3
@@ -24,27 +24,27 @@ def test_a_draw_takes_groups_whole() -> None:
 
 def test_the_interval_of_many_single_items_is_the_normal_one() -> None:
     values = np.arange(440) % 11 / 10
-    found = intervals(mean_of(values), [f"{n:03}" for n in range(440)])["mean"]
+    found = compute_intervals(mean_of(values), [f"{n:03}" for n in range(440)])["mean"]
     half = Z * float(values.std()) / 440**0.5
     assert found == pytest.approx((values.mean() - half, values.mean() + half), abs=0.1 * half)
 
 
 def test_like_items_of_a_group_count_as_one() -> None:
     values = np.repeat(np.arange(40) % 2, 5).astype(float)
-    low, high = intervals(mean_of(values), [str(n // 5) for n in range(200)])["mean"] or (0, 0)
+    low, high = compute_intervals(mean_of(values), [str(n // 5) for n in range(200)])["mean"] or (0, 0)
     assert high - low == pytest.approx(2 * Z * 0.5 / 40**0.5, rel=0.15)
 
 
 def test_the_order_of_items_changes_nothing_and_the_seed_does() -> None:
     values, groups = np.arange(30) % 7 / 7, [str(n % 6) for n in range(30)]
-    turned = intervals(mean_of(values[::-1]), groups[::-1])
-    assert intervals(mean_of(values), groups)["mean"] == pytest.approx(turned["mean"], abs=1e-12)
-    assert intervals(mean_of(values), groups) != intervals(mean_of(values), groups, seed=1)
+    turned = compute_intervals(mean_of(values[::-1]), groups[::-1])
+    assert compute_intervals(mean_of(values), groups)["mean"] == pytest.approx(turned["mean"], abs=1e-12)
+    assert compute_intervals(mean_of(values), groups) != compute_intervals(mean_of(values), groups, seed=1)
 
 
 def test_what_is_mostly_undefined_and_what_has_one_group_has_no_interval() -> None:
     def rarely(weights: np.ndarray) -> dict[str, float | None]:
         return {"rarely": 1.0 if weights[0] > 1 else None}
 
-    assert intervals(rarely, ["a", "b", "c"]) == {"rarely": None}
-    assert intervals(mean_of(np.ones(3)), ["a", "a", "a"]) == {"mean": None}
+    assert compute_intervals(rarely, ["a", "b", "c"]) == {"rarely": None}
+    assert compute_intervals(mean_of(np.ones(3)), ["a", "a", "a"]) == {"mean": None}

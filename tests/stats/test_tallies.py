@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.stats.agreement import confusion
+from service.stats.agreement import build_confusion
 from service.stats.tallies import (
     Bin,
-    Rows,
+    TallyRows,
     auroc,
     auroc_within,
     brier,
-    confusion_at,
+    build_confusion_at,
+    build_reliability,
     ece,
-    reliability,
-    strata_of,
     tally,
+    tally_strata,
 )
 
 ITEMS = st.lists(st.tuples(st.integers(0, 6).map(lambda n: n / 6), st.booleans()), min_size=1, max_size=40)
@@ -46,7 +46,7 @@ def test_auroc_is_the_share_of_pairs_in_order(items: Items) -> None:
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 6).map(lambda n: n / 6), st.booleans()), max_size=30))
 def test_auroc_within_strata_looks_at_pairs_of_one_stratum(rows: list[tuple[str, float, bool]]) -> None:
     pairs = [one for name in "abc" for one in won([(s, label) for stratum, s, label in rows if stratum == name])]
-    strata = strata_of([s for _, s, _ in rows], [label for *_, label in rows], [name for name, *_ in rows])
+    strata = tally_strata([s for _, s, _ in rows], [label for *_, label in rows], [name for name, *_ in rows])
     assert auroc_within(strata) == (pytest.approx(sum(pairs) / len(pairs)) if pairs else None)
 
 
@@ -55,7 +55,7 @@ def test_a_score_that_only_tells_strata_apart_knows_nothing_within_them() -> Non
     scores = [0.9] * 10 + [0.1] * 10
     labels = [True] * 8 + [False] * 2 + [True] * 2 + [False] * 8
     assert auroc(tally(scores, labels)) == pytest.approx(0.8)
-    assert auroc_within(strata_of(scores, labels, ["a"] * 10 + ["b"] * 10)) == 0.5
+    assert auroc_within(tally_strata(scores, labels, ["a"] * 10 + ["b"] * 10)) == 0.5
 
 
 @given(ITEMS)
@@ -65,8 +65,8 @@ def test_brier_is_the_mean_squared_distance(items: Items) -> None:
 
 @given(ITEMS, st.integers(0, 6).map(lambda n: n / 6))
 def test_verdicts_at_a_threshold(items: Items, threshold: float) -> None:
-    want = confusion([label for _, label in items], [s >= threshold for s, _ in items])
-    assert confusion_at(tallied(items), threshold) == want
+    want = build_confusion([label for _, label in items], [s >= threshold for s, _ in items])
+    assert build_confusion_at(tallied(items), threshold) == want
 
 
 # Scores with ties, 10 items in 2 bins of 5 if ties could be cut: 0.2 has ranks 0 to 3, 0.6 ranks 3 to 7, 0.9 ranks 7 to 10.
@@ -75,7 +75,7 @@ TIED = [(0.2, False), (0.2, True), (0.2, False), *[(0.6, True)] * 3, (0.6, False
 
 
 def test_the_table_of_tied_scores_by_hand() -> None:
-    first, second = reliability(tallied(TIED), bins=2)
+    first, second = build_reliability(tallied(TIED), bins=2)
     assert first == Bin(0.2, 0.2, 3, pytest.approx(0.2), pytest.approx(1 / 3))
     assert second == Bin(0.6, 0.9, 7, pytest.approx(5.1 / 7), pytest.approx(6 / 7))
     assert ece(tallied(TIED), bins=2) == pytest.approx((abs(3 * 0.2 - 1) + abs(5.1 - 6)) / 10)
@@ -85,11 +85,11 @@ def test_equal_scores_are_one_bin_and_their_error_is_that_of_the_mean() -> None:
     """Sorted by label, the same items would show an error of .5 in bins that cut ties."""
     same = tally([0.5] * 40, [True] * 20 + [False] * 20)
     assert ece(same) == 0.0
-    assert reliability(same) == (Bin(0.5, 0.5, 40, 0.5, 0.5),)
+    assert build_reliability(same) == (Bin(0.5, 0.5, 40, 0.5, 0.5),)
 
 
 def test_scores_that_all_differ_fall_into_bins_of_equal_size() -> None:
-    found = reliability(tally([n / 100 for n in range(100)], [n % 2 for n in range(100)]))
+    found = build_reliability(tally([n / 100 for n in range(100)], [n % 2 for n in range(100)]))
     assert [one.n for one in found] == [10] * 10
 
 
@@ -98,17 +98,17 @@ def test_the_order_of_items_changes_no_digit(items: Items, chance) -> None:
     mixed = list(items)
     chance.shuffle(mixed)
     one, other = tallied(items), tallied(mixed)
-    assert (auroc(one), brier(one), ece(one), reliability(one)) == (
+    assert (auroc(one), brier(one), ece(one), build_reliability(one)) == (
         auroc(other),
         brier(other),
         ece(other),
-        reliability(other),
+        build_reliability(other),
     )
 
 
 @given(ITEMS, st.integers(1, 12))
 def test_the_bins_hold_every_item_once_and_give_the_error(items: Items, bins: int) -> None:
-    found = reliability(tallied(items), bins)
+    found = build_reliability(tallied(items), bins)
     assert sum(one.n for one in found) == len(items)
     assert len(found) <= bins
     assert ece(tallied(items), bins) == pytest.approx(
@@ -120,12 +120,12 @@ def test_the_bins_hold_every_item_once_and_give_the_error(items: Items, bins: in
 def test_a_weight_is_so_many_copies(items: Items, data: st.DataObject) -> None:
     weights = data.draw(st.lists(st.integers(0, 3), min_size=len(items), max_size=len(items)))
     copies = [item for item, weight in zip(items, weights, strict=True) for _ in range(weight)]
-    rows = Rows([s for s, _ in items], [label for _, label in items])
+    rows = TallyRows([s for s, _ in items], [label for _, label in items])
     weighed = rows.tally(np.array(weights, dtype=np.float64))
     if not copies:
-        assert (auroc(weighed), brier(weighed), ece(weighed), reliability(weighed)) == (None, None, None, ())
+        assert (auroc(weighed), brier(weighed), ece(weighed), build_reliability(weighed)) == (None, None, None, ())
         return
     want = tallied(copies)
     assert (brier(weighed), ece(weighed)) == pytest.approx((brier(want), ece(want)))
     assert auroc(weighed) == (None if auroc(want) is None else pytest.approx(auroc(want)))
-    assert reliability(weighed) == reliability(want)
+    assert build_reliability(weighed) == build_reliability(want)

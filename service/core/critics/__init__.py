@@ -4,7 +4,9 @@ A matcher is a frozen pydantic class; the doctests of its class are the table of
 not its business: weights stand on criteria and arguments.
 """
 
-from service.core.critics.base import MATCHED, Critic, Match, Uncompared, Unjudged, Valued
+import sys
+
+from service.core.critics.base import MATCHED, Critic, Match, OpenComparison, ValueCritic, WordsComparison
 from service.core.critics.dates import DateTime
 from service.core.critics.numbers import Numeric, Range
 from service.core.critics.plain import AnyOf, Exact, OneOf, Present
@@ -12,6 +14,9 @@ from service.core.critics.similarity import arcade_cosine, cosine
 from service.core.critics.text import Contains, Pattern, Prefix, Similar, Suffix
 from service.core.critics.trees import JsonSimilar
 from service.core.critics.words import NaturalLanguage
+from service.core.discovery import import_all
+
+import_all(sys.modules[__name__])  # a matcher that is not named here joins the union by being a file of this package
 
 __all__ = [
     "MATCHED",
@@ -25,15 +30,15 @@ __all__ = [
     "NaturalLanguage",
     "Numeric",
     "OneOf",
+    "OpenComparison",
     "Pattern",
     "Prefix",
     "Present",
     "Range",
     "Similar",
     "Suffix",
-    "Uncompared",
-    "Unjudged",
-    "Valued",
+    "ValueCritic",
+    "WordsComparison",
     "arcade_cosine",
     "cosine",
 ]

@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from service.core.kinds import Frozen
-from service.core.values import shown, type_name
+from service.core.json.values import format_value, name_type
+from service.core.kinds import FrozenModel
 
 Number = int | float
 
@@ -24,7 +24,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Uncompared:
+class OpenComparison:
     """The values could not be compared: one is over a documented cap. Neither a match nor a mismatch."""
 
     reason: str
@@ -32,7 +32,7 @@ class Uncompared:
 
 
 @dataclass(frozen=True, slots=True)
-class Unjudged(Uncompared):
+class WordsComparison(OpenComparison):
     """Code cannot tell: a judge must say whether `value` is what `words` ask for."""
 
     words: str = field(kw_only=True)
@@ -42,7 +42,7 @@ class Unjudged(Uncompared):
 MATCHED = Match(1.0, True)
 
 
-class Critic(Frozen):
+class Critic(FrozenModel):
     """Compares an actual value with an expected one. Concrete matchers declare their `kind`."""
 
     cost: ClassVar[int] = 1
@@ -56,16 +56,16 @@ class Critic(Frozen):
         """Whether it can say nothing without an expected value from outside."""
         return False
 
-    def match(self, actual: JsonValue, expected: JsonValue = None) -> Match | Uncompared:
+    def match(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:
         """The comparison with the matcher's own expected value where it has one, else with `expected`."""
         return self.compare(actual, expected)
 
     @abstractmethod
-    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | Uncompared:
+    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:
         """The comparison with `expected`, which matchers that do not compare with a value ignore. Never raises."""
 
 
-class Valued(Critic):
+class ValueCritic(Critic):
     """Compares with an expected value: its own in an expectation, that of the expectation in a rubric."""
 
     value: JsonValue = None
@@ -81,19 +81,19 @@ class Valued(Critic):
         """Whether it has no value of its own."""
         return not self.has_value
 
-    def match(self, actual: JsonValue, expected: JsonValue = None) -> Match | Uncompared:
+    def match(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:
         """The comparison with its own value where it has one, else with `expected`."""
         return self.compare(actual, self.value if self.has_value else expected)
 
 
-def differing(actual: JsonValue, expected: JsonValue, *, value: float = 0.0, why: str = "") -> Match:
+def build_mismatch(actual: JsonValue, expected: JsonValue, *, value: float = 0.0, why: str = "") -> Match:
     """A mismatch that shows both values, with their types where these differ.
 
-    >>> differing("1", 1).note, differing(2, 1, why="off by 1").note
+    >>> build_mismatch("1", 1).note, build_mismatch(2, 1, why="off by 1").note
     ('expected 1 (an integer), got "1" (a string)', 'expected 1, got 2 (off by 1)')
     """
-    want, got = shown(expected), shown(actual)
-    types = type_name(expected), type_name(actual)
+    want, got = format_value(expected), format_value(actual)
+    types = name_type(expected), name_type(actual)
     if types[0] != types[1] and not why:
         want, got = f"{want} ({types[0]})", f"{got} ({types[1]})"
     return Match(value, False, f"expected {want}, got {got}" + (f" ({why})" if why else ""))

@@ -6,15 +6,15 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from service.core.critics.base import Match, Number, Valued, differing
-from service.core.critics.moments import Moment, checked_format, read, zone
+from service.core.critics.base import Match, Number, ValueCritic, build_mismatch
+from service.core.critics.moments import Moment, check_format, find_zone, read
+from service.core.json.values import equals, format_value
 from service.core.kinds import Several
-from service.core.values import equal, shown
 
 _LONGEST = 10**12  # seconds: more than between any two dates
 
 
-class DateTime(Valued):
+class DateTime(ValueCritic):
     """A moment near the expected one: an ISO 8601 text, or one in a listed format.
 
     It passes within `tolerance` seconds; beyond, the value is 0, or falls in a line from 1 at the tolerance to 0 at `cutoff`.
@@ -47,13 +47,13 @@ class DateTime(Valued):
     @field_validator("formats")
     @classmethod
     def _check_formats(cls, formats: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(map(checked_format, formats))
+        return tuple(map(check_format, formats))
 
     @field_validator("assume_zone")
     @classmethod
     def _check_zone(cls, name: str | None) -> str | None:
         if name is not None:
-            zone(name)
+            find_zone(name)
         return name
 
     @model_validator(mode="after")
@@ -62,7 +62,7 @@ class DateTime(Valued):
             raise ValueError("cutoff must be greater than tolerance")
         if self.has_value and self._read(self.value) is None:
             raise ValueError(
-                f"the value must be an ISO 8601 date or time, or in one of the formats, not {shown(self.value)}"
+                f"the value must be an ISO 8601 date or time, or in one of the formats, not {format_value(self.value)}"
             )
         return self
 
@@ -70,27 +70,29 @@ class DateTime(Valued):
         """The value in [0, 1]. Where no date or time is expected, only the very same value matches."""
         want = self._read(expected)
         if want is None:
-            return Match(1.0, True) if equal(actual, expected) else differing(actual, expected)
+            return Match(1.0, True) if equals(actual, expected) else build_mismatch(actual, expected)
         got = self._read(actual)
         if got is None:
-            return differing(actual, expected, why=f"{shown(actual, 40)} is not a date or time that can be read")
-        if not got.comparable(want):
-            return differing(actual, expected, why=got.why_not(want))
-        return self._graded(got, want, actual, expected)
+            return build_mismatch(
+                actual, expected, why=f"{format_value(actual, 40)} is not a date or time that can be read"
+            )
+        if not got.is_comparable(want):
+            return build_mismatch(actual, expected, why=got.explain_incomparable(want))
+        return self._grade(got, want, actual, expected)
 
     def _read(self, value: JsonValue) -> Moment | None:
         return read(value, formats=self.formats, assume_zone=self.assume_zone) if isinstance(value, str) else None
 
-    def _graded(self, got: Moment, want: Moment, actual: JsonValue, expected: JsonValue) -> Match:
+    def _grade(self, got: Moment, want: Moment, actual: JsonValue, expected: JsonValue) -> Match:
         seconds = abs(got.instant - want.instant).total_seconds()
         if seconds <= self.tolerance:
             return Match(1.0, True)
-        value = _fall(seconds, self.tolerance, self.cutoff)
+        value = _compute_fall(seconds, self.tolerance, self.cutoff)
         midnight = ", a date being its midnight" if got.date_only != want.date_only else ""
-        return differing(actual, expected, value=value, why=f"{seconds:.15g} s apart{midnight}")
+        return build_mismatch(actual, expected, value=value, why=f"{seconds:.15g} s apart{midnight}")
 
 
-def _fall(seconds: float, tolerance: Number, cutoff: Number | None) -> float:
+def _compute_fall(seconds: float, tolerance: Number, cutoff: Number | None) -> float:
     if cutoff is None or seconds >= cutoff:
         return 0.0
     return (cutoff - seconds) / (cutoff - tolerance)

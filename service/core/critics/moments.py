@@ -37,11 +37,11 @@ class Moment:
     of_day: bool = False
     date_only: bool = False
 
-    def comparable(self, other: Moment) -> bool:
+    def is_comparable(self, other: Moment) -> bool:
         """Whether a distance between the two means anything."""
         return self.aware == other.aware and self.of_day == other.of_day
 
-    def why_not(self, other: Moment) -> str:
+    def explain_incomparable(self, other: Moment) -> str:
         """Why the two cannot be compared."""
         if self.of_day != other.of_day:
             return "one is a time of day, the other has a date"
@@ -63,7 +63,7 @@ def _read_iso(text: str, assume_zone: str | None) -> Moment | None:
         return None
     try:
         when = datetime.fromisoformat(form.group())
-        return _moment(when, assume_zone, date_only=form.group() == form["date"])
+        return _build_moment(when, assume_zone, date_only=form.group() == form["date"])
     except (ValueError, OverflowError):
         return None
 
@@ -72,23 +72,23 @@ def _read_as(text: str, form: str, assume_zone: str | None) -> Moment | None:
     try:
         when = datetime.strptime(text, form)
         if _is_of_day(form):
-            return _moment(when, None, of_day=True)
-        return _moment(when, assume_zone, date_only=not _TIME_PARTS & _parts(form))
+            return _build_moment(when, None, of_day=True)
+        return _build_moment(when, assume_zone, date_only=not _TIME_PARTS & _list_parts(form))
     except (ValueError, OverflowError):
         return None
 
 
-def _moment(when: datetime, assume_zone: str | None, *, of_day: bool = False, date_only: bool = False) -> Moment:
+def _build_moment(when: datetime, assume_zone: str | None, *, of_day: bool = False, date_only: bool = False) -> Moment:
     """Differences are taken between instants: two datetimes of one zone would subtract as clock times, DST or not."""
     if when.tzinfo is None and assume_zone is not None:
-        when = when.replace(tzinfo=zone(assume_zone))
+        when = when.replace(tzinfo=find_zone(assume_zone))
     offset = when.utcoffset()
     instant = when.replace(tzinfo=None) - _EPOCH
     return Moment(instant - (offset or timedelta()), offset is not None, of_day, date_only)
 
 
 @lru_cache(maxsize=256)
-def zone(name: str) -> tzinfo:
+def find_zone(name: str) -> tzinfo:
     """The zone of that name: UTC, an IANA name or an offset such as +09:00. ValueError for any other."""
     offset = _OFFSET.fullmatch(name)
     if offset is not None:
@@ -104,45 +104,45 @@ def zone(name: str) -> tzinfo:
 
 
 @lru_cache(maxsize=256)
-def _parts(form: str) -> frozenset[str]:
+def _list_parts(form: str) -> frozenset[str]:
     return frozenset(_DIRECTIVE.findall(form)) - {"%"}
 
 
 def _is_of_day(form: str) -> bool:
-    return not _DATE_PARTS & _parts(form)
+    return not _DATE_PARTS & _list_parts(form)
 
 
-def checked_format(form: str) -> str:
+def check_format(form: str) -> str:
     """The format itself. ValueError where the machine or the day would decide what it means.
 
-    >>> checked_format("%d/%m/%Y %H:%M"), checked_format("%I:%M %p")
+    >>> check_format("%d/%m/%Y %H:%M"), check_format("%I:%M %p")
     ('%d/%m/%Y %H:%M', '%I:%M %p')
-    >>> checked_format("%d %B")
+    >>> check_format("%d %B")
     Traceback (most recent call last):
     ValueError: the format '%d %B' names a part of a date but not all of it; what is missing would be made up
     """
     used = [part for part in _DIRECTIVE.findall(form) if part != "%"]
-    problem = _problem(used, frozenset(used))
+    problem = _find_problem(used, frozenset(used))
     if problem:
         raise ValueError(f"the format {form[:80]!r} {problem}")
     return form
 
 
-def _problem(used: list[str], parts: frozenset[str]) -> str:
+def _find_problem(used: list[str], parts: frozenset[str]) -> str:
     if parts & _LOCAL:
         return f"has %{min(parts & _LOCAL)}, which differs from machine to machine"
     if parts - _KNOWN:
         return f"has %{min(parts - _KNOWN)}, which is no directive of strptime"
     if any(sum(part in same for part in used) > 1 for same in (*_SAME_PART, *parts)):
         return "names one part twice"
-    if parts & _DATE_PARTS and not _whole_date(parts):
+    if parts & _DATE_PARTS and not _is_whole_date(parts):
         return "names a part of a date but not all of it; what is missing would be made up"
-    if parts & _TIME_PARTS and not _whole_time(parts):
+    if parts & _TIME_PARTS and not _is_whole_time(parts):
         return "names a time without its hour, or an hour of 12 without %p (or %p without it)"
     return "" if parts - {"z"} else "names neither a date nor a time"
 
 
-def _whole_date(parts: frozenset[str]) -> bool:
+def _is_whole_date(parts: frozenset[str]) -> bool:
     weekday, month = parts & frozenset("aAuw"), parts & frozenset("bBm")
     if "G" in parts:
         return "V" in parts and bool(weekday) and not parts & frozenset("bBmdjUW")
@@ -153,5 +153,5 @@ def _whole_date(parts: frozenset[str]) -> bool:
     return [by_month, "j" in parts, by_week].count(True) == 1 and (by_month or not (month or "d" in parts))
 
 
-def _whole_time(parts: frozenset[str]) -> bool:
+def _is_whole_time(parts: frozenset[str]) -> bool:
     return bool(parts & frozenset("HI")) and ("I" in parts) == ("p" in parts)

@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, Strict, model_validator
 
-from service.core.critics.base import MATCHED, Critic, Match, Number, Valued, differing
-from service.core.values import equal, shown
+from service.core.critics.base import MATCHED, Critic, Match, Number, ValueCritic, build_mismatch
+from service.core.json.values import equals, format_value
 
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,399})(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?")
 _ROUNDING = 2.0**-49  # eight units in the last place: more than the float arithmetic below can err
@@ -22,24 +22,24 @@ Measure = float | Fraction
 Pair = Annotated[tuple[Number, Number], Strict(False)]
 
 
-def number_in(value: JsonValue) -> Number | None:
+def read_number(value: JsonValue) -> Number | None:
     """The finite number in a value: the number itself or the one that a string writes as JSON would; else None.
 
-    >>> [number_in(value) for value in (3, "3", "3.0", "1e3", True, "0x10", "٣", " 3", "1_000", "1e999")]
+    >>> [read_number(value) for value in (3, "3", "3.0", "1e3", True, "0x10", "٣", " 3", "1_000", "1e999")]
     [3, 3, 3.0, 1000.0, None, None, None, None, None, None]
     """
     if isinstance(value, str):
         value = json.loads(value) if _JSON_NUMBER.fullmatch(value) else None
-    return _finite(value)
+    return _read_finite(value)
 
 
-def _finite(value: JsonValue) -> Number | None:
+def _read_finite(value: JsonValue) -> Number | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if isinstance(value, int) or isfinite(value) else None
 
 
-def decimal(number: Number) -> Fraction:
+def read_decimal(number: Number) -> Fraction:
     """The number as it is written: 0.1 is exactly one tenth, not the nearest binary fraction."""
     return Fraction(number) if isinstance(number, int) else Fraction(repr(float(number)))
 
@@ -67,20 +67,20 @@ class Range(Critic):
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:  # noqa: ARG002
         """1 or 0."""
-        number = _finite(actual)
+        number = _read_finite(actual)
         if number is None:
-            return Match(0.0, False, f"expected a number {self._bounds()}, got {shown(actual)}")
+            return Match(0.0, False, f"expected a number {self._describe_bounds()}, got {format_value(actual)}")
         if (self.min is None or number >= self.min) and (self.max is None or number <= self.max):
             return MATCHED
-        return Match(0.0, False, f"expected {self._bounds()}, got {shown(actual)}")
+        return Match(0.0, False, f"expected {self._describe_bounds()}, got {format_value(actual)}")
 
-    def _bounds(self) -> str:
-        least = "" if self.min is None else f"at least {shown(self.min)}"
-        most = "" if self.max is None else f"at most {shown(self.max)}"
+    def _describe_bounds(self) -> str:
+        least = "" if self.min is None else f"at least {format_value(self.min)}"
+        most = "" if self.max is None else f"at most {format_value(self.max)}"
         return f"{least} and {most}" if least and most else least or most
 
 
-class Numeric(Valued):
+class Numeric(ValueCritic):
     """A number near the expected one.
 
     With `tolerance` or `rel_tolerance` it passes within the larger of the two, and beyond it the value is 0, or falls in a
@@ -122,43 +122,43 @@ class Numeric(Valued):
             raise ValueError("threshold needs value_range")
         if self.cutoff is not None and self.cutoff <= self.tolerance:
             raise ValueError("cutoff must be greater than tolerance")
-        if self.has_value and self._number(self.value) is None:
-            raise ValueError(f"the value must be a number, not {shown(self.value)}")
+        if self.has_value and self._read_number(self.value) is None:
+            raise ValueError(f"the value must be a number, not {format_value(self.value)}")
         return self
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:
         """The value in [0, 1]. Where a number is not expected, only the very same value matches."""
-        if equal(actual, expected):
+        if equals(actual, expected):
             return MATCHED
-        got, want = self._number(actual), self._number(expected)
+        got, want = self._read_number(actual), self._read_number(expected)
         if got is None or want is None:
-            return differing(actual, expected)
-        value, passed = self._graded(got, want)
+            return build_mismatch(actual, expected)
+        value, passed = self._grade(got, want)
         if passed:
             return Match(value, True)
-        return differing(actual, expected, value=value, why=f"off by {_apart(got, want)}")
+        return build_mismatch(actual, expected, value=value, why=f"off by {_format_distance(got, want)}")
 
-    def _number(self, value: JsonValue) -> Number | None:
-        return number_in(value) if self.cast else _finite(value)
+    def _read_number(self, value: JsonValue) -> Number | None:
+        return read_number(value) if self.cast else _read_finite(value)
 
-    def _graded(self, got: Number, want: Number) -> tuple[float, bool]:
+    def _grade(self, got: Number, want: Number) -> tuple[float, bool]:
         """In floats where these decide clearly, else in exact decimals."""
         scale = max(abs(x) for x in (got, want, self.tolerance, self.cutoff or 0, *(self.value_range or ())))
         if scale < _LARGEST:
-            distance, allowed = abs(float(got) - float(want)), self._allowed(want, float)
+            distance, allowed = abs(float(got) - float(want)), self._compute_allowed(want, float)
             if abs(distance - allowed) > scale * _ROUNDING:
-                return _clamped(self._value(distance, allowed, float)), distance < allowed
-        distance, allowed = abs(decimal(got) - decimal(want)), self._allowed(want, decimal)
-        return _clamped(self._value(distance, allowed, decimal)), distance <= allowed
+                return _clamp(self._compute_value(distance, allowed, float)), distance < allowed
+        distance, allowed = abs(read_decimal(got) - read_decimal(want)), self._compute_allowed(want, read_decimal)
+        return _clamp(self._compute_value(distance, allowed, read_decimal)), distance <= allowed
 
-    def _allowed(self, want: Number, read: Callable[[Number], Measure]) -> Measure:
+    def _compute_allowed(self, want: Number, read: Callable[[Number], Measure]) -> Measure:
         """The greatest distance that passes."""
         if self.value_range is None:
             return max(read(self.tolerance), read(self.rel_tolerance) * abs(read(want)))
         low, high = read(self.value_range[0]), read(self.value_range[1])
         return (read(1) - read(self.threshold)) * (high - low)
 
-    def _value(self, distance: Measure, allowed: Measure, read: Callable[[Number], Measure]) -> Measure:
+    def _compute_value(self, distance: Measure, allowed: Measure, read: Callable[[Number], Measure]) -> Measure:
         if self.value_range is not None:
             low, high = read(self.value_range[0]), read(self.value_range[1])
             return read(1) - distance / (high - low)
@@ -169,13 +169,13 @@ class Numeric(Valued):
         return (read(self.cutoff) - distance) / (read(self.cutoff) - allowed)
 
 
-def _clamped(value: Measure) -> float:
+def _clamp(value: Measure) -> float:
     return float(min(1, max(0, value)))
 
 
-def _apart(got: Number, want: Number) -> str:
+def _format_distance(got: Number, want: Number) -> str:
     """The distance for people, as short as the numbers are written."""
-    distance = abs(decimal(got) - decimal(want))
+    distance = abs(read_decimal(got) - read_decimal(want))
     if distance.denominator == 1:
-        return shown(distance.numerator)
-    return shown(float(distance)) if distance < _LARGEST else "more than 1e300"
+        return format_value(distance.numerator)
+    return format_value(float(distance)) if distance < _LARGEST else "more than 1e300"

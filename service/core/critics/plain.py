@@ -6,13 +6,21 @@ from typing import Annotated, Literal
 
 from pydantic import JsonValue
 
-from service.core.critics.base import MATCHED, Critic, Match, Uncompared, Unjudged, Valued, differing
-from service.core.critics.numbers import number_in
-from service.core.kinds import Some, Tagged
-from service.core.values import equal, shown
+from service.core.critics.base import (
+    MATCHED,
+    Critic,
+    Match,
+    OpenComparison,
+    ValueCritic,
+    WordsComparison,
+    build_mismatch,
+)
+from service.core.critics.numbers import read_number
+from service.core.json.values import equals, format_value
+from service.core.kinds import Some, TaggedUnion
 
 
-class Exact(Valued):
+class Exact(ValueCritic):
     """The same value, by typed equality.
 
     >>> [Exact(value=3).match(actual).value for actual in (3, 3.0, 4, "3", True, None)]
@@ -30,18 +38,18 @@ class Exact(Valued):
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:
         """1 or 0."""
-        if equal(actual, expected) or (self.cast and _cast_equal(actual, expected)):
+        if equals(actual, expected) or (self.cast and _equals_when_cast(actual, expected)):
             return MATCHED
-        return differing(actual, expected)
+        return build_mismatch(actual, expected)
 
 
-def _cast_equal(a: JsonValue, b: JsonValue) -> bool:
+def _equals_when_cast(a: JsonValue, b: JsonValue) -> bool:
     text, other = (a, b) if isinstance(a, str) else (b, a)
     if not isinstance(text, str):
         return False
     if isinstance(other, bool):
         return text.lower() == ("true" if other else "false")
-    return isinstance(other, int | float) and number_in(text) == other
+    return isinstance(other, int | float) and read_number(text) == other
 
 
 class Present(Critic):
@@ -71,9 +79,9 @@ class OneOf(Critic):
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:  # noqa: ARG002
         """1 or 0."""
-        if any(equal(actual, value) for value in self.values):
+        if any(equals(actual, value) for value in self.values):
             return MATCHED
-        return Match(0.0, False, f"expected one of {shown(list(self.values))}, got {shown(actual)}")
+        return Match(0.0, False, f"expected one of {format_value(list(self.values))}, got {format_value(actual)}")
 
 
 class AnyOf(Critic):
@@ -88,7 +96,7 @@ class AnyOf(Critic):
     """
 
     kind: Literal["any_of"] = "any_of"
-    of: Some[Annotated[Critic, Tagged()]]
+    of: Some[Annotated[Critic, TaggedUnion()]]
     """The matchers, at least one."""
 
     @property
@@ -96,18 +104,18 @@ class AnyOf(Critic):
         """Whether one of them needs a value from outside."""
         return any(critic.wants_expected for critic in self.of)
 
-    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | Uncompared:
+    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:
         """The best match."""
         results = [critic.match(actual, expected) for critic in self.of]
         matches = [result for result in results if isinstance(result, Match)]
         best = max((match.value for match in matches), default=0.0)
         if any(match.passed for match in matches):
             return Match(best, True)
-        unknown = [result for result in results if isinstance(result, Uncompared)]
-        asked = [result for result in unknown if isinstance(result, Unjudged)]
+        unknown = [result for result in results if isinstance(result, OpenComparison)]
+        asked = [result for result in unknown if isinstance(result, WordsComparison)]
         if len(asked) > 1 and len(asked) == len(unknown):
             words = ", or else: ".join([one.words for one in asked])
-            return Unjudged(f"a judge must say whether it is: {words}", "not_asked", words=words, value=actual)
+            return WordsComparison(f"a judge must say whether it is: {words}", "not_asked", words=words, value=actual)
         if unknown:
             return unknown[0]
         return Match(best, False, " and ".join(dict.fromkeys(match.note for match in matches)))

@@ -32,7 +32,7 @@ def cosine(a: str, b: str) -> float:
     >>> round(cosine("meeting at 3 PM", "Meeting at 4 pm"), 6), cosine("会議は三時", "会議は四時") < 1.0
     (0.602975, True)
     """
-    return _cosine(a, b, _TOKEN.findall(a.casefold()), _TOKEN.findall(b.casefold()))
+    return _compute_cosine(a, b, _TOKEN.findall(a.casefold()), _TOKEN.findall(b.casefold()))
 
 
 def arcade_cosine(a: str, b: str) -> float:
@@ -43,10 +43,10 @@ def arcade_cosine(a: str, b: str) -> float:
     >>> round(arcade_cosine("hello world", "hello there"), 6), arcade_cosine("meeting at 3 PM", "meeting at 4 PM")
     (0.336097, 1.0)
     """
-    return _cosine(a, b, _ARCADE_TOKEN.findall(a.lower()), _ARCADE_TOKEN.findall(b.lower()))
+    return _compute_cosine(a, b, _ARCADE_TOKEN.findall(a.lower()), _ARCADE_TOKEN.findall(b.lower()))
 
 
-def _cosine(a: str, b: str, left: list[str], right: list[str]) -> float:
+def _compute_cosine(a: str, b: str, left: list[str], right: list[str]) -> float:
     if not a.strip() or not b.strip():
         return float(a.strip() == b.strip())
     if not left and not right:
@@ -54,10 +54,10 @@ def _cosine(a: str, b: str, left: list[str], right: list[str]) -> float:
     x, y = Counter(left), Counter(right)
     common = x.keys() & y.keys()
     dot = fsum(x[token] * y[token] for token in common)
-    return min(1.0, dot / sqrt(_square(x, common) * _square(y, common))) if common else 0.0
+    return min(1.0, dot / sqrt(_sum_squares(x, common) * _sum_squares(y, common))) if common else 0.0
 
 
-def _square(counts: Counter[str], common: set[str]) -> float:
+def _sum_squares(counts: Counter[str], common: set[str]) -> float:
     """The squared length of the weighted vector; fsum makes it the same in any order of tokens, so equal bags give 1.0."""
     return fsum((n if token in common else n * _RARE) ** 2 for token, n in counts.items())
 
@@ -88,7 +88,7 @@ METRICS: dict[Metric, Callable[[str, str], float]] = {
 }
 
 
-def similarity(a: str, b: str, metric: Metric) -> float:
+def measure_similarity(a: str, b: str, metric: Metric) -> float:
     """The similarity by that metric. Equal texts, and two blank ones, are 1; a blank one and another are 0."""
     if a == b:
         return 1.0

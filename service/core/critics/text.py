@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
-from service.core.critics.base import MATCHED, Critic, Match, Uncompared, Valued, differing
-from service.core.critics.similarity import LONGEST, Metric, similarity
-from service.core.patterns import regex
-from service.core.values import equal, shown
+from service.core.critics.base import MATCHED, Critic, Match, OpenComparison, ValueCritic, build_mismatch
+from service.core.critics.similarity import LONGEST, Metric, measure_similarity
+from service.core.json.values import equals, format_value
+from service.core.patterns import compile_regex
 
 
 class Pattern(Critic):
@@ -30,20 +30,22 @@ class Pattern(Critic):
     @field_validator("pattern")
     @classmethod
     def _check_pattern(cls, pattern: str) -> str:
-        regex(pattern)
+        compile_regex(pattern)
         return pattern
 
-    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | Uncompared:  # noqa: ARG002
+    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:  # noqa: ARG002
         """1 or 0; not compared over 100,000 characters, or 2,000 for a very large pattern."""
         if not isinstance(actual, str):
-            return Match(0.0, False, f"expected a string like {shown(self.pattern)}, got {shown(actual)}")
-        compiled = regex(self.pattern, search=self.search)
+            return Match(0.0, False, f"expected a string like {format_value(self.pattern)}, got {format_value(actual)}")
+        compiled = compile_regex(self.pattern, search=self.search)
         if len(actual) > compiled.longest:
-            return Uncompared(f"a string of {len(actual)} characters; this pattern reads at most {compiled.longest}")
+            return OpenComparison(
+                f"a string of {len(actual)} characters; this pattern reads at most {compiled.longest}"
+            )
         if compiled.matches(actual):
             return MATCHED
         where = "a match of" if self.search else "a string like"
-        return Match(0.0, False, f"expected {where} {shown(self.pattern)}, got {shown(actual)}")
+        return Match(0.0, False, f"expected {where} {format_value(self.pattern)}, got {format_value(actual)}")
 
 
 class Contains(Critic):
@@ -67,16 +69,20 @@ class Contains(Critic):
             return MATCHED
         if isinstance(actual, str) and self._is_part(actual):
             return MATCHED
-        return Match(0.0, False, f"expected something that contains {shown(self.value)}, got {shown(actual)}")
+        return Match(
+            0.0, False, f"expected something that contains {format_value(self.value)}, got {format_value(actual)}"
+        )
 
     def _is_item(self, items: list[JsonValue]) -> bool:
         if not self.ignore_case or not isinstance(self.value, str):
-            return any(equal(item, self.value) for item in items)
+            return any(equals(item, self.value) for item in items)
         value = self.value.casefold()
         return any(isinstance(item, str) and item.casefold() == value for item in items)
 
     def _is_part(self, text: str) -> bool:
-        return isinstance(self.value, str) and _folded(self.value, self.ignore_case) in _folded(text, self.ignore_case)
+        return isinstance(self.value, str) and _fold_case(self.value, self.ignore_case) in _fold_case(
+            text, self.ignore_case
+        )
 
 
 class Prefix(Critic):
@@ -94,11 +100,13 @@ class Prefix(Critic):
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:  # noqa: ARG002
         """1 or 0."""
-        if isinstance(actual, str) and _folded(actual, self.ignore_case).startswith(
-            _folded(self.value, self.ignore_case)
+        if isinstance(actual, str) and _fold_case(actual, self.ignore_case).startswith(
+            _fold_case(self.value, self.ignore_case)
         ):
             return MATCHED
-        return Match(0.0, False, f"expected a string that begins with {shown(self.value)}, got {shown(actual)}")
+        return Match(
+            0.0, False, f"expected a string that begins with {format_value(self.value)}, got {format_value(actual)}"
+        )
 
 
 class Suffix(Critic):
@@ -116,18 +124,20 @@ class Suffix(Critic):
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:  # noqa: ARG002
         """1 or 0."""
-        if isinstance(actual, str) and _folded(actual, self.ignore_case).endswith(
-            _folded(self.value, self.ignore_case)
+        if isinstance(actual, str) and _fold_case(actual, self.ignore_case).endswith(
+            _fold_case(self.value, self.ignore_case)
         ):
             return MATCHED
-        return Match(0.0, False, f"expected a string that ends with {shown(self.value)}, got {shown(actual)}")
+        return Match(
+            0.0, False, f"expected a string that ends with {format_value(self.value)}, got {format_value(actual)}"
+        )
 
 
-def _folded(text: str, ignore_case: bool) -> str:  # noqa: FBT001
+def _fold_case(text: str, ignore_case: bool) -> str:  # noqa: FBT001
     return text.casefold() if ignore_case else text
 
 
-class Similar(Valued):
+class Similar(ValueCritic):
     """A text like the expected one. The value is the similarity; it passes from `threshold` on.
 
     An array of strings is read as one text with spaces between. Where either side is something else, only the very same
@@ -152,21 +162,21 @@ class Similar(Valued):
     ignore_case: bool = False
     """Upper and lower case letters are the same: a choice for levenshtein and token_set; both cosines always do so."""
 
-    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | Uncompared:
+    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:
         """The similarity in [0, 1]; not compared where the texts differ and one is over 5,000 characters."""
-        got, want = self._text(actual), self._text(expected)
+        got, want = self._read_text(actual), self._read_text(expected)
         if got is None or want is None:
-            return MATCHED if equal(actual, expected) else differing(actual, expected)
+            return MATCHED if equals(actual, expected) else build_mismatch(actual, expected)
         if got != want and max(len(got), len(want)) > LONGEST:
-            return Uncompared(f"a text of {max(len(got), len(want))} characters; at most {LONGEST} are compared")
-        value = similarity(got, want, self.metric)
+            return OpenComparison(f"a text of {max(len(got), len(want))} characters; at most {LONGEST} are compared")
+        value = measure_similarity(got, want, self.metric)
         if value >= self.threshold:
             return Match(value, True)
-        return differing(
+        return build_mismatch(
             actual, expected, value=value, why=f"{self.metric} similarity {value:.3f} is below {self.threshold}"
         )
 
-    def _text(self, value: JsonValue) -> str | None:
+    def _read_text(self, value: JsonValue) -> str | None:
         if isinstance(value, list) and value:
             words = [word for word in value if isinstance(word, str)]
             value = " ".join(words) if len(words) == len(value) else None

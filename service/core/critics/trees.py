@@ -8,14 +8,14 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
-from service.core.critics.base import Match, Number, Uncompared, Valued, differing
+from service.core.critics.base import Match, Number, OpenComparison, ValueCritic, build_mismatch
 from service.core.critics.similarity import LONGEST, levenshtein
 
 Pair = tuple[JsonValue, JsonValue]
 Object = dict[str, JsonValue]
 
 
-class JsonSimilar(Valued):
+class JsonSimilar(ValueCritic):
     """A JSON value like the expected one: the mean similarity over the leaves of both sides together.
 
     Numbers: 1 - |e - a| / max(|e|, |a|), at least 0. Strings: one minus the edit distance as a share of the longer. Booleans
@@ -38,7 +38,7 @@ class JsonSimilar(Valued):
     threshold: float = Field(default=0.8, ge=0, le=1)
     """The similarity that passes."""
 
-    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | Uncompared:
+    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:
         """The similarity in [0, 1]; not compared where two strings at one place differ and one is over 5,000 characters."""
         scores: list[float] = []
         lost = 0  # leaves that have nothing to be compared with
@@ -50,31 +50,33 @@ class JsonSimilar(Valued):
             elif isinstance(a, list) and isinstance(b, list) and (a or b):
                 lost += _open_arrays(a, b, pairs)
             elif type(a) is not type(b) and not _are_numbers(a, b):
-                lost += max(_leaves(a), _leaves(b))
-            elif _too_long(a, b):
-                return Uncompared(f"two strings that differ, one over {LONGEST} characters")
+                lost += max(_count_leaves(a), _count_leaves(b))
+            elif _is_too_long(a, b):
+                return OpenComparison(f"two strings that differ, one over {LONGEST} characters")
             else:
-                scores.append(_leaf(a, b))
+                scores.append(_compare_leaves(a, b))
         value = fsum(scores) / (len(scores) + lost)
         if value >= self.threshold:
             return Match(value, True)
-        return differing(actual, expected, value=value, why=f"similarity {value:.3f} is below {self.threshold}")
+        return build_mismatch(actual, expected, value=value, why=f"similarity {value:.3f} is below {self.threshold}")
 
 
 def _open_objects(a: Object, b: Object, pairs: list[Pair]) -> int:
     """Adds the pairs of common keys; gives the number of leaves under the others."""
     pairs.extend((a[key], b[key]) for key in a.keys() & b.keys())
-    return sum(_leaves(a[key]) for key in a.keys() - b.keys()) + sum(_leaves(b[key]) for key in b.keys() - a.keys())
+    return sum(_count_leaves(a[key]) for key in a.keys() - b.keys()) + sum(
+        _count_leaves(b[key]) for key in b.keys() - a.keys()
+    )
 
 
 def _open_arrays(a: list[JsonValue], b: list[JsonValue], pairs: list[Pair]) -> int:
     """Adds the pairs at common positions; gives the number of leaves in the longer one's rest."""
     pairs.extend(zip(a, b, strict=False))
     common = min(len(a), len(b))
-    return sum(map(_leaves, a[common:])) + sum(map(_leaves, b[common:]))
+    return sum(map(_count_leaves, a[common:])) + sum(map(_count_leaves, b[common:]))
 
 
-def _leaves(value: JsonValue) -> int:
+def _count_leaves(value: JsonValue) -> int:
     """Scalars and empty containers count one each."""
     count, todo = 0, [value]
     while todo:
@@ -93,20 +95,20 @@ def _are_numbers(a: JsonValue, b: JsonValue) -> bool:
 _NUMBERS = frozenset({int, float})
 
 
-def _too_long(a: JsonValue, b: JsonValue) -> bool:
+def _is_too_long(a: JsonValue, b: JsonValue) -> bool:
     return isinstance(a, str) and isinstance(b, str) and a != b and max(len(a), len(b)) > LONGEST
 
 
-def _leaf(a: JsonValue, b: JsonValue) -> float:
+def _compare_leaves(a: JsonValue, b: JsonValue) -> float:
     """Two leaves of one type."""
     if isinstance(a, str) and isinstance(b, str):
         return levenshtein(a, b)
     if isinstance(a, bool) or not isinstance(a, int | float) or not isinstance(b, int | float):
         return float(a == b)
-    return _alike(a, b)
+    return _compare_numbers(a, b)
 
 
-def _alike(a: Number, b: Number) -> float:
+def _compare_numbers(a: Number, b: Number) -> float:
     """Two numbers by their distance as a share of the larger; of NaN 0."""
     if a == b:
         return 1.0
@@ -114,11 +116,11 @@ def _alike(a: Number, b: Number) -> float:
     try:
         share = abs(a - b) / largest
     except OverflowError:  # a huge integer and a float
-        share = _exact_share(a, b)
+        share = _compute_exact_share(a, b)
     return float(1 - share) if share < 1 else 0.0
 
 
-def _exact_share(a: Number, b: Number) -> float | Fraction:
+def _compute_exact_share(a: Number, b: Number) -> float | Fraction:
     try:
         return abs(Fraction(a) - Fraction(b)) / Fraction(max(abs(a), abs(b)))
     except (OverflowError, ValueError):  # an infinity or NaN

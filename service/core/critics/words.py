@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from service.core.critics.base import Critic, Match, Uncompared, Unjudged
+from service.core.critics.base import Critic, Match, OpenComparison, WordsComparison
 
 
 class NaturalLanguage(Critic):
@@ -23,7 +23,7 @@ class NaturalLanguage(Critic):
     criterion: str = Field(min_length=1, max_length=4_000)
     """What the value must be, for example `a subject line that names the order`."""
 
-    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | Uncompared:  # noqa: ARG002
+    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:  # noqa: ARG002
         """Never a match: it is left to a judge."""
         reason = f"a judge must say whether it is: {self.criterion}"
-        return Unjudged(reason, "not_asked", words=self.criterion, value=actual)
+        return WordsComparison(reason, "not_asked", words=self.criterion, value=actual)

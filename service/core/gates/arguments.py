@@ -8,63 +8,65 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, JsonValue
 
-from service.core.binding import Bound, bind
-from service.core.case import Case, Pair, call_path
-from service.core.checks import WHOLE, Aspect, Check, Seen
-from service.core.critics import MATCHED, Critic, Match, Uncompared, Unjudged
-from service.core.expect import CallPattern, ExtraArguments
+from service.core.alignment.binding import BoundArgument, bind
+from service.core.case import Case, Pair, build_call_path
+from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
+from service.core.critics import MATCHED, Critic, Match, OpenComparison, WordsComparison
+from service.core.expectation import CallPattern, ExtraArguments
 from service.core.gates.decide import NOTHING_EXPECTED
-from service.core.gates.schema import unread
-from service.core.gates.tool_name import NO_CALLS, missing, named, settled
-from service.core.kinds import Tagged
+from service.core.gates.schema import score_unread
+from service.core.gates.tool_name import NO_CALLS, score_all_missing, score_name, settle_pair
+from service.core.json.pointers import escape_token
+from service.core.json.values import equals
+from service.core.kinds import TaggedUnion
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
-from service.core.partial import Open, Partial
-from service.core.pointers import escaped
+from service.core.partial import OpenValue, PartialOutcome
 from service.core.schemas import Validator
 from service.core.trace import Step
-from service.core.values import equal
-from service.core.weights import Weight, weight_of
+from service.core.weights import Weight, read_weight
 
 ANY_ARGUMENTS = Skipped("not_applicable", "the expectation leaves the arguments free")
 
 
-class Compared(NamedTuple):
+class ArgumentIssue(NamedTuple):
     """One argument that did not simply match. A finding says what is wrong; `match` may be that a cap forbade comparing."""
 
     weight: float
-    match: Match | Uncompared
+    match: Match | OpenComparison
     code: str
     name: str
 
     @property
     def worth(self) -> float:
         """Its value; what is for a judge counts in full here, where calls are paired."""
-        return self.match.value if isinstance(self.match, Match) else float(isinstance(self.match, Unjudged))
+        return self.match.value if isinstance(self.match, Match) else float(isinstance(self.match, WordsComparison))
 
-    def open(self, step: Step) -> Open:
+    def open(self, step: Step) -> OpenValue:
         """What a judge is asked of it, or why nobody can say."""
-        place = f"{call_path(step)}/arguments/{escaped(self.name)}"
-        if isinstance(self.match, Unjudged):
-            return Open(self.match.words, self.match.value, place, self.weight)
+        place = f"{build_call_path(step)}/arguments/{escape_token(self.name)}"
+        if isinstance(self.match, WordsComparison):
+            return OpenValue(self.match.words, self.match.value, place, self.weight)
         cause, reason = (
-            (self.match.cause, self.match.reason) if isinstance(self.match, Uncompared) else ("too_long", "")
+            (self.match.cause, self.match.reason) if isinstance(self.match, OpenComparison) else ("too_long", "")
         )
-        return Open("", None, place, self.weight, Skipped(cause, f"{self.name}: {reason}"))
+        return OpenValue("", None, place, self.weight, Skipped(cause, f"{self.name}: {reason}"))
 
-    def finding(self, step: Step) -> Finding:
+    def build_finding(self, step: Step) -> Finding:
         """What is wrong with this argument, and where."""
         if isinstance(self.match, Match) and self.match.passed:
             message = f"{self.name}: passes with a score of {self.match.value:.2f}"
-            return Finding("close_match", message, f"{call_path(step)}/arguments/{escaped(self.name)}")
+            return Finding("close_match", message, f"{build_call_path(step)}/arguments/{escape_token(self.name)}")
         note = self.match.note if isinstance(self.match, Match) else self.match.reason
-        return Finding(self.code, f"{self.name}: {note}", f"{call_path(step)}/arguments/{escaped(self.name)}")
+        return Finding(
+            self.code, f"{self.name}: {note}", f"{build_call_path(step)}/arguments/{escape_token(self.name)}"
+        )
 
 
 class Agreement(NamedTuple):
     """All arguments of one pair: the weight of those that match, and the others one by one."""
 
     matched: float
-    others: list[Compared]
+    others: list[ArgumentIssue]
 
 
 class ArgumentsGate(Check):
@@ -78,7 +80,7 @@ class ArgumentsGate(Check):
 
     kind: Literal["arguments"] = "arguments"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "tools"})
-    critics: dict[str, Annotated[Critic, Tagged()]] = Field(default={})
+    critics: dict[str, Annotated[Critic, TaggedUnion()]] = Field(default={})
     """Critics by argument: a name (`amount`) or a JSON pointer (`/filter/price`)."""
     weights: dict[str, Weight] = {}
     """Weights by argument name. Unlisted: 1, or `medium` where any weight is given by name."""
@@ -87,15 +89,15 @@ class ArgumentsGate(Check):
     fill_defaults: bool = True
     """Whether a default of the tool's schema stands in for an absent (not a null) argument, on both sides."""
 
-    def look(self, case: Case) -> Iterable[Seen]:
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each pair and each missing call."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         paired = [
-            (case.subjects[pair.step], settled(case, pair, self._paired(case, pair))) for pair in case.alignment.pairs
+            (case.subjects[pair.step], settle_pair(case, pair, self._score_pair(case, pair)))
+            for pair in case.alignment.pairs
         ]
-        gone = [missing(case, i) for i in case.alignment.missing]
-        return [*paired, *gone] or [(WHOLE, NO_CALLS)]
+        return [*paired, *score_all_missing(case)] or [(WHOLE, NO_CALLS)]
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """The score this pair would get."""
@@ -103,101 +105,104 @@ class ArgumentsGate(Check):
             return _ANY
         if step.call.arguments is None:
             return 0.0
-        return self._value(pattern, self._compared(case, pattern, step, step.call.arguments, explain=False))
+        return self._compute_value(pattern, self._compare(case, pattern, step, step.call.arguments, explain=False))
 
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:
         """Whether no matcher compares."""
-        return all(bound.critic is None for bound in self._bound_of(case, pattern).values())
+        return all(bound.critic is None for bound in self._get_bound(case, pattern).values())
 
-    def _paired(self, case: Case, pair: Pair) -> Outcome | Partial:
-        right_tool = named(case, pair)
+    def _score_pair(self, case: Case, pair: Pair) -> Outcome | PartialOutcome:
+        right_tool = score_name(case, pair)
         pattern, step = pair.pattern, case.trace.steps[pair.step]
         if not right_tool.passed:
             return right_tool
         if pattern.args is None:
             return ANY_ARGUMENTS
         if step.call.arguments is None:
-            return unread(step)
-        return self._outcome(pattern, self._compared(case, pattern, step, step.call.arguments), step)
+            return score_unread(step)
+        return self._build_outcome(pattern, self._compare(case, pattern, step, step.call.arguments), step)
 
-    def _outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome | Partial:
+    def _build_outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome | PartialOutcome:
         if not agreement.others:
             return PERFECT
-        unknown = [one for one in agreement.others if isinstance(one.match, Uncompared)]
+        unknown = [one for one in agreement.others if isinstance(one.match, OpenComparison)]
         decided = Agreement(agreement.matched, [one for one in agreement.others if isinstance(one.match, Match)])
-        value, findings = self._value(pattern, decided), tuple([one.finding(step) for one in decided.others])
+        value, findings = (
+            self._compute_value(pattern, decided),
+            tuple([one.build_finding(step) for one in decided.others]),
+        )
         passed = not any(isinstance(one.match, Match) and not one.match.passed for one in decided.others)
-        if not unknown or self._forbidden(pattern, decided):
+        if not unknown or self._has_forbidden(pattern, decided):
             return Scored(value, passed, findings)
         weight = fsum([decided.matched, *[one.weight for one in decided.others]])
-        return Partial(tuple([one.open(step) for one in unknown]), weight, weight * value, passed, findings)
+        return PartialOutcome(tuple([one.open(step) for one in unknown]), weight, weight * value, passed, findings)
 
-    def _forbidden(self, pattern: CallPattern, agreement: Agreement) -> bool:
+    def _has_forbidden(self, pattern: CallPattern, agreement: Agreement) -> bool:
         """Whether there is an argument that makes all others count for nothing."""
         extra = any(one.code == "extra_argument" for one in agreement.others)
         return extra and (pattern.extra_args or self.extra) == "forbid"
 
-    def _value(self, pattern: CallPattern, agreement: Agreement) -> float:
+    def _compute_value(self, pattern: CallPattern, agreement: Agreement) -> float:
         """The weighted mean over all arguments; 1.0 where none weighs anything, 0.0 where one is forbidden."""
         others = agreement.others
         if not others:
             return 1.0
-        if self._forbidden(pattern, agreement):
+        if self._has_forbidden(pattern, agreement):
             return 0.0
         total = fsum([agreement.matched, *[one.weight for one in others]])
         gained = [one.weight * one.worth for one in others]
         return min(1.0, fsum([agreement.matched, *gained]) / total) if total else 1.0
 
-    def _compared(
+    def _compare(
         self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, explain: bool = True
     ) -> Agreement:
-        bound = self._bound_of(case, pattern)
-        schema = case.schema_of(step)
+        bound = self._get_bound(case, pattern)
+        schema = case.find_schema(step)
         if schema is not None and self.fill_defaults and schema.defaults:
-            actual = {**standing_in(schema, bound.values()), **actual}
+            actual = {**find_stand_ins(schema, bound.values()), **actual}
         needed = schema.required if schema else frozenset[str]()
         matched: list[float] = []
-        others: list[Compared] = []
+        others: list[ArgumentIssue] = []
         for name, expected in bound.items():
             if not expected.weight:
                 continue
             if name not in actual:
                 if not expected.optional or name in needed:
-                    others.append(Compared(expected.weight, _MISSING, "missing_argument", name))
+                    others.append(ArgumentIssue(expected.weight, _MISSING, "missing_argument", name))
                 continue
             match = expected.match(actual[name], explain=explain)
             if match is MATCHED:
                 matched.append(expected.weight)
             else:
-                others.append(Compared(expected.weight, match, "wrong_argument", name))
+                others.append(ArgumentIssue(expected.weight, match, "wrong_argument", name))
         if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
-            others += self._extras(bound, actual, schema, pattern)
+            others += self._find_extras(bound, actual, schema, pattern)
         return Agreement(fsum(matched), others)
 
-    def _bound_of(self, case: Case, pattern: CallPattern) -> dict[str, Bound]:
-        return case.once((id(self), id(pattern)), lambda: self._bound(pattern))
+    def _get_bound(self, case: Case, pattern: CallPattern) -> dict[str, BoundArgument]:
+        return case.once((id(self), id(pattern)), lambda: self._bind(pattern))
 
-    def _bound(self, pattern: CallPattern) -> dict[str, Bound]:
+    def _bind(self, pattern: CallPattern) -> dict[str, BoundArgument]:
         args = dict(sorted((pattern.args or {}).items()))
         weights: dict[str, Weight] = {**self.weights, **pattern.weights}
         if not weights:
             return {name: bind(name, value, critics=self.critics) for name, value in args.items()}
-        usual = _usual(weights)
-        numbers = {name: weight_of(weights.get(name, usual)) for name in args}
+        usual = _find_usual_weight(weights)
+        numbers = {name: read_weight(weights.get(name, usual)) for name in args}
         return {name: bind(name, value, critics=self.critics, weight=numbers[name]) for name, value in args.items()}
 
-    def _extras(
+    def _find_extras(
         self,
-        bound: Mapping[str, Bound],
+        bound: Mapping[str, BoundArgument],
         actual: Mapping[str, JsonValue],
         schema: Validator | None,
         pattern: CallPattern,
-    ) -> list[Compared]:
+    ) -> list[ArgumentIssue]:
         """Arguments nobody asked for; one the schema requires, or that holds its default, is none."""
         needed = schema.required if schema else frozenset[str]()
-        usual = weight_of(_usual({**self.weights, **pattern.weights}))
+        usual = read_weight(_find_usual_weight({**self.weights, **pattern.weights}))
         return [
-            Compared(usual, _EXTRA, "extra_argument", name)
+            ArgumentIssue(usual, _EXTRA, "extra_argument", name)
             for name in sorted(actual)
             if name not in bound
             and name not in needed
@@ -211,15 +216,15 @@ _EXTRA = Match(0.0, False, "not expected")
 _MISSING = Match(0.0, False, "missing")
 
 
-def _usual(weights: Mapping[str, Weight]) -> Weight:
+def _find_usual_weight(weights: Mapping[str, Weight]) -> Weight:
     return "medium" if any(isinstance(w, str) for w in weights.values()) else 1.0
 
 
 def _is_default(schema: Validator | None, name: str, value: JsonValue) -> bool:
-    return schema is not None and name in schema.defaults and equal(schema.defaults[name], value)
+    return schema is not None and name in schema.defaults and equals(schema.defaults[name], value)
 
 
-def standing_in(schema: Validator, bound: Iterable[Bound]) -> dict[str, JsonValue]:
+def find_stand_ins(schema: Validator, bound: Iterable[BoundArgument]) -> dict[str, JsonValue]:
     """The defaults for absent arguments. One the schema requires has none, and one that may be absent needs none."""
     needless = schema.required | {expected.name for expected in bound if expected.optional}
     return {name: value for name, value in schema.defaults.items() if name not in needless}

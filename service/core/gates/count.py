@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
-from service.core.case import Case, folded
-from service.core.checks import WHOLE, Aspect, Check, Seen, Subject
-from service.core.expect import limit_of
+from service.core.case import Case, fold_name
+from service.core.checks import WHOLE, Aspect, Check, Subject, SubjectOutcome
+from service.core.expectation import parse_limit
+from service.core.json.pointers import escape_token
 from service.core.outcome import Finding, Outcome, Scored, Skipped
-from service.core.pointers import escaped
 
 
 class CountGate(Check):
@@ -24,33 +24,33 @@ class CountGate(Check):
     reads: ClassVar[frozenset[Aspect]] = frozenset({"counts"})
     mode: Literal["proportional", "strict"] = "proportional"
 
-    def look(self, case: Case) -> Iterable[Seen]:
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each scope that names limits."""
         seen = [
-            (Subject(turn=turn), case.absent(turn) or self._counted(case, path, turn, scope.counts))
+            (Subject(turn=turn), case.explain_absence(turn) or self._score_counts(case, path, turn, scope.counts))
             for path, scope, turn in case.scopes
             if scope.counts
         ]
         return seen or [(WHOLE, Skipped("not_applicable", "no number of calls was expected"))]
 
-    def _counted(self, case: Case, path: str, turn: int | None, counts: dict[str, str | int]) -> Outcome:
-        fold = folded if case.matching.fold_names else str
-        made = Counter(fold(step.call.name) for step in case.steps_of(turn))
+    def _score_counts(self, case: Case, path: str, turn: int | None, counts: dict[str, str | int]) -> Outcome:
+        fold = fold_name if case.matching.fold_names else str
+        made = Counter(fold(step.call.name) for step in case.find_steps(turn))
         broken = [
-            Finding("count", f"{tool}: {justified(made[fold(tool)], count)}", f"{path}/counts/{escaped(tool)}")
+            Finding("count", f"{tool}: {explain_count(made[fold(tool)], count)}", f"{path}/counts/{escape_token(tool)}")
             for tool, count in counts.items()
-            if not limit_of(count).holds(made[fold(tool)])
+            if not parse_limit(count).holds(made[fold(tool)])
         ]
         kept = len(counts) - len(broken)
         value = kept / len(counts) if self.mode == "proportional" else float(not broken)
         return Scored(value, not broken, tuple(sorted(broken, key=lambda finding: finding.path)))
 
 
-def justified(made: int, count: str | int) -> str:
+def explain_count(made: int, count: str | int) -> str:
     """UiPath's line for one tool.
 
-    >>> justified(3, "<=2")
+    >>> explain_count(3, "<=2")
     'Actual: 3, Expected: <= 2, Score: 0.0'
     """
-    limit = limit_of(count)
+    limit = parse_limit(count)
     return f"Actual: {made}, Expected: {limit}, Score: {float(limit.holds(made))}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
-from service.core.case import Case, call_path
-from service.core.checks import WHOLE, Aspect, Check, Seen, Subject
-from service.core.expect import Scope
-from service.core.outcome import PERFECT, Finding, Outcome, Skipped, failed
+from service.core.case import Case, build_call_path
+from service.core.checks import WHOLE, Aspect, Check, Subject, SubjectOutcome
+from service.core.expectation import Scope
+from service.core.outcome import PERFECT, Finding, Outcome, Skipped, build_failure
 
 NOTHING_EXPECTED = Skipped("not_applicable", "no expectation about calls")
 
@@ -23,25 +23,27 @@ class DecideGate(Check):
     kind: Literal["decide"] = "decide"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"none", "some"})
 
-    def look(self, case: Case) -> Iterable[Seen]:
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for the trace and one for each turn spoken of."""
         seen = [
-            (Subject(turn=turn), case.absent(turn) or _decided(case, path, scope, turn))
+            (Subject(turn=turn), case.explain_absence(turn) or _score_decision(case, path, scope, turn))
             for path, scope, turn in case.scopes
             if scope.says_calls
         ]
         return seen or [(WHOLE, NOTHING_EXPECTED)]
 
 
-def _decided(case: Case, path: str, scope: Scope, turn: int | None) -> Outcome:
-    steps = case.steps_of(turn)
+def _score_decision(case: Case, path: str, scope: Scope, turn: int | None) -> Outcome:
+    steps = case.find_steps(turn)
     if scope.no_calls:
-        over = [Finding("over_call", f"{s.call.name} was called where no call was due", call_path(s)) for s in steps]
-        return failed(0.0, *over) if over else PERFECT
+        over = [
+            Finding("over_call", f"{s.call.name} was called where no call was due", build_call_path(s)) for s in steps
+        ]
+        return build_failure(0.0, *over) if over else PERFECT
     if steps:
         return PERFECT
-    required = [wanted for wanted in scope.wanted(path, turn) if wanted.required]
+    required = [wanted for wanted in scope.list_wanted(path, turn) if wanted.required]
     if not required and scope.calls != "some":
         return PERFECT  # all that is listed may be left out
     due = ", ".join(wanted.tools for wanted in required) or "a call"
-    return failed(0.0, Finding("under_call", f"{due} was due and nothing was called", path))
+    return build_failure(0.0, Finding("under_call", f"{due} was due and nothing was called", path))

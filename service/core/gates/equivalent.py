@@ -8,18 +8,18 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from service.core.case import Case, Pair, call_path
-from service.core.checks import WHOLE, Aspect, Check, Seen
-from service.core.critics import Critic, Match
-from service.core.expect import CallPattern
+from service.core.case import Case, Pair, build_call_path
+from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
+from service.core.critics import Critic, Match, OpenComparison
+from service.core.expectation import CallPattern
 from service.core.gates.decide import NOTHING_EXPECTED
-from service.core.gates.schema import unread
-from service.core.gates.tool_name import NO_CALLS, named, settled, unmatched
+from service.core.gates.schema import score_unread
+from service.core.gates.tool_name import NO_CALLS, score_name, score_unmatched, settle_pair
+from service.core.json.values import equals, format_value
 from service.core.kinds import Several
-from service.core.outcome import PERFECT, Finding, Outcome, failed
+from service.core.outcome import PERFECT, Finding, Outcome, Skipped, build_failure
 from service.core.shapes import Shape, has_matcher
 from service.core.trace import Step
-from service.core.values import equal, shown
 
 Normalisation = Literal["stringify", "strip_whitespace", "number_format", "case_fold", "nfc"]
 
@@ -38,72 +38,86 @@ class EquivalentGate(Check):
     normalise: Several[Normalisation] = ()
     """Which looser comparisons are in force; none is by default."""
 
-    def look(self, case: Case) -> Iterable[Seen]:
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each pair, each missing call, and each extra one that is not free."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         paired = [
-            (case.subjects[pair.step], settled(case, pair, self._paired(case, pair))) for pair in case.alignment.pairs
+            (case.subjects[pair.step], settle_pair(case, pair, self._score_pair(case, pair)))
+            for pair in case.alignment.pairs
         ]
-        return [*paired, *unmatched(case)] or [(WHOLE, NO_CALLS)]
+        return [*paired, *score_unmatched(case)] or [(WHOLE, NO_CALLS)]
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
         """1.0 for equal bags, else 0.0."""
         if step.call.arguments is None or pattern.args is None:
             return float(pattern.args is None)
-        return float(self._same_bag(pattern, step, step.call.arguments) is PERFECT)
+        return float(self._compare_bags(pattern, step, step.call.arguments) is PERFECT)
 
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:  # noqa: ARG002
         """Whether no matcher compares and nothing is normalised."""
         return not self.normalise and not has_matcher(pattern.args or {})
 
-    def _paired(self, case: Case, pair: Pair) -> Outcome:
-        right_tool = named(case, pair)
+    def _score_pair(self, case: Case, pair: Pair) -> Outcome:
+        right_tool = score_name(case, pair)
         pattern, step = pair.pattern, case.trace.steps[pair.step]
         if not right_tool.passed:
             return right_tool
         if step.call.arguments is None:
-            return unread(step)
-        return PERFECT if pattern.args is None else self._same_bag(pattern, step, step.call.arguments)
+            return score_unread(step)
+        return PERFECT if pattern.args is None else self._compare_bags(pattern, step, step.call.arguments)
 
-    def _same_bag(self, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue]) -> Outcome:
+    def _compare_bags(self, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue]) -> Outcome:
         expected = pattern.args or {}
         optional = {name for name, value in expected.items() if isinstance(value, Critic) and value.optional}
-        differing = [
-            name for name in sorted(expected) if name in actual and not self._same(expected[name], actual[name])
-        ]
+        compared = {
+            name: self._compare_values(expected[name], actual[name]) for name in sorted(expected) if name in actual
+        }
+        differing = [name for name, same in compared.items() if same is False]
         odd = (expected.keys() ^ actual.keys()) - (optional - actual.keys())
-        path = f"{call_path(step)}/arguments"
-        findings = [Finding("not_equivalent", f"{name}: {self._note(pattern, step, name)}", path) for name in differing]
+        path = f"{build_call_path(step)}/arguments"
+        findings = [
+            Finding("not_equivalent", f"{name}: {self._describe_difference(pattern, step, name)}", path)
+            for name in differing
+        ]
         findings += [Finding("not_equivalent", f"{name}: only one side has it", path) for name in sorted(odd)]
-        return failed(0.0, *findings) if findings else PERFECT
+        if findings:
+            return build_failure(0.0, *findings)
+        left = [
+            Skipped(one.cause, f"{n}: {one.reason}") for n, one in compared.items() if isinstance(one, OpenComparison)
+        ]
+        return left[0] if left else PERFECT
 
-    def _same(self, expected: object, actual: JsonValue) -> bool:
+    def _compare_values(self, expected: object, actual: JsonValue) -> bool | OpenComparison:
         if isinstance(expected, Critic):
-            return _passed(expected, actual)
+            return _match_critic(expected, actual)
         if isinstance(expected, Mapping | list) and has_matcher(expected):  # pyright: ignore[reportUnknownArgumentType]
-            return _passed(Shape.model_construct(kind="shape", value=expected), actual)
-        return equal(self.normalised(expected), self.normalised(actual))  # pyright: ignore[reportArgumentType]
+            return _match_critic(Shape.model_construct(kind="shape", value=expected), actual)
+        return equals(self.normalise_value(expected), self.normalise_value(actual))  # pyright: ignore[reportArgumentType]
 
-    def _note(self, pattern: CallPattern, step: Step, name: str) -> str:
+    def _describe_difference(self, pattern: CallPattern, step: Step, name: str) -> str:
         wanted, got = (pattern.args or {})[name], (step.call.arguments or {})[name]
-        return f"got {shown(got)}" if isinstance(wanted, Critic) else f"expected {shown(wanted)}, got {shown(got)}"  # pyright: ignore[reportArgumentType]
+        return (
+            f"got {format_value(got)}"
+            if isinstance(wanted, Critic)
+            else f"expected {format_value(wanted)}, got {format_value(got)}"
+        )  # pyright: ignore[reportArgumentType]
 
-    def normalised(self, value: JsonValue) -> JsonValue:
+    def normalise_value(self, value: JsonValue) -> JsonValue:
         """The value with every leaf normalised."""
         if isinstance(value, Mapping):
-            return {key: self.normalised(item) for key, item in value.items()}
+            return {key: self.normalise_value(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self.normalised(item) for item in value]
+            return [self.normalise_value(item) for item in value]
         for name in ORDER:
             if name in self.normalise:
                 value = LEAVES[name](value)
         return value
 
 
-def _passed(critic: Critic, actual: JsonValue) -> bool:
+def _match_critic(critic: Critic, actual: JsonValue) -> bool | OpenComparison:
     match = critic.match(actual, None)
-    return isinstance(match, Match) and match.passed
+    return match.passed if isinstance(match, Match) else match
 
 
 def _stringify(value: JsonValue) -> JsonValue:
@@ -116,10 +130,10 @@ def _stringify(value: JsonValue) -> JsonValue:
     return str(value) if isinstance(value, int | float) else value
 
 
-def _number_format(value: JsonValue) -> JsonValue:
+def _read_thousands(value: JsonValue) -> JsonValue:
     """The number that a text with thousands separators writes.
 
-    >>> _number_format("1,000"), _number_format("-12,345.5"), _number_format("1,00"), _number_format("x")
+    >>> _read_thousands("1,000"), _read_thousands("-12,345.5"), _read_thousands("1,00"), _read_thousands("x")
     (1000, -12345.5, '1,00', 'x')
     """
     if not isinstance(value, str) or len(value) > 64 or not value.isascii():
@@ -133,15 +147,15 @@ def _number_format(value: JsonValue) -> JsonValue:
     return float(plain) if dot else int(plain)
 
 
-def _text(change: Callable[[str], str]) -> Callable[[JsonValue], JsonValue]:
+def _change_texts(change: Callable[[str], str]) -> Callable[[JsonValue], JsonValue]:
     return lambda value: change(value) if isinstance(value, str) else value
 
 
 LEAVES: dict[Normalisation, Callable[[JsonValue], JsonValue]] = {
-    "nfc": _text(lambda text: unicodedata.normalize("NFC", text)),
-    "strip_whitespace": _text(str.strip),
-    "case_fold": _text(str.casefold),
-    "number_format": _number_format,
+    "nfc": _change_texts(lambda text: unicodedata.normalize("NFC", text)),
+    "strip_whitespace": _change_texts(str.strip),
+    "case_fold": _change_texts(str.casefold),
+    "number_format": _read_thousands,
     "stringify": _stringify,
 }
 ORDER: tuple[Normalisation, ...] = tuple(LEAVES)

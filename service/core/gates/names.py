@@ -8,20 +8,20 @@ from rapidfuzz import process
 from rapidfuzz.distance import JaroWinkler
 
 from service.core.budget import MAX_NAME_CHARS, Meter
-from service.core.case import folded
+from service.core.case import fold_name
 
 SEVERAL = 200
 """Catalogues larger than this are searched by similarity alone."""
 
 
-def near(
+def find_near(
     name: str, others: Iterable[str], *, least: float = 0.8, most: int = 3, meter: Meter | None = None
 ) -> list[str]:
     """The names close to `name`, closest first: Jaro-Winkler similarity of at least `least`, or a word in common.
 
     Of a long name the beginning is looked at and given. Where `meter` has no room for another search, none is close.
 
-    >>> near("refund_order", ["void_charge", "refund_orders", "cancel_order"])
+    >>> find_near("refund_order", ["void_charge", "refund_orders", "cancel_order"])
     ['refund_orders', 'cancel_order']
     """
     everyone, meter = list(others), meter or Meter()
@@ -30,11 +30,11 @@ def near(
     meter.spend("names", len(everyone))
     name, known = _cut(name), [_cut(other) for other in everyone if other != name]
     found = process.extract(
-        name, known, scorer=JaroWinkler.similarity, processor=folded, score_cutoff=least, limit=most
+        name, known, scorer=JaroWinkler.similarity, processor=fold_name, score_cutoff=least, limit=most
     )
     close = [other for other, _, _ in sorted(found, key=lambda one: (-one[1], one[0]))]
-    words = _words(name)
-    related = [other for other in known if words & _words(other)] if len(known) <= SEVERAL else []
+    words = _list_words(name)
+    related = [other for other in known if words & _list_words(other)] if len(known) <= SEVERAL else []
     return list(dict.fromkeys([*close, *sorted(related)]))[:most]
 
 
@@ -42,5 +42,5 @@ def _cut(name: str) -> str:
     return name if len(name) <= MAX_NAME_CHARS else name[: MAX_NAME_CHARS - 1] + "…"
 
 
-def _words(name: str) -> set[str]:
-    return {word for word in folded(name).split("_") if len(word) > 3}
+def _list_words(name: str) -> set[str]:
+    return {word for word in fold_name(name).split("_") if len(word) > 3}

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from service.core.case import Case
-from service.core.checks import WHOLE, Aggregate, Check, Part, Seen, Subject
-from service.core.evidence.evidenced import Evidenced
-from service.core.evidence.narrate import Narration, narrate
-from service.core.evidence.verdicts import ClaimVerdict
+from service.core.checks import WHOLE, Aggregate, Check, Part, Subject, SubjectOutcome
+from service.core.evidence.evidenced import EvidencedScore
+from service.core.evidence.narration.answers import Narration, narrate
+from service.core.evidence.narration.verdicts import ClaimVerdict
 from service.core.outcome import Finding, Outcome, Skipped
-from service.core.unread import missing_result, unread_result
+from service.core.unread import build_missing_result, build_unread_result
 
 
 class NarrationGate(Check):
@@ -33,33 +33,33 @@ class NarrationGate(Check):
     by_default: ClassVar[Aggregate] = "min"
     looks_at: ClassVar[frozenset[Part]] = frozenset({"call", "result", "text"})
 
-    def look(self, case: Case) -> Iterable[Seen]:
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each text that follows a call."""
         narrations = case.once(narrate, lambda: narrate(case.trace))
         if not narrations:
             yield WHOLE, Skipped("not_applicable", "no text follows a result")
         for narration in narrations:
-            yield Subject(turn=narration.turn), self._judged(narration)
+            yield Subject(turn=narration.turn), self._score_text(narration)
 
-    def _judged(self, narration: Narration) -> Outcome:
+    def _score_text(self, narration: Narration) -> Outcome:
         if narration.too_long:
             return Skipped("too_long", narration.too_long)
         findings = tuple(
-            [_finding(claim) for claim in narration.claims if claim.verdict in ("contradicted", "unsupported")]
+            [_build_finding(claim) for claim in narration.claims if claim.verdict in ("contradicted", "unsupported")]
         )
         failing = ("contradicted", "unsupported") if self.unsupported == "fail" else ("contradicted",)
         if any(claim.verdict in failing for claim in narration.claims):
-            return Evidenced(0.0, False, findings, narration.claims)
+            return EvidencedScore(0.0, False, findings, narration.claims)
         if narration.unread:
-            return unread_result(narration.unread, findings)
+            return build_unread_result(narration.unread, findings)
         if narration.missing:
-            return missing_result(narration.missing)
+            return build_missing_result(narration.missing)
         if all(claim.verdict == "not_checkable" for claim in narration.claims):
             return Skipped("not_applicable", "nothing in the text can be checked against a field")
-        return Evidenced(1.0, True, findings, narration.claims)
+        return EvidencedScore(1.0, True, findings, narration.claims)
 
 
-def _finding(claim: ClaimVerdict) -> Finding:
+def _build_finding(claim: ClaimVerdict) -> Finding:
     if claim.verdict == "contradicted":
         return Finding(claim.code or "wrong_value", claim.note or "", claim.path)
     return Finding("unsupported_claim", f"no result bears out {claim.text}", claim.path)

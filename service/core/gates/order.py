@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
+from service.core.alignment.chain import find_longest_chain
 from service.core.case import Case
-from service.core.chain import longest_chain
-from service.core.checks import WHOLE, Aspect, Check, Seen
-from service.core.outcome import PERFECT, Finding, Outcome, Skipped, failed
+from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
+from service.core.outcome import PERFECT, Finding, Outcome, Skipped, build_failure
 
 
 class OrderGate(Check):
@@ -23,16 +23,16 @@ class OrderGate(Check):
     reads: ClassVar[frozenset[Aspect]] = frozenset({"order"})
     mode: Literal["longest_run", "strict"] = "longest_run"
 
-    def look(self, case: Case) -> Iterable[Seen]:
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for the trace."""
-        return [(WHOLE, self._ordered(case))]
+        return [(WHOLE, self._score_order(case))]
 
-    def _ordered(self, case: Case) -> Outcome:
+    def _score_order(self, case: Case) -> Outcome:
         placed = [n for n, wanted in enumerate(case.wanted) if wanted.position is not None]
         if not placed:
             return Skipped("not_applicable", "no order was expected")
-        fits, steps = _fitting(case, placed), range(len(case.trace.steps))
-        chain = longest_chain(_places(case, placed), steps, lambda i, j: j in fits[i], meter=case.meter)
+        fits, steps = _find_fitting(case, placed), range(len(case.trace.steps))
+        chain = find_longest_chain(_list_places(case, placed), steps, lambda i, j: j in fits[i], meter=case.meter)
         due = max(sum(case.wanted[n].required for n in placed), len(chain))
         exact = self.mode == "longest_run" or len(case.trace.steps) == len(chain)
         if len(chain) == due and exact:
@@ -42,10 +42,10 @@ class OrderGate(Check):
             for pair in case.alignment.pairs
             if pair.expected in fits and pair.expected not in chain and pair.step in fits[pair.expected]
         ]
-        return failed(len(chain) / due if self.mode == "longest_run" else 0.0, *findings)
+        return build_failure(len(chain) / due if self.mode == "longest_run" else 0.0, *findings)
 
 
-def _places(case: Case, placed: list[int]) -> list[list[int]]:
+def _list_places(case: Case, placed: list[int]) -> list[list[int]]:
     """The expected calls of each place, in order; those of one `any_order` group share theirs."""
     places: dict[tuple[int, int], list[int]] = {}
     for n in placed:
@@ -54,11 +54,11 @@ def _places(case: Case, placed: list[int]) -> list[list[int]]:
     return [places[place] for place in sorted(places)]
 
 
-def _fitting(case: Case, placed: list[int]) -> dict[int, frozenset[int]]:
+def _find_fitting(case: Case, placed: list[int]) -> dict[int, frozenset[int]]:
     """The calls that can stand for each expected one in the order: that of the alignment, and those that match as well."""
     aligned = {pair.expected: pair.step for pair in case.alignment.pairs}
-    return {n: _with(case.meeting(n), aligned.get(n), case.naming(n)) for n in placed}
+    return {n: _add_aligned(case.find_meeting(n), aligned.get(n), case.find_naming(n)) for n in placed}
 
 
-def _with(meeting: frozenset[int], aligned: int | None, naming: frozenset[int]) -> frozenset[int]:
+def _add_aligned(meeting: frozenset[int], aligned: int | None, naming: frozenset[int]) -> frozenset[int]:
     return meeting | {aligned} if aligned in naming and aligned not in meeting else meeting

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from service.core.case import Case
-from service.core.checks import WHOLE, Aggregate, Check, Part, Seen
-from service.core.evidence.evidenced import Evidenced
-from service.core.evidence.provenance import locate_arguments
-from service.core.evidence.sources import MAX_CHARACTERS, Sources
-from service.core.gates.schema import unread
+from service.core.checks import WHOLE, Aggregate, Check, Part, SubjectOutcome
+from service.core.evidence.evidenced import EvidencedScore
+from service.core.evidence.provenance.provenance import locate_arguments
+from service.core.evidence.provenance.sources import MAX_CHARACTERS, SourceIndex
+from service.core.gates.schema import score_unread
 from service.core.outcome import Finding, Outcome, Skipped
 from service.core.trace import Step
 
@@ -29,27 +29,29 @@ class ProvenanceGate(Check):
 
     by_default: ClassVar[Aggregate] = "min"
 
-    def look(self, case: Case) -> Iterable[Seen]:
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each step."""
         if not case.trace.steps:
             yield WHOLE, Skipped("not_applicable", "no call was made")
         for step in case.trace.steps:
-            yield case.subjects[step.index], _mapped(case, step)
+            yield case.subjects[step.index], _score_step(case, step)
 
 
-def sources_of(case: Case) -> Sources:
+def get_sources(case: Case) -> SourceIndex:
     """What was said and returned, indexed once for a case."""
-    return case.once(Sources, lambda: Sources(case.trace, case.meter))
+    return case.once(SourceIndex, lambda: SourceIndex(case.trace, case.meter))
 
 
-def _mapped(case: Case, step: Step) -> Outcome:
+def _score_step(case: Case, step: Step) -> Outcome:
     if step.call.arguments is None:
-        return unread(step) if not step.call.captured else Skipped("not_applicable", "the arguments are no object")
-    sources = sources_of(case)
+        return (
+            score_unread(step) if not step.call.captured else Skipped("not_applicable", "the arguments are no object")
+        )
+    sources = get_sources(case)
     if sources.too_long:
         return Skipped("too_long", f"more than {MAX_CHARACTERS} characters of messages and results")
     located = tuple(locate_arguments(step, case.catalogue.get(step.call.name), sources))
     if not located:
         return Skipped("not_applicable", "the call has no arguments")
     findings = tuple([Finding(each.code, each.note or "", each.path) for each in located if each.code])
-    return Evidenced(0.0 if findings else 1.0, not findings, findings, located)
+    return EvidencedScore(0.0 if findings else 1.0, not findings, findings, located)

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from service.core.case import Case
-from service.core.checks import WHOLE, Aspect, Check, Seen
+from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.gates.decide import NOTHING_EXPECTED
-from service.core.outcome import PERFECT, Finding, failed
+from service.core.outcome import PERFECT, Finding, build_failure
 
 
 class QuantityGate(Check):
@@ -17,7 +17,7 @@ class QuantityGate(Check):
     kind: Literal["quantity"] = "quantity"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"none"})
 
-    def look(self, case: Case) -> Iterable[Seen]:
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for the trace."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
@@ -25,4 +25,6 @@ class QuantityGate(Check):
         due = sum(wanted.required for wanted in case.wanted)
         if due <= made <= len(case.wanted):
             return [(WHOLE, PERFECT)]
-        return [(WHOLE, failed(0.0, Finding("wrong_quantity", f"{due} calls were expected, {made} made", "/steps")))]
+        return [
+            (WHOLE, build_failure(0.0, Finding("wrong_quantity", f"{due} calls were expected, {made} made", "/steps")))
+        ]

@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar, Literal
 
-from service.core.case import Case, call_path
-from service.core.checks import WHOLE, Aggregate, Check, Part, Seen
-from service.core.contents import Contents
-from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, failed
+from service.core.case import Case, build_call_path
+from service.core.checks import WHOLE, Aggregate, Check, Part, SubjectOutcome
+from service.core.json.contents import Contents
+from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, build_failure
 from service.core.trace import Step
 
 TRANSIENT = frozenset({408, 409, 425, 429})
@@ -48,29 +48,28 @@ class RecoveryGate(Check):
 
     by_default: ClassVar[Aggregate] = "min"
 
-    def look(self, case: Case) -> Iterable[Seen]:
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each failed call and for each repeated write."""
         steps = case.trace.steps
         course = case.once(_Course, lambda: _Course(case))
-        seen: list[Seen] = [
-            (case.subjects[step.index], _dealt_with(case, course, step)) for step in steps if _failed(step)
+        seen: list[SubjectOutcome] = [
+            (case.subjects[step.index], _score_failure(case, course, step)) for step in steps if _has_failed(step)
         ]
-        seen += [(case.subjects[step.index], _repeated(step)) for step in _repeated_writes(case, course)]
-        return seen or [(WHOLE, _nothing_found(case))]
+        seen += [(case.subjects[step.index], _score_repeat(step)) for step in _find_repeated_writes(case, course)]
+        state = case.trace.state
+        if state is not None and state.fault is not None and any(step.result is None for step in steps):
+            seen.append((WHOLE, Errored("sandbox", state.fault)))  # what is not there may have failed
+        return seen or [(WHOLE, NOTHING_FAILED)]
 
 
-def _nothing_found(case: Case) -> Outcome:
-    state = case.trace.state
-    if state is not None and state.fault is not None and any(step.result is None for step in case.trace.steps):
-        return Errored("sandbox", state.fault)
-    return Skipped("not_applicable", "no call failed and no write was repeated")
+NOTHING_FAILED = Skipped("not_applicable", "no call failed and no write was repeated")
 
 
-def _failed(step: Step) -> bool:
+def _has_failed(step: Step) -> bool:
     return step.result is not None and step.result.is_error
 
 
-def _succeeded(step: Step) -> bool:
+def _has_succeeded(step: Step) -> bool:
     return step.result is not None and not step.result.is_error
 
 
@@ -85,10 +84,10 @@ class _Course:
         self.changes: list[int] = []
         for step in case.trace.steps:
             if step.call.arguments is not None:
-                self.groups[self._key(step)].append(step)
-                if _succeeded(step):
-                    self._last_success_of_same[self._key(step)] = step.index
-            if _succeeded(step):
+                self.groups[self._make_key(step)].append(step)
+                if _has_succeeded(step):
+                    self._last_success_of_same[self._make_key(step)] = step.index
+            if _has_succeeded(step):
                 self.last_success[step.call.name] = step.index
             if _may_change(case, step):
                 self.changes.append(step.index)
@@ -96,17 +95,17 @@ class _Course:
         self.last_admission = max([n for n in said if _admits(case.trace.messages[n].text)], default=-1)
         self.claims = bool(CLAIMS.search(case.trace.answer or ""))
 
-    def _key(self, step: Step) -> Hashable:
+    def _make_key(self, step: Step) -> Hashable:
         return step.call.name, self._contents.number(step.call.arguments)
 
-    def same_later(self, step: Step) -> Sequence[Step]:
+    def find_same_later(self, step: Step) -> Sequence[Step]:
         """The same call, made again."""
-        same = self.groups[self._key(step)] if step.call.arguments is not None else []
+        same = self.groups[self._make_key(step)] if step.call.arguments is not None else []
         return same[bisect_right(same, step.index, key=lambda other: other.index) :]
 
-    def last_success_of(self, same: Sequence[Step]) -> int:
+    def find_last_success(self, same: Sequence[Step]) -> int:
         """The last of these calls, which are the same, that succeeded; -1 where none did."""
-        return self._last_success_of_same.get(self._key(same[0]), -1)
+        return self._last_success_of_same.get(self._make_key(same[0]), -1)
 
     def changes_between(self, step: Step, again: Step) -> bool:
         """Whether another call in between could have changed anything."""
@@ -114,17 +113,17 @@ class _Course:
         return after < len(self.changes) and self.changes[after] < again.index
 
 
-def _dealt_with(case: Case, course: _Course, step: Step) -> Outcome:
-    findings = [*_blind_retry(course, step), *_unresolved(case, course, step)]
-    return failed(0.0, *findings) if findings else PERFECT
+def _score_failure(case: Case, course: _Course, step: Step) -> Outcome:
+    findings = [*_find_blind_retry(course, step), *_find_unresolved(case, course, step)]
+    return build_failure(0.0, *findings) if findings else PERFECT
 
 
-def _blind_retry(course: _Course, step: Step) -> Iterable[Finding]:
-    later = course.same_later(step)
+def _find_blind_retry(course: _Course, step: Step) -> Iterable[Finding]:
+    later = course.find_same_later(step)
     if not later or _may_help(course, step, later):
         return
-    why = "and failed again" if _failed(later[0]) else "although the error says the request is at fault"
-    yield Finding("blind_retry", f"{step.call.name} was called again unchanged {why}", call_path(later[0]))
+    why = "and failed again" if _has_failed(later[0]) else "although the error says the request is at fault"
+    yield Finding("blind_retry", f"{step.call.name} was called again unchanged {why}", build_call_path(later[0]))
 
 
 def _may_help(course: _Course, step: Step, later: Sequence[Step]) -> bool:
@@ -132,36 +131,36 @@ def _may_help(course: _Course, step: Step, later: Sequence[Step]) -> bool:
     again = later[0]
     if again.turn != step.turn or course.changes_between(step, again):
         return True
-    status = _status(step)
+    status = _read_status(step)
     if status is not None and (status in TRANSIENT or 500 <= status < 600):
-        return course.last_success_of(later) > step.index
-    return not _failed(again) and (status is None or not 400 <= status < 500)
+        return course.find_last_success(later) > step.index
+    return not _has_failed(again) and (status is None or not 400 <= status < 500)
 
 
 def _may_change(case: Case, step: Step) -> bool:
     tool = case.catalogue.get(step.call.name)
-    return _succeeded(step) and not (tool is not None and tool.read_only)
+    return _has_succeeded(step) and not (tool is not None and tool.read_only)
 
 
-def _status(step: Step) -> int | None:
+def _read_status(step: Step) -> int | None:
     """The HTTP status that an error tells: in the result, or in an `error` within it."""
     content = step.result.content if step.result else None
     inner = content.get("error") if isinstance(content, dict) else None
     for part in (content, inner):
         for key in STATUS if isinstance(part, dict) else ():
-            code = _number(part.get(key))  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
+            code = _read_number(part.get(key))  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
             if code is not None:
                 return code
     return None
 
 
-def _number(value: object) -> int | None:
+def _read_number(value: object) -> int | None:
     if isinstance(value, str) and len(value) == 3 and value.isascii() and value.isdigit():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _unresolved(case: Case, course: _Course, step: Step) -> Iterable[Finding]:
+def _find_unresolved(case: Case, course: _Course, step: Step) -> Iterable[Finding]:
     if course.last_success.get(step.call.name, -1) > step.index:
         return
     admitted = course.last_admission > step.message
@@ -180,21 +179,21 @@ def _admits(text: str) -> bool:
 
 
 def _is_needed(case: Case, step: Step) -> bool:
-    return case.name_key(step.call.name) in case.once("needed", lambda: _needed_tools(case))
+    return case.make_name_key(step.call.name) in case.once("needed", lambda: _list_needed_tools(case))
 
 
-def _needed_tools(case: Case) -> frozenset[str]:
+def _list_needed_tools(case: Case) -> frozenset[str]:
     required = [pattern for wanted in case.wanted if wanted.required for _, pattern in wanted.options]
-    return frozenset([case.name_key(pattern.tool) for pattern in required])
+    return frozenset([case.make_name_key(pattern.tool) for pattern in required])
 
 
-def _repeated_writes(case: Case, course: _Course) -> Iterator[Step]:
+def _find_repeated_writes(case: Case, course: _Course) -> Iterator[Step]:
     """Of calls that are the same and all succeeded, those beyond the first, or beyond as many as were expected."""
     expected: set[int] | None = None
     for same in course.groups.values():
-        group = [step for step in same if _succeeded(step) and _is_write(case, step)]
+        group = [step for step in same if _has_succeeded(step) and _is_write(case, step)]
         if group[1:]:
-            expected = _expected_steps(case) if expected is None else expected
+            expected = _find_expected_steps(case) if expected is None else expected
             yield from group[max(1, sum([step.index in expected for step in group])) :]
 
 
@@ -205,13 +204,13 @@ def _is_write(case: Case, step: Step) -> bool:
     return not tool.read_only and tool.annotations.get("idempotentHint") is not True
 
 
-def _expected_steps(case: Case) -> set[int]:
+def _find_expected_steps(case: Case) -> set[int]:
     """The steps that stand for an expected call of their own tool."""
     steps = case.trace.steps
     pairs = case.alignment.pairs if case.wanted else ()
-    return {pair.step for pair in pairs if case.same_name(pair.pattern.tool, steps[pair.step].call.name)}
+    return {pair.step for pair in pairs if case.is_same_name(pair.pattern.tool, steps[pair.step].call.name)}
 
 
-def _repeated(step: Step) -> Outcome:
+def _score_repeat(step: Step) -> Outcome:
     message = f"{step.call.name} had succeeded with the same arguments, and is not idempotent"
-    return failed(0.0, Finding("repeated_write", message, call_path(step)))
+    return build_failure(0.0, Finding("repeated_write", message, build_call_path(step)))

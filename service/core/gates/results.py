@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from service.core.case import Case, Pair
-from service.core.checks import WHOLE, Aspect, Check, Part, Seen
-from service.core.critics import Uncompared, Unjudged
-from service.core.gates.tool_name import missing, named, settled
-from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, failed
-from service.core.partial import Open, Partial
-from service.core.shapes import matcher_of
+from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
+from service.core.critics import OpenComparison, WordsComparison
+from service.core.gates.tool_name import score_missing, score_name, settle_pair
+from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, build_failure
+from service.core.partial import OpenValue, PartialOutcome
+from service.core.shapes import build_matcher
 
 
 class ResultsGate(Check):
@@ -25,17 +25,19 @@ class ResultsGate(Check):
     looks_at: ClassVar[frozenset[Part]] = frozenset({"call", "result"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"result"})
 
-    def look(self, case: Case) -> Iterable[Seen]:
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each expected result."""
         pairs = [pair for pair in case.alignment.pairs if pair.pattern.says_result]
-        seen: list[Seen] = [(case.subjects[pair.step], settled(case, pair, _returned(case, pair))) for pair in pairs]
+        seen: list[SubjectOutcome] = [
+            (case.subjects[pair.step], settle_pair(case, pair, _score_pair(case, pair))) for pair in pairs
+        ]
         gone = [i for i in case.alignment.missing if any(p.says_result for _, p in case.wanted[i].options)]
-        seen += [missing(case, i) for i in gone]
+        seen += [score_missing(case, i) for i in gone]
         return seen or [(WHOLE, Skipped("not_applicable", "no result was expected"))]
 
 
-def _returned(case: Case, pair: Pair) -> Outcome | Partial:
-    right_tool = named(case, pair)
+def _score_pair(case: Case, pair: Pair) -> Outcome | PartialOutcome:
+    right_tool = score_name(case, pair)
     if not right_tool.passed:
         return right_tool
     step = case.trace.steps[pair.step]
@@ -43,14 +45,14 @@ def _returned(case: Case, pair: Pair) -> Outcome | Partial:
         return Errored("sandbox", case.trace.state.fault)
     if step.result is None:
         return Skipped("not_captured", "the trace does not say what the call returned")
-    match = matcher_of(pair.pattern.result).match(step.result.content)
+    match = build_matcher(pair.pattern.result).match(step.result.content)
     path = f"/steps/{step.index}/result"
-    if isinstance(match, Unjudged):
-        return Partial((Open(match.words, match.value, f"{path}/content"),))
-    if isinstance(match, Uncompared):
+    if isinstance(match, WordsComparison):
+        return PartialOutcome((OpenValue(match.words, match.value, f"{path}/content"),))
+    if isinstance(match, OpenComparison):
         return Skipped(match.cause, match.reason)
     if match.passed:
         return Scored(match.value, True)
     if step.result.is_error:
-        return failed(match.value, Finding("failed_call", f"the call failed: {match.note}", path))
-    return failed(match.value, Finding("wrong_result", match.note, f"{path}/content"))
+        return build_failure(match.value, Finding("failed_call", f"the call failed: {match.note}", path))
+    return build_failure(match.value, Finding("wrong_result", match.note, f"{path}/content"))

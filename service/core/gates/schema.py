@@ -7,11 +7,11 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from service.core.case import Case, call_path
-from service.core.checks import WHOLE, Aggregate, Check, Seen
-from service.core.gates.names import near
-from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, failed
-from service.core.pointers import escaped
+from service.core.case import Case, build_call_path
+from service.core.checks import WHOLE, Aggregate, Check, SubjectOutcome
+from service.core.gates.names import find_near
+from service.core.json.pointers import escape_token
+from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, build_failure
 from service.core.schemas import Dialect, SchemaProblem, Validator
 from service.core.trace import Step, ToolDef
 
@@ -35,64 +35,67 @@ class SchemaGate(Check):
     by_default: ClassVar[Aggregate] = "min"
     stands_alone: ClassVar[bool] = True
 
-    def look(self, case: Case) -> Iterable[Seen]:
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each step."""
         if not case.trace.steps:
             yield WHOLE, Skipped("not_applicable", "no call was made")
         for step in case.trace.steps:
-            yield case.subjects[step.index], self._checked(case, step)
+            yield case.subjects[step.index], self._score_step(case, step)
 
-    def _checked(self, case: Case, step: Step) -> Outcome:
+    def _score_step(self, case: Case, step: Step) -> Outcome:
         if case.trace.tools is None:
             return Skipped("not_captured", "the trace does not say which tools were on offer")
         tool = case.catalogue.get(step.call.name)
         if tool is None:
-            return failed(0.0, unknown_tool(case, step))
+            return build_failure(0.0, build_unknown_tool(case, step))
         if step.call.arguments is None:
-            return unread(step)
-        return self._validated(case, tool, step, step.call.arguments)
+            return score_unread(step)
+        return self._validate(case, tool, step, step.call.arguments)
 
-    def _validated(self, case: Case, tool: ToolDef, step: Step, arguments: Mapping[str, JsonValue]) -> Outcome:
+    def _validate(self, case: Case, tool: ToolDef, step: Step, arguments: Mapping[str, JsonValue]) -> Outcome:
         try:
             schema = case.schema(tool, self.dialect, formats=self.formats)
-            findings = _violations(case, schema, step, arguments)
-            undeclared = _undeclared(schema, step, arguments)
+            findings = _list_violations(case, schema, step, arguments)
+            undeclared = _find_undeclared(schema, step, arguments)
         except SchemaProblem as problem:
             return Errored("invalid_schema", f"the schema of {tool.name} cannot be used: {problem}")
         if findings or (undeclared and self.undeclared == "fail"):
-            return failed(0.0, *findings, *undeclared)
-        return PERFECT if not undeclared else PERFECT.noting(*undeclared)
+            return build_failure(0.0, *findings, *undeclared)
+        return PERFECT if not undeclared else PERFECT.add_findings(*undeclared)
 
 
-def _violations(case: Case, schema: Validator, step: Step, arguments: Mapping[str, JsonValue]) -> list[Finding]:
-    base = f"{call_path(step)}/arguments"
-    return [Finding(f"schema_{v.keyword}", v.message, base + v.path) for v in case.violations(schema, arguments)]
+def _list_violations(case: Case, schema: Validator, step: Step, arguments: Mapping[str, JsonValue]) -> list[Finding]:
+    base = f"{build_call_path(step)}/arguments"
+    return [Finding(f"schema_{v.keyword}", v.message, base + v.path) for v in case.list_violations(schema, arguments)]
 
 
-def _undeclared(schema: Validator, step: Step, arguments: Mapping[str, JsonValue]) -> list[Finding]:
-    base = f"{call_path(step)}/arguments"
+def _find_undeclared(schema: Validator, step: Step, arguments: Mapping[str, JsonValue]) -> list[Finding]:
+    base = f"{build_call_path(step)}/arguments"
     return [
-        Finding("undeclared_argument", f"{name} is no parameter of {step.call.name}", f"{base}/{escaped(name)}")
-        for name in sorted(schema.undeclared(arguments))
+        Finding("undeclared_argument", f"{name} is no parameter of {step.call.name}", f"{base}/{escape_token(name)}")
+        for name in sorted(schema.find_undeclared(arguments))
     ]
 
 
-def unknown_tool(case: Case, step: Step) -> Finding:
+def build_unknown_tool(case: Case, step: Step) -> Finding:
     """The finding for a call of a tool that was not on offer."""
     name = step.call.name
-    close = case.once(("near", name), lambda: near(name, case.catalogue, meter=case.meter))
+    close = case.once(("near", name), lambda: find_near(name, case.catalogue, meter=case.meter))
     hint = f"; near: {', '.join(close[:3])}" if close else ""
-    return Finding("unknown_tool", f"{step.call.name} was not on offer{hint}", f"{call_path(step)}/name")
+    return Finding("unknown_tool", f"{step.call.name} was not on offer{hint}", f"{build_call_path(step)}/name")
 
 
-def unread(step: Step) -> Outcome:
+def score_unread(step: Step) -> Outcome:
     """The outcome for a call whose arguments are no object: a score, unless the trace just does not tell them."""
     if not step.call.captured:
-        return Skipped("not_captured", "the trace does not tell the arguments of the call")
-    return failed(0.0, unparsable(step))
+        return NOT_TOLD
+    return build_failure(0.0, build_unparsable(step))
 
 
-def unparsable(step: Step) -> Finding:
+NOT_TOLD = Skipped("not_captured", "the trace does not tell the arguments of the call")
+
+
+def build_unparsable(step: Step) -> Finding:
     """The finding for arguments that are no JSON object."""
     message = f"the arguments are no JSON object: {step.call.problem or 'none were given'}"
-    return Finding("unparsable_arguments", message, f"{call_path(step)}/arguments")
+    return Finding("unparsable_arguments", message, f"{build_call_path(step)}/arguments")

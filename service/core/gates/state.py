@@ -8,13 +8,13 @@ from typing import ClassVar, Literal
 from pydantic import JsonValue
 
 from service.core.case import Case
-from service.core.checks import WHOLE, Aspect, Check, Part, Seen
-from service.core.expect import StateExpectation
+from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
+from service.core.expectation import StateExpectation
+from service.core.json.differences import DiffOptions, JsonChange, Places, Progress, compare, diff
+from service.core.json.values import format_value
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped
-from service.core.patches import patched
-from service.core.state import Change, Places, Progress, View, compare, diff
+from service.core.patches import patch_state
 from service.core.trace import State
-from service.core.values import shown
 
 MOST_TOLD = 3
 """So many changes are named that were made in place of a wanted one."""
@@ -40,11 +40,11 @@ class StateGate(Check):
         """None, where nothing may change whatever was expected."""
         return frozenset() if self.unchanged else self.reads
 
-    def look(self, case: Case) -> Iterable[Seen]:
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for the trace."""
-        return [(WHOLE, self._compared(case))]
+        return [(WHOLE, self._compare_states(case))]
 
-    def _compared(self, case: Case) -> Outcome:
+    def _compare_states(self, case: Case) -> Outcome:
         wanted = UNTOUCHED if self.unchanged else (case.expectation.state if case.expectation else None)
         if wanted is None:
             return Skipped("not_applicable", "no state was expected")
@@ -57,46 +57,48 @@ class StateGate(Check):
             return Errored("sandbox", state.fault)
         if gone:
             return Skipped("not_captured", f"the trace has no {' and no '.join(gone)} state")
-        return self._scored(state, wanted)
+        return self._score(state, wanted)
 
-    def _scored(self, state: State, wanted: StateExpectation) -> Outcome:
-        view = View(ignore=wanted.ignore, keys=wanted.keys)
+    def _score(self, state: State, wanted: StateExpectation) -> Outcome:
+        view = DiffOptions(ignore=wanted.ignore, keys=wanted.keys)
         known = "initial" in state.captured
         initial = state.initial if known else state.final
-        due = wanted.final if wanted.changes is None else patched(initial, wanted.changes)
+        due = wanted.final if wanted.changes is None else patch_state(initial, wanted.changes)
         progress = compare(initial, due, state.final, view)
-        notes = [self._null_agent(initial, due, view)] if known else []
+        notes = [self._score_null_agent(initial, due, view)] if known else []
         if progress.passed:
-            return PERFECT.noting(*notes)
-        return Scored(self._value(progress), False, (*_findings(progress, diff(initial, state.final, view)), *notes))
+            return PERFECT.add_findings(*notes)
+        return Scored(
+            self._compute_value(progress), False, (*_build_findings(progress, diff(initial, state.final, view)), *notes)
+        )
 
-    def _null_agent(self, initial: JsonValue, due: JsonValue, view: View) -> Finding:
-        idle = self._value(compare(initial, due, initial, view))
+    def _score_null_agent(self, initial: JsonValue, due: JsonValue, view: DiffOptions) -> Finding:
+        idle = self._compute_value(compare(initial, due, initial, view))
         return Finding("null_agent", f"doing nothing scores {idle:.4g}", "/state/initial")
 
-    def _value(self, progress: Progress) -> float:
+    def _compute_value(self, progress: Progress) -> float:
         return progress.value if self.mode == "proportional" else float(progress.passed)
 
 
-def _findings(progress: Progress, done: Iterable[Change]) -> Iterable[Finding]:
+def _build_findings(progress: Progress, done: Iterable[JsonChange]) -> Iterable[Finding]:
     places = Places(done)
     for change in progress.missing:
-        yield _finding("state_missing", f"should have been {_verb(change)} and was not", change)
+        yield _build_finding("state_missing", f"should have been {_describe_change(change)} and was not", change)
     for change in progress.wrong:
-        made = places.touching(change.path, MOST_TOLD)
-        told = "; ".join(f"{one.path or 'the state'} was {_verb(one)}" for one in made)
-        yield _finding("state_wrong", f"should have been {_verb(change)}, but {told}", change)
+        made = places.find_touching(change.path, MOST_TOLD)
+        told = "; ".join(f"{one.path or 'the state'} was {_describe_change(one)}" for one in made)
+        yield _build_finding("state_wrong", f"should have been {_describe_change(change)}, but {told}", change)
     for change in progress.unexpected:
-        yield _finding("state_unexpected", f"was {_verb(change)}, which nobody asked for", change)
+        yield _build_finding("state_unexpected", f"was {_describe_change(change)}, which nobody asked for", change)
 
 
-def _finding(code: str, message: str, change: Change) -> Finding:
+def _build_finding(code: str, message: str, change: JsonChange) -> Finding:
     return Finding(code, f"{change.path or 'the state'} {message}", f"/state/final{change.path}")
 
 
-def _verb(change: Change) -> str:
+def _describe_change(change: JsonChange) -> str:
     if change.op == "remove":
         return "removed"
     if change.op == "add":
-        return f"added as {shown(change.after)}"
-    return f"changed from {shown(change.before)} to {shown(change.after)}"
+        return f"added as {format_value(change.after)}"
+    return f"changed from {format_value(change.before)} to {format_value(change.after)}"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal, TypeVar
 
-from service.core.case import Case, Pair, call_path
-from service.core.checks import WHOLE, Aspect, Check, Seen, Subject
+from service.core.case import Case, Pair, build_call_path
+from service.core.checks import WHOLE, Aspect, Check, Subject, SubjectOutcome
 from service.core.gates.decide import NOTHING_EXPECTED
-from service.core.gates.names import near
-from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, failed
-from service.core.partial import Partial
+from service.core.gates.names import find_near
+from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, build_failure
+from service.core.partial import PartialOutcome
 
 NO_CALLS = Skipped("not_applicable", "no call was due and none was made")
 
@@ -25,53 +25,71 @@ class ToolNameGate(Check):
     kind: Literal["tool_name"] = "tool_name"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"extra", "tools"})
 
-    def look(self, case: Case) -> Iterable[Seen]:
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each pair, each missing call, and each extra one that is not free."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
-        paired = [(case.subjects[pair.step], named(case, pair)) for pair in case.alignment.pairs]
-        return [*paired, *unmatched(case)] or [(WHOLE, NO_CALLS)]
+        return [*_score_pairs(case), *score_unmatched(case)] or [(WHOLE, NO_CALLS)]
 
 
-def named(case: Case, pair: Pair) -> Scored:
+def _score_pairs(case: Case) -> Sequence[SubjectOutcome]:
+    def look() -> Sequence[SubjectOutcome]:
+        return [(case.subjects[pair.step], score_name(case, pair)) for pair in case.alignment.pairs]
+
+    return case.once("named pairs", look)
+
+
+def score_name(case: Case, pair: Pair) -> Scored:
     """Whether the call of this pair is of the expected tool."""
-    return case.once(("named", pair.expected, pair.step), lambda: _named(case, pair))
+    return case.once(("named", pair.expected, pair.step), lambda: _compare_names(case, pair))
 
 
-def _named(case: Case, pair: Pair) -> Scored:
+def _compare_names(case: Case, pair: Pair) -> Scored:
     step = case.trace.steps[pair.step]
-    if case.same_name(pair.pattern.tool, step.call.name):
+    if case.is_same_name(pair.pattern.tool, step.call.name):
         return PERFECT
     expected = case.wanted[pair.expected].tools
-    close = ", a near miss" if near(pair.pattern.tool, [step.call.name], meter=case.meter) else ""
+    close = ", a near miss" if find_near(pair.pattern.tool, [step.call.name], meter=case.meter) else ""
     message = f"expected {expected}, called {step.call.name}{close}"
-    return failed(0.0, Finding("wrong_tool", message, f"{call_path(step)}/name"))
+    return build_failure(0.0, Finding("wrong_tool", message, f"{build_call_path(step)}/name"))
 
 
-Verdict = TypeVar("Verdict", bound=Outcome | Partial)
+Verdict = TypeVar("Verdict", bound=Outcome | PartialOutcome)
 
 
-def settled(case: Case, pair: Pair, found: Verdict) -> Verdict | Skipped:
+def settle_pair(case: Case, pair: Pair, found: Verdict) -> Verdict | Skipped:
     """What a pair's arguments or result came to; open where it did not pass and another call may fit better."""
     why = case.alignment.unsettled.get(pair.expected)
-    if why is None or not isinstance(found, Scored | Partial) or found.passed or not named(case, pair).passed:
+    if (
+        why is None
+        or not isinstance(found, Scored | PartialOutcome)
+        or found.passed
+        or not score_name(case, pair).passed
+    ):
         return found
     return Skipped("too_long", why)
 
 
-def unmatched(case: Case) -> Iterable[Seen]:
+def score_unmatched(case: Case) -> Sequence[SubjectOutcome]:
     """Missing and extra calls, for every check that scores the alignment."""
-    for i in case.alignment.missing:
-        yield missing(case, i)
+    return case.once("unmatched", lambda: [*score_all_missing(case), *_score_extra(case)])
+
+
+def score_all_missing(case: Case) -> Sequence[SubjectOutcome]:
+    """The outcomes of the expected calls that were not made."""
+    return case.once("missing", lambda: [score_missing(case, i) for i in case.alignment.missing])
+
+
+def _score_extra(case: Case) -> Iterable[SubjectOutcome]:
     for j in case.alignment.extra:
         step = case.trace.steps[j]
-        outcome = case.unexpected(step)
+        outcome = case.score_unexpected(step)
         if outcome is not None:
             yield case.subjects[step.index], outcome
 
 
-def missing(case: Case, expected: int) -> Seen:
+def score_missing(case: Case, expected: int) -> SubjectOutcome:
     """The outcome of an expected call that was not made."""
     wanted = case.wanted[expected]
     finding = Finding("missing_call", f"{wanted.tools} was expected and not called", wanted.path)
-    return Subject(expected=expected, turn=wanted.turn), failed(0.0, finding)
+    return Subject(expected=expected, turn=wanted.turn), build_failure(0.0, finding)

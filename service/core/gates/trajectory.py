@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from service.core.alignment.chain import Fits, Pairs, find_fullest, find_longest_chain
 from service.core.budget import COST_OF_A_MATCHER
 from service.core.case import Case
-from service.core.chain import Fits, Pairs, fullest, longest_chain
-from service.core.checks import WHOLE, Aspect, Check, Seen
-from service.core.expect import Wanted
-from service.core.gates.carrying import fit
+from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
+from service.core.expectation import ExpectedCall
+from service.core.gates.compat import fit_pattern
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
-from service.core.shapes import cost_of, has_matcher
+from service.core.shapes import find_cost, has_matcher
 from service.core.trace import Step
 
 Mode = Literal["strict", "unordered", "subset", "superset", "in_order", "any_order", "precision", "recall", "f1"]
@@ -58,61 +58,62 @@ class TrajectoryGate(Check):
         found -= {"extra"} if self.mode not in SPARING else set[Aspect]()
         return frozenset(found - {"tools"} if self.mode not in DEMANDING else found)
 
-    def look(self, case: Case) -> Iterable[Seen]:
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for the trace."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
-        return [(WHOLE, self._compared(case))]
+        return [(WHOLE, self._score_trajectory(case))]
 
-    def _compared(self, case: Case) -> Outcome:
-        fitting = [self._fitting(case, i) for i in range(len(case.wanted))]
-        certain = [self._certain(case, i, calls) for i, calls in enumerate(fitting)]
-        met = _met(case, lambda i, j: j in certain[i])
-        value = _value(self.mode, met)
+    def _score_trajectory(self, case: Case) -> Outcome:
+        fitting = [self._find_fitting(case, i) for i in range(len(case.wanted))]
+        certain = [self._find_certain(case, i, calls) for i, calls in enumerate(fitting)]
+        met = _match_calls(case, lambda i, j: j in certain[i])
+        value = _compute_value(self.mode, met)
         if value == 1.0:
-            return PERFECT.noting(*_vacuous(self.mode, met))
-        if value < _value(self.mode, _met(case, lambda i, j: j in fitting[i])):
-            return Skipped("not_asked", self._first_open(case))
-        return Scored(value, False, tuple(_findings(self.mode, case, met)))
+            return PERFECT.add_findings(*_find_vacuous(self.mode, met))
+        if value < _compute_value(self.mode, _match_calls(case, lambda i, j: j in fitting[i])):
+            return Skipped("not_asked", self._find_first_open(case))
+        return Scored(value, False, tuple(_build_findings(self.mode, case, met)))
 
-    def _first_open(self, case: Case) -> str:
-        pairs = [(i, j) for i in range(len(case.wanted)) for j in sorted(self._fitting(case, i))]
-        return next(reason for i, j in pairs if (reason := self._reason(case, i, j)))
+    def _find_first_open(self, case: Case) -> str:
+        pairs = [(i, j) for i in range(len(case.wanted)) for j in sorted(self._find_fitting(case, i))]
+        return next(reason for i, j in pairs if (reason := self._get_reason(case, i, j)))
 
-    def _fitting(self, case: Case, expected: int) -> frozenset[int]:
+    def _find_fitting(self, case: Case, expected: int) -> frozenset[int]:
         """The calls that are the expected one, as far as can be told."""
-        return case.naming(expected) if self.arguments == "ignore" else case.meeting(expected)
+        return case.find_naming(expected) if self.arguments == "ignore" else case.find_meeting(expected)
 
-    def _certain(self, case: Case, expected: int, calls: frozenset[int]) -> frozenset[int]:
+    def _find_certain(self, case: Case, expected: int, calls: frozenset[int]) -> frozenset[int]:
         """Those of the fitting calls of which it can be told."""
         if self.arguments == "ignore" or not _has_matchers(case.wanted[expected]):
             return calls
-        return frozenset([j for j in calls if self._reason(case, expected, j) == MATCHES])
+        return frozenset([j for j in calls if self._get_reason(case, expected, j) == MATCHES])
 
-    def _reason(self, case: Case, expected: int, step: int) -> str:
+    def _get_reason(self, case: Case, expected: int, step: int) -> str:
         """MATCHES: this fitting call is the expected one. Else: why that cannot be told here."""
         wanted = case.wanted[expected]
         if self.arguments == "ignore" or not _has_matchers(wanted):
             return MATCHES
-        return case.once((id(self), expected, step), lambda: self._told(case, wanted, step))
+        return case.once((id(self), expected, step), lambda: self._compute_reason(case, wanted, step))
 
-    def _told(self, case: Case, wanted: Wanted, step: int) -> str:
+    def _compute_reason(self, case: Case, wanted: ExpectedCall, step: int) -> str:
         made = case.trace.steps[step]
         named = [
             pattern
             for _, pattern in wanted.options
-            if case.same_name(pattern.tool, made.call.name) and wanted.in_turn(pattern, made.turn)
+            if case.is_same_name(pattern.tool, made.call.name) and wanted.is_in_turn(pattern, made.turn)
         ]
-        case.meter.spend("comparisons", COST_OF_A_MATCHER * sum([cost_of(pattern.args) for pattern in named]))
-        return min([fit(case, pattern, made, extra=True).uncompared for pattern in named if case.agrees(pattern, made)])
+        case.meter.spend("comparisons", COST_OF_A_MATCHER * sum([find_cost(pattern.args) for pattern in named]))
+        fitting = [fit_pattern(case, pattern, made, extra=True) for pattern in named if case.agrees(pattern, made)]
+        return min([one.open.reason if one.open else MATCHES for one in fitting])
 
 
-def _has_matchers(wanted: Wanted) -> bool:
+def _has_matchers(wanted: ExpectedCall) -> bool:
     return any(has_matcher(pattern.args or {}) for _, pattern in wanted.options)
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class TrajectoryMatch:
     """Which expected calls are met by which calls made."""
 
     steps: tuple[Step, ...]
@@ -137,39 +138,41 @@ class Met:
         return len(self.whole) == len(self.steps)
 
 
-def _met(case: Case, fits: Fits) -> Met:
+def _match_calls(case: Case, fits: Fits) -> TrajectoryMatch:
     calls = range(len(case.trace.steps))
     everything = range(len(case.wanted))
     required = [n for n in everything if case.wanted[n].required]
-    return Met(
+    return TrajectoryMatch(
         steps=case.trace.steps,
         required=tuple(required),
-        pairs=fullest(required, calls, fits, meter=case.meter),
-        whole=fullest(everything, calls, fits, meter=case.meter),
-        ordered=_in_order(case, required, calls, fits),
-        in_order=len(_in_order(case, everything, calls, fits)) == len(calls),
+        pairs=find_fullest(required, calls, fits, meter=case.meter),
+        whole=find_fullest(everything, calls, fits, meter=case.meter),
+        ordered=_match_in_order(case, required, calls, fits),
+        in_order=len(_match_in_order(case, everything, calls, fits)) == len(calls),
     )
 
 
-def _in_order(case: Case, of: Sequence[int], calls: Sequence[int], fits: Fits) -> Pairs:
+def _match_in_order(case: Case, of: Sequence[int], calls: Sequence[int], fits: Fits) -> Pairs:
     """As many of these as can be met in order. Those that may stand anywhere are served before the others or after them."""
     mixed = any(wanted.position is not None for wanted in case.wanted)
     free = [n for n in of if _stands_anywhere(case.wanted[n], mixed=mixed)]
     apart = set(free)
-    places = _places(case, [n for n in of if n not in apart])
-    chain = longest_chain(places, calls, fits, meter=case.meter)
+    places = _list_places(case, [n for n in of if n not in apart])
+    chain = find_longest_chain(places, calls, fits, meter=case.meter)
     if not free:
         return chain
-    chain_first = chain | fullest(free, _left(calls, chain), fits, meter=case.meter)
-    loose = fullest(free, calls, fits, meter=case.meter)
-    return max(chain_first, loose | longest_chain(places, _left(calls, loose), fits, meter=case.meter), key=len)
+    chain_first = chain | find_fullest(free, _list_left(calls, chain), fits, meter=case.meter)
+    loose = find_fullest(free, calls, fits, meter=case.meter)
+    return max(
+        chain_first, loose | find_longest_chain(places, _list_left(calls, loose), fits, meter=case.meter), key=len
+    )
 
 
-def _stands_anywhere(wanted: Wanted, *, mixed: bool) -> bool:
+def _stands_anywhere(wanted: ExpectedCall, *, mixed: bool) -> bool:
     return (mixed and wanted.position is None) or wanted.path.split("/")[-2] == "optional"
 
 
-def _places(case: Case, of: Iterable[int]) -> list[list[int]]:
+def _list_places(case: Case, of: Iterable[int]) -> list[list[int]]:
     """The expected calls by place: those of one `any_order` group together, later turns after earlier ones."""
     places: dict[tuple[int, int], list[int]] = {}
     for n in of:
@@ -178,12 +181,12 @@ def _places(case: Case, of: Iterable[int]) -> list[list[int]]:
     return [places[key] for key in sorted(places)]
 
 
-def _left(calls: Sequence[int], taken: Pairs) -> list[int]:
+def _list_left(calls: Sequence[int], taken: Pairs) -> list[int]:
     used = set(taken.values())
     return [call for call in calls if call not in used]
 
 
-def _value(mode: Mode, met: Met) -> float:
+def _compute_value(mode: Mode, met: TrajectoryMatch) -> float:
     if mode in ("precision", "recall", "f1"):
         made, due = len(met.steps), len(met.required)
         precision = len(met.whole) / made if made else float(not due)
@@ -203,7 +206,7 @@ def _value(mode: Mode, met: Met) -> float:
     return float(holds[mode])
 
 
-def _findings(mode: Mode, case: Case, met: Met) -> Iterable[Finding]:
+def _build_findings(mode: Mode, case: Case, met: TrajectoryMatch) -> Iterable[Finding]:
     unmet = [case.wanted[n] for n in met.required if n not in met.pairs]
     for one in unmet if mode in DEMANDING else ():
         yield Finding("unmatched_expected", f"{one.tools} was expected and has no match", one.path)
@@ -215,7 +218,7 @@ def _findings(mode: Mode, case: Case, met: Met) -> Iterable[Finding]:
             yield Finding("out_of_order", f"{case.wanted[n].tools} came out of order", f"/steps/{step}")
 
 
-def _vacuous(mode: Mode, met: Met) -> Iterable[Finding]:
+def _find_vacuous(mode: Mode, met: TrajectoryMatch) -> Iterable[Finding]:
     """What makes a pass say nothing. No call expected and none made is a pass in earnest."""
     if met.steps and not met.required and mode in DEMANDING and mode not in SPARING:
         yield Finding("vacuous", "no call had to be made, so none could be missing", "/expected")

@@ -16,15 +16,22 @@ from typing import NamedTuple
 import jsonschema_rs as rs
 from pydantic import JsonValue
 
-from service.core.schemas.cost import Cost, patterns_in
-from service.core.schemas.dialects import DRAFTS, Dialect, dialect_of
+from service.core.json.values import name_type
+from service.core.schemas.cost import Cost, count_patterns
+from service.core.schemas.dialects import DRAFTS, Dialect, choose_dialect
 from service.core.schemas.references import References
-from service.core.schemas.surface import OPAQUE, Surface, surface_of
-from service.core.schemas.tree import Node, SchemaProblem, deeper_than, is_node
-from service.core.schemas.wording import Violation, bounded, found_surrogate, place, unusable, violations_of
-from service.core.values import type_name
+from service.core.schemas.surface import OPAQUE, Surface, find_surface
+from service.core.schemas.tree import Node, SchemaProblem, is_deeper_than, is_node
+from service.core.schemas.wording import (
+    Violation,
+    cut_message,
+    explain_unusable,
+    find_surrogate,
+    make_sort_key,
+    read_violations,
+)
 
-__all__ = ["Dialect", "SchemaProblem", "Validator", "Violation", "validator"]
+__all__ = ["Dialect", "SchemaProblem", "Validator", "Violation", "build_validator"]
 
 MAX_BYTES = 64_000
 """The largest schema, as compact JSON."""
@@ -42,14 +49,14 @@ _PATTERN_CACHES = 4 << 20
 _LARGEST_KEY = 8 * MAX_BYTES
 
 
-class Listed(NamedTuple):
+class ViolationList(NamedTuple):
     """Violations, and how many were found of which these are told."""
 
     violations: tuple[Violation, ...]
     found: int = 1
 
 
-NONE = Listed((), 0)
+NONE = ViolationList((), 0)
 
 
 class Validator:
@@ -59,7 +66,7 @@ class Validator:
         self._compiled = compiled
         self._cost = cost
         self._surface = surface
-        self._named = _matcher(surface.patterns)
+        self._named = _build_matcher(surface.patterns)
 
     @property
     def properties(self) -> frozenset[str] | None:
@@ -76,7 +83,7 @@ class Validator:
         """The default of each top-level property that has one."""
         return self._surface.defaults
 
-    def undeclared(self, instance: JsonValue | Mapping[str, JsonValue]) -> tuple[str, ...]:
+    def find_undeclared(self, instance: JsonValue | Mapping[str, JsonValue]) -> tuple[str, ...]:
         """The names at the top of `instance` that the schema does not know, sorted.
 
         Only for a schema that is silent about further properties: one that sets `additionalProperties` or
@@ -88,7 +95,7 @@ class Validator:
         unknown = [name for name in instance if name not in declared and not self._is_patterned(name)]
         return tuple(sorted(unknown))
 
-    def violations(self, instance: JsonValue | Mapping[str, JsonValue]) -> tuple[Violation, ...]:
+    def list_violations(self, instance: JsonValue | Mapping[str, JsonValue]) -> tuple[Violation, ...]:
         """Every way in which `instance` does not fit, sorted by place; () if it fits.
 
         At most 100, and then one more that counts the rest. Where finding them all would cost too much there is one for
@@ -96,36 +103,36 @@ class Validator:
         "encoding". Raises SchemaProblem where schema and value together ask for too much work to tell: that takes a
         schema made for it, or a very large value.
         """
-        return self.listed(instance).violations
+        return self.list_bounded(instance).violations
 
-    def work(self, instance: JsonValue | Mapping[str, JsonValue]) -> int:
+    def estimate_work(self, instance: JsonValue | Mapping[str, JsonValue]) -> int:
         """What checking a value takes at most, about, in comparisons of two values."""
-        value = _as_json(instance)
-        if self._cost is None or deeper_than(value, MAX_DEPTH):
+        value = _convert_mapping(instance)
+        if self._cost is None or is_deeper_than(value, MAX_DEPTH):
             return 0
-        return self._cost.comparisons(value)
+        return self._cost.count_comparisons(value)
 
-    def listed(self, instance: JsonValue | Mapping[str, JsonValue]) -> Listed:
+    def list_bounded(self, instance: JsonValue | Mapping[str, JsonValue]) -> ViolationList:
         """The same violations, with the number of all that were found."""
-        value = _as_json(instance)
-        if deeper_than(value, MAX_DEPTH):
-            return Listed((Violation("depth", f"nested in more than {MAX_DEPTH} levels", ""),))
+        value = _convert_mapping(instance)
+        if is_deeper_than(value, MAX_DEPTH):
+            return ViolationList((Violation("depth", f"nested in more than {MAX_DEPTH} levels", ""),))
         if self._cost is not None and not self._cost.allows(value):
             raise SchemaProblem("its references, lists or patterns ask for too much work on this value")
         try:
-            return NONE if self._compiled.is_valid(value) else self._listed(value)
+            return NONE if self._compiled.is_valid(value) else self._list_entries(value)
         except UnicodeEncodeError:
-            return Listed((Violation("encoding", "not Unicode text: a lone surrogate", found_surrogate(value)),))
+            return ViolationList((Violation("encoding", "not Unicode text: a lone surrogate", find_surrogate(value)),))
 
-    def _listed(self, value: JsonValue) -> Listed:
+    def _list_entries(self, value: JsonValue) -> ViolationList:
         if self._cost is not None and not self._cost.allows_listing(value):
-            return Listed((Violation("schema", "does not fit the schema; too large to list every place", ""),))
-        distinct = {each for error in self._compiled.iter_errors(value) for each in violations_of(error)}
-        found = sorted(distinct, key=place)
+            return ViolationList((Violation("schema", "does not fit the schema; too large to list every place", ""),))
+        distinct = {each for error in self._compiled.iter_errors(value) for each in read_violations(error)}
+        found = sorted(distinct, key=make_sort_key)
         if len(found) <= MAX_VIOLATIONS:
-            return Listed(tuple(found), len(found))
+            return ViolationList(tuple(found), len(found))
         rest = len(found) - MAX_VIOLATIONS
-        return Listed((*found[:MAX_VIOLATIONS], Violation("schema", f"and {rest} more", "")), len(found))
+        return ViolationList((*found[:MAX_VIOLATIONS], Violation("schema", f"and {rest} more", "")), len(found))
 
     def _is_patterned(self, name: str) -> bool:
         try:
@@ -134,7 +141,7 @@ class Validator:
             return False
 
 
-def validator(
+def build_validator(
     schema: Mapping[str, JsonValue] | bool | None,  # noqa: FBT001 (a schema may be a boolean)
     *,
     dialect: Dialect = "auto",
@@ -146,26 +153,26 @@ def validator(
     be used: one that breaks its own draft, has a type nobody knows, a reference that leads outside or in circles, a
     pattern that the linear-time engine does not take, over 64,000 bytes or 32 levels.
 
-    >>> check = validator({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
-    >>> check.violations({"n": 1}), check.undeclared({"n": 1, "m": 2})
+    >>> check = build_validator({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
+    >>> check.list_violations({"n": 1}), check.find_undeclared({"n": 1, "m": 2})
     ((), ('m',))
-    >>> [f"{each.path} {each.message}" for each in (*check.violations({"n": "1"}), *check.violations({}))]
+    >>> [f"{each.path} {each.message}" for each in (*check.list_violations({"n": "1"}), *check.list_violations({}))]
     ['/n expected integer, found "1"', '/n required, and missing']
     """
-    found = _compiled(_key(schema), dialect=dialect, formats=formats)
+    found = _compile_key(_make_key(schema), dialect=dialect, formats=formats)
     if isinstance(found, Validator):
         return found
     raise SchemaProblem(found.message, found.path)
 
 
-def _as_json(instance: JsonValue | Mapping[str, JsonValue]) -> JsonValue:
+def _convert_mapping(instance: JsonValue | Mapping[str, JsonValue]) -> JsonValue:
     return dict(instance) if not isinstance(instance, dict) and isinstance(instance, Mapping) else instance
 
 
-def _key(schema: JsonValue | Mapping[str, JsonValue]) -> bytes:
+def _make_key(schema: JsonValue | Mapping[str, JsonValue]) -> bytes:
     """The schema in bytes, the same for the same JSON in the same order. By far the fastest way to such bytes."""
     if not isinstance(schema, dict):
-        schema = _plain(schema)
+        schema = _read_schema(schema)
     try:
         key = marshal.dumps(schema, 2)
     except ValueError:
@@ -175,26 +182,26 @@ def _key(schema: JsonValue | Mapping[str, JsonValue]) -> bytes:
     return key
 
 
-def _plain(schema: JsonValue | Mapping[str, JsonValue]) -> JsonValue:
+def _read_schema(schema: JsonValue | Mapping[str, JsonValue]) -> JsonValue:
     if schema is None or isinstance(schema, bool):
         return schema is not False
     if isinstance(schema, Mapping):
         return dict(schema)
-    raise SchemaProblem(f"a schema is an object or a boolean, not {type_name(schema)}")
+    raise SchemaProblem(f"a schema is an object or a boolean, not {name_type(schema)}")
 
 
 @lru_cache(maxsize=512)
-def _compiled(key: bytes, *, dialect: Dialect, formats: bool) -> Validator | SchemaProblem:
+def _compile_key(key: bytes, *, dialect: Dialect, formats: bool) -> Validator | SchemaProblem:
     try:
-        return _compile(_document(key), dialect=dialect, formats=formats)
+        return _compile(_copy_document(key), dialect=dialect, formats=formats)
     except SchemaProblem as problem:
         return problem
 
 
-def _document(key: bytes) -> JsonValue:
+def _copy_document(key: bytes) -> JsonValue:
     """A copy of the schema that is ours to rewrite."""
     given: JsonValue = marshal.loads(key)  # noqa: S302 (the bytes were made by _key)
-    if deeper_than(given, MAX_SCHEMA_DEPTH):
+    if is_deeper_than(given, MAX_SCHEMA_DEPTH):
         raise SchemaProblem(f"nested in more than {MAX_SCHEMA_DEPTH} levels")
     try:
         text = json.dumps(given, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
@@ -208,46 +215,48 @@ def _document(key: bytes) -> JsonValue:
 def _compile(document: JsonValue, *, dialect: Dialect, formats: bool) -> Validator:
     if not is_node(document):
         return Validator(rs.Draft202012Validator(document is True), cost=None, surface=OPAQUE)
-    chosen = dialect_of(document, dialect)
+    chosen = choose_dialect(document, dialect)
     references = References(document, dialect=chosen)
-    patterns = sum(patterns_in(node) for node in references)
+    patterns = sum(count_patterns(node) for node in references)
     if patterns > MAX_PATTERNS:
         raise SchemaProblem(f"{patterns} patterns; at most {MAX_PATTERNS} are taken")
-    compiled, per_character = _fitted(document, chosen, patterns=patterns, formats=formats)
+    compiled, per_character = _fit_schema(document, chosen, patterns=patterns, formats=formats)
     cost = Cost(references, per_character=per_character)
-    return Validator(compiled, cost=cost, surface=surface_of(references, chosen))
+    return Validator(compiled, cost=cost, surface=find_surface(references, chosen))
 
 
-def _fitted(schema: Node, dialect: Dialect, *, patterns: int, formats: bool) -> tuple[rs.Validator, int]:
+def _fit_schema(schema: Node, dialect: Dialect, *, patterns: int, formats: bool) -> tuple[rs.Validator, int]:
     """The schema in the smallest form its patterns fit, and the cost of a character in it."""
     problem = SchemaProblem("cannot be compiled")
     for total, least, per_character in _PATTERN_SIZES:
-        options = _pattern_options(max(least, total // max(1, patterns)), patterns=patterns)
+        options = _build_pattern_options(max(least, total // max(1, patterns)), patterns=patterns)
         try:
             build = DRAFTS[dialect]
-            return build(schema, validate_formats=formats, retriever=_refuse, pattern_options=options), per_character
+            return build(
+                schema, validate_formats=formats, retriever=_refuse_fetch, pattern_options=options
+            ), per_character
         except rs.ValidationError as error:
-            problem = SchemaProblem(*unusable(error))
+            problem = SchemaProblem(*explain_unusable(error))
         except ValueError as error:
-            problem = SchemaProblem(bounded(f"cannot be compiled: {error}"))
+            problem = SchemaProblem(cut_message(f"cannot be compiled: {error}"))
         if not patterns:
             break
     raise problem
 
 
-def _pattern_options(size: int, *, patterns: int) -> rs.RegexOptions:
+def _build_pattern_options(size: int, *, patterns: int) -> rs.RegexOptions:
     cache = max(256 << 10, _PATTERN_CACHES // max(1, patterns))
     return rs.RegexOptions(size_limit=size, dfa_size_limit=cache)
 
 
-def _refuse(uri: str) -> Node:
+def _refuse_fetch(uri: str) -> Node:
     raise ValueError(f"{uri} is not fetched")
 
 
-def _matcher(patterns: tuple[str, ...]) -> rs.Validator | None:
+def _build_matcher(patterns: tuple[str, ...]) -> rs.Validator | None:
     """A schema that objects fail if a name of theirs matches one of the patterns, which have compiled before."""
     if not patterns:
         return None
     refusing: Node = {"patternProperties": dict.fromkeys(patterns, False)}
-    options = _pattern_options(_PATTERN_SIZES[-1][0], patterns=len(patterns))
+    options = _build_pattern_options(_PATTERN_SIZES[-1][0], patterns=len(patterns))
     return rs.Draft202012Validator(refusing, pattern_options=options)

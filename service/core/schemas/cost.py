@@ -16,7 +16,7 @@ from math import inf
 from pydantic import JsonValue
 
 from service.core.schemas.references import References
-from service.core.schemas.tree import Node, applied, in_place, subschemas
+from service.core.schemas.tree import Node, iter_applied, iter_in_place, iter_subschemas
 
 MAX_UNITS = 20_000_000
 """Some 0.2 to 0.4 s."""
@@ -37,34 +37,34 @@ class Cost:
     def __init__(self, references: References, *, per_character: int) -> None:
         self._references = references
         self._per_character = per_character
-        self._objects, patterns = _written_out(references)
+        self._objects, patterns = _expand_references(references)
         self._of_text = patterns * per_character if patterns else 0
 
     def allows(self, value: JsonValue) -> bool:
         """Whether `value` can be checked within MAX_UNITS."""
-        return self._within(value, MAX_UNITS, per_character=self._per_character)
+        return self._is_within(value, MAX_UNITS, per_character=self._per_character)
 
     def allows_listing(self, value: JsonValue) -> bool:
         """Whether all violations of `value`, already found not to fit, can be listed within MAX_LISTED."""
-        return self._within(value, MAX_LISTED, per_character=0)
+        return self._is_within(value, MAX_LISTED, per_character=0)
 
-    def comparisons(self, value: JsonValue) -> int:
+    def count_comparisons(self, value: JsonValue) -> int:
         """What checking `value` takes at most, in comparisons of two values."""
         most = len(marshal.dumps(value, 2)) * (self._objects + self._of_text)
         if most <= MAX_UNCOUNTED:
             return int(most) // UNITS_OF_A_COMPARISON
-        units = _Count(self._references, self._per_character).of(self._references.root, value, 0)
+        units = _VisitCount(self._references, self._per_character).of(self._references.root, value, 0)
         return int(min(units, MAX_UNITS)) // UNITS_OF_A_COMPARISON
 
-    def _within(self, value: JsonValue, limit: int, *, per_character: int) -> bool:
+    def _is_within(self, value: JsonValue, limit: int, *, per_character: int) -> bool:
         # Each part of the value and each character takes a byte at least. Nearly every call is settled here.
         size = len(marshal.dumps(value, 2))
         if size * (self._objects + (self._of_text if per_character else 0)) <= limit:
             return True
-        return _Count(self._references, per_character).of(self._references.root, value, 0) <= limit
+        return _VisitCount(self._references, per_character).of(self._references.root, value, 0) <= limit
 
 
-class _Count:
+class _VisitCount:
     """Counts visits. Each distinct pair of schema object and part is looked at once, its repeats are multiplied."""
 
     def __init__(self, references: References, per_character: int) -> None:
@@ -78,16 +78,16 @@ class _Count:
             return self._known[key]
         if level > _MAX_LEVELS or len(self._known) > _MAX_PAIRS:
             return inf
-        total = _own(node) + self._per_character * _read(node, value)
-        for each in (*in_place(node), *self._references.targets(node)):
+        total = _count_own(node) + self._per_character * _count_read(node, value)
+        for each in (*iter_in_place(node), *self._references.find_targets(node)):
             total += self.of(each, value, level + 1)
-        for each, part in applied(node, value):
+        for each, part in iter_applied(node, value):
             total += self.of(each, part, level + 1)
         self._known[key] = total
         return total
 
 
-def _own(node: Node) -> float:
+def _count_own(node: Node) -> float:
     """The units one visit of `node` itself takes."""
     listed = node.get("enum")
     if not isinstance(listed, list):
@@ -95,13 +95,13 @@ def _own(node: Node) -> float:
     return 1 + sum(8 if isinstance(each, dict | list) else 1 for each in listed)
 
 
-def patterns_in(node: Node) -> int:
+def count_patterns(node: Node) -> int:
     """How many patterns `node` itself has."""
     named = node.get("patternProperties")
     return ("pattern" in node) + (len(named) if isinstance(named, dict) else 0)
 
 
-def _read(node: Node, value: JsonValue) -> int:
+def _count_read(node: Node, value: JsonValue) -> int:
     """The characters that the patterns of `node` read, each pattern for itself."""
     if isinstance(value, str):
         return len(value) if "pattern" in node else 0
@@ -111,13 +111,15 @@ def _read(node: Node, value: JsonValue) -> int:
     return 0
 
 
-def _written_out(references: References) -> tuple[float, float]:
+def _expand_references(references: References) -> tuple[float, float]:
     """The units of all schema objects and the number of patterns once every reference is written out; infinite if it recurs."""
     graph = {
-        id(node): [id(each) for each in (*(child for _, child in subschemas(node)), *references.targets(node))]
+        id(node): [
+            id(each) for each in (*(child for _, child in iter_subschemas(node)), *references.find_targets(node))
+        ]
         for node in references
     }
-    own = {id(node): (_own(node), patterns_in(node)) for node in references}
+    own = {id(node): (_count_own(node), count_patterns(node)) for node in references}
     units: dict[int, float] = {}
     patterns: dict[int, float] = {}
     try:

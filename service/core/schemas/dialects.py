@@ -50,24 +50,24 @@ _BOUNDS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
 _COMBINED = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "if"})
 
 
-def named(uri: JsonValue) -> Dialect | None:
+def find_dialect(uri: JsonValue) -> Dialect | None:
     """The draft a `$schema` value names, None if we know none of that name.
 
-    >>> named("http://json-schema.org/draft-07/schema#")
+    >>> find_dialect("http://json-schema.org/draft-07/schema#")
     'draft7'
     """
     bare = uri.partition("://")[2].removesuffix("#") if isinstance(uri, str) else ""
     return METASCHEMAS.get(bare)
 
 
-def dialect_of(root: Node, dialect: Dialect) -> Dialect:
+def choose_dialect(root: Node, dialect: Dialect) -> Dialect:
     """The dialect to read `root` in, never "auto". Raises SchemaProblem for a name or a `$schema` that we do not know."""
     if dialect not in get_args(Dialect):
         raise SchemaProblem(f"no dialect is named {dialect!r}; known: {', '.join(get_args(Dialect))}")
     if dialect != "auto":
         return dialect
     if "$schema" in root:
-        return _declared(root["$schema"], "/$schema")
+        return _require_dialect(root["$schema"], "/$schema")
     nodes = [node for _, node in walk(root)]
     if any(map(_is_openapi, nodes)):
         return "openapi3.0"
@@ -77,15 +77,15 @@ def dialect_of(root: Node, dialect: Dialect) -> Dialect:
 def rewrite(node: Node, *, at: str, dialect: Dialect) -> None:
     """Bring one schema object, which the caller owns, to the form its draft knows. Raises SchemaProblem."""
     if at and "$schema" in node:
-        _declared(node["$schema"], f"{at}/$schema")
+        _require_dialect(node["$schema"], f"{at}/$schema")
     _rename_types(node, at)
     if dialect == "openapi3.0":
         _rewrite_bounds(node)
         _rewrite_nullable(node)
 
 
-def _declared(uri: JsonValue, at: str) -> Dialect:
-    found = named(uri)
+def _require_dialect(uri: JsonValue, at: str) -> Dialect:
+    found = find_dialect(uri)
     if found is None:
         known = ", ".join(f"https://{uri}" for uri in METASCHEMAS)
         raise SchemaProblem(f"{str(uri)[:100]!r} is not a known $schema; known: {known}", at)
@@ -99,25 +99,25 @@ def _is_openapi(node: Node) -> bool:
 def _rename_types(node: Node, at: str) -> None:
     given = node.get("type")
     if isinstance(given, str):
-        names = [_json_type(given, f"{at}/type")]
+        names = [_find_json_type(given, f"{at}/type")]
         node["type"] = names[0]
     elif isinstance(given, list) and all(isinstance(name, str) for name in given):
-        names = [_json_type(str(name), f"{at}/type/{i}") for i, name in enumerate(given)]
-        node["type"] = _distinct(names) if given else []
+        names = [_find_json_type(str(name), f"{at}/type/{i}") for i, name in enumerate(given)]
+        node["type"] = _drop_repeats(names) if given else []
     else:
         return
     if "" in names:
         del node["type"]
 
 
-def _json_type(name: str, at: str) -> str:
+def _find_json_type(name: str, at: str) -> str:
     found = TYPES.get(name.lower())
     if found is None:
         raise SchemaProblem(f"{name[:60]!r} is not a type; known: {', '.join(sorted(TYPES))}", at)
     return found
 
 
-def _distinct(names: Iterable[str]) -> list[JsonValue]:
+def _drop_repeats(names: Iterable[str]) -> list[JsonValue]:
     # Two provider names may mean one JSON type, and `type` may not list a name twice.
     return list(dict.fromkeys(names))
 
@@ -145,6 +145,6 @@ def _rewrite_nullable(node: Node) -> None:
         return
     given, listed = node.get("type"), node.get("enum")
     if isinstance(given, str | list):
-        node["type"] = _distinct([*([given] if isinstance(given, str) else map(str, given)), "null"])
+        node["type"] = _drop_repeats([*([given] if isinstance(given, str) else map(str, given)), "null"])
     if isinstance(listed, list) and None not in listed:
         node["enum"] = [*listed, None]

@@ -9,15 +9,15 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from pydantic import JsonValue
 
-from service.core.pointers import parts_of
-from service.core.schemas.dialects import Dialect, named, rewrite
-from service.core.schemas.tree import Node, SchemaProblem, in_place, is_node, subschemas
+from service.core.json.pointers import split_pointer
+from service.core.schemas.dialects import Dialect, find_dialect, rewrite
+from service.core.schemas.tree import Node, SchemaProblem, is_node, iter_in_place, iter_subschemas
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SchemaPlace:
     """A schema object, its pointer in the document, and the base URI its references are read against."""
 
     node: Node
@@ -35,7 +35,7 @@ class References:
     def __init__(self, root: Node, *, dialect: Dialect) -> None:
         self.root = root
         self._dialect: Dialect = dialect
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, SchemaPlace] = {}
         self._resources: dict[str, Node] = {"": root}
         self._anchors: dict[tuple[str, str], Node] = {}
         self._dynamic: dict[str, list[Node]] = {}
@@ -44,11 +44,11 @@ class References:
         self._resolve()
         self._refuse_loops()
 
-    def targets(self, node: Node) -> tuple[Node, ...]:
+    def find_targets(self, node: Node) -> tuple[Node, ...]:
         """The schema objects that the references in `node` may lead to; all of them where that depends on the value."""
         return self._targets.get(id(node), ())
 
-    def followed(self) -> bool:
+    def has_references(self) -> bool:
         """Whether there is any reference to follow."""
         return any(self._targets.values())
 
@@ -60,21 +60,21 @@ class References:
         if id(node) in self._places:
             return
         rewrite(node, at=at, dialect=self._dialect)
-        base = self._identified(node, at=at, base=base)
-        self._places[id(node)] = Place(node, at, base)
-        for name in _strings(node, "$anchor", "$dynamicAnchor"):
+        base = self._find_base(node, at=at, base=base)
+        self._places[id(node)] = SchemaPlace(node, at, base)
+        for name in _list_strings(node, "$anchor", "$dynamicAnchor"):
             self._anchors[base, name] = node
-        for name in _strings(node, "$dynamicAnchor"):
+        for name in _list_strings(node, "$dynamicAnchor"):
             self._dynamic.setdefault(name, []).append(node)
         if node.get("$recursiveAnchor") is True:
             self._dynamic.setdefault("", []).append(node)
-        for suffix, child in subschemas(node):
+        for suffix, child in iter_subschemas(node):
             self._adopt(child, at=at + suffix, base=base)
 
-    def _identified(self, node: Node, *, at: str, base: str) -> str:
+    def _find_base(self, node: Node, *, at: str, base: str) -> str:
         """The base URI inside `node`, which its own identifier may change."""
-        for given in _strings(node, "id" if self._dialect == "draft4" else "$id"):
-            uri, anchor = urldefrag(_join(base, given, at))
+        for given in _list_strings(node, "id" if self._dialect == "draft4" else "$id"):
+            uri, anchor = urldefrag(_join_uri(base, given, at))
             if anchor:  # until Draft 7 an identifier could also be a mere anchor
                 self._anchors[uri, anchor] = node
                 continue
@@ -88,39 +88,39 @@ class References:
         # makes the list of places grow.
         while done < len(self._places):
             for place in list(self._places.values())[done:]:
-                self._targets[id(place.node)] = tuple(self._resolved(place))
+                self._targets[id(place.node)] = tuple(self._find_nodes(place))
                 done += 1
 
-    def _resolved(self, place: Place) -> Iterator[Node]:
+    def _find_nodes(self, place: SchemaPlace) -> Iterator[Node]:
         for key in _REFERENCES:
-            for given in _strings(place.node, key):
-                found = self._target(place, given, f"{place.at}/{key}")
+            for given in _list_strings(place.node, key):
+                found = self._find_target(place, given, f"{place.at}/{key}")
                 if is_node(found):
                     yield found
                 if key != "$ref":
                     yield from self._dynamic.get(given.rpartition("#")[2], ())
 
-    def _target(self, place: Place, given: str, at: str) -> JsonValue:
-        uri, fragment = urldefrag(_join(place.base, given, at))
+    def _find_target(self, place: SchemaPlace, given: str, at: str) -> JsonValue:
+        uri, fragment = urldefrag(_join_uri(place.base, given, at))
         fragment = unquote(fragment)
         if uri not in self._resources:
             # The metaschemas are built in. Dynamic anchors would let them lead back here, unseen by the cost.
-            if named(uri) and not self._dynamic:
+            if find_dialect(uri) and not self._dynamic:
                 return True
             raise SchemaProblem(f"{given[:100]!r} leads outside the schema; nothing is ever fetched", at)
         if not fragment:
             return self._resources[uri]
-        found = self._pointed(uri, fragment) if fragment.startswith("/") else self._anchors.get((uri, fragment))
+        found = self._follow_pointer(uri, fragment) if fragment.startswith("/") else self._anchors.get((uri, fragment))
         if found is None:
             raise SchemaProblem(f"{given[:100]!r} leads nowhere", at)
         return found
 
-    def _pointed(self, uri: str, fragment: str) -> JsonValue:
+    def _follow_pointer(self, uri: str, fragment: str) -> JsonValue:
         found: JsonValue = self._resources[uri]
         place = self._places[id(found)]
         base = place.base
-        for part in parts_of(fragment):
-            found = _step(found, part)
+        for part in split_pointer(fragment):
+            found = _step_into(found, part)
             inner = self._places.get(id(found))
             base = inner.base if inner else base
         if is_node(found):
@@ -128,7 +128,7 @@ class References:
         return found
 
     def _refuse_loops(self) -> None:
-        graph = {id(node): [id(each) for each in (*in_place(node), *self.targets(node))] for node in self}
+        graph = {id(node): [id(each) for each in (*iter_in_place(node), *self.find_targets(node))] for node in self}
         try:
             TopologicalSorter(graph).prepare()
         except CycleError as error:
@@ -136,11 +136,11 @@ class References:
             raise SchemaProblem("its references lead back to it without going into the value", at) from None
 
 
-def _strings(node: Node, *keys: str) -> Iterable[str]:
+def _list_strings(node: Node, *keys: str) -> Iterable[str]:
     return [value for value in map(node.get, keys) if isinstance(value, str)]
 
 
-def _join(base: str, given: str, at: str) -> str:
+def _join_uri(base: str, given: str, at: str) -> str:
     try:
         # A bare fragment belongs to the base; urljoin would lose a base without hierarchy, such as a URN.
         return base + given if given.startswith("#") else urljoin(base, given)
@@ -148,7 +148,7 @@ def _join(base: str, given: str, at: str) -> str:
         raise SchemaProblem(f"{given[:100]!r} is not a URI reference", at) from None
 
 
-def _step(value: JsonValue, name: str) -> JsonValue:
+def _step_into(value: JsonValue, name: str) -> JsonValue:
     if isinstance(value, dict):
         return value.get(name)
     if isinstance(value, list) and name.isascii() and name.isdecimal() and int(name) < len(value):

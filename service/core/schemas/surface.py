@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from service.core.schemas.dialects import OLD, Dialect
 from service.core.schemas.references import References
-from service.core.schemas.tree import Node, in_place, is_node
+from service.core.schemas.tree import Node, is_node, iter_in_place
 
 _OPEN = ("additionalProperties", "unevaluatedProperties")
 _UNFOLLOWED = ("$dynamicRef", "$recursiveRef")
@@ -36,22 +36,22 @@ class Surface:
 OPAQUE = Surface()
 
 
-def surface_of(references: References, dialect: Dialect) -> Surface:
+def find_surface(references: References, dialect: Dialect) -> Surface:
     """The surface of a whole schema."""
-    anyhow = list(_reached(references, dialect, certain=False))
-    surely = list(_reached(references, dialect, certain=True))
+    anyhow = list(_iter_reached(references, dialect, certain=False))
+    surely = list(_iter_reached(references, dialect, certain=True))
     declaring = [node["properties"] for node in anyhow if isinstance(node.get("properties"), dict)]
     known = bool(declaring) and not any(key in node for node in anyhow for key in _UNFOLLOWED)
     return Surface(
         properties=frozenset(name for each in declaring if isinstance(each, dict) for name in each) if known else None,
-        required=frozenset(name for node in surely for name in _names(node.get("required"))),
-        defaults=MappingProxyType({name: value for node in reversed(surely) for name, value in _defaults(node)}),
-        patterns=tuple(name for node in anyhow for name in _names(node.get("patternProperties"))),
+        required=frozenset(name for node in surely for name in _list_names(node.get("required"))),
+        defaults=MappingProxyType({name: value for node in reversed(surely) for name, value in _iter_defaults(node)}),
+        patterns=tuple(name for node in anyhow for name in _list_names(node.get("patternProperties"))),
         silent=known and not any(key in node for node in anyhow for key in _OPEN),
     )
 
 
-def _reached(references: References, dialect: Dialect, *, certain: bool) -> Iterator[Node]:
+def _iter_reached(references: References, dialect: Dialect, *, certain: bool) -> Iterator[Node]:
     """The schema objects that look at the whole value; `certain`: only those that every value must satisfy."""
     waiting, seen = [references.root], set[int]()
     while waiting:
@@ -59,24 +59,24 @@ def _reached(references: References, dialect: Dialect, *, certain: bool) -> Iter
         if id(node) in seen:
             continue
         seen.add(id(node))
-        targets = references.targets(node)
+        targets = references.find_targets(node)
         if dialect in OLD and targets:
             waiting.extend(targets)
             continue
         yield node
-        waiting.extend(reversed([*targets, *(_all_of(node) if certain else in_place(node))]))
+        waiting.extend(reversed([*targets, *(_list_all_of(node) if certain else iter_in_place(node))]))
 
 
-def _all_of(node: Node) -> list[Node]:
+def _list_all_of(node: Node) -> list[Node]:
     parts = node.get("allOf")
     return [part for part in parts if is_node(part)] if isinstance(parts, list) else []
 
 
-def _names(given: JsonValue) -> list[str]:
+def _list_names(given: JsonValue) -> list[str]:
     return [name for name in given if isinstance(name, str)] if isinstance(given, list | dict) else []
 
 
-def _defaults(node: Node) -> Iterator[tuple[str, JsonValue]]:
+def _iter_defaults(node: Node) -> Iterator[tuple[str, JsonValue]]:
     declared = node.get("properties")
     for name, each in declared.items() if isinstance(declared, dict) else ():
         if is_node(each) and "default" in each:

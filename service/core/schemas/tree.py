@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 from pydantic import JsonValue
 
-from service.core.pointers import escaped
+from service.core.json.pointers import escape_token
 
 Node = dict[str, JsonValue]
 """An object schema."""
@@ -41,35 +41,35 @@ def is_node(value: JsonValue) -> TypeGuard[Node]:
     return isinstance(value, dict)
 
 
-def subschemas(node: Node) -> Iterator[tuple[str, Node]]:
+def iter_subschemas(node: Node) -> Iterator[tuple[str, Node]]:
     """Every object schema directly inside `node`, with its pointer from there."""
-    yield from _held(node, one=_ONE, many=_MANY, named=_NAMED)
+    yield from _iter_held(node, one=_ONE, many=_MANY, named=_NAMED)
 
 
-def in_place(node: Node) -> Iterator[Node]:
+def iter_in_place(node: Node) -> Iterator[Node]:
     """The object schemas inside `node` that look at the very value `node` looks at; references are not followed."""
-    return (child for _, child in _held(node, one=_IN_PLACE_ONE, many=_IN_PLACE_MANY, named=_IN_PLACE_NAMED))
+    return (child for _, child in _iter_held(node, one=_IN_PLACE_ONE, many=_IN_PLACE_MANY, named=_IN_PLACE_NAMED))
 
 
-def applied(node: Node, value: JsonValue) -> Iterator[tuple[Node, JsonValue]]:
+def iter_applied(node: Node, value: JsonValue) -> Iterator[tuple[Node, JsonValue]]:
     """The object schemas inside `node` that look at parts of `value`, each with its part; never fewer than really do."""
     if isinstance(value, dict):
-        yield from _on_members(node, value)
+        yield from _iter_members(node, value)
     elif isinstance(value, list):
-        yield from _on_items(node, value)
+        yield from _iter_items(node, value)
 
 
 def walk(node: Node, at: str = "") -> Iterator[tuple[str, Node]]:
     """`node` and every schema below it, outer before inner, with their pointers. Bounded by the depth limit on schemas."""
     yield at, node
-    for suffix, child in subschemas(node):
+    for suffix, child in iter_subschemas(node):
         yield from walk(child, at + suffix)
 
 
-def deeper_than(value: JsonValue, limit: int) -> bool:
+def is_deeper_than(value: JsonValue, limit: int) -> bool:
     """Whether arrays and objects nest in more than `limit` levels; a scalar has none. Not recursive, stops at the limit.
 
-    >>> deeper_than([[1]], 2), deeper_than([[1]], 1), deeper_than(5, 0)
+    >>> is_deeper_than([[1]], 2), is_deeper_than([[1]], 1), is_deeper_than(5, 0)
     (False, True, False)
     """
     level = [value] if isinstance(value, _CONTAINERS) else []
@@ -85,7 +85,7 @@ def deeper_than(value: JsonValue, limit: int) -> bool:
     return bool(level)
 
 
-def _held(
+def _iter_held(
     node: Node, *, one: frozenset[str], many: frozenset[str], named: frozenset[str]
 ) -> Iterator[tuple[str, Node]]:
     for key, value in node.items():
@@ -94,13 +94,13 @@ def _held(
         elif key in one and is_node(value):
             yield f"/{key}", value
         elif key in named and is_node(value):
-            yield from ((f"/{key}/{escaped(name)}", each) for name, each in value.items() if is_node(each))
+            yield from ((f"/{key}/{escape_token(name)}", each) for name, each in value.items() if is_node(each))
 
 
-def _on_members(node: Node, value: dict[str, JsonValue]) -> Iterator[tuple[Node, JsonValue]]:
-    declared = _named_in(node, "properties")
+def _iter_members(node: Node, value: dict[str, JsonValue]) -> Iterator[tuple[Node, JsonValue]]:
+    declared = _get_members(node, "properties")
     yield from ((each, value[name]) for name, each in declared.items() if name in value and is_node(each))
-    patterned = _named_in(node, "patternProperties")
+    patterned = _get_members(node, "patternProperties")
     yield from ((each, part) for each in patterned.values() if is_node(each) for part in value.values())
     for each in map(node.get, _OTHERS):
         if is_node(each):
@@ -110,7 +110,7 @@ def _on_members(node: Node, value: dict[str, JsonValue]) -> Iterator[tuple[Node,
         yield from ((names, name) for name in value)
 
 
-def _on_items(node: Node, value: list[JsonValue]) -> Iterator[tuple[Node, JsonValue]]:
+def _iter_items(node: Node, value: list[JsonValue]) -> Iterator[tuple[Node, JsonValue]]:
     for key in ("prefixItems", "items"):
         each = node.get(key)
         if isinstance(each, list):
@@ -120,6 +120,6 @@ def _on_items(node: Node, value: list[JsonValue]) -> Iterator[tuple[Node, JsonVa
             yield from ((each, part) for part in value)
 
 
-def _named_in(node: Node, key: str) -> dict[str, JsonValue]:
+def _get_members(node: Node, key: str) -> dict[str, JsonValue]:
     found = node.get(key)
     return found if isinstance(found, dict) else {}

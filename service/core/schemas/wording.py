@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import jsonschema_rs as rs
 from pydantic import JsonValue
 
-from service.core.pointers import escaped, pointer
-from service.core.values import shown
+from service.core.json.pointers import build_pointer, escape_token
+from service.core.json.values import format_value
 
 MAX_MESSAGE = 300
 
@@ -30,30 +30,32 @@ class Violation:
     path: str
 
 
-def place(violation: Violation) -> tuple[str, str, str]:
+def make_sort_key(violation: Violation) -> tuple[str, str, str]:
     """The sort key: by place, whatever the order of keys in the value."""
     return violation.path, violation.keyword, violation.message
 
 
-def violations_of(error: rs.ValidationError) -> Iterator[Violation]:
+def read_violations(error: rs.ValidationError) -> Iterator[Violation]:
     """What one error of jsonschema-rs says; several where it names several properties."""
-    at = pointer(*error.instance_path)
+    at = build_pointer(*error.instance_path)
     match error.kind:
         case Kind.Required(name):
-            yield Violation(_keyword(error), "required, and missing", f"{at}/{escaped(name)}")
+            yield Violation(_find_keyword(error), "required, and missing", f"{at}/{escape_token(name)}")
         case Kind.AdditionalProperties(names) | Kind.UnevaluatedProperties(names):
-            yield from (Violation(_keyword(error), "not allowed here", f"{at}/{escaped(name)}") for name in names)
+            yield from (
+                Violation(_find_keyword(error), "not allowed here", f"{at}/{escape_token(name)}") for name in names
+            )
         case Kind.FalseSchema() if error.schema_path and error.schema_path[-1] in _CLOSED:
             # Where no property is declared at all, the one that is too many is not named.
             yield Violation(str(error.schema_path[-1]), "no property is allowed here", at)
         case _:
-            yield Violation(_keyword(error), bounded(_told(error)), at)
+            yield Violation(_find_keyword(error), cut_message(_describe_error(error)), at)
 
 
-def bounded(message: str) -> str:
+def cut_message(message: str) -> str:
     """The message, cut to 300 characters.
 
-    >>> len(bounded("x" * 1000))
+    >>> len(cut_message("x" * 1000))
     300
     """
     return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
@@ -82,7 +84,7 @@ _LIMITS = {
 }
 
 
-def _keyword(error: rs.ValidationError) -> str:
+def _find_keyword(error: rs.ValidationError) -> str:
     name = error.kind.name
     if name == "falseSchema":
         return "false"
@@ -90,27 +92,27 @@ def _keyword(error: rs.ValidationError) -> str:
     return last if last in ("dependentRequired", "dependencies", "minContains", "maxContains") else name
 
 
-def _told(error: rs.ValidationError) -> str:
+def _describe_error(error: rs.ValidationError) -> str:
     kind = error.kind
-    found = shown(error.instance)
+    found = format_value(error.instance)
     if kind.name in _LIMITS:
-        return f"expected {_LIMITS[kind.name]} {shown(kind.value)}, found {found}"
+        return f"expected {_LIMITS[kind.name]} {format_value(kind.value)}, found {found}"
     match kind:
         case Kind.Type(types):
             return f"expected {' or '.join(types)}, found {found}"
         case Kind.Enum(options):
-            return f"expected one of {shown(options, 160)}, found {found}"
+            return f"expected one of {format_value(options, 160)}, found {found}"
         case Kind.AnyOf(context) | Kind.OneOfNotValid(context):
-            return f"fits none of {len(context)} alternatives: {_reasons(context)}"
+            return f"fits none of {len(context)} alternatives: {_join_reasons(context)}"
         case Kind.OneOfMultipleValid():
             return f"expected to fit one alternative only, {found} fits several"
         case Kind.PropertyNames(inner):
-            return f"the property name {shown(inner.instance)}: {_told(inner)}"
+            return f"the property name {format_value(inner.instance)}: {_describe_error(inner)}"
         case _:
-            return _told_plainly(error, found)
+            return _describe_plainly(error, found)
 
 
-def _told_plainly(error: rs.ValidationError, found: str) -> str:
+def _describe_plainly(error: rs.ValidationError, found: str) -> str:
     plain = {
         "falseSchema": f"nothing is allowed here, found {found}",
         "not": f"{found} is what must not be",
@@ -121,27 +123,27 @@ def _told_plainly(error: rs.ValidationError, found: str) -> str:
     return plain.get(error.kind.name) or error.message
 
 
-def _reasons(context: list[list[rs.ValidationError]]) -> str:
-    firsts = (min(_all(errors), key=place, default=None) for errors in context[:4])
+def _join_reasons(context: list[list[rs.ValidationError]]) -> str:
+    firsts = (min(_iter_violations(errors), key=make_sort_key, default=None) for errors in context[:4])
     return "; ".join(f"{each.path} {each.message}".strip() for each in firsts if each)
 
 
-def _all(errors: Iterable[rs.ValidationError]) -> Iterator[Violation]:
-    return (each for error in errors for each in violations_of(error))
+def _iter_violations(errors: Iterable[rs.ValidationError]) -> Iterator[Violation]:
+    return (each for error in errors for each in read_violations(error))
 
 
-def unusable(error: rs.ValidationError) -> tuple[str, str]:
+def explain_unusable(error: rs.ValidationError) -> tuple[str, str]:
     """Why jsonschema-rs did not take a schema, and the pointer into the schema."""
-    at = pointer(*error.instance_path)
+    at = build_pointer(*error.instance_path)
     if isinstance(error.kind, Kind.Format) and error.kind.format == "regex":
         why = "is no regular expression of the linear-time engine (no look-around, no back-references), or too large a one"
-        return bounded(f"{shown(error.instance)} {why}"), at
+        return cut_message(f"{format_value(error.instance)} {why}"), at
     if error.kind.name in ("$ref", "referencing"):
-        return bounded(error.message), at
-    return bounded(f"not a schema: {_told(error)}"), at
+        return cut_message(error.message), at
+    return cut_message(f"not a schema: {_describe_error(error)}"), at
 
 
-def found_surrogate(value: JsonValue) -> str:
+def find_surrogate(value: JsonValue) -> str:
     """The pointer of a string, or of the object with a key, that UTF-8 cannot carry; "" if there is none."""
     waiting: list[tuple[JsonValue, str]] = [(value, "")]
     while waiting:
@@ -151,7 +153,7 @@ def found_surrogate(value: JsonValue) -> str:
         if isinstance(here, dict):
             if not all(map(_is_text, here)):
                 return path
-            waiting.extend((inner, f"{path}/{escaped(name)}") for name, inner in here.items())
+            waiting.extend((inner, f"{path}/{escape_token(name)}") for name, inner in here.items())
         elif isinstance(here, list):
             waiting.extend((inner, f"{path}/{i}") for i, inner in enumerate(here))
     return ""

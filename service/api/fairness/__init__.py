@@ -1,0 +1,1 @@
+"""How much of the service each tenant has: requests, threads, bytes, connections, turns."""

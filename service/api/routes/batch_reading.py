@@ -1,0 +1,146 @@
+"""Reading a batch over HTTP: its results and errors line by line, their summary, and how it gets on."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from typing import Any, cast
+
+from pydantic import JsonValue
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from service.api.openapi import JSON
+from service.api.queries import read_query
+from service.api.routes.batch_docs import BOUND, SUMMED
+from service.api.routes.batch_store import BatchStore
+from service.core.report import Report
+from service.engine import Engine
+from service.errors import BatchStateError, InputError, UnknownBatchError
+from service.reporting.summaries import (
+    SummaryRequest,
+    find_families,
+    make_families_finder,
+    read_report,
+    read_summary_request,
+    render_json,
+    summarize_reports,
+)
+from service.reporting.summary import SummaryOptions
+from service.store.batch import BATCH, Batch
+from service.store.results import find_window, read_error_pages, read_result_pages
+from service.strict_json import Limits, parse
+
+NDJSON = "application/x-ndjson"
+EVENTS = "text/event-stream"
+
+POLL = 0.5
+"""Seconds between two looks at a batch that is watched."""
+
+SILENCE = 15.0
+"""Seconds without a change after which a watcher is told that somebody is still there."""
+
+
+MAX_SUMMED = 25_000
+"""Reports that are summed up in one request at most: they are all in memory at once, some 8 KB for a small one."""
+
+
+class BatchOutcomeRoutes:
+    """The handlers over one store."""
+
+    def __init__(self, engine: Engine, limits: Limits, store: BatchStore, *, poll: float = POLL) -> None:
+        """`poll`: seconds between two looks at a batch that is watched."""
+        self._declared = make_families_finder(engine.shelf.find)
+        self._limits = limits
+        self._store = store
+        self._poll = poll
+
+    async def read_results(self, request: Request) -> Response:
+        """Read the reports of a batch in the order of its items; while it runs, as far as all before them are done."""
+        return await self._send_lines(request, read_result_pages)
+
+    async def read_errors(self, request: Request) -> Response:
+        """Read why items have no report; of a batch that has ended, of the items never run too."""
+        return await self._send_lines(request, read_error_pages)
+
+    async def summarize_batch(self, request: Request) -> Response:
+        """Sum up the reports so far, with a gate on them if assertions are given."""
+        batch = await self._store.find_batch(request)
+        wanted = _read_wishes(read_query(request.query_params, SUMMED), self._limits)
+        if batch.request_counts.completed > MAX_SUMMED:
+            told = f"{batch.request_counts.completed} reports, and at most {MAX_SUMMED} are summed up here"
+            raise InputError.at("", f"{told}; read the results, and use `callgrade summarize`")
+        return Response(await self._store.run_long(request, lambda: self._summarize(batch, wanted)), media_type=JSON)
+
+    async def watch_batch(self, request: Request) -> Response:
+        """Watch a batch: an event with the whole of it whenever it changes, until it has ended."""
+        batch = await self._store.find_batch(request)
+        told = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(self._send_events(request, batch), headers=told, media_type=EVENTS)
+
+    async def _send_lines(self, request: Request, pages: Callable[..., Iterator[bytes]]) -> Response:
+        database = self._store.batches.database
+        asked = cast("dict[str, Any]", read_query(request.query_params, BOUND))
+        batch = await self._store.find_batch(request)
+        found = await self._store.run_insisting(request, lambda: find_window(database, batch, **asked))
+        told = {
+            "x-callgrade-next-offset": str(found.end),
+            "x-callgrade-complete": str(found.complete).lower(),
+            "cache-control": "no-store",
+        }
+        return StreamingResponse(self._stream(request, pages(database, batch, found)), headers=told, media_type=NDJSON)
+
+    async def _stream(self, request: Request, pages: Iterator[bytes]) -> AsyncGenerator[bytes]:
+        while (page := await self._store.run_once(request, lambda: next(pages, None))) is not None:
+            yield page
+
+    def _summarize(self, batch: Batch, wanted: SummaryRequest) -> bytes:
+        reports = tuple(self._read_reports(batch))
+        if not reports:
+            raise BatchStateError("no item of the batch has a report yet")
+        wishes = SummaryOptions(families=find_families(reports, self._declared), by=wanted.by)
+        return render_json(summarize_reports(reports, wishes, wanted.assertions, wanted.labels))
+
+    def _read_reports(self, batch: Batch) -> Iterator[Report]:
+        database = self._store.batches.database
+        for page in read_result_pages(database, batch, find_window(database, batch)):
+            for line in page.splitlines():
+                yield read_report(json.loads(line)["report"])
+
+    async def _send_events(self, request: Request, batch: Batch) -> AsyncGenerator[bytes]:
+        now = asyncio.get_running_loop().time
+        last, at = request.headers.get("last-event-id"), now()
+        yield b"retry: 2000\n\n"
+        while True:
+            data = BATCH.dump_json(batch)
+            name = hashlib.sha256(data).hexdigest()[:16]
+            if name != last or batch.ended:
+                yield b"id: %b\nevent: batch\ndata: %b\n\n" % (name.encode(), data)
+                last, at = name, now()
+            if batch.ended:
+                return
+            if now() - at >= SILENCE:
+                yield b": still here\n\n"
+                at = now()
+            await asyncio.sleep(self._poll)
+            if request.app.state.stopping.is_set():  # whoever watches asks again, and another process answers
+                return
+            try:
+                batch = await self._store.find_batch(request)
+            except UnknownBatchError:  # deleted meanwhile
+                return
+
+
+def _read_wishes(asked: Mapping[str, JsonValue], limits: Limits) -> SummaryRequest:
+    """What of a summary is wanted; the reports are found later."""
+    body: dict[str, JsonValue] = {"reports": [{}]}
+    if "by" in asked:
+        body["by"] = cast("list[JsonValue]", [name for name in str(asked["by"]).split(",") if name])
+    for name in asked.keys() & {"assertions", "labels"}:
+        try:
+            body[name] = parse(str(asked[name]).encode(), limits)
+        except InputError as error:  # in the URL it is no body that is malformed
+            raise InputError.at("", f"query parameter {name}: {error.problems[0].message}") from None
+    return read_summary_request(body)

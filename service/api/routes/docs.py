@@ -1,0 +1,59 @@
+"""The page for people: it reads the OpenAPI document of this service with the key that is entered, and shows it.
+
+The page is one file without references to others. It holds nothing, so it needs no key; what it shows does.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+PAGES = Path(__file__).parent.parent / "pages"
+
+POLICY = (
+    "default-src 'none'",
+    "connect-src 'self'",
+    "img-src data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+)
+"""What the page may do besides its own script and style: ask this service."""
+
+
+def build_docs_route() -> Route:
+    """The route of the page, which is no operation of the contract."""
+    return Route("/docs", show_docs, methods=["GET"])
+
+
+async def show_docs(_: Request) -> Response:
+    """The page."""
+    text, policy = _build_page()
+    headers = {
+        "content-security-policy": policy,
+        "cross-origin-opener-policy": "same-origin",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+        "cache-control": "no-cache",
+    }
+    return Response(text, headers=headers, media_type="text/html")
+
+
+@cache
+def _build_page() -> tuple[bytes, str]:
+    """The page, and the policy that lets its own script and style run by their digests, and no other."""
+    style, script = ((PAGES / name).read_text("utf-8") for name in ("docs.css", "docs.js"))
+    text = (PAGES / "docs.html").read_text("utf-8").replace("STYLE", style).replace("SCRIPT", script)
+    own = f"script-src '{_digest(script)}'", f"style-src '{_digest(style)}'"
+    return text.encode(), "; ".join((*POLICY, *own))
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

@@ -1,0 +1,385 @@
+"""The routes of version 1."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+from fastapi.routing import APIRoute
+from pydantic import JsonValue, TypeAdapter
+from pydantic.json_schema import JsonSchemaMode
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from service.api.access import find_caller
+from service.api.body import read_body
+from service.api.fairness.workroom import Workroom
+from service.api.idempotency import KEYED, IdempotentAnswers, read_idempotency_key
+from service.api.metrics import ServiceMetrics
+from service.api.openapi import JSON, READING, Responses, gives, takes
+from service.api.presence import await_attended
+from service.api.problems import PROBLEM, Place, ProblemDetails, build_details, describe_error, list_places
+from service.api.readiness import Readiness
+from service.api.routes.summaries import SUMMARY, SUMMARY_REQUEST, SUMMED, SummaryRoutes
+from service.core.plan import Plan
+from service.core.report import ENGINE, Report, RubricRef
+from service.core.rubric import Rubric
+from service.engine import REPORT, Engine, report_json
+from service.errors import (
+    AllowanceSpentError,
+    InputError,
+    JudgeDownError,
+    RubricError,
+    TooLargeError,
+    UnknownRubricError,
+)
+from service.registry import read_rubric
+from service.request import REQUEST, ScoreRequest, read_request
+from service.scoring_process import ApartRefusal, ApartScorer, count_report
+from service.strict_json import Limits
+
+LOG = logging.getLogger("callgrade.api")
+
+
+@dataclass(frozen=True, slots=True)
+class RubricInfo:
+    """A rubric in the list. `hash` is the sha256 of its canonical JSON, as in a report."""
+
+    id: str
+    version: int
+    hash: str
+    title: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class RubricCheck:
+    """Whether a rubric can be used: `rubric` where it can, `errors` where not."""
+
+    valid: bool
+    rubric: RubricRef | None
+    errors: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ManyItem:
+    """One item of a list: its report, or what is wrong with it (its pointers start at the item)."""
+
+    index: int
+    report: Report | None
+    error: ProblemDetails | None
+
+
+@dataclass(frozen=True, slots=True)
+class ManyReports:
+    """The results of a list, in its order."""
+
+    succeeded: int
+    failed: int
+    results: tuple[ManyItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The service's word on itself."""
+
+    status: Literal["ok"]
+    engine: str
+
+
+RUBRICS: TypeAdapter[tuple[RubricInfo, ...]] = TypeAdapter(tuple[RubricInfo, ...])
+CHECK: TypeAdapter[RubricCheck] = TypeAdapter(RubricCheck)
+HEALTH: TypeAdapter[Health] = TypeAdapter(Health)
+
+TYPES: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]] = {
+    "ScoreRequest": ("validation", REQUEST),
+    "Report": ("serialization", REPORT),
+    "ManyReports": ("serialization", TypeAdapter(ManyReports)),
+    "SummaryRequest": ("validation", SUMMARY_REQUEST),
+    "Summary": ("serialization", SUMMARY),
+    "Rubric": ("validation", TypeAdapter(Rubric)),
+    "RubricList": ("serialization", RUBRICS),
+    "RubricCheck": ("serialization", CHECK),
+    "Health": ("serialization", HEALTH),
+    "ProblemDetails": ("serialization", PROBLEM),
+}
+"""What the operations take and give, by the names they use for it. A rubric is given as it could be sent."""
+
+EXAMPLE = {
+    "trace": {
+        "format": "openai",
+        "tools": [{"type": "function", "function": {"name": "refund_order", "parameters": {"type": "object"}}}],
+        "messages": [
+            {"role": "user", "content": "Refund order 8821, please."},
+            {
+                "role": "assistant",
+                "tool_calls": [
+                    {
+                        "id": "call_1",
+                        "type": "function",
+                        "function": {"name": "refund_order", "arguments": '{"order_id": "8821"}'},
+                    }
+                ],
+            },
+        ],
+    },
+    "expected": {"calls": [{"tool": "refund_order", "args": {"order_id": "8821"}}]},
+}
+NAMED = {
+    "parameters": [
+        {
+            "name": "rubric_id",
+            "in": "path",
+            "required": True,
+            "description": "`id` or `id@version`",
+            "schema": {"type": "string"},
+            "example": "four_step",
+        }
+    ]
+}
+RUBRIC_EXAMPLE = {"extends": "four_step", "id": "stricter", "thresholds": {"fail": 0.9, "warn": 0.95}}
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+Line = tuple[bool, bytes]
+"""Whether an item was scored, and its ManyItem as JSON: the report in the very bytes it has on its own."""
+
+
+class WaitingRequest(NamedTuple):
+    """A request whose sandbox or judges must be waited for before it can be scored."""
+
+    request: ScoreRequest
+    plan: Plan | None
+    """What code has decided; None where a sandbox comes first."""
+
+
+class ScoringRoutes:
+    """The handlers over one engine."""
+
+    def __init__(  # noqa: PLR0913 (one for each part)
+        self,
+        engine: Engine,
+        limits: Limits,
+        *,
+        max_many: int,
+        metrics: ServiceMetrics,
+        readiness: Readiness,
+        repeats: IdempotentAnswers,
+        apart: ApartScorer | None = None,
+    ) -> None:
+        """`apart` scores large requests, so that they stall no small ones; None: threads do."""
+        self.engine = engine
+        self.limits = limits
+        self.max_many = max_many
+        self.metrics = metrics
+        self.readiness = readiness
+        self.repeats = repeats
+        self.apart = apart
+        self.workroom = Workroom()
+        self.summaries = SummaryRoutes(engine, limits, self.workroom)
+
+    def all(self) -> list[BaseRoute]:
+        """The routes, each with what it takes and gives."""
+        many = {"type": "array", "items": {"$ref": "#/components/schemas/ScoreRequest"}, "maxItems": self.max_many}
+        whole = (*READING, 422, 503)
+        keyed = takes("ScoreRequest", EXAMPLE) | {"parameters": [KEYED]}
+        return [
+            _post("/v1/score", "score", self.score, keyed, gives("Report", *whole, 409)),
+            _post(
+                "/v1/score/many", "score_many", self.score_many, takes(many, [EXAMPLE]), gives("ManyReports", *whole)
+            ),
+            _post(
+                "/v1/summaries",
+                "summarize",
+                self.summaries.summarize,
+                takes("SummaryRequest", SUMMED),
+                gives("Summary", *whole),
+            ),
+            _get("/v1/rubrics", "list_rubrics", self.list_rubrics, gives("RubricList", 503)),
+            _get("/v1/rubrics/{rubric_id}", "show_rubric", self.show_rubric, gives("Rubric", 404, 503), NAMED),
+            _post(
+                "/v1/rubrics/validate",
+                "validate_rubric",
+                self.validate_rubric,
+                takes({}, RUBRIC_EXAMPLE),
+                gives("RubricCheck", *READING, 503),
+            ),
+            _get("/livez", "livez", self.livez, gives("Health")),
+            _get("/readyz", "readyz", self.readyz, gives("Health", 503)),
+            _get("/metrics", "show_metrics", self.show_metrics, gives({"type": "string"}, media="text/plain")),
+        ]
+
+    async def score(self, request: Request) -> Response:
+        """Score one trace: a verdict for each step, with findings and their places."""
+        key, data = read_idempotency_key(request.headers), await read_body(request, self.limits)
+        if key is None:
+            return await self._score(request, data)
+        return await self.repeats.run_once(request, key, data, lambda: self._score(request, data))
+
+    async def _score(self, request: Request, data: bytes) -> Response:
+        apart = None if self.apart is None else partial(self._score_apart, self.apart)
+        found = await self.workroom.make(request, data, self.limits, self._begin, apart)
+        if isinstance(found, bytes):
+            return Response(found, media_type=JSON)
+        report = await await_attended(request, self._finish(found, find_caller(request).tenant))
+        return Response(self._render_report(report), headers=build_judging_headers(report), media_type=JSON)
+
+    async def score_many(self, request: Request) -> Response:
+        """Score a list of traces. Results are in its order; an item that cannot be scored does not spoil the others."""
+        lines = await self.workroom.handle(request, self.limits, self._begin_many)
+        tenant = find_caller(request).tenant
+        waiting = [self._finish_item(n, one, tenant) for n, one in enumerate(lines) if isinstance(one, WaitingRequest)]
+        late = iter(await await_attended(request, asyncio.gather(*waiting)) if waiting else [])
+        return Response(
+            _join_lines([next(late) if isinstance(one, WaitingRequest) else one for one in lines]), media_type=JSON
+        )
+
+    async def list_rubrics(self, _: Request) -> Response:
+        """List the rubrics at hand."""
+        infos = tuple(RubricInfo(r.id, r.version, r.digest, r.title, r.description) for r in self.engine.shelf)
+        return Response(RUBRICS.dump_json(infos), media_type=JSON)
+
+    async def show_rubric(self, request: Request) -> Response:
+        """Show one rubric whole, as it scores."""
+        try:
+            found = self.engine.shelf.find(request.path_params["rubric_id"])
+        except UnknownRubricError as error:
+            raise HTTPException(404, error.problems[0].message) from None
+        return Response(found.model_dump_json(), media_type=JSON)
+
+    async def validate_rubric(self, request: Request) -> Response:
+        """Check a rubric: whether it can be used, and what is wrong where it cannot."""
+        return Response(await self.workroom.handle(request, self.limits, self._check_rubric), media_type=JSON)
+
+    async def livez(self, _: Request) -> Response:
+        """Tell that the process answers."""
+        return Response(HEALTH.dump_json(Health("ok", ENGINE)), media_type=JSON)
+
+    async def readyz(self, _: Request) -> Response:
+        """Tell that requests can be sent here: what they need is loaded. A judge that is down does not stop the scoring."""
+        await self.readiness.check()
+        return Response(HEALTH.dump_json(Health("ok", ENGINE)), media_type=JSON)
+
+    async def show_metrics(self, _: Request) -> Response:
+        """Give metrics to Prometheus."""
+        return await self.metrics.render_exposition()
+
+    def _begin(self, body: JsonValue) -> bytes | WaitingRequest:
+        """The report, or a request that somebody must be waited for."""
+        request = read_request(body)
+        if not self.engine.waits(request):
+            return self._render_report(self.engine.answer(request))
+        return WaitingRequest(request, self.engine.plan(request) if request.sandbox is None else None)
+
+    async def _finish(self, waiting: WaitingRequest, tenant: str) -> Report:
+        if waiting.plan is None:
+            return await self.engine.answer_async(waiting.request, tenant=tenant)
+        return await self.engine.finish(waiting.request, waiting.plan, tenant=tenant)
+
+    def _score_apart(self, apart: ApartScorer, data: bytes, limits: Limits) -> bytes | None:
+        answer = apart.score(data, limits)
+        if isinstance(answer, ApartRefusal):
+            raise answer.error(answer.problems)
+        if answer is None:
+            return None
+        self.metrics.count(answer.tally)
+        return answer.report
+
+    def _render_report(self, report: Report) -> bytes:
+        self.metrics.count(count_report(report))
+        return report_json(report)
+
+    def _begin_many(self, body: JsonValue) -> list[Line | WaitingRequest]:
+        if not isinstance(body, list):
+            raise InputError.at("", "expected a list of score requests")
+        if len(body) > self.max_many:
+            raise TooLargeError.at("", f"{len(body)} items in one list; at most {self.max_many}")
+        return [self._begin_item(index, item) for index, item in enumerate(body)]
+
+    def _begin_item(self, index: int, item: JsonValue) -> Line | WaitingRequest:
+        try:
+            begun = self._begin(item)
+            return begun if isinstance(begun, WaitingRequest) else _render_item_report(index, begun)
+        except Exception as error:  # noqa: BLE001 (a fault of ours with one item does not spoil the others)
+            return _render_item_error(index, error)
+
+    async def _finish_item(self, index: int, waiting: WaitingRequest, tenant: str) -> Line:
+        try:
+            return _render_item_report(index, self._render_report(await self._finish(waiting, tenant)))
+        except Exception as error:  # noqa: BLE001 (likewise)
+            return _render_item_error(index, error)
+
+    def _check_rubric(self, body: JsonValue) -> bytes:
+        try:
+            rubric = self.engine.shelf.find(read_rubric(body))
+        except RubricError as error:
+            return CHECK.dump_json(RubricCheck(False, None, list_places(error)))
+        return CHECK.dump_json(RubricCheck(True, RubricRef(rubric.id, rubric.version, rubric.digest), ()))
+
+
+def build_judging_headers(report: Report) -> dict[str, str]:
+    """What the judges of a report took, for callers who look at no body."""
+    made = report.provenance
+    counts = {"replies": made.replies, "cache-hits": made.cache_hits, "tokens-in": made.tokens_in}
+    counts |= {"tokens-out": made.tokens_out, "cost-usd": made.cost_usd}
+    return {f"x-callgrade-judge-{name}": str(count) for name, count in counts.items() if count is not None}
+
+
+def _render_item_report(index: int, report: bytes) -> Line:
+    return True, b'{"index":%d,"report":%b,"error":null}' % (index, report)
+
+
+def _render_item_error(index: int, error: Exception) -> Line:
+    if isinstance(error, InputError | JudgeDownError | AllowanceSpentError):
+        told = describe_error(error)
+    else:
+        LOG.error("unhandled error in item %d", index, exc_info=error)
+        told = build_details(500, "an error of ours; it is in the log")
+    return False, b'{"index":%d,"report":null,"error":%b}' % (index, PROBLEM.dump_json(told))
+
+
+def _join_lines(lines: list[Line]) -> bytes:
+    good = sum(scored for scored, _ in lines)
+    head = b'{"succeeded":%d,"failed":%d,"results":[' % (good, len(lines) - good)
+    return head + b",".join(line for _, line in lines) + b"]}"
+
+
+class DirectRoute(APIRoute):
+    """A route whose handler takes the request and gives the response. FastAPI describes it and has nothing to solve."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler itself."""
+        return self.endpoint
+
+
+def _post(path: str, name: str, handler: Handler, body: dict[str, Any], responses: Responses) -> DirectRoute:
+    return build_route("POST", path, name, handler, responses, body)
+
+
+def _get(
+    path: str, name: str, handler: Handler, responses: Responses, extra: dict[str, Any] | None = None
+) -> DirectRoute:
+    return build_route("GET", path, name, handler, responses, extra)
+
+
+def build_route(
+    method: str, path: str, name: str, handler: Handler, responses: Responses, extra: dict[str, Any] | None
+) -> DirectRoute:
+    """One operation; `name` is its id to clients, `extra` is what its description has besides."""
+    return DirectRoute(
+        path,
+        handler,
+        methods=[method],
+        name=name,
+        operation_id=name,
+        response_class=Response,
+        tags=[path.split("/")[2] if path.startswith("/v1/") else "service"],
+        openapi_extra=extra,
+        responses=responses,
+    )

@@ -1,0 +1,77 @@
+"""Summaries over HTTP."""
+
+from __future__ import annotations
+
+from pydantic import JsonValue, TypeAdapter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.api.fairness.workroom import Workroom
+from service.api.openapi import JSON
+from service.engine import Engine
+from service.reporting.summaries import (
+    SummaryRequest,
+    answer_request,
+    make_families_finder,
+    read_summary_request,
+    render_json,
+)
+from service.reporting.summary import Summary
+from service.strict_json import Limits
+
+SUMMARY_REQUEST: TypeAdapter[SummaryRequest] = TypeAdapter(SummaryRequest)
+SUMMARY: TypeAdapter[Summary] = TypeAdapter(Summary)
+
+SUMMED = {
+    "reports": [
+        {
+            "trace_id": "refund-1",
+            "rubric": {"id": "four_step", "version": 1, "hash": "0" * 64},
+            "verdict": "pass",
+            "score": 1.0,
+            "coverage": 1.0,
+            "all_passed": True,
+            "first_failing_stage": None,
+            "failing": [],
+            "stages": [{"stage": "decide", "verdict": "pass", "score": 1.0, "coverage": 1.0}],
+            "criteria": [],
+            "steps": [],
+            "missing": [],
+            "decisions": [{"turn": None, "expected": "no_call", "made": False}],
+            "offered": ["refund_order"],
+            "not_asked": [],
+            "tags": {"step": "decide"},
+            "provenance": {
+                "engine": "2",
+                "judges": "off",
+                "judge_model": None,
+                "stand_in": False,
+                "replies": 0,
+                "cache_hits": 0,
+                "questions_saved": 0,
+                "tokens_in": None,
+                "tokens_out": None,
+                "cost_usd": None,
+                "calibrators": "uncalibrated",
+            },
+        }
+    ],
+    "assertions": ["pass_rate >= 0.95"],
+}
+"""A body that can be sent."""
+
+
+class SummaryRoutes:
+    """The handler over one engine's rubrics."""
+
+    def __init__(self, engine: Engine, limits: Limits, workroom: Workroom) -> None:
+        self.declared = make_families_finder(engine.shelf.find)
+        self.limits = limits
+        self.workroom = workroom
+
+    async def summarize(self, request: Request) -> Response:
+        """Sum up reports: rates with intervals, each tool, pass^k, the make-up of the set, and a gate on them."""
+        return Response(await self.workroom.handle(request, self.limits, self._sum_up), media_type=JSON)
+
+    def _sum_up(self, body: JsonValue) -> bytes:
+        return render_json(answer_request(read_summary_request(body), self.declared))

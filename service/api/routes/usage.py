@@ -1,0 +1,50 @@
+"""What judges were asked for whom, day by day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import JsonSchemaMode
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from service.api.access import find_caller, find_payer
+from service.api.fairness.threads import Threads
+from service.api.openapi import JSON, gives
+from service.api.routes.scoring import build_route
+from service.asking.budget.days import Days
+from service.jobs.admission import PATIENCE
+from service.store.database import insist
+from service.store.usage import USAGE_REPORT, UsageReport, format_day
+
+TYPES: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]] = {"UsageReport": ("serialization", USAGE_REPORT)}
+
+
+class UsageRoutes:
+    """The handler over the days of tenants; None: nothing is counted here, and it answers 503."""
+
+    def __init__(self, days: Days | None) -> None:
+        self._days = days
+        self._threads = Threads(2, name="usage")
+
+    def all(self) -> list[BaseRoute]:
+        """The route."""
+        return [build_route("GET", "/v1/usage", "show_usage", self.show_usage, gives("UsageReport", 503), None)]
+
+    async def show_usage(self, request: Request) -> Response:
+        """Tell what judges were asked today and in the 31 days before: for the caller's tenant, and an admin for all."""
+        days, caller = self._days, find_caller(request)
+        if days is None:
+            raise HTTPException(503, "usage is counted in a database, and none is open here")
+        await days.flush()
+        today, tenant = days.today, None if caller.may("admin") else caller.tenant
+        found = await self._threads.run(
+            find_payer(request.scope),
+            lambda: insist(lambda: days.store.days(today, tenant=tenant), give_up=PATIENCE),
+        )
+        report = UsageReport(format_day(today), days.caps.questions, days.caps.usd, found)
+        return Response(USAGE_REPORT.dump_json(report), media_type=JSON)

@@ -1,0 +1,1 @@
+"""What questions may cost, and what they did."""

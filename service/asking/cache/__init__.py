@@ -1,0 +1,1 @@
+"""The cache of judgements: on disk, or in Redis for several machines."""

@@ -1,0 +1,157 @@
+"""The cache that several machines share: Redis behind the port.
+
+A Redis that is lost, refuses or hangs costs the guard's patience once and is a miss; the client's own retries are off,
+since they stretch that to seconds. Redis ends the life of rows by its own clock, and bounds their size by its own
+`maxmemory` and `maxmemory-policy`: `allkeys-lru`, or another that evicts, suits a Redis that holds nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Protocol, cast
+from urllib.parse import urlsplit
+
+from service.asking.cache.guard import MAX_SEALED, GuardedCache, NotKeptError, RefusedRowError
+
+if TYPE_CHECKING:
+    from redis.exceptions import ResponseError
+
+PREFIX = "callgrade:1:"
+"""What our keys begin with; the number is that of the rows' form."""
+
+CONNECTIONS = 32
+"""Most connections of one process; more questions at once wait for a free one."""
+
+CHUNK = 500
+"""Keys in one command, so that none keeps Redis from others for long."""
+
+
+class _CacheRedis(Protocol):
+    """What is used of redis.asyncio.Redis, whose types leave much open."""
+
+    def getrange(self, key: str, start: int, end: int) -> Awaitable[bytes]: ...
+    def set(self, key: str, value: str, *, ex: int) -> Awaitable[object]: ...
+    def scan_iter(self, match: str, count: int) -> AsyncIterator[bytes]: ...
+    def unlink(self, *keys: bytes) -> Awaitable[int]: ...
+    def pipeline(self, *, transaction: bool) -> _Pipeline: ...
+    def aclose(self) -> Awaitable[None]: ...
+
+
+class _Pipeline(Protocol):
+    def strlen(self, key: bytes) -> object: ...
+    def execute(self, *, raise_on_error: bool) -> Awaitable[list[object]]: ...
+
+
+class RedisRows:
+    """The rows under one prefix. All in one event loop."""
+
+    def __init__(self, url: str, *, ttl: float, prefix: str) -> None:
+        from redis.exceptions import ResponseError  # noqa: PLC0415 (a third of a second that few need)
+
+        self.place = describe_place(url)
+        self._ttl = max(1, int(ttl))
+        self._prefix = prefix
+        self._refusal: type[ResponseError] = ResponseError
+        self._client = cast("_CacheRedis", build_client(url))
+
+    async def read(self, key: str) -> str | None:
+        """The row as it was written. However long the value is, no more is read than a row of ours can have."""
+        try:
+            row = await self._client.getrange(self._prefix + key, 0, MAX_SEALED)
+            return row.decode() or None
+        except (self._refusal, UnicodeDecodeError):  # it is no string, or not our text
+            raise RefusedRowError from None
+
+    async def write(self, key: str, sealed: str) -> None:
+        """Keeps a row for its time."""
+        try:
+            await self._client.set(self._prefix + key, sealed, ex=self._ttl)
+        except self._refusal as error:  # no memory is left, or it is a replica
+            raise NotKeptError from error
+
+    async def measure(self) -> tuple[int, int]:
+        """Rows, and bytes of their values. SCAN may name a key twice while rows come and go: about."""
+        rows = size = 0
+        async for keys in self._scan_chunks():
+            asked = self._client.pipeline(transaction=False)
+            for key in keys:
+                asked.strlen(key)
+            lengths = await asked.execute(raise_on_error=False)
+            rows += len(keys)
+            size += sum(found for found in lengths if isinstance(found, int))
+        return rows, size
+
+    async def prune(self) -> int:
+        """Removes nothing: Redis does so by itself."""
+        return 0
+
+    async def clear(self) -> int:
+        """Removes all rows under the prefix."""
+        return sum([await self._client.unlink(*keys) async for keys in self._scan_chunks()])
+
+    async def close(self) -> None:
+        """Ends the connections."""
+        await self._client.aclose()
+
+    async def _scan_chunks(self) -> AsyncIterator[list[bytes]]:
+        chunk: list[bytes] = []
+        async for key in self._client.scan_iter(match=f"{self._prefix}*", count=CHUNK):
+            chunk.append(key)
+            if len(chunk) == CHUNK:
+                yield chunk
+                chunk = []
+        if chunk:
+            yield chunk
+
+
+def build_client(url: str) -> object:
+    """A redis.asyncio.Redis that tries nothing twice, and leaves it to its user how long a command may take.
+
+    Connects to nothing until it is used. Raises ValueError for a URL that redis-py does not take.
+    """
+    from redis.asyncio import BlockingConnectionPool, Redis  # noqa: PLC0415 (likewise)
+    from redis.asyncio.retry import Retry  # noqa: PLC0415
+    from redis.backoff import NoBackoff  # noqa: PLC0415
+
+    # No time of the client's own: its user has one for all. The pool waits for a free connection, where another kind
+    # fails at once; a timeout of the socket would go through wait_for, which in Python 3.11 can swallow a cancellation.
+    pool = BlockingConnectionPool.from_url(  # pyright: ignore[reportUnknownMemberType]
+        url,
+        max_connections=CONNECTIONS,
+        timeout=None,
+        socket_timeout=None,
+        socket_connect_timeout=None,
+        retry=Retry(NoBackoff(), 0),
+    )
+    return Redis.from_pool(pool)
+
+
+def describe_place(url: str) -> str:
+    """The address without what may be secret.
+
+    >>> describe_place("redis://user:secret@cache:6379/2?password=secret")
+    'redis://cache:6379/2'
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+class RedisCache(GuardedCache):
+    """A cache in Redis.
+
+    `ttl` in seconds, at least 1; each operation takes `patience` seconds at most. Raises ValueError for a URL that
+    redis-py does not take, and connects to nothing until it is used.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        ttl: float,
+        prefix: str = PREFIX,
+        patience: float = 1.0,
+        rest: float = 1.0,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        super().__init__(RedisRows(url, ttl=ttl, prefix=prefix), patience=patience, rest=rest, clock=clock)

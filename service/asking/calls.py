@@ -1,0 +1,165 @@
+"""One call to a model, with everything around it: slot, deadline, bill, and the only loop that tries again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+
+from service.asking.budget.reservations import Spending
+from service.asking.faults import CallError
+from service.asking.limits.policies import Clock
+from service.asking.limits.provider_gate import ProviderGate, ProviderGates
+from service.asking.model import Model
+from service.core.judging.prompts import Completion, Prompt, Usage
+from service.errors import JudgeError
+
+Observe = Callable[[str, float], None]
+"""Told of each request: its model, and the seconds until its reply was whole or it failed."""
+
+Pricing = Callable[[Prompt], Awaitable[float | None]]
+"""The most that a call can cost, in US dollars; None where no price is known."""
+
+
+async def find_no_price(_: Prompt) -> float | None:
+    """No price is known."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How long and how often. All times in seconds."""
+
+    attempts: int = 3
+    """Requests for one call, the first included."""
+    deadline: float = 60.0
+    """For one attempt, from its request to the last byte of the reply."""
+    total: float = 180.0
+    """From the first attempt on, after which none begins; pauses that a provider asks for count in."""
+    backoff: float = 0.5
+    """The wait before the first retry, doubled for each further one."""
+    longest_backoff: float = 20.0
+
+
+class ModelCaller:
+    """Calls a model within the limits that all callers with the same `account` at a provider share.
+
+    A slot is held while a request is under way, not between attempts. Waiting for a slot is not bounded: who calls may
+    cancel, and nothing is left behind.
+    """
+
+    def __init__(  # noqa: PLR0913 (each by name)
+        self,
+        model: Model,
+        lanes: ProviderGates,
+        *,
+        account: str = "",
+        pricing: Pricing = find_no_price,
+        policy: Policy | None = None,
+        chance: random.Random | None = None,
+        observers: Sequence[Observe] = (),
+    ) -> None:
+        """`lanes` are those of the process. `account` stands for the key, say `LiteLLM.account`."""
+        self._observers = observers
+        self._model = model
+        self._lanes = lanes
+        self._account = account
+        self._pricing = pricing
+        self._policy = policy or Policy()
+        self._chance = chance or random.Random()  # noqa: S311 (jitter)
+
+    def find_gate(self, model: str) -> ProviderGate:
+        """The limits that calls of this model share with others."""
+        return self._lanes.at(model.partition("/")[0], self._account)
+
+    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+        """The reply to a prompt.
+
+        Raises the JudgeError of the last attempt; NotSentError where no request was made because the provider is down, wants
+        to be left alone or does not accept the key; JudgeError `budget_exhausted` where `spending` has too little left.
+        """
+        worst = await self._pricing(prompt)
+        clock, policy = self._lanes.clock, self._policy
+        most = stop_after_attempt(policy.attempts)
+        patience = _Patience(clock, policy.total)
+        self._lanes.retries.count_call()
+        retrying = AsyncRetrying(
+            sleep=clock.sleep,
+            retry=retry_if_exception(_may_help),
+            wait=self._compute_wait,
+            # In this order: a retry is taken from the budget only where it will be made.
+            stop=lambda state: most(state) or patience.ends(state) or self._is_spent(state),
+            reraise=True,
+        )
+        return await retrying(self._attempt, prompt, spending, worst, patience)
+
+    async def _attempt(
+        self, prompt: Prompt, spending: Spending, worst: float | None, patience: _Patience
+    ) -> Completion:
+        async with self.find_gate(prompt.model).hold_slot(patience.left()):
+            patience.start()
+            await spending.wait_for_room(worst)
+            with spending.reserve(worst) as bill:
+                reply = await self._complete_in_time(prompt)
+                bill.settle(reply.usage)
+                return reply
+
+    async def _complete_in_time(self, prompt: Prompt) -> Completion:
+        seconds, start = self._policy.deadline, self._lanes.clock.now()
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._model.complete(prompt)
+        except TimeoutError:
+            pass
+        finally:
+            for observe in self._observers:
+                observe(prompt.model, self._lanes.clock.now() - start)
+        raise CallError("timeout", f"no whole reply in {seconds:g} s", usage=Usage(), retryable=True)
+
+    def _compute_wait(self, state: RetryCallState) -> float:
+        """What the provider asked for and a little more, else exponential; with jitter, so that callers spread out."""
+        policy, error = self._policy, _find_error(state)
+        doubled = min(policy.longest_backoff, policy.backoff * 2 ** (state.attempt_number - 1))
+        asked = error.retry_after if isinstance(error, JudgeError) else None
+        if asked is not None:
+            return asked + self._chance.uniform(0.0, policy.backoff)
+        return self._chance.uniform(doubled / 2, doubled)
+
+    def _is_spent(self, state: RetryCallState) -> bool:
+        error = _find_error(state)
+        scheduled = isinstance(error, JudgeError) and bool(error.retry_after)  # the provider itself spreads these out
+        return not scheduled and not self._lanes.retries.take()
+
+
+class _Patience:
+    """The time that a call has from its first attempt on."""
+
+    def __init__(self, clock: Clock, total: float) -> None:
+        self._clock = clock
+        self._total = total
+        self._start: float | None = None
+
+    def start(self) -> None:
+        """The first attempt is made; later ones change nothing."""
+        if self._start is None:
+            self._start = self._clock.now()
+
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self._total if self._start is None else self._start + self._total - self._clock.now()
+
+    def ends(self, state: RetryCallState) -> bool:
+        """Whether it is over before the wait for the next attempt is."""
+        return state.upcoming_sleep > self.left()
+
+
+def _find_error(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None
+
+
+def _may_help(error: BaseException) -> bool:
+    waits_in_vain = isinstance(error, CallError) and error.pause_cut
+    return isinstance(error, JudgeError) and error.retryable and not waits_in_vain

@@ -1,0 +1,121 @@
+"""A judge that is none: rules that answer the questions of the bundled cases.
+
+So a judged report can be seen without a key.
+
+It looks whether numbers and names occur where they should. That proves little of traces in general (most wrong numbers occur
+somewhere), which is why every report says that a stand-in judged, and why no setting can make it the judge of a service.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from pydantic import JsonValue
+
+from service.asking.budget.reservations import Spending
+from service.core.judging.prompts import Completion, Prompt, Usage
+from service.core.report import STAND_IN
+
+_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?=\d)[^.!?\n]*)*[.!?]?")
+
+
+class DemoJudge:
+    """Answers prompts as a model would, by rules. Deterministic, and free."""
+
+    async def complete(self, prompt: Prompt, spending: Spending | None = None) -> Completion:  # noqa: ARG002
+        """The reply to a judge's prompt."""
+        return Completion(json.dumps(reply_to(prompt)), STAND_IN, "stop", None, Usage(0, 0, 0.0))
+
+
+def reply_to(prompt: Prompt) -> dict[str, JsonValue]:
+    """The object that a judge's prompt asks for. Raises ValueError for a prompt that is not a judge's."""
+    parts = read_shown(prompt)
+    properties = cast("Mapping[str, Mapping[str, JsonValue]]", prompt.schema["properties"])
+    if "claims" not in properties:
+        return {"token": _read_token(prompt), **_judge_call(parts, _read_labels(properties["label"]))}
+    items = cast("Mapping[str, Mapping[str, Mapping[str, JsonValue]]]", properties["claims"]["items"])
+    return {
+        "token": _read_token(prompt),
+        "claims": list(_judge_claims(parts, _read_labels(items["properties"]["label"]))),
+    }
+
+
+def _read_token(prompt: Prompt) -> str:
+    found = re.search(r'"token": copy "([^"]*)"', prompt.turns[0].text)
+    if found is None:
+        raise ValueError("the prompt has no token")
+    return found[1]
+
+
+def read_shown(prompt: Prompt) -> dict[str, JsonValue]:
+    """What a judge's prompt shows, by part: the lines between its two marks."""
+    lines = prompt.turns[1].text.splitlines()
+    inside = lines[1 : lines.index(lines[0], 1)]
+    split = [line.partition(": ") for line in inside]
+    return {name: json.loads(text) for name, _, text in split}
+
+
+def _read_labels(schema: Mapping[str, JsonValue]) -> list[str]:
+    return cast("list[str]", schema["enum"])
+
+
+def _judge_claims(parts: Mapping[str, JsonValue], labels: list[str]) -> Iterator[JsonValue]:
+    """Each sentence: the best label if its numbers all occur in what was shown, else the worst."""
+    known = _find_numbers([parts.get("results"), parts.get("conversation")])
+    for text in _collect_texts(parts.get("said")):
+        for sentence in _split_sentences(text):
+            strange = [number for number in _NUMBER.findall(sentence) if not _canonicalize(number) & known]
+            label = labels[-1] if strange else labels[0]
+            reason = f"{', '.join(strange)}: in no result" if strange else "its numbers are in the results"
+            yield {"quote": sentence, "reason": reason, "path": None, "label": label}
+
+
+def _split_sentences(text: str) -> list[str]:
+    return [found.strip() for found in _SENTENCE.findall(text) if found.strip()] or [text]
+
+
+def _judge_call(parts: Mapping[str, JsonValue], labels: list[str]) -> dict[str, JsonValue]:
+    """The worst label for a call with a value that nobody gave, else the best."""
+    call = parts.get("call")
+    said = " ".join(_collect_texts(parts.get("conversation")))
+    if isinstance(call, dict) and "near_misses" in parts:
+        names = [tool["name"] for tool in cast("list[dict[str, JsonValue]]", parts.get("tools") or [])]
+        if names and call["tool"] not in names:
+            return {"reason": "it is not on offer", "quotes": [str(call["tool"])], "label": labels[-1]}
+    elif isinstance(call, dict):
+        known, text = _find_numbers(parts.get("conversation")), said.casefold()
+        for value in _collect_texts(call.get("arguments")):
+            numbers = _NUMBER.findall(value)
+            if (
+                numbers
+                and not any(_canonicalize(number) & known for number in numbers)
+                and value.casefold() not in text
+            ):
+                return {"reason": f"nobody gave {value}", "quotes": [value], "label": labels[-1]}
+    quote = max(_collect_texts(list(parts.values())), key=len, default="null")
+    return {"reason": "nothing speaks against it", "quotes": [quote[:80]], "label": labels[0]}
+
+
+def _find_numbers(value: JsonValue) -> set[float]:
+    return {
+        number for text in _collect_texts(value) for found in _NUMBER.findall(text) for number in _canonicalize(found)
+    }
+
+
+def _canonicalize(number: str) -> set[float]:
+    """The number, and the same amount in hundredths."""
+    plain = float(number.replace(",", ""))
+    return {plain, round(plain * 100, 6)}
+
+
+def _collect_texts(value: JsonValue) -> list[str]:
+    """Every text and number inside."""
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in _collect_texts(item)]
+    if isinstance(value, list):
+        return [text for item in value for text in _collect_texts(item)]
+    return [] if value is None or isinstance(value, bool) else [str(value)]

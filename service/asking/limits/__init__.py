@@ -1,0 +1,1 @@
+"""How many requests a provider gets, when, and whose turn it is."""

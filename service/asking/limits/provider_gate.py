@@ -1,0 +1,218 @@
+"""The way to one provider with one key: its slots, its pause, its breaker, in the order in which a request meets them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from service.asking.failures import LONGEST_PAUSE
+from service.asking.faults import NotSentError, closes_key, is_outage, is_rate_limit, wants_long_pause
+from service.asking.limits.payer import get_payer
+from service.asking.limits.policies import Breaker, Clock, ConcurrencyLimit, Cooldown, RetryBudget, SystemClock
+from service.asking.limits.shared import Admission, GateNews, Halt, SharedGate
+from service.errors import NOBODY_THERE, JudgeError
+
+ALONE = Admission("", probe=False)
+ANSWERED = GateNews("answered")
+ABANDONED = GateNews("abandoned")
+NOTHING = GateNews("nothing")
+
+
+class _GateTicket(NamedTuple):
+    epoch: int
+    probe: bool
+    admission: Admission
+
+
+class ProviderGate:
+    """What all callers with one key at one provider share: those of this process, and through `shared` those of others.
+
+    Nothing that one answer says keeps the others away for longer than `longest_pause` seconds: neither a Retry-After, nor a
+    key without quota or one that is not accepted, nor what another process has learnt.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        slots: ConcurrencyLimit | None = None,
+        breaker: Breaker | None = None,
+        longest_pause: float = LONGEST_PAUSE,
+        shared: SharedGate | None = None,
+    ) -> None:
+        self.shared = shared
+        self._clock = clock
+        self._longest_pause = longest_pause
+        self.slots = slots or ConcurrencyLimit()
+        self.breaker = breaker or Breaker(clock)
+        self.pause = Cooldown(clock)
+        self._closed = Cooldown(clock)
+        self._why: JudgeError | None = None
+
+    @asynccontextmanager
+    async def hold_slot(self, patience: float) -> AsyncGenerator[None]:
+        """A place for one request, held inside the block; what the block raises is what became of the request.
+
+        Waits for a slot as long as it takes, and for the ends of pauses up to `patience` seconds, but in all no longer than
+        the longest pause. Raises NotSentError where pauses are longer, the breaker is open or the key is closed.
+        """
+        ticket = await self._enter(patience)
+        news = ABANDONED
+        try:
+            yield
+        except JudgeError as error:
+            news = self._note_fault(ticket, error)
+            raise
+        except BaseException:  # most likely it was cancelled
+            self.breaker.note_abandonment(probe=ticket.probe)
+            raise
+        else:
+            self.slots.grow(ticket.epoch)
+            self.breaker.note_success()
+            news = ANSWERED
+        finally:
+            await self._leave(ticket, news)
+
+    async def _leave(self, ticket: _GateTicket, news: GateNews) -> None:
+        try:
+            if self.shared is not None:
+                await self.shared.leave(ticket.admission, news)
+        finally:
+            self.slots.release()
+
+    async def _enter(self, patience: float) -> _GateTicket:
+        patience = min(patience, self._longest_pause)
+        while True:
+            self._refuse_if_shut()
+            left = self.pause.left()
+            if left > max(0.0, patience):
+                raise NotSentError(
+                    "provider_error", f"the provider wants no request for {left:.0f} s", retry_after=left
+                )
+            if left > 0:
+                patience -= left
+                await self._clock.sleep(left)
+                continue
+            epoch = await self.slots.acquire(get_payer())
+            if epoch is None:
+                continue
+            ticket = None
+            try:
+                ticket = await self._admit(epoch)
+            finally:
+                if ticket is None:
+                    self.slots.release()
+            if ticket is not None:
+                return ticket
+
+    async def _admit(self, epoch: int) -> _GateTicket | None:
+        """Leave to go; None where things have changed while we queued."""
+        if not self._may_go():
+            return None
+        if self.shared is None:
+            return _GateTicket(epoch, self.breaker.admit(), ALONE)
+        found = await self.shared.enter()
+        if isinstance(found, Halt):
+            self._heed(found, epoch)
+            return None
+        if not self._may_go():
+            await self.shared.leave(found, ABANDONED)
+            return None
+        return _GateTicket(epoch, self.breaker.admit() or found.probe, found)
+
+    def _heed(self, halt: Halt, epoch: int) -> None:
+        """Makes ours what another process has learnt. NotSentError where its breaker is open, which only a probe may close."""
+        seconds = min(halt.seconds, self._longest_pause)
+        if halt.kind == "pause":
+            self.pause.extend(seconds)
+            self.slots.shrink(epoch, to_one=True)
+            return
+        if halt.kind == "open":
+            raise _build_down_error(seconds, halt.why)
+        self._shut(halt.why, seconds)
+
+    def _may_go(self) -> bool:
+        return not (self.pause.left() or self._closed.left() or self.breaker.left())
+
+    def _refuse_if_shut(self) -> None:
+        """Raises NotSentError where no request may go out and none is worth waiting for."""
+        left = self._closed.left()
+        if left and self._why:
+            raise NotSentError(
+                self._why.cause, f"no request for {left:.0f} s after: {self._why.reason}", retry_after=left
+            )
+        left = self.breaker.left()
+        if left:
+            raise _build_down_error(left, self._why)
+
+    def _note_fault(self, ticket: _GateTicket, error: JudgeError) -> GateNews:
+        """Takes the fault in. What other processes should know of it."""
+        if isinstance(error, NotSentError) or error.cause == "budget_exhausted":  # no request was made after all
+            self.breaker.note_abandonment(probe=ticket.probe)
+            return ABANDONED
+        if is_outage(error):
+            return self._note_outage(ticket, error)
+        self.breaker.note_success()  # it answered, if not what was wanted
+        if closes_key(error) or wants_long_pause(error):
+            self._shut(error, self._longest_pause)
+            self.slots.shrink(ticket.epoch, to_one=True)
+            return GateNews("closed", self._longest_pause, error)
+        if is_rate_limit(error):
+            seconds = min(error.retry_after or 0.0, self._longest_pause)
+            self.pause.extend(seconds)
+            self.slots.shrink(ticket.epoch, to_one=bool(seconds))
+            return GateNews("pause", seconds)
+        self.slots.grow(ticket.epoch)
+        return ANSWERED
+
+    def _shut(self, why: JudgeError, seconds: float) -> None:
+        """No request for so long, and nobody waits for one behind those that are still under way."""
+        self._why = why
+        self._closed.extend(seconds)
+        self.slots.wake()
+
+    def _note_outage(self, ticket: _GateTicket, error: JudgeError) -> GateNews:
+        was_open = self.breaker.is_open
+        self._why = error
+        self.breaker.note_failure(probe=ticket.probe)
+        if self.breaker.is_open and (ticket.probe or not was_open):
+            self.slots.wake()
+            return GateNews("open", self.breaker.left(), error)
+        return NOTHING
+
+
+def _build_down_error(left: float, why: JudgeError | None) -> NotSentError:
+    after = f" after: {why.reason}" if why else ""
+    reason = f"too many calls failed, the next is tried in {left:.0f} s{after}"
+    cause = why.cause if why and why.cause in NOBODY_THERE else "provider_error"
+    return NotSentError(cause, reason, retry_after=left)
+
+
+class ProviderGates:
+    """The lanes of a process, made when first asked for, and the retries that it has.
+
+    `shared` gives what a lane shares with other processes, by provider and account; None: nothing.
+    """
+
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        *,
+        make: Callable[[Clock], ProviderGate] = ProviderGate,
+        retries: RetryBudget | None = None,
+        shared: Callable[[str, str], SharedGate] | None = None,
+    ) -> None:
+        self.clock: Clock = clock or SystemClock()
+        self.retries = retries or RetryBudget(self.clock)
+        self._make = make
+        self._shared = shared
+        self._lanes: dict[tuple[str, str], ProviderGate] = {}
+
+    def at(self, provider: str, account: str) -> ProviderGate:
+        """The lane of a provider and an account. `account` stands for the key and must not be the key."""
+        place = (provider, account)
+        if place not in self._lanes:
+            lane = self._lanes[place] = self._make(self.clock)
+            lane.shared = self._shared(provider, account) if self._shared else lane.shared
+        return self._lanes[place]

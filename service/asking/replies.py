@@ -1,0 +1,192 @@
+"""What is asked of litellm and what it returns. Nothing here imports litellm: its replies are read by their shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from service.asking.faults import CallError
+from service.core.judging.prompts import Completion, Token, Usage
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+
+class _Function(_Part):
+    arguments: str
+
+
+class _ToolCall(_Part):
+    function: _Function
+
+
+class _Message(_Part):
+    content: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+    refusal: str | None = None
+    provider_specific_fields: dict[str, object] | None = None
+
+
+class _Candidate(_Part):
+    token: str
+    logprob: float
+
+
+class _TokenPlace(_Part):
+    token: str
+    top_logprobs: list[_Candidate] | None = None
+
+
+class _Logprobs(_Part):
+    content: list[_TokenPlace] | None = None
+
+
+class _Choice(_Part):
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _Usage(_Part):
+    prompt_tokens: object = None
+    completion_tokens: object = None
+
+
+class _Reply(_Part):
+    choices: list[_Choice]
+    model: str | None = None
+    usage: _Usage | None = None
+
+
+Price = Callable[[], float | None]
+"""What the reply at hand cost, in US dollars; None where no price is known."""
+
+
+MOST_TOKENS = 10**8
+"""Tokens that one call can take; more is what a provider made up."""
+
+MOST_USD = 10_000.0
+"""US dollars that one call can cost; likewise."""
+
+MODEL_CHARS = 128
+"""Characters of a model's name, as the provider gives it."""
+
+
+def read_completion(reply: object, price: Price) -> Completion:
+    """A reply as a Completion; CallError with the usage where it holds nothing to read."""
+    try:
+        read = _Reply.model_validate(reply)
+    except ValidationError as error:
+        places = dict.fromkeys("/" + "/".join(_name_place(one["loc"])) for one in error.errors(include_input=False))
+        reason = f"the reply is no chat completion, at {', '.join([*places][:5])}"
+        raise CallError("provider_error", reason, usage=Usage(), retryable=True) from None
+    usage = _read_usage(read.usage, price)
+    if not read.choices:
+        raise CallError("provider_error", "the reply has no choices", usage=usage, retryable=True)
+    choice = read.choices[0]
+    refusal = _read_refusal(choice.message)
+    text = _read_text(choice, refusal, usage)
+    return Completion(
+        text=text,
+        model=clean_model_name(read.model or ""),
+        finish=choice.finish_reason or "stop",
+        refusal=None,
+        usage=usage,
+        tokens=tuple(_read_tokens(choice.logprobs)),
+    )
+
+
+def _name_place(place: tuple[int | str, ...]) -> Iterator[str]:
+    """A place in the reply by our names for its parts: a key of the provider's own would be its words."""
+    for part in place:
+        yield str(part) if isinstance(part, int) or part in _NAMES else "?"
+
+
+_NAMES = frozenset[str]().union(*[part.model_fields for part in _Part.__subclasses__()])
+
+
+def clean_model_name(text: str) -> str:
+    """A model's name as it may stand in a report: on one line, of printable characters, cut.
+
+    >>> clean_model_name("gpt-4o\\n\\x1b[31m"), len(clean_model_name("x" * 100_000))
+    ('gpt-4o[31m', 128)
+    """
+    return "".join(filter(str.isprintable, text[: 8 * MODEL_CHARS])).strip()[:MODEL_CHARS]
+
+
+def _read_usage(given: _Usage | None, price: Price) -> Usage:
+    """Where the provider tells nothing litellm writes zeros; no reply takes no tokens at all."""
+    if given is None:
+        return Usage()
+    tokens_in, tokens_out = _read_token_count(given.prompt_tokens), _read_token_count(given.completion_tokens)
+    if not (tokens_in or tokens_out):
+        return Usage()
+    known = tokens_in is not None and tokens_out is not None
+    return Usage(tokens_in, tokens_out, _read_dollars(price()) if known else None)
+
+
+def _read_token_count(told: object) -> int | None:
+    """A number of tokens; None for one that cannot be."""
+    return told if isinstance(told, int) and not isinstance(told, bool) and 0 <= told <= MOST_TOKENS else None
+
+
+def _read_dollars(told: float | None) -> float | None:
+    """Likewise. NaN is in no range."""
+    return told if told is not None and 0.0 <= told <= MOST_USD else None
+
+
+def _read_refusal(message: _Message) -> str | None:
+    """The refusal, from where OpenAI puts it or where litellm moves it."""
+    moved = (message.provider_specific_fields or {}).get("refusal")
+    return message.refusal or (moved if isinstance(moved, str) else None) or None
+
+
+def _read_text(choice: _Choice, refusal: str | None, usage: Usage) -> str:
+    """The content, or the arguments of the one tool call."""
+    if refusal:
+        raise CallError("refused", "the model refused to answer", usage=usage)
+    if choice.finish_reason == "content_filter":
+        raise CallError("filtered", "the provider's content filter ended the reply", usage=usage)
+    if choice.finish_reason == "length":
+        raise CallError("truncated", "the reply reached max_tokens before its end", usage=usage)
+    calls = choice.message.tool_calls or []
+    if len(calls) > 1:
+        raise CallError("invalid_judgement", f"one call of the tool was asked for, {len(calls)} came", usage=usage)
+    text = calls[0].function.arguments if calls else choice.message.content
+    if not text:
+        raise CallError("provider_error", "the reply is empty", usage=usage, retryable=True)
+    return text
+
+
+def _read_tokens(logprobs: _Logprobs | None) -> Iterator[Token]:
+    for place in (logprobs and logprobs.content) or []:
+        found = [(one.token, one.logprob) for one in place.top_logprobs or [] if math.isfinite(one.logprob)]
+        yield Token(place.token, tuple(found))
+
+
+ReplyForm = Literal["schema", "tool", "text"]
+"""How a model is made to reply with an object: a JSON schema for its content, a tool it must call, or words alone."""
+
+TOOL = "submit"
+
+
+def build_reply_params(form: ReplyForm, schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The request's parameters that ask for a reply in this form."""
+    if form == "schema":
+        named: dict[str, JsonValue] = {"name": TOOL, "schema": dict(schema), "strict": True}
+        return {"response_format": {"type": "json_schema", "json_schema": named}}
+    if form == "tool":
+        function: dict[str, JsonValue] = {
+            "name": TOOL,
+            "description": "Hands in the reply.",
+            "parameters": dict(schema),
+        }
+        return {
+            "tools": [{"type": "function", "function": function}],
+            "tool_choice": {"type": "function", "function": {"name": TOOL}},
+        }
+    return {}

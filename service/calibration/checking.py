@@ -1,0 +1,155 @@
+"""Whether a judge still agrees with the labels as it did when it was fitted: a pinned sample of held-out items, judged again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Literal
+
+from pydantic import TypeAdapter
+
+from service.calibration.figures import FigureRow, Figures, Measure, Resampling, compute_judge_figures
+from service.calibration.predictions import Prediction
+from service.calibration.report.wording import show_number
+from service.calibration.results import HeldOutItem, JudgeReport
+from service.calibration.splits import SEED
+from service.core.judging.fits import Fit
+from service.errors import InputError
+from service.stats.intervals import bootstrap
+from service.stats.rates import RatePart
+
+CHECK_VERSION = 1
+STATISTICS = ("kappa", "accuracy")
+
+
+@dataclass(frozen=True, slots=True)
+class DriftedFigure:
+    """A figure that fell out of the interval it had."""
+
+    statistic: str
+    direction: Literal["below", "above"]
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        end = (
+            f"low end, {show_number(self.low)}" if self.direction == "below" else f"high end, {show_number(self.high)}"
+        )
+        return f"{self.statistic} is {show_number(self.value)}, {self.direction} the {end}, of its interval"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeDrift:
+    """One judge on one criterion, then and now, on the same items."""
+
+    judge: str
+    criterion: str
+    fit: str
+    threshold: float
+    model: str
+    """The one that was fitted."""
+    models: tuple[str, ...]
+    """Those that answered now."""
+    n: int
+    groups: int
+    then: Mapping[str, Measure]
+    """Kappa and accuracy on these items by the stored report, with intervals by groups."""
+    now: Mapping[str, Measure]
+    outside: tuple[DriftedFigure, ...]
+    items: tuple[str, ...]
+    """The ids of the sample: those that are asked again where this report is named."""
+    unanswered: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """A check of the judges of a run."""
+
+    version: int
+    source: str
+    seed: str
+    judges: tuple[JudgeDrift, ...]
+
+    @property
+    def drifted(self) -> bool:
+        """Whether any figure fell out of its interval."""
+        return any(one.outside for one in self.judges)
+
+
+_CHECK: TypeAdapter[CheckReport] = TypeAdapter(CheckReport)
+
+
+def read_check(text: str | bytes) -> CheckReport:
+    """The check that JSON holds; pydantic's ValidationError where it holds none."""
+    return _CHECK.validate_json(text)
+
+
+def draw_sample(judge: JudgeReport, size: int, *, seed: str = SEED) -> tuple[HeldOutItem, ...]:
+    """So many of its held-out items, or all where there are fewer; the same for the same seed, in the order of their ids."""
+    ranked = sorted(judge.items, key=lambda item: sha256(f"{seed}\0check\0{item.id}".encode()).hexdigest())
+    return tuple(sorted(ranked[:size], key=lambda item: item.id))
+
+
+def select_named(judge: JudgeReport, ids: Sequence[str]) -> tuple[HeldOutItem, ...]:
+    """The held-out items of these ids; InputError for one that is none."""
+    known = {item.id: item for item in judge.items}
+    strange = sorted(set(ids) - known.keys())
+    if strange:
+        raise InputError.at(strange[0], f"no held-out item of {judge.name}")
+    return tuple([known[name] for name in sorted(set(ids))])
+
+
+def check_judge(
+    judge: JudgeReport,
+    fit: Fit,
+    sample: Sequence[HeldOutItem],
+    said: Mapping[str, Prediction],
+    resampling: Resampling,
+) -> JudgeDrift:
+    """The sample then and now, under the map and the threshold of the run. `said`: by id; what nobody answered is left out.
+
+    InputError where nothing was answered.
+    """
+    answered = [item for item in sample if item.id in said]
+    if not answered:
+        raise InputError.at(judge.name, f"none of {len(sample)} items was answered")
+    before = [FigureRow(item.group, "", item.value, item.label) for item in answered]
+    after = [FigureRow(item.group, "", fit.calibrator.apply(said[item.id].raw).value, item.label) for item in answered]
+    then, now = (_compute_measures(rows, judge.threshold, resampling) for rows in (before, after))
+    return JudgeDrift(
+        judge=judge.name,
+        criterion=judge.criterion,
+        fit=fit.id,
+        threshold=judge.threshold,
+        model=judge.model,
+        models=tuple(sorted({said[item.id].model for item in answered})),
+        n=len(answered),
+        groups=len({item.group for item in answered}),
+        then=then,
+        now=now,
+        outside=tuple(_find_drifted(then, now)),
+        items=tuple([item.id for item in sample]),
+        unanswered=len(sample) - len(answered),
+    )
+
+
+def _compute_measures(rows: Sequence[FigureRow], threshold: float, resampling: Resampling) -> dict[str, Measure]:
+    found: Figures = compute_judge_figures(rows, threshold, resampling)
+    right = [RatePart(row.group, float((row.value >= threshold) is row.label)) for row in rows]
+    # Unlike percentiles, this has a width where all verdicts are right.
+    accuracy = Measure(found.of("accuracy").value, *bootstrap(right))
+    return {"kappa": found.of("kappa"), "accuracy": accuracy}
+
+
+def _find_drifted(then: Mapping[str, Measure], now: Mapping[str, Measure]) -> Iterator[DriftedFigure]:
+    """An interval without width says nothing of kappa: all verdicts of the sample were right, and accuracy has to tell."""
+    for name in STATISTICS:
+        before, value = then[name], now[name].value
+        if value is None or before.low is None or before.high is None or before.low == before.high:
+            continue
+        if value < before.low:
+            yield DriftedFigure(name, "below", value, before.low, before.high)
+        if value > before.high:
+            yield DriftedFigure(name, "above", value, before.low, before.high)

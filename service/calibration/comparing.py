@@ -1,0 +1,204 @@
+"""Two judges on the same labelled items, paired: how much better one agrees with the labels, and where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from service.calibration.figures import FigureRow, Measure, Resampling, compute_judge_figures
+from service.calibration.labels import LabelledSet
+from service.calibration.options import ReportOptions
+from service.calibration.paired import Figure, compute_differences
+from service.calibration.predictions import Prediction, group_by_judge
+from service.calibration.results import CalibrationReport, HeldOutItem
+from service.errors import InputError
+from service.stats.intervals import mcnemar
+from service.stats.tallies import LabelTally, brier, build_confusion_at
+
+FIGURES = ("accuracy", "kappa", "brier")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSide:
+    """One judge on one criterion, as a report or a file of predictions tells of it."""
+
+    name: str
+    criterion: str
+    threshold: float
+    """The least value that passes."""
+    items: Mapping[str, HeldOutItem]
+
+
+@dataclass(frozen=True, slots=True)
+class FigureComparison:
+    """A figure of both on the items they share, and b's minus a's."""
+
+    name: str
+    a: Measure
+    b: Measure
+    difference: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingItem:
+    """An item that one of them passes and the other does not."""
+
+    id: str
+    label: bool
+    a: float
+    b: float
+    b_is_right: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeComparison:
+    """Two judges on the items of one criterion that both have. `only_a` and `only_b` are items of one alone: not counted."""
+
+    criterion: str
+    a: str
+    b: str
+    thresholds: tuple[float, float]
+    items: int
+    groups: int
+    only_a: int
+    only_b: int
+    figures: tuple[FigureComparison, ...]
+    both_right: int
+    a_right: int
+    """Items that a alone judges as the labels do."""
+    b_right: int
+    neither_right: int
+    p_value: float
+    """McNemar's exact test of `a_right` against `b_right`. It takes items for independent: where groups hold several, it
+    promises too much, and the intervals are what counts."""
+    differing: tuple[DifferingItem, ...]
+    """What a had right comes first, then what b had right."""
+
+
+def read_report_sides(report: CalibrationReport) -> tuple[JudgeSide, ...]:
+    """The judges and juries of a run, with the calibrated values of its held-out items."""
+    judges = [*report.judges, *[jury.report for jury in report.juries]]
+    return tuple(
+        [JudgeSide(one.name, one.criterion, one.threshold, {item.id: item for item in one.items}) for one in judges]
+    )
+
+
+def read_prediction_sides(
+    labels: LabelledSet, predictions: Iterable[Prediction], *, threshold: float = ReportOptions().own_threshold
+) -> tuple[JudgeSide, ...]:
+    """The judges of recorded predictions, with their first raw values of all labelled items."""
+    known = {item.key: item for item in labels.items}
+    return tuple(
+        [
+            JudgeSide(
+                judge.name,
+                judge.criterion,
+                threshold,
+                {
+                    key[0]: HeldOutItem(key[0], known[key].group, known[key].passes, raw[0], raw[0])
+                    for key, raw in judge.raw.items()
+                    if key in known
+                },
+            )
+            for judge in group_by_judge(predictions)
+        ]
+    )
+
+
+def compare_sides(
+    a: Sequence[JudgeSide],
+    b: Sequence[JudgeSide],
+    names: tuple[str | None, str | None] = (None, None),
+    *,
+    resampling: Resampling,
+) -> tuple[JudgeComparison, ...]:
+    """The comparison for each criterion that both have. `names`: which judges, where there are several.
+
+    InputError where that leaves none or several, where they share no item, and for an item whose label differs.
+    """
+    shared = sorted({side.criterion for side in a} & {side.criterion for side in b})
+    if not shared:
+        raise InputError.at("", "the two share no criterion")
+    return tuple(
+        [
+            _build_comparison(_choose_side(a, one, names[0], "A"), _choose_side(b, one, names[1], "B"), resampling)
+            for one in shared
+        ]
+    )
+
+
+def _choose_side(sides: Sequence[JudgeSide], criterion: str, name: str | None, place: str) -> JudgeSide:
+    known = [side for side in sides if side.criterion == criterion]
+    found = [side for side in known if name in (None, side.name)]
+    if len(found) == 1:
+        return found[0]
+    told = ", ".join(side.name for side in known)
+    why = f"{len(found)} judges on {criterion!r}" if found else f"no judge {name!r} on {criterion!r}"
+    raise InputError.at(place, f"{why}; name one of: {told}")
+
+
+def _build_comparison(a: JudgeSide, b: JudgeSide, resampling: Resampling) -> JudgeComparison:
+    shared = sorted(a.items.keys() & b.items.keys())
+    if not shared:
+        raise InputError.at("", f"{a.name} and {b.name} share no item of {a.criterion!r}")
+    for name in shared:
+        if a.items[name].label is not b.items[name].label:
+            raise InputError.at(name, "its labels differ between the two: they are not of the same labelled set")
+    rows = [[FigureRow(one.group, "", one.value, one.label) for one in _select_items(side, shared)] for side in (a, b)]
+    right = [[(one.value >= side.threshold) is one.label for one in _select_items(side, shared)] for side in (a, b)]
+    both, only_a, only_b, neither = (
+        sum(pair == want for pair in zip(*right, strict=True))
+        for want in ((True, True), (True, False), (False, True), (False, False))
+    )
+    return JudgeComparison(
+        criterion=a.criterion,
+        a=a.name,
+        b=b.name,
+        thresholds=(a.threshold, b.threshold),
+        items=len(shared),
+        groups=len({row.group for row in rows[0]}),
+        only_a=len(a.items) - len(shared),
+        only_b=len(b.items) - len(shared),
+        figures=tuple(_compare_figures(rows, a, b, resampling)),
+        both_right=both,
+        a_right=only_a,
+        b_right=only_b,
+        neither_right=neither,
+        p_value=mcnemar(only_a, only_b),
+        differing=tuple(
+            sorted(_find_differing(a, b, shared), key=lambda one: (one.b_is_right, -abs(one.a - one.b), one.id))
+        ),
+    )
+
+
+def _select_items(side: JudgeSide, names: Iterable[str]) -> list[HeldOutItem]:
+    return [side.items[name] for name in names]
+
+
+def _compare_figures(
+    rows: Sequence[Sequence[FigureRow]], a: JudgeSide, b: JudgeSide, resampling: Resampling
+) -> Iterator[FigureComparison]:
+    of_a, of_b = (
+        compute_judge_figures(own, side.threshold, resampling) for own, side in zip(rows, (a, b), strict=True)
+    )
+    wanted = {name: (_find_figure(name, a.threshold), _find_figure(name, b.threshold)) for name in FIGURES}
+    found = compute_differences(rows[0], rows[1], wanted, resampling)
+    for name in FIGURES:
+        yield FigureComparison(name, of_a.of(name), of_b.of(name), found[name])
+
+
+def _find_figure(name: str, threshold: float) -> Figure:
+    return brier if name == "brier" else partial(_compute_figure_at, name, threshold)
+
+
+def _compute_figure_at(name: str, threshold: float, found: LabelTally) -> float | None:
+    return getattr(build_confusion_at(found, threshold), name)
+
+
+def _find_differing(a: JudgeSide, b: JudgeSide, names: Iterable[str]) -> Iterator[DifferingItem]:
+    for name in names:
+        one, other = a.items[name], b.items[name]
+        passes = other.value >= b.threshold
+        if (one.value >= a.threshold) is not passes:
+            yield DifferingItem(name, one.label, one.value, other.value, passes is one.label)

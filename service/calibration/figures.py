@@ -1,0 +1,179 @@
+"""The figures of a judge beside labels, and of one human beside another, each with its interval by groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import fsum
+from typing import NamedTuple
+
+import numpy as np
+
+from service.calibration.labels import LabelledItem
+from service.core.judging.fits import Metric
+from service.stats.agreement import ConfusionTable, compare_annotators, compute_alpha_of_counts
+from service.stats.rates import Interval
+from service.stats.resampling import Statistics, compute_intervals
+from service.stats.tallies import Floats, LabelTally, TallyRows, auroc, auroc_within, brier, build_confusion_at, ece
+
+CONFUSION_FIGURES = (
+    *("prevalence", "passed", "accuracy", "balanced_accuracy", "kappa", "ac1"),
+    *("precision", "recall", "fail_precision", "fail_recall"),
+)
+
+
+class FigureRow(NamedTuple):
+    """One item as the figures need it: its group and stratum, a value in [0, 1], and whether the labels pass it."""
+
+    group: str
+    stratum: str
+    value: float
+    label: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A figure with its 95 % interval; None where it is undefined."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What was measured on `n` items of so many groups."""
+
+    n: int
+    groups: int
+    confusion: ConfusionTable
+    """Of verdicts at the threshold; of humans, the mean over ordered pairs of annotators of an item."""
+    measures: Mapping[str, Measure] = field(default_factory=dict[str, Measure])
+
+    def of(self, name: str) -> Measure:
+        """A figure by name; undefined where there is none of that name."""
+        return self.measures.get(name, Measure(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """How often whole groups are drawn for the intervals, and from which seed. No draws: no intervals."""
+
+    draws: int = 1000
+    seed: int = 20_240_229
+
+
+def compute_judge_figures(rows: Sequence[FigureRow], threshold: float, resampling: Resampling) -> Figures:
+    """Values against labels, with verdicts from `threshold` upwards. Their order changes no digit."""
+    table = TallyRows([row.value for row in rows], [row.label for row in rows])
+    places = _group_places([row.stratum for row in rows])
+    strata = [(at, TallyRows([rows[n].value for n in at], [rows[n].label for n in at])) for at in places]
+
+    def statistics(weights: Floats) -> dict[str, float | None]:
+        found = table.tally(weights)
+        within = auroc_within([part.tally(weights[at]) for at, part in strata])
+        return {**_read_table(build_confusion_at(found, threshold)), **_read_tally(found), "auroc_within": within}
+
+    return _build_figures(
+        statistics, [row.group for row in rows], resampling, build_confusion_at(table.tally(), threshold)
+    )
+
+
+def _read_table(table: ConfusionTable) -> dict[str, float | None]:
+    return {name: getattr(table, name) for name in CONFUSION_FIGURES}
+
+
+def _read_tally(found: LabelTally) -> dict[str, float | None]:
+    return {"auroc": auroc(found), "brier": brier(found), "ece": ece(found)}
+
+
+def _group_places(names: Sequence[str]) -> list[list[int]]:
+    places: dict[str, list[int]] = {}
+    for at, name in enumerate(names):
+        places.setdefault(name, []).append(at)
+    return [places[name] for name in sorted(places)]
+
+
+def compute_human_figures(items: Sequence[LabelledItem], resampling: Resampling) -> Figures | None:
+    """One human in place of the judge, another in place of the label; None where nobody labelled an item twice.
+
+    Only labels of people count. Each pair of annotators stands for itself and turned around, so precision and recall are
+    alike; a second human's word is 0 or 1, so its AUROC is balanced accuracy and its Brier score and ECE are what they differ in.
+    """
+    twice = [item for item in items if item.origin == "human" and len(item.labels) > 1]
+    if not twice:
+        return None
+    ordered = sorted(twice, key=lambda item: item.key)
+    counts = [item.counts for item in ordered]
+    cells = np.array([compare_annotators([count]) for count in counts])
+    sides = np.array([[count[True], count[False]] for count in counts], dtype=np.float64)
+
+    def statistics(weights: Floats) -> dict[str, float | None]:
+        table = ConfusionTable(*(weights @ cells).tolist())
+        differ = None if table.accuracy is None else 1 - table.accuracy
+        alike = {"auroc": table.balanced_accuracy, "brier": differ, "ece": differ}
+        return {**_read_table(table), **alike, "alpha": compute_weighted_alpha(sides, weights)}
+
+    found = _build_figures(statistics, [item.group for item in ordered], resampling, compare_annotators(counts))
+    alpha = found.of("alpha")
+    return Figures(
+        found.n,
+        found.groups,
+        found.confusion,
+        {**found.measures, "alpha": Measure(compute_alpha_of_counts(counts), alpha.low, alpha.high)},
+    )
+
+
+def compute_weighted_alpha(sides: Floats, weights: Floats) -> float | None:
+    """Krippendorff's alpha of counts by label, of shape (items, 2), each item as often as its weight says.
+
+    The same as `compute_alpha_of_counts` of so many copies; at once, for resampling.
+    """
+    sizes = sides.sum(axis=1)
+    kept = weights * (sizes > 1)
+    totals = kept @ sides
+    n = float(totals.sum())
+    expected = n * n - float((totals**2).sum())
+    differing = float((kept * 2 * sides.prod(axis=1) / np.maximum(sizes - 1, 1)).sum())
+    return None if expected <= 0 else 1 - (n - 1) * differing / expected
+
+
+def _build_figures(
+    statistics: Statistics, groups: Sequence[str], resampling: Resampling, confusion: ConfusionTable
+) -> Figures:
+    values = statistics(np.ones(len(groups)))
+    found: dict[str, Interval | None] = {}
+    if resampling.draws:
+        found = compute_intervals(statistics, groups, count=resampling.draws, seed=resampling.seed)
+    measures = {name: _build_measure(value, found.get(name)) for name, value in values.items()}
+    return Figures(len(groups), len(set(groups)), confusion, measures)
+
+
+def _build_measure(value: float | None, interval: Interval | None) -> Measure:
+    if value is None or interval is None:
+        return Measure(value)
+    return Measure(value, *interval)
+
+
+def select_agreed(items: Sequence[LabelledItem]) -> list[LabelledItem]:
+    """The items on which two or more people said the same."""
+    return [item for item in items if item.origin == "human" and len(item.labels) > 1 and len(item.counts) == 1]
+
+
+def read_metrics(figures: Figures | None) -> dict[str, Metric]:
+    """The figures as a fit keeps them, rounded to what their intervals could ever tell."""
+    if figures is None:
+        return {}
+    return {
+        name: Metric(value=_round_figure(m.value), low=_round_figure(m.low), high=_round_figure(m.high))
+        for name, m in figures.measures.items()
+    }
+
+
+def _round_figure(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
+def compute_mean(values: Sequence[float]) -> float | None:
+    """The mean; None of nothing."""
+    return fsum(values) / len(values) if values else None

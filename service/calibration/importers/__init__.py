@@ -1,0 +1,1 @@
+"""Labelled sets in the shapes they are published in."""

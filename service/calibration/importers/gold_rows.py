@@ -1,0 +1,119 @@
+"""Rows whose right answer was known beforehand: function-calling questions with their answer key, and dialogues written whole.
+
+They are no human agreement. A dialogue has no failing item: it is there to show what a judge makes of work without fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import JsonValue
+
+from service.calibration.labels import AnnotatorLabel, LabelledItem
+from service.core.rubric import Stage
+
+DECLINED = "None of the tools at hand can do that."
+"""What the model says where it makes no call; the keys hold none."""
+
+JUDGED: Mapping[str, Stage] = {"plausible": "arguments", "grounded": "integrate"}
+"""What a dialogue without the tools on offer shows: arguments from the conversation, and texts from results."""
+
+
+def read_answer_key(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
+    """Whether to call, as the Berkeley leaderboard keeps its keys: one that declines, and the key's own calls where it has any.
+
+    Where the category is one of irrelevance no tool fits, and declining is right.
+    """
+    due, calls = "irrelevance" not in row["category"], row["possible_answer"]
+    yield _build_decision(row, "none", passes=not due, output={"result": DECLINED})
+    if due and calls:
+        yield _build_decision(row, "call", passes=True, output={"calls": [_pick_first(call) for call in calls]})
+
+
+def _build_decision(row: Mapping[str, Any], name: str, *, passes: bool, output: dict[str, JsonValue]) -> LabelledItem:
+    asked: dict[str, JsonValue] = {"question": row["question"], "functions": row["function"]}
+    return LabelledItem(
+        id=f"{row['id']}/{name}",
+        criterion="warranted",
+        step="decide",
+        trace={"format": "bfcl", "id": row["id"], **asked, **output},
+        labels=(AnnotatorLabel(annotator="gold", label=passes),),
+        source="bfcl",
+        group=row["id"],
+        origin="gold",
+        stratum=row["category"],
+    )
+
+
+def _pick_first(call: Mapping[str, Any]) -> JsonValue:
+    """The call with the first accepted value of each argument; one that may be left out, marked by "", is.
+
+    >>> _pick_first({"f": {"a": [1, 2], "b": ["", "x"], "c": [{"d": ["y"], "e": 5, "g": []}]}})
+    {'f': {'a': 1, 'c': {'d': 'y', 'e': 5, 'g': []}}}
+    """
+    return {name: _pick_arguments(accepted) for name, accepted in call.items()}
+
+
+def _pick_arguments(accepted: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """In nested objects a value may stand for itself, where only one is accepted."""
+    chosen = {name: values[0] if isinstance(values, list) and values else values for name, values in accepted.items()}
+    return {name: _pick_arguments(one) if isinstance(one, dict) else one for name, one in chosen.items() if one != ""}
+
+
+def read_tooltalk(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
+    """A dialogue of ToolTalk: an assistant's message tells what it called before it spoke."""
+    events: list[JsonValue] = []
+    for message in row["conversation"]:
+        for api in message.get("apis") or ():
+            asked = api["request"]
+            events.append(_build_call(asked["api_name"], asked["parameters"], api["response"], api["exception"]))
+        events.append({message["role"]: message["text"]})
+    return _read_dialogue(row["conversation_id"], events, source="tooltalk", family=",".join(row["suites_used"]))
+
+
+def read_apibank(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
+    """A dialogue of API-Bank: turns of the user, the model and the tools."""
+    events: list[JsonValue] = []
+    for turn in row["turns"]:
+        if turn["role"] == "API":
+            result = turn["result"]
+            events.append(_build_call(turn["api_name"], turn["param_dict"], result["output"], result["exception"]))
+        else:
+            events.append({"user" if turn["role"] == "User" else "assistant": turn["text"]})
+    return _read_dialogue(row["file"], events, source="api-bank")
+
+
+def _build_call(name: str, arguments: JsonValue, result: JsonValue, exception: str | None) -> dict[str, JsonValue]:
+    call: dict[str, JsonValue] = {"call": {"name": name, "arguments": arguments}}
+    return {**call, "result": result} if exception is None else {**call, "result": exception, "is_error": True}
+
+
+def _read_dialogue(name: str, events: list[JsonValue], *, source: str, family: str = "") -> Iterator[LabelledItem]:
+    if not any(_is_call(event) for event in events):
+        return
+    trace: dict[str, JsonValue] = {"format": "callgrade", "id": name, "events": events}
+    for criterion, step in JUDGED.items():
+        if criterion == "grounded" and not _speaks_after_calls(events):
+            continue
+        yield LabelledItem(
+            id=name,
+            criterion=criterion,
+            step=step,
+            trace=trace,
+            labels=(AnnotatorLabel(annotator="gold", label=True),),
+            source=source,
+            group=name,
+            origin="gold",
+            family=family,
+        )
+
+
+def _is_call(event: JsonValue) -> bool:
+    return isinstance(event, dict) and "call" in event
+
+
+def _speaks_after_calls(events: Iterable[JsonValue]) -> bool:
+    listed = list(events)
+    first = next(at for at, event in enumerate(listed) if _is_call(event))
+    return any(isinstance(event, dict) and "assistant" in event for event in listed[first:])

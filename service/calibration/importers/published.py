@@ -1,0 +1,218 @@
+"""Labelled sets in the shapes they are published in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+from pydantic import ValidationError
+
+from service.calibration.importers.gold_rows import read_answer_key, read_apibank, read_tooltalk
+from service.calibration.importers.queued import read_queued
+from service.calibration.importers.sentences import read_corrections
+from service.calibration.labels import (
+    AnnotatorLabel,
+    LabelledItem,
+    LabelledSet,
+    build_labelled_set,
+    parse_lines,
+    read_labels,
+)
+from service.calibration.predictions import Prediction, read_predictions
+from service.core.invalid import list_problems
+from service.errors import InputError, Problem
+
+Shape = Literal[
+    "callgrade", "spans", "thumbs", "decisions", "answer_keys", "corrections", "tooltalk", "apibank", "queue"
+]
+"""callgrade: our own. spans: error spans of annotators (and judges) in a text, as D2T-Eval and Quintd-1. thumbs: a human
+reward of 0 or 1 for the next action, as Taskmaster-4. decisions: the right one of several answers, as When2Call.
+answer_keys: questions with the calls that are due, as BFCL. corrections: texts with typed errors, as the Rotowire accuracy
+task. tooltalk, apibank: dialogues without fault. queue: our own label queue, of which what has no label yet is left out."""
+SHAPES: tuple[Shape, ...] = get_args(Shape)
+Errors = Literal["contradictory", "ungrounded"]
+"""Which spans fail a text: those that contradict the payload, or also those that it does not say."""
+
+_SPAN_NAMES: Mapping[Errors, frozenset[str]] = {
+    "contradictory": frozenset({"contradictory", "incorrect"}),
+    "ungrounded": frozenset({"contradictory", "incorrect", "not_checkable"}),
+}
+_MARKS: Mapping[Shape, frozenset[str]] = {
+    "spans": frozenset({"human", "response", "span_types"}),
+    "thumbs": frozenset({"human_reward", "generation"}),
+    "decisions": frozenset({"correct_answer", "answers"}),
+    "answer_keys": frozenset({"category", "question", "function", "possible_answer"}),
+    "corrections": frozenset({"errors", "response", "payload"}),
+    "tooltalk": frozenset({"conversation_id", "conversation", "suites_used"}),
+    "apibank": frozenset({"file", "turns"}),
+    "queue": frozenset({"criterion", "labels", "prediction", "value"}),
+}
+
+
+class ImportedSet(NamedTuple):
+    """A labelled set with what judges are recorded to have said of it."""
+
+    labels: LabelledSet
+    predictions: tuple[Prediction, ...] = ()
+
+
+ImportedRow = tuple[LabelledItem, tuple[Prediction, ...]]
+
+
+def import_labels(
+    lines: Iterable[str], *, source: str = "labels", shape: Shape | None = None, errors: Errors = "contradictory"
+) -> ImportedSet:
+    """The labelled set that JSON Lines hold in any shape; guessed from the first line where `shape` is None.
+
+    InputError names the line that cannot be read and what it lacks.
+    """
+    kept = list(lines)
+    shape = shape or guess_shape(kept)
+    if shape == "callgrade":
+        return _read_own(kept, source)
+    found: list[tuple[int, LabelledItem]] = []
+    predictions: list[Prediction] = []
+    for line, row in parse_lines(kept):
+        for item, said in _read_at_line(line, row, shape, errors):
+            found.append((line, item))
+            predictions += said
+    return ImportedSet(build_labelled_set(found, source=source), tuple(predictions))
+
+
+def _read_own(lines: Sequence[str], source: str) -> ImportedSet:
+    """Our own lines: labelled items, and predictions, which are those with `raw`, as over HTTP."""
+    said = [_is_prediction(line) for line in lines]
+    items = ["" if one else line for one, line in zip(said, lines, strict=True)]  # so that lines keep their numbers
+    predictions = [line if one else "" for one, line in zip(said, lines, strict=True)]
+    return ImportedSet(read_labels(items, source=source), read_predictions(predictions))
+
+
+def _is_prediction(line: str) -> bool:
+    if '"raw"' not in line:
+        return False
+    try:
+        return any("raw" in row for _, row in parse_lines([line]))
+    except InputError:  # told where it is read as an item
+        return False
+
+
+def guess_shape(lines: Iterable[str]) -> Shape:
+    """The shape of the first row."""
+    first = next(parse_lines(lines), None)
+    keys = first[1].keys() if first else frozenset[str]()
+    fitting: list[Shape] = [shape for shape, marks in _MARKS.items() if marks <= keys]
+    return fitting[0] if fitting else "callgrade"
+
+
+def _read_at_line(line: int, row: Mapping[str, Any], shape: Shape, errors: Errors) -> list[ImportedRow]:
+    try:
+        return list(_read(row, shape, errors))
+    except KeyError as error:
+        raise InputError.at(f"line {line}", f"{error.args[0]!r} is missing, which {shape} have") from None
+    except ValidationError as error:
+        raise InputError(
+            [Problem(f"line {line}: {p.path}", p.message) for p in list_problems(error, dict(row))]
+        ) from None
+    except (TypeError, AttributeError, IndexError, ValueError) as error:
+        raise InputError.at(f"line {line}", f"not of the shape of {shape}: {error}") from None
+
+
+def _read(row: Mapping[str, Any], shape: Shape, errors: Errors) -> Iterable[ImportedRow]:
+    if shape == "spans":
+        return _read_spans(row, errors)
+    if shape == "queue":
+        return read_queued(row)
+    items = read_corrections(row, errors) if shape == "corrections" else _READERS[shape](row)
+    return ((item, ()) for item in items)
+
+
+def _describe_spans(spans: Iterable[Mapping[str, Any]], wanted: set[int]) -> str:
+    told = [f"{span['text']!r}: {span.get('reason') or 'no reason'}" for span in spans if span["type"] in wanted]
+    return "; ".join(told)
+
+
+def _read_spans(row: Mapping[str, Any], errors: Errors) -> Iterator[ImportedRow]:
+    """One text with the spans that each annotator and each judge found wrong. A judge's value falls with their number."""
+    wanted = {at for at, name in enumerate(row["span_types"]) if name in _SPAN_NAMES[errors]}
+    if not wanted:
+        raise ValueError(f"none of the span types is {errors}")
+    first = {one["annotator"]: _count_spans(one["spans"], wanted) for one in reversed(row["human"])}
+    names = dict.fromkeys(one["annotator"] for one in row["human"])
+    item = LabelledItem(
+        id=row["id"],
+        criterion="grounded",
+        step="integrate",
+        payload=row["payload"],
+        answer=row["response"],
+        labels=tuple([AnnotatorLabel(annotator=name, label=not first[name]) for name in names]),
+        source=row["source"],
+        group=row["payload_id"],
+        stratum=f"{row['domain']}/{row['model']}",
+        family=row["domain"],
+    )
+    yield (
+        item,
+        tuple([_build_prediction(row["id"], judge, spans, wanted) for judge, spans in sorted(row["judges"].items())]),
+    )
+
+
+def _build_prediction(name: str, judge: str, spans: list[Mapping[str, Any]], wanted: set[int]) -> Prediction:
+    raw, reason = 1 / (1 + _count_spans(spans, wanted)), _describe_spans(spans, wanted)
+    return Prediction(id=name, criterion="grounded", raw=raw, model=judge, reason=reason)
+
+
+def _count_spans(spans: Iterable[Mapping[str, Any]], wanted: set[int]) -> int:
+    return sum(span["type"] in wanted for span in spans)
+
+
+def _read_thumbs(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
+    """One next action with a thumb up or down. The label is of the action as a whole and of no step."""
+    action = row["generation"]
+    calls: dict[str, Any] = action.get("api") or {}
+    label = AnnotatorLabel(annotator="thumb", label=_read_thumb(row["human_reward"]))
+    yield LabelledItem(
+        id=row["id"],
+        criterion="action",
+        payload=row["context"],
+        answer=action.get("text") or json.dumps(calls, sort_keys=True, ensure_ascii=False),
+        labels=(label,),
+        source="taskmaster-4",
+        group=row["conversation_id"],
+        stratum="call" if calls else "text",
+        family=",".join(sorted(calls)) or "text",
+    )
+
+
+def _read_thumb(reward: float) -> bool:
+    if reward not in (0, 1):
+        raise ValueError(f"human_reward is 0 or 1, not {reward!r}")
+    return bool(reward)
+
+
+def _read_decisions(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
+    """One candidate answer for each decision; only the right one passes. Known beforehand, so no human agreement."""
+    if row["correct_answer"] not in row["answers"]:
+        raise ValueError(f"correct_answer is {row['correct_answer']!r}, which is not among the answers")
+    for decision, text in sorted(row["answers"].items()):
+        yield LabelledItem(
+            id=f"{row['uuid']}/{decision}",
+            criterion="decide",
+            step="decide",
+            payload={"question": row["question"], "tools": row["tools"]},
+            answer=text,
+            labels=(AnnotatorLabel(annotator="gold", label=decision == row["correct_answer"]),),
+            source="when2call",
+            group=row["source_id"],
+            origin="gold",
+            stratum=decision,
+        )
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[LabelledItem]]] = {
+    "thumbs": _read_thumbs,
+    "decisions": _read_decisions,
+    "answer_keys": read_answer_key,
+    "tooltalk": read_tooltalk,
+    "apibank": read_apibank,
+}

@@ -1,0 +1,39 @@
+"""Two judges on the same items: by how much a figure differs, with an interval that keeps each item's two values together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from service.calibration.figures import FigureRow, Measure, Resampling
+from service.stats.resampling import compute_intervals
+from service.stats.tallies import Floats, LabelTally, TallyRows
+
+Figure = Callable[[LabelTally], float | None]
+
+
+def compute_differences(
+    a: Sequence[FigureRow], b: Sequence[FigureRow], figures: Mapping[str, tuple[Figure, Figure]], resampling: Resampling
+) -> dict[str, Measure]:
+    """Each figure of b minus that of a. The rows are of the same items in the same order, which changes nothing.
+
+    `figures`: how each is worked out for a and for b (they may have thresholds of their own). Whole groups are drawn, both
+    sides the same ones. None where a figure is undefined on a side.
+    """
+    pairs = sorted(zip(a, b, strict=True))
+    left, right = (TallyRows([pair[at].value for pair in pairs], [pair[at].label for pair in pairs]) for at in (0, 1))
+
+    def statistics(weights: Floats) -> Mapping[str, float | None]:
+        one, other = left.tally(weights), right.tally(weights)
+        return {name: _subtract(of_b(other), of_a(one)) for name, (of_a, of_b) in figures.items()}
+
+    values = statistics(np.ones(len(pairs)))
+    if not resampling.draws:
+        return {name: Measure(value) for name, value in values.items()}
+    found = compute_intervals(statistics, [one.group for one, _ in pairs], count=resampling.draws, seed=resampling.seed)
+    return {name: Measure(value, *(found[name] or (None, None))) for name, value in values.items()}
+
+
+def _subtract(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one - other

@@ -1,0 +1,120 @@
+"""What judges said of labelled items, recorded earlier or just now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import NamedTuple
+
+from pydantic import Field, TypeAdapter
+
+from service.calibration.labels import Key, parse_lines, read_models
+from service.core.judging.fits import Binding, Share
+from service.core.kinds import FrozenModel
+from service.errors import InputError
+
+RECORDED = "recorded"
+"""The judge of predictions that name none."""
+
+
+class AnswerId(NamedTuple):
+    """Which answer about which item."""
+
+    id: str
+    criterion: str
+    sample: int = 0
+
+
+class Prediction(FrozenModel):
+    """One answer of a judge: its own value in [0, 1], 1 where all is well."""
+
+    id: str = Field(min_length=1)
+    criterion: str = Field(min_length=1)
+    raw: Share
+    judge: str = RECORDED
+    judge_digest: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    """sha256 of the judge file. Absent: that of the judge's name, and a fit binds to no judge file."""
+    model: str = "unknown"
+    """As the provider names it."""
+    assembly: int = 1
+    sample: int = Field(default=0, ge=0)
+    """Which of several answers to the same question."""
+    reason: str = ""
+    """Why, in the judge's own words."""
+    group: str | None = Field(default=None, min_length=1)
+    """The payload or conversation of an item that has no label; a labelled one says so itself."""
+
+    @property
+    def said(self) -> AnswerId:
+        """Which answer it is."""
+        return AnswerId(self.id, self.criterion, self.sample)
+
+    @property
+    def binding(self) -> Binding:
+        """The very judge that spoke."""
+        digest = self.judge_digest or sha256(self.judge.encode()).hexdigest()
+        return Binding(self.judge, digest, self.model, self.assembly)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePredictions:
+    """All that one judge said about one criterion: item -> its values, by sample."""
+
+    binding: Binding
+    criterion: str
+    raw: Mapping[Key, tuple[float, ...]]
+    title: str = ""
+    reasons: Mapping[Key, str] = field(default_factory=dict[Key, str])
+    """Why it said what it said first, where it told."""
+    groups: Mapping[Key, str] = field(default_factory=dict[Key, str])
+    """Those of its items, where its predictions name them."""
+
+    @property
+    def name(self) -> str:
+        """What a report calls it."""
+        judge, model = self.binding.judge, self.binding.model
+        if self.title:
+            return self.title
+        return model if judge == RECORDED else judge if model == "unknown" else f"{judge} ({model})"
+
+
+_PREDICTION: TypeAdapter[Prediction] = TypeAdapter(Prediction)
+
+
+def read_predictions(lines: Iterable[str]) -> tuple[Prediction, ...]:
+    """The predictions of JSON Lines; InputError names each line, the place in it and what was expected."""
+    found = read_models(parse_lines(lines), _PREDICTION)
+    seen: dict[tuple[object, ...], int] = {}
+    for line, one in found:
+        key = (one.id, one.criterion, one.binding, one.sample)
+        if key in seen:
+            raise InputError.at(f"line {line}", f"{one.id!r} has sample {one.sample} of this judge in line {seen[key]}")
+        seen[key] = line
+    return tuple([one for _, one in found])
+
+
+def group_by_judge(predictions: Iterable[Prediction]) -> tuple[JudgePredictions, ...]:
+    """The predictions of each judge and criterion, in the order of their names."""
+    found: dict[tuple[str, Binding], list[Prediction]] = defaultdict(list)
+    for one in sorted(predictions, key=lambda one: one.said):
+        found[one.criterion, one.binding].append(one)
+    recorded = [_build_recorded(criterion, binding, said) for (criterion, binding), said in found.items()]
+    return tuple(sorted(recorded, key=lambda one: (one.criterion, one.name, one.binding.fingerprint)))
+
+
+def _build_recorded(criterion: str, binding: Binding, said: Iterable[Prediction]) -> JudgePredictions:
+    """One judge's predictions; those of an item are in the order of their samples."""
+    raw: dict[Key, tuple[float, ...]] = {}
+    reasons: dict[Key, str] = {}
+    groups: dict[Key, str] = {}
+    for one in said:
+        key = (one.id, one.criterion)
+        raw[key] = (*raw.get(key, ()), one.raw)
+        reasons.setdefault(key, one.reason)
+        if one.group is not None:
+            groups[key] = one.group
+    return JudgePredictions(
+        binding, criterion, raw, reasons={key: reason for key, reason in reasons.items() if reason}, groups=groups
+    )

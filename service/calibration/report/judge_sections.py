@@ -1,0 +1,159 @@
+"""The sections of a report that are about one judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from service.calibration.diagnostics import Disagreement
+from service.calibration.figures import Figures
+from service.calibration.fitting import CurvePoint
+from service.calibration.report.document import Link, ReportSection, ReportTable
+from service.calibration.report.excerpts import shorten
+from service.calibration.report.wording import LABELS, NAMES, OVERVIEW, show_delta, show_measure, show_number
+from service.calibration.results import JudgeReport
+from service.stats.tallies import Bin
+
+
+def render_judge_sections(judge: JudgeReport, anchor: str) -> Iterator[ReportSection]:
+    """What is told of a judge, from `anchor` on; the items that it got wrong have sections `<anchor>-1` and so on."""
+    title = f"{judge.name} on {judge.criterion}"
+    yield ReportSection(title, 2, tuple(_render_sentences(judge)), (_render_beside_humans(judge),), judge, anchor)
+    yield ReportSection("Reliability", 3, tables=(_render_reliability(judge.table_before, judge.table_after),))
+    if judge.slices:
+        yield ReportSection("By step and tool family", 3, tables=(_render_slices(judge),))
+    yield ReportSection("Accuracy against coverage", 3, (_render_abstention(judge),), (_render_curve(judge),))
+    if judge.worst:
+        yield ReportSection("Where judge and labels differ most", 3, tables=(_render_worst(judge, anchor),))
+        for at, one in enumerate(judge.worst, 1):
+            yield _render_item(one, judge, f"{anchor}-{at}")
+
+
+def _render_sentences(judge: JudgeReport) -> Iterator[str]:
+    status = "calibrated" if judge.calibrated else "uncalibrated"
+    yield (
+        f"Against {LABELS[judge.origin]}. Fit {judge.fit_id}: {judge.method}, {status}; {judge.fitted} items of "
+        f"{judge.fitted_groups} groups fitted, {judge.held_out} items of {judge.held_out_groups} groups held out, "
+        f"{judge.missing} labelled items without its word. Passes from {judge.threshold:.3f} upwards."
+    )
+    if judge.ece_by_chance is not None:
+        yield f"By chance alone, exactly right values would show an ECE of {judge.ece_by_chance:.3f} on so many items."
+    if judge.ece_over_splits:
+        s = judge.ece_over_splits
+        yield f"ECE over {s.splits} other splits: median {s.median:.3f}, 10th percentile {s.low:.3f}, 90th {s.high:.3f}."
+    if judge.retest:
+        r = judge.retest
+        yield (
+            f"Asked again ({r.items} items, up to {r.samples} answers each): the verdict of two answers differs for a share of "
+            f"{show_measure(r.flip_rate)} of items, the values of an item lie {r.spread:.3f} apart. This is the noise floor: no "
+            "figure of this judge can be trusted further."
+        )
+    if judge.length:
+        b = judge.length
+        yield (
+            f"Rank correlation with the length of the answer: its value {show_delta(b.score)}, the label {show_delta(b.label)}, "
+            f"its value among items of one label {show_delta(b.within)}."
+        )
+
+
+def _render_beside_humans(judge: JudgeReport) -> ReportTable:
+    """Each figure before and after, where humans agree, and of humans."""
+    columns: list[tuple[str, Figures | None]] = [
+        (f"raw, from {judge.own_threshold:g}", judge.own),
+        (f"calibrated, from {judge.threshold:.3f}", judge.after),
+        ("calibrated, where humans agree", judge.where_humans_agree),
+        ("human beside human", judge.humans),
+    ]
+    kept = [(name, figures) for name, figures in columns if figures is not None]
+    rows = [("items", *[str(figures.n) for _, figures in kept])]
+    rows += [(label, *[_render_cell(figures, at) for _, figures in kept]) for at, label in enumerate(CELLS)]
+    rows += [(label, *[show_measure(figures.of(name)) for _, figures in kept]) for name, label in NAMES.items()]
+    return ReportTable(("", *[name for name, _ in kept]), tuple(rows))
+
+
+CELLS = ("pass, labels pass", "pass, labels fail", "fail, labels pass", "fail, labels fail")
+
+
+def _render_cell(figures: Figures, at: int) -> str:
+    return f"{figures.confusion[at]:.1f}".removesuffix(".0")
+
+
+def _render_reliability(before: Sequence[Bin], after: Sequence[Bin]) -> ReportTable:
+    rows = [(name, *_render_bin(one)) for name, bins in (("raw", before), ("calibrated", after)) for one in bins]
+    return ReportTable(("value", "from", "to", "items", "mean value", "share passing", "gap"), tuple(rows))
+
+
+def _render_bin(one: Bin) -> tuple[str, ...]:
+    numbers = (one.mean, one.share, one.mean - one.share)
+    return f"{one.low:.3f}", f"{one.high:.3f}", f"{one.n:.0f}", *[f"{number:.3f}" for number in numbers]
+
+
+def _render_slices(judge: JudgeReport) -> ReportTable:
+    rows = [
+        (one.by, one.name, str(one.figures.n), *[_render_pair(one.figures, one.humans, name) for name in OVERVIEW])
+        for one in judge.slices
+    ]
+    return ReportTable(("by", "name", "items", *[f"{name}; human" for name in OVERVIEW.values()]), tuple(rows))
+
+
+def _render_pair(figures: Figures, humans: Figures | None, name: str) -> str:
+    beside = "-" if humans is None else show_number(humans.of(name).value)
+    return f"{show_measure(figures.of(name))}; {beside}"
+
+
+def _render_abstention(judge: JudgeReport) -> str:
+    found = judge.abstaining
+    if found is None:
+        return (
+            "No band was chosen: on the fitted items, leaving out the least sure ones made the rest no more accurate."
+        )
+    low, high = found.band
+    return (
+        f"Values from {low:.3f} to {high:.3f} go to a human. That leaves {found.coverage:.1%} of the held-out items decided, "
+        f"with an accuracy of {show_number(found.accuracy)} (all: {show_number(judge.after.of('accuracy').value)})."
+    )
+
+
+def _render_curve(judge: JudgeReport) -> ReportTable:
+    rows = [(f"{p.margin:.3f}", f"{p.coverage:.3f}", f"{p.accuracy:.3f}") for p in _thin_points(judge.curve, 12)]
+    return ReportTable(("least margin", "coverage", "accuracy"), tuple(rows))
+
+
+def _thin_points(points: Sequence[CurvePoint], count: int) -> list[CurvePoint]:
+    """The first, the last and evenly spaced ones between."""
+    if len(points) <= count:
+        return list(points)
+    return [points[round(at * (len(points) - 1) / (count - 1))] for at in range(count)]
+
+
+def _render_worst(judge: JudgeReport, anchor: str) -> ReportTable:
+    rows = [
+        (
+            Link(one.id, f"{anchor}-{at}"),
+            ", ".join(one.labels),
+            f"{one.raw:.3f}",
+            f"{one.value:.3f}",
+            shorten(one.excerpt.answer, BRIEF),
+        )
+        for at, one in enumerate(judge.worst, 1)
+    ]
+    return ReportTable(("item", "labels", "raw", "calibrated", "answer"), tuple(rows))
+
+
+BRIEF = 160
+"""Characters of an answer in the table of all disagreements; the item's own section has more."""
+
+
+def _render_item(one: Disagreement, judge: JudgeReport, anchor: str) -> ReportSection:
+    verdict = "pass" if one.value >= judge.threshold else "fail"
+    parts = {
+        "question": one.excerpt.question,
+        "payload": one.excerpt.payload,
+        "answer": one.excerpt.answer,
+        "labels": ", ".join(one.labels),
+        "judge": f"{verdict}: {one.value:.3f} from {one.raw:.3f}, passing from {judge.threshold:.3f}",
+        "its reason": one.reason,
+    }
+    rows = tuple([(name, text) for name, text in parts.items() if text])
+    return ReportSection(
+        f"{one.id} (line {one.line})", 4, tables=(ReportTable(("part", "what it is"), rows, parts=True),), anchor=anchor
+    )

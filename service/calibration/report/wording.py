@@ -1,0 +1,64 @@
+"""What figures are called and how they are written."""
+
+from __future__ import annotations
+
+from service.calibration.figures import Measure
+from service.core.judging.fits import Origin
+
+NAMES = {
+    "prevalence": "share that labels pass",
+    "passed": "share that it passes",
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "kappa": "Cohen's kappa",
+    "ac1": "Gwet's AC1",
+    "alpha": "Krippendorff's alpha",
+    "auroc": "AUROC, pooled",
+    "auroc_within": "AUROC, within strata",
+    "brier": "Brier score (less is better)",
+    "ece": "ECE, tie-safe (less is better)",
+    "precision": "precision of passes",
+    "recall": "recall of passes",
+    "fail_precision": "precision of failures",
+    "fail_recall": "recall of failures",
+}
+OVERVIEW = {
+    "balanced_accuracy": "balanced acc.",
+    "kappa": "kappa",
+    "ac1": "AC1",
+    "auroc": "AUROC",
+    "auroc_within": "within strata",
+    "brier": "Brier",
+    "ece": "ECE",
+}
+"""The figures of an overview, in short."""
+LABELS: dict[Origin, str] = {
+    "human": "human labels",
+    "gold": "right answers known beforehand (no human agreement)",
+    "constructed": "constructed labels (no human agreement)",
+}
+
+
+def show_measure(measure: Measure) -> str:
+    """The figure with its interval; `-` where it is undefined.
+
+    >>> show_measure(Measure(0.5, 0.4, 0.61)), show_measure(Measure(None)), show_measure(Measure(0.5))
+    ('0.500 [0.400, 0.610]', '-', '0.500')
+    """
+    if measure.low is None or measure.high is None:
+        return show_number(measure.value)
+    return f"{show_number(measure.value)} [{show_number(measure.low)}, {show_number(measure.high)}]"
+
+
+def show_number(value: float | None) -> str:
+    """Three digits, with no sign before 0; `-` where it is undefined.
+
+    >>> show_number(0.12345), show_number(-1e-9), show_number(None)
+    ('0.123', '0.000', '-')
+    """
+    return "-" if value is None else f"{round(value, 3) + 0.0:.3f}"
+
+
+def show_delta(value: float | None) -> str:
+    """Two digits with a sign; `-` where it is undefined."""
+    return "-" if value is None else f"{value:+.2f}"

@@ -1,0 +1,1 @@
+"""What the commands about calibration share: runs on disk, checks, comparisons."""

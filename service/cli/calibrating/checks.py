@@ -1,0 +1,205 @@
+"""Whether judges still agree with the labels as they did when they were fitted: what is judged again, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from service.calibration.checking import (
+    CHECK_VERSION,
+    STATISTICS,
+    CheckReport,
+    JudgeDrift,
+    check_judge,
+    draw_sample,
+    read_check,
+    select_named,
+)
+from service.calibration.figures import Resampling
+from service.calibration.labels import LabelledItem, LabelledSet
+from service.calibration.predictions import Prediction
+from service.calibration.report.wording import show_measure
+from service.calibration.report_predictions import UnansweredItem, find_judge
+from service.calibration.results import CalibrationReport, HeldOutItem, JudgeReport, render_json
+from service.calibration.splits import SEED
+from service.cli.calibrating.judging import judging_engine
+from service.cli.labelled import Sources, lines_of, read_labelled, read_run
+from service.cli.rendering.console import console, plural, say
+from service.cli.rendering.sections import Section, show
+from service.core.judging.fits import Fit
+from service.core.judging.votes import is_same_model
+from service.core.report import JudgeMode
+from service.core.rubric import Rubric
+from service.engine import Engine
+from service.errors import InputError
+from service.fit_files import read_fits
+from service.jobs.predicting import Asking, collect_predictions
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Which held-out items are judged again."""
+
+    size: int = 100
+    """So many for each criterion."""
+    seed: str = SEED
+    again: Path | None = None
+    """A former check as JSON: the same items as then."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pinned:
+    """One judge of a run, its fit and the sample of its held-out items."""
+
+    judge: JudgeReport
+    fit: Fit
+    sample: Sequence[HeldOutItem]
+
+
+def check_again(
+    run: Path, labels: Path, *, rubric: str, judges: JudgeMode, judge: str | None, sampling: Sampling
+) -> tuple[CheckReport, list[str]]:
+    """What judging a pinned sample again came to, and why items were not answered."""
+    report = read_run(run)
+    known = read_labelled(Sources(labels)).labels
+    engine, judged_by = judging_engine()
+    asking = Asking(engine.shelf.find(rubric), judges)
+    chosen = _chosen(report, asking.rubric, judged_by.model, judge)
+    pinned = list(_pinned(chosen, _fits(run), sampling))
+    items = [item for one in pinned for item in _items(known, one)]
+    said, missing = asyncio.run(_said(engine, items, asking))
+    checked_ones = tuple([_checked(one, said, Resampling(max(report.draws, 200))) for one in pinned])
+    found = CheckReport(version=CHECK_VERSION, source=report.source, seed=sampling.seed, judges=checked_ones)
+    return found, missing
+
+
+def _chosen(report: CalibrationReport, rubric: Rubric, model: str, name: str | None) -> list[JudgeReport]:
+    """The judge of the run for each criterion that the rubric has a judge for, in its very version."""
+    known = [one for one in report.judges if name in (None, one.name)]
+    fitting = [one for one in known if _is_of(rubric, one)]
+    if not fitting:
+        told = ", ".join(sorted({f"{one.name} on {one.criterion}" for one in report.judges}))
+        raise InputError.at(
+            "REPORT",
+            f"no judge in it is one of {rubric.id} as it is now{'' if name is None else f' and {name!r}'}: {told}",
+        )
+    return [_one_of(fitting, criterion, model) for criterion in sorted({one.criterion for one in fitting})]
+
+
+def _is_of(rubric: Rubric, judge: JudgeReport) -> bool:
+    if judge.criterion not in {one.id for one in rubric.criteria}:
+        return False
+    known = rubric.known_judges.get(judge.judge)
+    return known is not None and known.digest == judge.judge_digest and find_judge(rubric, judge.criterion) == known.id
+
+
+def _one_of(judges: Sequence[JudgeReport], criterion: str, model: str) -> JudgeReport:
+    own = [one for one in judges if one.criterion == criterion]
+    found = own if len(own) == 1 else [one for one in own if is_same_model(model, one.model)]
+    if len(found) == 1:
+        return found[0]
+    told = ", ".join(one.name for one in own)
+    raise InputError.at("REPORT", f"several judges on {criterion!r}: {told}; name one with --judge")
+
+
+def _fits(run: Path) -> dict[str, Fit]:
+    folder = run if run.is_dir() else run.parent
+    return {fit.id: fit for fit in read_fits([folder / "fits"])}
+
+
+def _pinned(judges: Sequence[JudgeReport], fits: dict[str, Fit], sampling: Sampling) -> Iterator[_Pinned]:
+    before = None if sampling.again is None else _read_check(sampling.again)
+    for judge in judges:
+        if judge.fit_id not in fits:
+            raise InputError.at("REPORT", f"the folder fits beside it lacks {judge.fit_id}, which holds the map")
+        yield _Pinned(judge, fits[judge.fit_id], _sample(judge, sampling, before))
+
+
+def _sample(judge: JudgeReport, sampling: Sampling, before: CheckReport | None) -> Sequence[HeldOutItem]:
+    if before is None:
+        return draw_sample(judge, sampling.size, seed=sampling.seed)
+    same = [one for one in before.judges if (one.judge, one.criterion) == (judge.name, judge.criterion)]
+    if not same:
+        raise InputError.at("--again", f"nothing in it is of {judge.name} on {judge.criterion!r}")
+    return select_named(judge, same[0].items)
+
+
+def _read_check(file: Path) -> CheckReport:
+    try:
+        return read_check("\n".join(lines_of(file, "--again")))
+    except ValidationError:
+        raise InputError.at(str(file), "expected what `calibrate check --format json` wrote") from None
+
+
+def _items(labels: LabelledSet, pinned: _Pinned) -> Iterator[LabelledItem]:
+    """The labelled items of the sample; InputError where one is gone or its label is another."""
+    known = {item.id: item for item in labels.items if item.criterion == pinned.judge.criterion}
+    for held in pinned.sample:
+        if held.id not in known:
+            raise InputError.at(
+                labels.source, f"no item {held.id!r} of {pinned.judge.criterion!r}, which the run held out"
+            )
+        if known[held.id].passes is not held.label:
+            raise InputError.at(labels.source, f"the label of {held.id!r} has changed since the run; fit again")
+        yield known[held.id]
+
+
+async def _said(
+    engine: Engine, items: Sequence[LabelledItem], asking: Asking
+) -> tuple[dict[tuple[str, str], Prediction], list[str]]:
+    said: dict[tuple[str, str], Prediction] = {}
+    missing: list[str] = []
+    try:
+        async for one in collect_predictions(engine, items, asking):
+            if isinstance(one, UnansweredItem):
+                missing.append(str(one))
+            else:
+                said[one.id, one.criterion] = one
+    finally:
+        await engine.close()
+    return said, missing
+
+
+def _checked(pinned: _Pinned, said: dict[tuple[str, str], Prediction], resampling: Resampling) -> JudgeDrift:
+    own = {name: one for (name, criterion), one in said.items() if criterion == pinned.judge.criterion}
+    return check_judge(pinned.judge, pinned.fit, pinned.sample, own, resampling)
+
+
+def show_check(found: CheckReport, output_format: Literal["table", "json"]) -> None:
+    """Writes it, and tells on standard error what fell out of its interval."""
+    if output_format == "json":
+        sys.stdout.write(render_json(found).decode())
+    else:
+        show(console(), _sections(found))
+    for one in found.judges:
+        for line in _told(one):
+            say(line)
+
+
+def _sections(found: CheckReport) -> Iterator[Section]:
+    for one in found.judges:
+        rows = [
+            (name, show_measure(one.then[name]), show_measure(one.now[name]), _side(one, name)) for name in STATISTICS
+        ]
+        title = f"{one.judge} on {one.criterion}: {plural(one.n, 'item')} of {plural(one.groups, 'group')}"
+        yield Section(title, ("", "then", "now", ""), tuple(rows))
+
+
+def _side(one: JudgeDrift, name: str) -> str:
+    return next((outside.direction for outside in one.outside if outside.statistic == name), "within")
+
+
+def _told(one: JudgeDrift) -> Iterator[str]:
+    for outside in one.outside:
+        yield f"drift: {one.judge} on {one.criterion}: {outside}"
+    others = [model for model in one.models if model != one.model]
+    if others:
+        yield f"{one.judge} on {one.criterion}: {', '.join(others)} answered, and no fit for {one.model} applies to that"
+    if one.unanswered:
+        yield f"{one.judge} on {one.criterion}: {plural(one.unanswered, 'item')} without an answer, left out on both sides"

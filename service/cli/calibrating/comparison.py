@@ -1,0 +1,54 @@
+"""Comparisons of two judges as tables of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from service.calibration.comparing import (
+    JudgeComparison,
+)
+from service.calibration.report.wording import NAMES, show_measure
+from service.cli.rendering.console import plural
+from service.cli.rendering.sections import MOST, Section
+
+
+def comparison_sections(found: Iterable[JudgeComparison]) -> Iterator[Section]:
+    """A section for each comparison, and one for the items in which they differ."""
+    for one in found:
+        yield Section(f"{one.b} against {one.a} on {one.criterion}", *_figures(one), lines=tuple(_lines(one)))
+        if one.differing:
+            yield _differing(one)
+
+
+def _figures(one: JudgeComparison) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    rows = [
+        (NAMES[row.name], show_measure(row.a), show_measure(row.b), show_measure(row.difference)) for row in one.figures
+    ]
+    return ("", "a", "b", "b - a"), tuple(rows)
+
+
+def _lines(one: JudgeComparison) -> Iterator[str]:
+    yield f"{plural(one.items, 'item')} of {plural(one.groups, 'group')}; intervals at 95 % by groups, both sides together"
+    yield (
+        f"both right {one.both_right}, a alone {one.a_right}, b alone {one.b_right}, neither {one.neither_right}; "
+        f"McNemar's exact test: p = {one.p_value:.3g}"
+        + (", for items that were independent" if one.groups < one.items else "")
+    )
+    for side, count in (("a", one.only_a), ("b", one.only_b)):
+        if count:
+            yield f"only in {side}, not counted: {plural(count, 'item')}"
+
+
+def _differing(one: JudgeComparison) -> Section:
+    rows = [
+        (item.id, "pass" if item.label else "fail", f"{item.a:.3f}", f"{item.b:.3f}", "b" if item.b_is_right else "a")
+        for item in one.differing[:MOST]
+    ]
+    more = len(one.differing) - len(rows)
+    lines = (f"and {more} more; --format json has all",) if more else ()
+    return Section(
+        f"Where they differ: {plural(len(one.differing), 'item')}",
+        ("item", "label", "a", "b", "right"),
+        tuple(rows),
+        lines,
+    )

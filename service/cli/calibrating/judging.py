@@ -1,0 +1,17 @@
+"""The engine whose judges a calibration is about."""
+
+from __future__ import annotations
+
+from service.asking.judging import Judges
+from service.cli.context import read_settings
+from service.engine import Engine
+from service.errors import SettingsError
+from service.wiring import build_engine
+
+
+def judging_engine() -> tuple[Engine, Judges]:
+    """The engine of the settings with its judges; SettingsError where no model is set."""
+    engine = build_engine(read_settings())
+    if engine.judging is None:
+        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", "expected a model: none is set")
+    return engine, engine.judging.judges

@@ -1,0 +1,91 @@
+"""What came of a calibration: written into a folder, and on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from service.calibration.report.markdown import render_markdown
+from service.calibration.report.page import render_page
+from service.calibration.report.wording import show_measure
+from service.calibration.results import CalibrationReport, CalibrationRun, JudgeReport, render_json
+from service.cli.labelled import REPORT
+from service.cli.rendering.console import plural, printable, reading_console, say
+from service.fit_files import name_file
+
+ReportFormat = Literal["table", "json", "markdown", "html"]
+
+
+def write_run(run: CalibrationRun, out: Path) -> None:
+    """Writes report and fits into a folder, and shows what they say."""
+    _write(run, out)
+    show_overview(run.report)
+    say(f"wrote {out / 'report.html'} and {plural(len(run.fits), 'fit')}")
+
+
+def _write(run: CalibrationRun, out: Path) -> None:
+    fits = out / "fits"
+    try:
+        fits.mkdir(parents=True, exist_ok=True)
+        (out / REPORT).write_bytes(render_json(run.report))
+        (out / "report.md").write_text(render_markdown(run.report), "utf-8")
+        (out / "report.html").write_text(render_page(run.report), "utf-8")
+        for fit in run.fits:
+            (fits / name_file(fit)).write_bytes(render_json(fit))
+    except OSError as error:
+        raise typer.BadParameter(f"{out}: {error.strerror}", param_hint="--out") from None
+
+
+COLUMNS = {"kappa": "kappa", "balanced_accuracy": "bal. acc.", "auroc": "AUROC", "brier": "Brier", "ece": "ECE"}
+
+
+def show_overview(report: CalibrationReport) -> None:
+    """A line for each judge, the figure of humans beneath."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("judge", "criterion", "map", *COLUMNS.values()):
+        table.add_column(name, overflow="fold")
+    judges = [*report.judges, *[jury.report for jury in report.juries]]
+    for judge in judges:
+        table.add_row(
+            *map(_text, (judge.name, judge.criterion, _map(judge))), *[_cell(judge, name) for name in COLUMNS]
+        )
+    for judge in {judge.criterion: judge for judge in judges if judge.humans}.values():
+        humans = judge.humans
+        cells = [show_measure(humans.of(name)).partition(" ")[0] if humans else "-" for name in COLUMNS]
+        table.add_row("human beside human", _text(judge.criterion), "", *cells, style="dim")
+    reading_console().print(table)
+    for line in _remarks(report, judges):
+        reading_console().print(_text(line), soft_wrap=True)
+    for remark in report.remarks:
+        say(remark)
+
+
+def _remarks(report: CalibrationReport, judges: Sequence[JudgeReport]) -> Iterator[str]:
+    for jury in report.juries:
+        said = "kept" if jury.kept else "not kept"
+        yield f"jury on {jury.criterion}: Brier lower than {jury.best}'s by {show_measure(jury.advantage.brier)}: {said}"
+    for judge in judges:
+        if judge.ece_over_splits:
+            s = judge.ece_over_splits
+            spread = f"median {s.median:.3f}, 10th percentile {s.low:.3f}, 90th {s.high:.3f}"
+            yield f"{judge.name}: ECE over {s.splits} splits: {spread}"
+        if judge.retest:
+            share = show_measure(judge.retest.flip_rate)
+            yield f"{judge.name}: two answers to one question differ in their verdict for a share of {share} of items"
+
+
+def _map(judge: JudgeReport) -> str:
+    return judge.method if judge.calibrated else f"{judge.method} (uncalibrated)"
+
+
+def _cell(judge: JudgeReport, name: str) -> str:
+    return show_measure(judge.after.of(name)).partition(" ")[0]
+
+
+def _text(text: str) -> Text:
+    return Text(printable(text))

@@ -1,0 +1,95 @@
+"""What makes a function a command, and where commands are found: each is a module of `service.cli.commands`, named as its file.
+
+A package there is a group of commands; one without a `GROUP` holds what several groups share. Such a module is imported to
+show its options, so what is heavy is imported within functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TypeVar
+
+import typer
+
+from service.core.discovery import import_all
+
+F = TypeVar("F", bound=Callable[..., int])
+
+
+@dataclass(frozen=True, slots=True)
+class CommandGroup:
+    """What the `GROUP` of a package says: its place among the groups, and what stands in `--help`."""
+
+    place: int
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A function as a command. `helps`: of one that several groups share, what stands in `--help` of each."""
+
+    name: str
+    place: int
+    body: Callable[..., int]
+    helps: Mapping[str, str]
+
+
+_COMMANDS: dict[str, Command] = {}
+"""By module."""
+
+
+def command(place: int, **helps: str) -> Callable[[F], F]:
+    """Makes a function the command of its module, at a place among those of its group. Its docstring is its help.
+
+    `helps`: the groups that share it, with the help in each.
+    """
+
+    def known(body: F) -> F:
+        module = body.__module__
+        _COMMANDS[module] = Command(module.rpartition(".")[2], place, body, helps)
+        return body
+
+    return known
+
+
+def add_commands(app: typer.Typer, package: ModuleType) -> None:
+    """Adds every command of a package, and every group with its own, each in its place."""
+    modules = import_all(package)
+    own = [_COMMANDS[module.__name__] for module in modules if not _is_package(module)]
+    packages = [module for module in modules if _is_package(module)]
+    shared = [one for module in packages if not hasattr(module, "GROUP") for one in _commands_of(module)]
+    groups: list[tuple[CommandGroup, ModuleType]] = [
+        (module.GROUP, module) for module in packages if hasattr(module, "GROUP")
+    ]
+    _add(app, own)
+    for group, module in sorted(groups, key=lambda one: one[0].place):
+        name = module.__name__.rpartition(".")[2]
+        below = _group_app(name, group)
+        _add(below, [*_commands_of(module), *[one for one in shared if name in one.helps]], group=name)
+        app.add_typer(below)
+
+
+def _commands_of(package: ModuleType) -> Iterator[Command]:
+    return (_COMMANDS[module.__name__] for module in import_all(package))
+
+
+def _is_package(module: ModuleType) -> bool:
+    return hasattr(module, "__path__")
+
+
+def _add(app: typer.Typer, commands: list[Command], *, group: str = "") -> None:
+    for one in sorted(commands, key=lambda one: one.place):
+        app.command(one.name, help=one.helps.get(group))(one.body)
+
+
+def _group_app(name: str, group: CommandGroup) -> typer.Typer:
+    app = typer.Typer(name=name, help=group.help, rich_markup_mode=None)
+
+    @app.callback(invoke_without_command=True)
+    def show_help(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            typer.echo(context.get_help())
+
+    return app

@@ -1,0 +1,7 @@
+"""`callgrade cache`."""
+
+from __future__ import annotations
+
+from service.cli.command import CommandGroup
+
+GROUP = CommandGroup(20, "Look into, prune and clear the cache of judgements.")

@@ -1,0 +1,13 @@
+"""`callgrade cache clear`: removes all."""
+
+from __future__ import annotations
+
+from service.cli.command import command
+
+
+@command(30)
+def clear_cache() -> int:
+    """Remove all judgements, of all who share the cache: judges are asked, and paid for, again."""
+    from service.cli.opened_cache import on_cache, tell_removed
+
+    return tell_removed(on_cache(lambda cache: cache.clear()))

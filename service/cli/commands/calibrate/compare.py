@@ -1,0 +1,74 @@
+"""`callgrade calibrate compare`: two judges on the same labelled items."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from service.cli.command import command
+from service.cli.exits import ExitCode
+from service.cli.rendering.console import console
+from service.errors import InputError
+
+if TYPE_CHECKING:
+    from service.calibration.comparing import JudgeSide
+
+
+@command(6)
+def calibrate_compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="A run's report.json or folder, or predictions.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another, on the same labelled items.")],
+    labels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The labelled set; needed for predictions.")
+    ] = None,
+    judge_a: Annotated[str | None, typer.Option(metavar="NAME", help="Which judge of A, where it has several.")] = None,
+    judge_b: Annotated[str | None, typer.Option(metavar="NAME", help="Which judge of B, where it has several.")] = None,
+    draws: Annotated[
+        int, typer.Option(min=0, max=100_000, help="Draws of the bootstrap behind each interval; 0: no intervals.")
+    ] = 1_000,
+    output_format: Annotated[
+        Literal["table", "json", "markdown"], typer.Option("--format", "-f", help="How it is written.")
+    ] = "table",
+) -> int:
+    """Compare two judges on the items that both have, paired: agreement, kappa, Brier score, and where they differ."""
+    return compare_judges(a, b, labels=labels, judges=(judge_a, judge_b), draws=draws, output_format=output_format)
+
+
+def compare_judges(
+    a: Path,
+    b: Path,
+    *,
+    labels: Path | None = None,
+    judges: tuple[str | None, str | None] = (None, None),
+    draws: int = 1_000,
+    output_format: Literal["table", "json", "markdown"] = "table",
+) -> ExitCode:
+    """Compare two judges: of runs (their held-out items, calibrated) or of predictions (all labelled items, raw)."""
+    from service.calibration.comparing import compare_sides
+    from service.calibration.figures import Resampling
+    from service.calibration.results import render_json
+    from service.cli.calibrating.comparison import comparison_sections
+    from service.cli.rendering.sections import markdown, show
+
+    found = compare_sides(_sides(a, labels), _sides(b, labels), judges, resampling=Resampling(draws))
+    if output_format == "json":
+        sys.stdout.write(render_json(found).decode())
+    elif output_format == "markdown":
+        sys.stdout.write(markdown(comparison_sections(found)))
+    else:
+        show(console(), comparison_sections(found))
+    return ExitCode.PASSED
+
+
+def _sides(source: Path, labels: Path | None) -> tuple[JudgeSide, ...]:
+    from service.calibration.comparing import read_prediction_sides, read_report_sides
+    from service.cli.labelled import Sources, read_labelled, read_predicted, read_run
+
+    if source.is_dir() or source.suffix == ".json":
+        return read_report_sides(read_run(source))
+    if labels is None:
+        raise InputError.at(str(source), "predictions are compared by labels; name them with --labels")
+    return read_prediction_sides(read_labelled(Sources(labels)).labels, read_predicted([source]))

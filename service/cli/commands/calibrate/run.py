@@ -1,0 +1,64 @@
+"""`callgrade calibrate run`: from labels and recorded predictions to fits and a report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from service.cli.calibrating.options import LabelsOption, MethodOption, PredictionsOption, SeedOption
+from service.cli.command import command
+from service.cli.exits import ExitCode
+from service.errors import InputError
+
+if TYPE_CHECKING:
+    from service.calibration.options import ReportOptions
+    from service.cli.labelled import Sources
+
+
+@command(1)
+def calibrate_run(
+    labels: LabelsOption,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where report and fits are written.")],
+    predictions: PredictionsOption = None,
+    method: MethodOption = "auto",
+    seed: SeedOption = None,
+    splits: Annotated[
+        int, typer.Option(min=0, max=10_000, help="Over how many other splits the calibration error is measured again.")
+    ] = 0,
+    draws: Annotated[
+        int, typer.Option(min=0, max=100_000, help="Draws of the bootstrap behind each interval; 0: no intervals.")
+    ] = 1_000,
+) -> int:
+    """Fit recorded predictions to human labels: one part is fitted, the other is scored once.
+
+    Writes report.json, report.md, report.html and fits/*.json. `callgrade calibrate install` puts the fits in place: each
+    calibrates that very judge from then on.
+    """
+    from service.calibration.figures import Resampling
+    from service.calibration.options import ReportOptions
+    from service.cli.labelled import Sources
+    from service.fit_files import get_today
+
+    options = ReportOptions(method=method, splits=splits, resampling=Resampling(draws=draws), made=get_today())
+    options = options if seed is None else replace(options, seed=seed)
+    return run_calibration(Sources(labels, predictions or ()), out, options)
+
+
+def run_calibration(sources: Sources, out: Path, options: ReportOptions | None = None) -> ExitCode:
+    """Fit and measure, and write report.json, report.md, report.html and fits/*.json into `out`.
+
+    InputError, told with file and line, for labels and predictions that cannot be read. The same files give the same bytes.
+    """
+    from service.calibration.run import calibrate
+    from service.cli.calibrating.runs import write_run
+    from service.cli.labelled import placed, read_labelled, read_predicted
+
+    found = read_labelled(sources)
+    predictions = read_predicted(sources.predictions) or found.predictions
+    if not predictions:
+        raise InputError.at(str(sources.labels), "no predictions; name a file of them with --predictions")
+    write_run(placed(sources.labels, lambda: calibrate(found.labels, predictions, options)), out)
+    return ExitCode.PASSED

@@ -1,0 +1,51 @@
+"""`callgrade calibrate show`: the report of a run once more."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from service.cli.command import command
+from service.cli.exits import ExitCode
+
+if TYPE_CHECKING:
+    from service.calibration.results import CalibrationReport
+
+ReportFormat = Literal["table", "json", "markdown", "html"]
+
+
+@command(3)
+def calibrate_show(
+    report: Annotated[Path, typer.Argument(metavar="REPORT", help="The report.json of a run, or its folder.")],
+    output_format: Annotated[
+        Literal["table", "json", "markdown", "html"], typer.Option("--format", "-f", help="How it is written.")
+    ] = "table",
+) -> int:
+    """Show the report of a run once more."""
+    return show_calibration(report, output_format=output_format)
+
+
+def show_calibration(path: Path, *, output_format: ReportFormat = "table") -> ExitCode:
+    """The report of a run once more: `path` is its report.json or the folder that holds it."""
+    from service.cli.calibrating.runs import show_overview
+    from service.cli.labelled import read_run
+
+    report = read_run(path)
+    if output_format == "table":
+        show_overview(report)
+    else:
+        sys.stdout.write(_written(report, output_format))
+    return ExitCode.PASSED
+
+
+def _written(report: CalibrationReport, output_format: ReportFormat) -> str:
+    from service.calibration.report.markdown import render_markdown
+    from service.calibration.report.page import render_page
+    from service.calibration.results import render_json
+
+    if output_format == "json":
+        return render_json(report).decode()
+    return render_markdown(report) if output_format == "markdown" else render_page(report)

@@ -1,0 +1,66 @@
+"""`callgrade keys list`: all keys, the oldest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from service.cli.command import command
+from service.cli.exits import ExitCode, listed
+from service.cli.rendering.console import console, printable, reading_console
+
+if TYPE_CHECKING:
+    from service.store.callers import Scope
+    from service.store.keys import Key
+
+COLUMNS = ("id", "tenant", "name", "scopes", "created", "expires", "revoked", "used")
+
+
+@command(30)
+def list_keys(
+    output_format: Annotated[
+        Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")
+    ] = "table",
+) -> int:
+    """List all keys, also those that have ended. Their secrets are not known."""
+    import json
+
+    from rich.table import Table
+    from rich.text import Text
+
+    from service.cli.own_keys import own_keys
+
+    found = own_keys().list_keys()
+    if output_format == "json":
+        console().print(json.dumps([_row(key) for key in found]), soft_wrap=True)
+        return ExitCode.PASSED
+    table = Table(*COLUMNS, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for key in found:
+        table.add_row(*[Text(printable(cell), overflow="fold") for cell in _cells(key)])
+    reading_console().print(table)
+    return ExitCode.PASSED
+
+
+def _cells(key: Key) -> list[str]:
+    from service.store.times import format_rfc3339
+
+    times = key.created_at, key.expires_at, key.revoked_at, key.used_at
+    days = [(format_rfc3339(time) or "-").partition("T")[0] for time in times]
+    return [key.id, key.tenant, key.name, listed(key.scopes), *days]
+
+
+def _row(key: Key) -> dict[str, str | list[Scope] | None]:
+    from service.store.times import format_rfc3339
+
+    return {
+        "id": key.id,
+        "tenant": key.tenant,
+        "name": key.name,
+        "scopes": list(key.scopes),
+        "created": format_rfc3339(key.created_at),
+        "expires": format_rfc3339(key.expires_at),
+        "revoked": format_rfc3339(key.revoked_at),
+        "used": format_rfc3339(key.used_at),
+        "replaced_by": key.replaced_by,
+    }

@@ -1,0 +1,23 @@
+"""`callgrade keys revoke`: ends a key; one that has ended already stays so."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from service.cli.command import command
+from service.cli.exits import ExitCode
+from service.cli.rendering.console import say
+
+
+@command(40)
+def revoke_key(key: Annotated[str, typer.Argument(metavar="ID", help="The id that `keys list` shows.")]) -> int:
+    """End a key. A running service may take it for five more seconds."""
+    from service.cli.actor import this_user
+    from service.cli.own_keys import own_keys, unknown
+
+    if not own_keys().revoke(key, by=this_user()):
+        raise unknown(key)
+    say(f"key {key} is revoked")
+    return ExitCode.PASSED

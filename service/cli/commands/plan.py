@@ -1,0 +1,68 @@
+"""`callgrade plan`: the questions for judges, without asking one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from service.cli.command import command
+from service.cli.exits import ExitCode
+from service.cli.options import ExpectedOption, Files, FormatOption, RubricOption
+from service.cli.rendering.refusals import say_refused
+
+if TYPE_CHECKING:
+    from service.cli.inputs import InputChoices, Inputs, Refused
+    from service.cli.rendering.plans import Planned, Totals
+
+
+@command(30)
+def plan(
+    files: Files,
+    rubric: RubricOption = None,
+    expected: ExpectedOption = None,
+    input_format: FormatOption = "auto",
+    output_format: Annotated[
+        Literal["table", "json"], typer.Option("--format", "-f", help="How the plan is written.")
+    ] = "table",
+) -> int:
+    """Show what a judge would be asked of traces, without asking."""
+    from service.cli.inputs import read_inputs
+
+    inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format)
+    return run_plan(inputs, output_format=output_format)
+
+
+def run_plan(inputs: Inputs, *, output_format: Literal["table", "json"] = "table") -> ExitCode:
+    """Print the plan of every record; those that have none are told on standard error and make the exit code 5."""
+    from service.cli.rendering.plans import Totals, show_json, show_table
+
+    totals = Totals()
+    show = show_json if output_format == "json" else show_table
+    show(_counted(inputs, totals), totals)
+    inputs.tell_guesses()
+    return ExitCode.DATA if totals.refused else ExitCode.PASSED
+
+
+def _counted(inputs: Inputs, totals: Totals) -> Iterator[Planned]:
+    from service.cli.inputs import Refused
+
+    for number, asked in enumerate(inputs, start=1):
+        planned = asked if isinstance(asked, Refused) else _planned(asked, number, inputs)
+        if isinstance(planned, Refused):
+            totals.refused += 1
+            say_refused(planned)
+            continue
+        totals.add(planned)
+        yield planned
+
+
+def _planned(asked: InputChoices, number: int, inputs: Inputs) -> Planned | Refused:
+    from service.cli.rendering.plans import Planned
+    from service.errors import InputError
+
+    try:
+        return Planned(number, asked.place, inputs.engine.plan(asked.request))
+    except InputError as error:
+        return asked.refused(error)

@@ -1,0 +1,30 @@
+"""`callgrade rubrics show`: a rubric whole."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Literal
+
+import typer
+
+from service.cli.command import command
+from service.cli.context import read_settings
+from service.cli.exits import ExitCode
+
+
+@command(20)
+def show_rubric(
+    rubric: Annotated[str, typer.Argument(metavar="ID", help="A rubric's id, id@version or file.")],
+    output_format: Annotated[
+        Literal["yaml", "json"], typer.Option("--format", "-f", help="How it is written.")
+    ] = "yaml",
+) -> int:
+    """Print a rubric whole, as it scores, defaults and judges included."""
+    from service.cli.inputs import find_rubric
+    from service.cli.rubric_yaml import as_yaml
+    from service.wiring import build_engine
+
+    found = find_rubric(build_engine(read_settings()).shelf, rubric)
+    text = f"{found.model_dump_json()}\n" if output_format == "json" else as_yaml(found)
+    sys.stdout.write(text)
+    return ExitCode.PASSED

@@ -1,0 +1,190 @@
+"""`callgrade score`: reports of many traces in one of several forms, and the exit code they deserve."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
+
+import typer
+
+from service.cli.command import command
+from service.cli.exits import NO_JUDGE, ExitCode
+from service.cli.options import ExpectedOption, Files, FormatOption, OutputOption, RubricOption
+from service.cli.rendering.console import plural, say
+from service.cli.rendering.refusals import REFUSALS_TOLD, say_refused
+
+if TYPE_CHECKING:
+    from service.cli.inputs import Inputs, Refused
+    from service.cli.rendering.results import Tally
+    from service.cli.rendering.streams import Sink
+
+OutputFormat = Literal["table", "json", "ndjson", "junit"]
+
+
+@command(20)
+def score(
+    files: Files,
+    rubric: RubricOption = None,
+    expected: ExpectedOption = None,
+    input_format: FormatOption = "auto",
+    output_format: Annotated[
+        Literal["table", "json", "ndjson", "junit"], typer.Option("--format", "-f", help="How reports are written.")
+    ] = "table",
+    fail_under: Annotated[
+        float | None, typer.Option(metavar="X", min=0, max=1, help="Exit 2 if the mean score is below X, from 0 to 1.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Count the verdict abstain as a failure: exit 2 instead of 3.")
+    ] = False,
+    allow_abstain: Annotated[
+        bool,
+        typer.Option("--allow-abstain", help="Exit 0 in spite of abstentions, but for those that rest on a fault."),
+    ] = False,
+    judges: Annotated[
+        Literal["off", "cached", "live", "fresh"] | None,
+        typer.Option(
+            help="How judges are asked; off: take what code alone decides. "
+            "[default: CALLGRADE_JUDGES, else live where CALLGRADE_JUDGE_MODEL is set]"
+        ),
+    ] = None,
+    output: OutputOption = None,
+) -> int:
+    """Score traces: one report each.
+
+    A record is a trace in its provider's own form, or a score request: {"trace": ..., "expected": ..., "rubric": ...}. A bare
+    trace may have "expected", "rubric" and "tags" beside its own keys. A record that cannot be read or scored is reported
+    and skipped, and the exit code is 5. Where no answer to an open question could change a verdict it is given; else it is
+    abstain, and the exit code 3.
+    """
+    from service.cli.inputs import read_inputs
+
+    inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format, judges=judges)
+    judgement = VerdictPolicy(fail_under, strict=strict, allow_abstain=allow_abstain)
+    return run_score(inputs, judgement, output_format=output_format, output=output)
+
+
+@dataclass(frozen=True)
+class VerdictPolicy:
+    """When a run has failed, and when it is undecided."""
+
+    fail_under: float | None = None
+    strict: bool = False
+    allow_abstain: bool = False
+
+    def code(self, tally: Tally) -> ExitCode:
+        """The exit code. A judge that is not set up and data that cannot be read go before verdicts: these are not all there."""
+        if tally.silent is not None:
+            return ExitCode.CONFIG
+        if tally.refused:
+            return ExitCode.DATA
+        reached = self.reaches(tally)
+        if tally.verdicts["fail"] or (self.strict and tally.verdicts["abstain"]) or reached is False:
+            return ExitCode.FAILED
+        return ExitCode.UNDECIDED if reached is None or self._is_undecided(tally) else ExitCode.PASSED
+
+    def _is_undecided(self, tally: Tally) -> bool:
+        """Whether a trace abstains, or none got a verdict. Abstentions that rest on a fault are never allowed."""
+        allowed = tally.verdicts["abstain"] - tally.unforgiven if self.allow_abstain else 0
+        abstained = tally.verdicts["abstain"] - allowed
+        decided = tally.verdicts["pass"] + tally.verdicts["warn"] + allowed
+        return bool(abstained) or not decided
+
+    def reaches(self, tally: Tally) -> bool | None:
+        """Whether the mean is at least what was asked for; None where that depends on what is open. No score reaches anything."""
+        if self.fail_under is None:
+            return True
+        least = self.fail_under - 1e-9
+        low, high = tally.scores.ends or (-1.0, -1.0)
+        return True if low >= least else None if high >= least else False
+
+
+def run_score(
+    inputs: Inputs,
+    judgement: VerdictPolicy,
+    *,
+    output_format: OutputFormat = "table",
+    output: Path | None = None,
+) -> ExitCode:
+    """Score everything, write it, and say on standard error what could not be scored."""
+    from service.cli.inputs import Refused
+    from service.cli.rendering.progress import watched
+    from service.cli.rendering.results import Tally, graded
+
+    _check_output(output, inputs)
+    tally = Tally()
+    refusals: list[Refused] = []
+    with _opened(output) as stream:
+        sink = _sink(output_format, stream, tally, judgement)
+        for result in watched(graded(inputs), silent=_shows_itself(output_format, output)):
+            tally.add(result)
+            sink.add(result)
+            if isinstance(result, Refused) and len(refusals) < REFUSALS_TOLD:
+                refusals.append(result)
+        sink.close()
+    _tell(inputs, tally, refusals, judgement, quiet=output_format == "table" and output is None)
+    return judgement.code(tally)
+
+
+def _check_output(output: Path | None, inputs: Inputs) -> None:
+    """A usage error for an output that is an input, or has no folder: better now than when all is scored."""
+    if output is None:
+        return
+    if any(file.exists() and output.exists() and file.samefile(output) for file in inputs.files):
+        raise typer.BadParameter(f"{output} is also an input", param_hint="--output")
+    if not output.parent.is_dir():
+        raise typer.BadParameter(f"{output}: {os.strerror(errno.ENOENT)}", param_hint="--output")
+
+
+@contextmanager
+def _opened(output: Path | None) -> Generator[BinaryIO]:
+    if output is None:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    try:
+        stream = output.open("wb")
+    except OSError as error:
+        raise typer.BadParameter(f"{output}: {error.strerror}", param_hint="--output") from None
+    with stream:
+        yield stream
+
+
+def _sink(output_format: OutputFormat, stream: BinaryIO, tally: Tally, judgement: VerdictPolicy) -> Sink:
+    from service.cli.rendering.junit import JUnit
+    from service.cli.rendering.streams import JsonLines, JsonReports
+    from service.cli.rendering.table import Table
+
+    if output_format == "json":
+        return JsonReports(stream)
+    if output_format == "ndjson":
+        return JsonLines(stream)
+    if output_format == "junit":
+        return JUnit(stream, strict=judgement.strict)
+    return Table(stream, tally)
+
+
+def _shows_itself(output_format: OutputFormat, output: Path | None) -> bool:
+    """Whether lines appear on the terminal anyway while the run goes on."""
+    return output is None and (output_format != "junit") and sys.stdout.isatty()
+
+
+def _tell(inputs: Inputs, tally: Tally, refusals: list[Refused], judgement: VerdictPolicy, *, quiet: bool) -> None:
+    inputs.tell_guesses()
+    if not quiet:
+        say("; ".join(tally.lines()))
+    for refusal in refusals:
+        say_refused(refusal)
+    if tally.refused > len(refusals):
+        say(f"... and {plural(tally.refused - len(refusals), 'more record')}")
+    if tally.silent is not None:
+        say(f"error: the judge {inputs.settings.judge_model} answered nothing: {NO_JUDGE[tally.silent]}")
+    reached = judgement.reaches(tally)
+    if reached is not True:
+        say(f"the mean score is {'below' if reached is False else 'not for certain'} {judgement.fail_under}")

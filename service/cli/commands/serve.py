@@ -1,0 +1,73 @@
+"""`callgrade serve`: the HTTP API, and a worker beside it."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import typer
+
+from service.cli.command import command
+from service.cli.context import read_settings
+from service.cli.exits import ExitCode
+
+
+@command(60)
+def serve(
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on. [default: CALLGRADE_HOST or 127.0.0.1]")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="Port; 0 takes any free one. [default: CALLGRADE_PORT or 8000]"),
+    ] = None,
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error", "critical"] | None,
+        typer.Option(help="Least severe log record written. [default: CALLGRADE_LOG_LEVEL or info]"),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that serve.")] = 1,
+) -> int:
+    """Serve the HTTP API. Settings come from CALLGRADE_* variables; logs are JSON lines on standard error."""
+    return run_serve(host=host, port=port, log_level=log_level, workers=workers)
+
+
+def run_serve(
+    *, host: str | None = None, port: int | None = None, log_level: str | None = None, workers: int = 1
+) -> ExitCode:
+    """Serve until told to stop. What is not given comes from the settings; SettingsError where one cannot be used."""
+    from service.api.app import create_app
+    from service.api.fairness.connections import allow_files
+    from service.cli.serving.server import LOG, listener_at, log_address, make_first_key, serve_on
+    from service.cli.serving.supervise import worker_beside
+    from service.jobs.job_queue import prepare
+    from service.logs import configure, log_warnings
+    from service.own_files import note_own_files
+    from service.scoring_process import ScoringProcess
+    from service.store.keys import Keys
+    from service.wiring import build_engine, prepare_database
+
+    read = read_settings()
+    level = (log_level or read.log_level).upper()
+    settings = replace(read, log_level=level, host=host or read.host)
+    configure(level)
+    allow_files()
+    database = prepare_database(settings)
+    prepare(database)
+    make_first_key(settings, Keys(database))
+    engine = build_engine(settings)
+    # Here, also for workers: what cannot be used is told before anything listens.
+    app = create_app(settings, engine=engine, database=database, apart=ScoringProcess())
+    log_warnings(engine.list_warnings())
+    note_own_files(settings, database)
+    with listener_at(settings.host, read.port if port is None else port) as listener:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        log_address(listener, workers)
+        try:
+            with worker_beside(
+                log_level=level, grace=settings.graceful_seconds, wanted=settings.worker, stopping=app.state.stopping
+            ):
+                serve_on(app, settings, listener, workers=workers)
+        except KeyboardInterrupt:
+            LOG.info("stopped")
+    return ExitCode.PASSED

@@ -1,0 +1,204 @@
+"""`callgrade summarize`: many reports in one, and whether what is asserted of them holds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+
+import typer
+
+from service.cli.command import command
+from service.cli.context import read_settings
+from service.cli.exits import ExitCode
+from service.cli.options import Reports as Files
+from service.cli.rendering.console import console, say
+from service.errors import InputError, Problem, SettingsError
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from service.core.report import Report
+    from service.reporting.assertions import Conditions
+    from service.reporting.summary import Summary
+    from service.reporting.summary.gate import Gate
+    from service.reporting.summary.labelled import ReportLabel
+    from service.reporting.summary.makeup import Targets
+
+T = TypeVar("T")
+
+SummaryFormat = Literal["table", "json", "markdown", "junit"]
+
+
+@command(40)
+def summarize(
+    files: Files,
+    assertions: Annotated[
+        list[str] | None,
+        typer.Option("--assert", "-a", metavar="TEXT", help="What must hold, such as 'pass_rate >= 0.95'; repeatable."),
+    ] = None,
+    gate: Annotated[
+        Path | None, typer.Option("--gate", metavar="FILE", help="YAML or JSON with a list `assertions`.")
+    ] = None,
+    targets: Annotated[
+        Path | None, typer.Option("--targets", metavar="FILE", help="What the set should be made of; YAML or JSON.")
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TAG", help="Tag to slice by; repeatable. [default: step, tool, difficulty, model]"),
+    ] = None,
+    pass_k: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--pass-k", metavar="K", min=1, help="k of pass^k over the tag `task`; repeatable. [default: all]"
+        ),
+    ] = None,
+    rubric: Annotated[
+        str | None,
+        typer.Option(
+            "--rubric", "-r", metavar="ID|FILE", help="Rubric that declares families of tools. [default: the reports']"
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            "--labels", metavar="FILE", help="JSON Lines of labels by trace_id and criterion; they correct rates."
+        ),
+    ] = None,
+    output_format: Annotated[
+        Literal["table", "json", "markdown", "junit"], typer.Option("--format", "-f", help="How it is written.")
+    ] = "table",
+) -> int:
+    """Sum up reports: rates with intervals, each tool, pass^k, the set's make-up; and gate on them.
+
+    Reports are what `callgrade score --format ndjson` writes. Exit code 2 where an assertion does not hold or no case
+    measured it, with the step that broke; 3 where that depends on what is open; 4 for an assertion that cannot be read or an
+    unknown metric.
+    """
+    asked = SummaryChoices(assertions or (), gate, targets, by, pass_k or (), rubric, labels)
+    return run_summarize(files, asked, output_format=output_format)
+
+
+@dataclass(frozen=True)
+class SummaryChoices:
+    """What the command line says of a summary."""
+
+    assertions: Sequence[str] = ()
+    gate: Path | None = None
+    targets: Path | None = None
+    by: Sequence[str] | None = None
+    pass_k: Sequence[int] = ()
+    rubric: str | None = None
+    labels: Path | None = None
+
+
+def run_summarize(files: Sequence[Path], asked: SummaryChoices, *, output_format: SummaryFormat = "table") -> ExitCode:
+    """Sum up, write it, and fail where an assertion does."""
+    from service.cli.reports import Reports
+    from service.reporting.summaries import summarize_reports
+    from service.reporting.summary import SummaryOptions
+
+    assertions = _assertions(asked)
+    wishes = SummaryOptions(targets=_targets(asked.targets), by=asked.by, pass_k=asked.pass_k)
+    if output_format == "junit" and assertions is None:
+        raise SettingsError.at("--format", "junit tells of assertions, and none is made; give --assert or --gate")
+    reports = Reports(files).load()
+    wishes = replace(wishes, families=_families(asked.rubric, reports.read))
+    labels = _labels(asked.labels)
+    summary = _configured(lambda: summarize_reports(reports.read, wishes, assertions, labels))
+    _write(summary, output_format)
+    if summary.gate is not None:
+        _tell_gate(summary.gate)
+    if reports.refused:
+        return ExitCode.DATA
+    if summary.gate is None or summary.gate.passed:
+        return ExitCode.PASSED
+    return ExitCode.UNDECIDED if summary.gate.undecided else ExitCode.FAILED
+
+
+def _assertions(asked: SummaryChoices) -> tuple[str | Conditions, ...] | None:
+    from service.reporting.summaries import read_gate
+
+    if not asked.assertions and asked.gate is None:
+        return None
+    gate = () if asked.gate is None else _document(asked.gate, "--gate", read_gate)
+    return (*gate, *asked.assertions)
+
+
+def _labels(path: Path | None) -> tuple[ReportLabel, ...]:
+    """The labels of a file, JSON Lines or a list; InputError with the place of one that cannot be read."""
+    from service.reporting.summaries import read_label
+    from service.trace_files import BadRecord, scan_records
+    from service.wiring import build_limits
+
+    if path is None:
+        return ()
+    found: list[ReportLabel] = []
+    for record in scan_records(path, limits=build_limits(read_settings())):
+        try:
+            if isinstance(record, BadRecord):
+                raise record.error
+            found.append(read_label(record.value))
+        except InputError as error:
+            where = f"{record.place}{record.place.pointer}: "
+            raise InputError([Problem(where + one.path, one.message) for one in error.problems]) from None
+    return tuple(found)
+
+
+def _targets(path: Path | None) -> Targets:
+    from service.reporting.summaries import read_targets
+    from service.reporting.summary.makeup import Targets
+
+    return Targets() if path is None else _document(path, "--targets", read_targets)
+
+
+def _document(path: Path, option: str, read: Callable[[JsonValue], T]) -> T:
+    from service.cli.inputs import read_text
+    from service.packaged_files import read_yaml
+
+    text = read_text(path, option)
+    return _configured(lambda: read(read_yaml(text, source="")), str(path))
+
+
+def _configured(make: Callable[[], T], before: str = "") -> T:
+    """What `make` gives; what is wrong with it lies with the command, not with the data."""
+    try:
+        return make()
+    except InputError as error:
+        raise SettingsError(Problem(before + problem.path, problem.message) for problem in error.problems) from None
+
+
+def _families(rubric: str | None, reports: Sequence[Report]) -> dict[str, Sequence[str]]:
+    from service.cli.inputs import find_rubric
+    from service.reporting.summaries import find_families, make_families_finder
+    from service.wiring import build_engine
+
+    shelf = build_engine(read_settings()).shelf
+    if rubric is not None:
+        return dict(find_rubric(shelf, rubric).families)
+    return dict(find_families(reports, make_families_finder(shelf.find)))
+
+
+def _write(summary: Summary, output_format: SummaryFormat) -> None:
+    from service.cli.rendering.gate_junit import junit
+    from service.cli.rendering.sections import markdown, show, summary_sections
+    from service.reporting.summaries import render_json
+
+    if output_format == "json":
+        sys.stdout.write(render_json(summary).decode() + "\n")
+    elif output_format == "markdown":
+        sys.stdout.write(markdown(summary_sections(summary)))
+    elif output_format == "junit" and summary.gate is not None:
+        sys.stdout.write(junit(summary.gate))
+    else:
+        show(console(), summary_sections(summary))
+
+
+def _tell_gate(gate: Gate) -> None:
+    """What failed, on standard error, whatever standard output holds."""
+    for one in gate.results:
+        if one.status in ("failed", "undecided", "error", "warned"):
+            broke = f"; the step that broke: {one.broke_at}" if one.broke_at else ""
+            say(f"{one.status}: {one.assertion}: {one.message}{broke}")

@@ -1,1 +1,0 @@
-"""Groups of commands, one module for each."""

@@ -1,0 +1,1 @@
+"""What the commands on a running service share."""

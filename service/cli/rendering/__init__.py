@@ -1,0 +1,1 @@
+"""Reports and tables for a terminal, Markdown, JSON and JUnit."""

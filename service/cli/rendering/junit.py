@@ -1,0 +1,151 @@
+"""Reports as JUnit XML: a test case for each trace, a failure for each failing criterion, an error for a bad record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from html import escape
+from itertools import islice
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO
+
+from service.cli.exits import told
+from service.cli.inputs import Refused
+from service.cli.rendering.console import number, share
+from service.cli.rendering.results import MOST_REASONS, Graded, Result, said, seen
+from service.core.outcome import Scored, Skipped
+from service.core.report import Report
+from service.errors import (
+    BadLinesError,
+    InputError,
+    MalformedError,
+    RubricError,
+    SettingsError,
+    TooLargeError,
+    UnknownRubricError,
+)
+
+IN_MEMORY = 2**20
+"""Bytes of test cases held before they go to a temporary file: the counts stand before them and are known last."""
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def xml(text: str) -> str:
+    r"""Text for XML 1.0, in an attribute or between tags. Characters that XML cannot hold are written as escapes.
+
+    >>> xml('<a b="1">\x1b')
+    '&lt;a b=&quot;1&quot;&gt;\\x1b'
+    """
+    return escape(_FORBIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text))
+
+
+class JUnit:
+    """One test suite. Failures are told only of traces whose verdict is one; an abstention is a skip unless strict."""
+
+    def __init__(self, stream: BinaryIO, *, strict: bool = False) -> None:
+        self._stream = stream
+        self._strict = strict
+        self._cases: BinaryIO = SpooledTemporaryFile(max_size=IN_MEMORY)  # type: ignore[assignment]  # noqa: SIM115
+        self._counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+
+    def add(self, result: Result) -> None:
+        """Write one test case."""
+        kind, lines = _refused(result) if isinstance(result, Refused) else self._graded(result)
+        self._counts["tests"] += 1
+        if kind:
+            self._counts[kind] += 1
+        self._cases.write("".join(f"  {line}\n" for line in lines).encode())
+
+    def close(self) -> None:
+        """Write the document."""
+        counts = " ".join(f'{name}="{count}"' for name, count in self._counts.items())
+        head = f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n <testsuite name="callgrade" {counts}>\n'
+        self._stream.write(head.encode())
+        self._cases.seek(0)
+        while part := self._cases.read(IN_MEMORY):
+            self._stream.write(part)
+        self._stream.write(b" </testsuite>\n</testsuites>\n")
+        self._cases.close()
+
+    def _graded(self, result: Graded) -> tuple[str, list[str]]:
+        report = result.report
+        kind, told_as = self._told_as(report)
+        body = [*told_as, f"  <system-out>{xml(_summary(result))}</system-out>"]
+        return kind, [_opening(result.name, result.place.source), *body, "</testcase>"]
+
+    def _told_as(self, report: Report) -> tuple[str, list[str]]:
+        if report.verdict == "fail":
+            return "failures", list(_failures(report))
+        if report.verdict == "abstain" and self._strict:
+            return "failures", [_failure("abstain", _abstained(report), "")]
+        if report.verdict in ("abstain", "not_applicable"):
+            return "skipped", [f'  <skipped message="{xml(_abstained(report))}"/>']
+        return "", []
+
+
+def _opening(name: str, source: str) -> str:
+    return f'<testcase name="{xml(name)}" classname="{xml(source)}">'
+
+
+TYPES: Mapping[type[InputError], str] = {
+    InputError: "InputError",
+    MalformedError: "MalformedError",
+    TooLargeError: "TooLargeError",
+    RubricError: "RubricError",
+    UnknownRubricError: "UnknownRubricError",
+    SettingsError: "SettingsError",
+    BadLinesError: "BadLinesError",
+}
+"""What readers of the file know errors by, whatever their classes are called."""
+
+
+def _type(error: InputError) -> str:
+    return next(TYPES[one] for one in type(error).__mro__ if one in TYPES)
+
+
+def _refused(result: Refused) -> tuple[str, list[str]]:
+    name = f"{result.place}{result.place.pointer}"
+    text = told(result.error)
+    first = text.splitlines()[0]
+    error = f'  <error type="{_type(result.error)}" message="{xml(first)}">{xml(text)}</error>'
+    return "errors", [_opening(name, result.place.source), error, "</testcase>"]
+
+
+def _failures(report: Report) -> Iterator[str]:
+    for criterion in report.criteria:
+        if criterion.id in report.failing:
+            findings = list(_told_of(criterion.id, report)) or ["failed"]
+            yield _failure(criterion.id, findings[0], "\n".join(findings))
+    if not report.failing:
+        yield _failure("score", f"score {number(report.score)}", "every check passed, and the score is too low")
+
+
+def _failure(kind: str, message: str, text: str) -> str:
+    return f'  <failure type="{xml(kind)}" message="{xml(message)}">{xml(text)}</failure>'
+
+
+def _told_of(criterion: str, report: Report) -> Iterator[str]:
+    """What did not pass of a criterion, a line each: its findings, or what blocked it."""
+    for one in seen(report):
+        outcome = one.outcome
+        if one.criterion != criterion:
+            continue
+        if isinstance(outcome, Scored) and not outcome.passed:
+            yield from (f"{said(f)} ({f.path})" for f in outcome.findings)
+        elif isinstance(outcome, Skipped) and outcome.cause == "blocked":
+            yield outcome.reason if one.step is None else f"step {one.step}: {outcome.reason}"
+
+
+def _abstained(report: Report) -> str:
+    """What an abstention waits for, and why; how much was measured where nothing is waited for."""
+    waits = dict.fromkeys([one.reason for one in report.open if one.decides])
+    if report.verdict != "abstain" or not waits:
+        return f"{report.verdict}: {share(report.coverage)} of what applies was measured"
+    names = sorted({one.criterion for one in report.open if one.decides})
+    return f"abstain: the verdict waits for {', '.join(names)}: {'; '.join(islice(waits, MOST_REASONS))}"
+
+
+def _summary(result: Graded) -> str:
+    report = result.report
+    return f"{result.place}: {report.verdict}, score {number(report.score)}, coverage {share(report.coverage)}"

@@ -1,0 +1,133 @@
+"""Plans on a terminal and as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from service.cli.rendering.console import console, plural, printable
+from service.core.judging.judges import Ask, Judge
+from service.core.plan import Plan
+from service.trace_files import RecordPlace
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A record with its plan."""
+
+    number: int
+    place: RecordPlace
+    plan: Plan
+
+    @property
+    def name(self) -> str:
+        """The id of the trace, else its number."""
+        return self.plan.trace.id or f"#{self.number}"
+
+
+@dataclass
+class Totals:
+    """What a run of plans came to."""
+
+    traces: int = 0
+    questions: int = 0
+    blocked: int = 0
+    refused: int = 0
+
+    def add(self, planned: Planned) -> None:
+        """Count one more."""
+        self.traces += 1
+        self.questions += len(planned.plan.asks)
+        self.blocked += len(planned.plan.blocked)
+
+    def line(self) -> str:
+        """The totals in words."""
+        refused = f"\nnot planned: {plural(self.refused, 'record')}" if self.refused else ""
+        questions = plural(self.questions, "question")
+        return f"{plural(self.traces, 'trace')}: {questions} for a judge, {self.blocked} blocked by a failed check{refused}"
+
+
+def show_table(plans: Iterator[Planned], totals: Totals) -> None:
+    """Writes plans as they come, each judge once, and the totals."""
+    out = console()
+    judges: dict[str, Judge] = {}
+    for planned in plans:
+        out.print(Text(printable(f"{planned.name} ({planned.plan.rubric.id})"), style="bold"))
+        out.print(Padding(_table(planned.plan), (0, 0, 1, 2), expand=False))
+        judges |= {ask.judge.id: ask.judge for ask in planned.plan.asks}
+    for judge in judges.values():
+        question = f"{judge.question} [{' | '.join(judge.scale)}]"
+        out.print(Text(f"{judge.id}: ", style="bold").append(printable(question), style="not bold"))
+    out.print(Text(totals.line()))
+
+
+def _table(plan: Plan) -> Table | Text:
+    if not plan.asks and not plan.blocked:
+        return Text("nothing to ask: code decides all that applies", style="dim")
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for ask in plan.asks:
+        grid.add_row(Text(ask.criterion), Text(_about(ask, plan)), Text(f"asks {ask.judge.id}"))
+    for left in plan.blocked:
+        grid.add_row(
+            Text(left.ask.criterion), Text(_about(left.ask, plan)), Text(f"not asked: {left.why}", style="yellow")
+        )
+    return grid
+
+
+def _about(ask: Ask, plan: Plan) -> str:
+    if ask.step is not None:
+        return printable(f"step {ask.step}, {plan.trace.steps[ask.step].call.name}"[:40])
+    return "the trace" if ask.turn is None else f"turn {ask.turn}"
+
+
+def show_json(plans: Iterator[Planned], totals: Totals) -> None:
+    """{"traces": [{"trace_id", "source", "line", "rubric", "asks", "blocked"}], "totals"}, written as it goes."""
+    write = sys.stdout.write
+    head = '{"traces":['
+    for planned in plans:
+        write(head + _json(_plain(planned)))
+        head = ",\n"
+    counts = {"traces": totals.traces, "questions": totals.questions, "blocked": totals.blocked}
+    start = '{"traces":[' if head.startswith("{") else ""
+    write(f'{start}],\n"totals":{_json({**counts, "refused": totals.refused})}}}\n')
+
+
+def _plain(planned: Planned) -> dict[str, JsonValue]:
+    plan = planned.plan
+    return {
+        "trace_id": plan.trace.id,
+        "source": planned.place.source,
+        "line": planned.place.line,
+        "rubric": f"{plan.rubric.id}@{plan.rubric.version}",
+        "asks": [
+            {
+                "criterion": ask.criterion,
+                "judge": ask.judge.id,
+                "step": ask.step,
+                "turn": ask.turn,
+                "tool": ask.tool,
+                "question": ask.judge.question,
+                "choices": list(ask.judge.scale),
+            }
+            for ask in plan.asks
+        ],
+        "blocked": [
+            {"criterion": ask.criterion, "judge": ask.judge.id, "step": ask.step, "turn": ask.turn, "why": why}
+            for ask, why in plan.blocked
+        ],
+    }
+
+
+def _json(value: JsonValue) -> str:
+    """ASCII, so that no encoding of the terminal can change what is read from it."""
+    return json.dumps(value, separators=(",", ":"))

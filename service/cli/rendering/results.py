@@ -1,0 +1,284 @@
+"""What scoring a run of records gives: a report or a refusal for each, and a tally of all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import fsum
+from typing import NamedTuple, get_args
+
+from service.cli.inputs import InputChoices, Inputs, Refused
+from service.cli.rendering.console import number, plural
+from service.core.conclude import NOBODY
+from service.core.judging.votes import sum_costs
+from service.core.outcome import Errored, Finding, Outcome
+from service.core.report import OpenOutcome, Report
+from service.core.rubric import Stage
+from service.core.scores import Range, Verdict
+from service.engine import Engine
+from service.errors import NOBODY_THERE, FaultCause, InputError
+from service.trace_files import RecordPlace
+
+VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "abstain", "not_applicable")
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """A record that was scored; `number` is its position in the run, from 1."""
+
+    number: int
+    place: RecordPlace
+    request: InputChoices
+    report: Report
+
+    @property
+    def name(self) -> str:
+        """What the trace is called: as the line of a batch says, else its id, else its number."""
+        return self.request.name or self.report.trace_id or f"#{self.number}"
+
+
+Result = Graded | Refused
+
+
+TOGETHER = 64
+"""How many records that somebody must be waited for are worked on at once."""
+
+
+def graded(inputs: Inputs) -> Iterator[Result]:
+    """The result of every record, in order."""
+    with asyncio.Runner() as loop:  # one for all: connections to judges and to their cache belong to it
+        for group in _grouped(enumerate(inputs, start=1), inputs.engine):
+            if len(group) == 1 and not _waits(group[0][1], inputs.engine):
+                yield _grade(*group[0], inputs)
+                continue
+            yield from loop.run(_grade_all(group, inputs))
+        loop.run(inputs.engine.close())
+
+
+Numbered = tuple[int, InputChoices | Refused]
+
+
+def _grouped(records: Iterable[Numbered], engine: Engine) -> Iterator[list[Numbered]]:
+    """One by one what code scores alone, together what waits for others."""
+    group: list[Numbered] = []
+    for record in records:
+        waits = _waits(record[1], engine)
+        if group and (not waits or len(group) == TOGETHER):
+            yield group
+            group = []
+        if waits:
+            group.append(record)
+        else:
+            yield [record]
+    if group:
+        yield group
+
+
+def _waits(record: InputChoices | Refused, engine: Engine) -> bool:
+    if isinstance(record, Refused):
+        return False
+    try:
+        return engine.waits(record.request)
+    except InputError:
+        return False  # told where it is scored
+
+
+async def _grade_all(group: Iterable[Numbered], inputs: Inputs) -> list[Result]:
+    return list(await asyncio.gather(*[grade_later(number, asked, inputs) for number, asked in group]))
+
+
+async def grade_later(position: int, asked: InputChoices | Refused, inputs: Inputs) -> Result:
+    """The result of a record that somebody must be waited for."""
+    if isinstance(asked, Refused):
+        return asked
+    with _placed(asked):
+        try:
+            return Graded(position, asked.place, asked, await inputs.engine.answer_async(asked.request))
+        except InputError as error:
+            return asked.refused(error)
+
+
+def _grade(position: int, asked: InputChoices | Refused, inputs: Inputs) -> Result:
+    if isinstance(asked, Refused):
+        return asked
+    with _placed(asked):
+        try:
+            return Graded(position, asked.place, asked, inputs.engine.answer(asked.request))
+        except InputError as error:
+            return asked.refused(error)
+
+
+@contextmanager
+def _placed(asked: InputChoices) -> Generator[None]:
+    """Says of an error of ours at which record it came."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"at {asked.place}{asked.place.pointer}")
+        raise
+
+
+@dataclass
+class Means:
+    """The mean score of a run: of what was measured, and with what is open at worst and at best."""
+
+    measured: list[float] = field(default_factory=list[float])
+    spans: list[Range] = field(default_factory=list["Range"])
+
+    def add(self, report: Report) -> None:
+        """Count one more."""
+        if report.score is not None:
+            self.measured.append(report.score)
+        if report.score_range is not None:
+            self.spans.append(report.score_range)
+
+    @property
+    def ends(self) -> Range | None:
+        """The mean at worst and at best; None where nothing was measured and nothing is open."""
+        if not self.spans:
+            return None
+        size = len(self.spans)
+        return fsum(low for low, _ in self.spans) / size, fsum(high for _, high in self.spans) / size
+
+    def __str__(self) -> str:
+        mean = fsum(self.measured) / len(self.measured) if self.measured else None
+        told = f"mean score {number(mean)}"
+        if self.ends is None or self.ends[0] == self.ends[1]:
+            return told
+        return f"{told}; with what is open between {number(self.ends[0])} and {number(self.ends[1])}"
+
+
+@dataclass
+class Tally:
+    """What a run came to."""
+
+    verdicts: Counter[Verdict] = field(default_factory=Counter["Verdict"])
+    rubrics: set[str] = field(default_factory=set[str])
+    scores: Means = field(default_factory=Means)
+    refused: int = 0
+    code_alone: int = 0
+    """Traces of which only what code decides was looked at."""
+    unforgiven: int = 0
+    """Abstentions that rest on something that broke, or could not be read."""
+    open: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    """In how many traces a criterion is open, by the reason and the criterion."""
+    replies: int = 0
+    hits: int = 0
+    costs: list[float | None] = field(default_factory=list["float | None"])
+    faults: Counter[str] = field(default_factory=Counter[str])
+    """Questions that ended in a fault of a judge, by cause."""
+    judged: Counter[str] = field(default_factory=Counter[str])
+    """Judged outcomes, by whether they are calibrated."""
+
+    def add(self, result: Result) -> None:
+        """Count one more."""
+        if isinstance(result, Refused):
+            self.refused += 1
+            return
+        report = result.report
+        self.verdicts[report.verdict] += 1
+        self.rubrics.add(f"{report.rubric.id}@{report.rubric.version}")
+        self.scores.add(report)
+        self.code_alone += report.scope == "code"
+        self.unforgiven += report.verdict == "abstain" and any(map(_is_unforgiven, report.open))
+        self.open.update({(one.reason, one.criterion) for one in report.open})
+        self.faults.update(one.cause for one in report.open if one.cause in FAULTS)
+        self.replies += report.provenance.replies
+        self.hits += report.provenance.cache_hits
+        if report.provenance.replies:
+            self.costs.append(report.provenance.cost_usd)
+        found = report.calibration
+        self.judged.update(calibrated=found.calibrated, uncalibrated=found.uncalibrated, withheld=found.withheld)
+
+    @property
+    def silent(self) -> str | None:
+        """The cause for which no question was answered, where that is the same for all and no fault of theirs."""
+        if self.replies or not self.faults or not self.faults.keys() <= NOBODY_THERE:
+            return None
+        return self.faults.most_common(1)[0][0]
+
+    def lines(self) -> Iterator[str]:
+        """The tally in words."""
+        scored = self.verdicts.total()
+        counts = ", ".join(f"{self.verdicts[v]} {v}" for v in VERDICTS if self.verdicts[v])
+        if scored:
+            yield f"{plural(scored, 'trace')} scored with {', '.join(sorted(self.rubrics))}: {counts}"
+            yield str(self.scores)
+        if self.code_alone:
+            yield f"judges are off: {plural(self.code_alone, 'trace')} looked at by code alone; coverage says how much that is"
+        yield from self._open_lines()
+        if self.replies:
+            yield f"judged: {plural(self.replies, 'reply', 'replies')}, {self.hits} from the cache, {_paid(self.costs)}"
+        if self.judged.total():
+            kinds = ", ".join(f"{count} {name}" for name, count in self.judged.items() if count)
+            yield f"judged outcomes: {kinds}"
+        if self.refused:
+            yield f"not scored: {plural(self.refused, 'record')}"
+
+    def _open_lines(self) -> Iterator[str]:
+        """What nobody has decided, by reason, and what can be done about it."""
+        by_reason: dict[str, list[str]] = {}
+        for (reason, criterion), count in sorted(self.open.items()):
+            by_reason.setdefault(reason, []).append(f"{criterion} {count}")
+        for reason, criteria in list(by_reason.items())[:MOST_REASONS]:
+            yield f"open, {reason}: {', '.join(criteria)}"
+        if len(by_reason) > MOST_REASONS:
+            yield f"open for {len(by_reason) - MOST_REASONS} more reasons, which are in the reports"
+        if NOBODY in by_reason:
+            yield (
+                "to decide it: set CALLGRADE_JUDGE_MODEL; or say what was expected (--expected) and take what code alone "
+                "decides (--judges off)"
+            )
+
+
+MOST_REASONS = 6
+"""Reasons for which something is open that are told."""
+
+FAULTS: frozenset[str] = frozenset(get_args(FaultCause))
+
+
+def _is_unforgiven(one: OpenOutcome) -> bool:
+    """Whether an abstention may not be let pass: something broke, or could not be read, and may hide a failure."""
+    return one.decides and (one.kind == "errored" or one.cause in ("unread", "too_long", "uncalibrated"))
+
+
+def _paid(costs: Iterable[float | None]) -> str:
+    paid = sum_costs(costs)
+    return "at an unknown price" if paid is None else f"for ${paid:.4f}"
+
+
+class Seen(NamedTuple):
+    """One outcome of a report, with its criterion and stage; `step` is None for what belongs to no step."""
+
+    criterion: str
+    stage: Stage
+    step: int | None
+    outcome: Outcome
+
+
+def seen(report: Report) -> Iterator[Seen]:
+    """Every outcome by criterion, in the order of the contract."""
+    for scored in report.criteria:
+        yield from (Seen(scored.id, scored.stage, None, elsewhere.outcome) for elsewhere in scored.outcomes)
+        for step in report.steps:
+            if scored.id in step.outcomes:
+                yield Seen(scored.id, scored.stage, step.index, step.outcomes[scored.id])
+
+
+def found(report: Report) -> list[Finding]:
+    """Every finding once, the first broken step of the contract first."""
+    outcomes = (one.outcome for one in seen(report))
+    return list(dict.fromkeys(f for o in outcomes if not isinstance(o, Errored) for f in o.findings))
+
+
+def said(finding: Finding) -> str:
+    """The message of a finding, with the argument it is about where the message does not begin with it.
+
+    >>> said(Finding("schema_required", "required, and missing", "/steps/0/call/arguments/order_id"))
+    'order_id: required, and missing'
+    """
+    _, _, argument = finding.path.partition("/call/arguments/")
+    return finding.message if finding.message.startswith(argument) else f"{argument}: {finding.message}"

@@ -1,0 +1,108 @@
+"""Reports as a table: a line each, as they come, and for a single one its steps as well."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import BinaryIO
+
+from rich.console import Console
+from rich.text import Text
+
+from service.cli.inputs import Refused
+from service.cli.rendering.console import WIDEST, console, number, printable, share, verdict_text
+from service.cli.rendering.results import Graded, Result, Tally, found, said
+from service.cli.rendering.steps import show_steps
+
+LOOKAHEAD = 100
+"""How many results are seen before the width of the first column is fixed."""
+
+LONGEST_NAME = 28
+HEAD = ("verdict", "score", "cover", "broke at", "finding")
+WIDTHS = (7, 5, 5, 9)
+
+
+class Table:
+    """One line for each trace. On a terminal a line is cut to its width; elsewhere it is whole."""
+
+    def __init__(self, stream: BinaryIO, tally: Tally) -> None:
+        self._console = _console(stream)
+        self._tally = tally
+        self._held: list[Result] = []
+        self._width = 0
+
+    def add(self, result: Result) -> None:
+        """Write one line, as soon as the width of the columns is known."""
+        if self._width:
+            self._write(result)
+            return
+        self._held.append(result)
+        if len(self._held) == LOOKAHEAD:
+            self._begin()
+
+    def close(self) -> None:
+        """Write what is still held, the steps of a single trace, and the summary."""
+        single = self._held[0] if len(self._held) == 1 else None
+        if not self._width and any(isinstance(result, Graded) for result in self._held):
+            self._begin()
+        if isinstance(single, Graded):
+            self._console.print()
+            show_steps(self._console, single.report)
+        if self._tally.verdicts:
+            self._console.print()
+        for line in self._tally.lines():
+            self._console.print(Text(line), soft_wrap=not self._console.is_terminal)
+
+    def _begin(self) -> None:
+        names = [_name(result) for result in self._held]
+        self._width = min(LONGEST_NAME, max(5, *map(len, names), 5))
+        self._line([Text(text, style="bold") for text in ("trace", *HEAD)])
+        for result in self._held:
+            self._write(result)
+        self._held = []
+
+    def _write(self, result: Result) -> None:
+        name = Text(_name(result)[-self._width :] if isinstance(result, Refused) else _name(result))
+        if isinstance(result, Refused):
+            self._line([name, Text("error", style="bold red"), *[Text("-")] * 3, Text(_refusal(result))])
+            return
+        report = result.report
+        findings = found(report)
+        more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+        cells = [number(report.score), share(report.coverage), report.first_failing_stage or "-"]
+        finding = printable(said(findings[0])) + more if findings else ""
+        self._line([name, verdict_text(report.verdict), *map(Text, cells), Text(finding)])
+
+    def _line(self, cells: list[Text]) -> None:
+        line = Text()
+        for cell, width in zip(cells, (self._width, *WIDTHS), strict=False):
+            cell.truncate(width, overflow="ellipsis")
+            cell.pad_right(width - cell.cell_len)
+            line = line.append(cell).append("  ")
+        line.append(cells[-1])
+        line.rstrip()
+        if self._console.is_terminal:
+            self._console.print(line, no_wrap=True, overflow="ellipsis")
+        else:
+            self._console.print(line, soft_wrap=True)
+
+
+def _name(result: Result) -> str:
+    """What a line is about; a refused record has no name, and its line in the file tells it from others."""
+    if isinstance(result, Refused):
+        return printable(f"{Path(result.place.source).name}:{result.place.line or 0}{result.place.pointer}")
+    return printable(result.name)
+
+
+def _refusal(result: Refused) -> str:
+    problem = result.error.problems[0]
+    return printable(f"{problem.path}: {problem.message}" if problem.path else problem.message)
+
+
+def _console(stream: BinaryIO) -> Console:
+    """Standard output as it is; any other stream as plain UTF-8."""
+    found = console()
+    if getattr(found.file, "buffer", None) is stream:
+        return found
+    text = io.TextIOWrapper(stream, "utf-8", errors="replace", write_through=True)
+    return console(text, width=WIDEST)

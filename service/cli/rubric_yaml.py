@@ -1,0 +1,69 @@
+"""Rubrics as YAML: written, and the line of each place in what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import yaml
+
+from service.core.json.pointers import split_pointer
+from service.core.lazy import lazy
+from service.core.rubric import Rubric
+
+
+class _Plain(yaml.SafeDumper):
+    """YAML without anchors, which rubric files may not have."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
+        return True
+
+
+def as_yaml(rubric: Rubric) -> str:
+    """The rubric as YAML."""
+    return yaml.dump(rubric.model_dump(mode="json"), Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110)
+
+
+Members = dict[str, tuple[yaml.Node, int]]
+"""What stands at each key or index of a node, and in which line."""
+
+
+class YamlLines:
+    """The lines of a document, which is read once for all that is asked."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._members: dict[int, Members] = {}
+
+    def of(self, path: str) -> int | None:
+        """The line (from 1) of the place a JSON pointer names, or of the last place on the way that is there.
+
+        >>> YamlLines("id: a\\ncriteria:\\n  - {id: b}\\n").of("/criteria/0/stage")
+        3
+        """
+        try:
+            node, parts = self._root, split_pointer(path)
+        except (yaml.YAMLError, ValueError):
+            return None
+        line: int | None = None
+        for part in parts:
+            node, line = self._below(node).get(part, (None, line))
+        return line
+
+    @lazy
+    def _root(self) -> yaml.Node | None:
+        return cast("yaml.Node | None", yaml.compose(self._text, Loader=yaml.SafeLoader))  # pyright: ignore[reportUnknownMemberType]
+
+    def _below(self, node: yaml.Node | None) -> Members:
+        if id(node) not in self._members:
+            self._members[id(node)] = dict(reversed(list(_members(node))))  # of two keys that are the same the first
+        return self._members[id(node)]
+
+
+def _members(node: yaml.Node | None) -> Iterator[tuple[str, tuple[yaml.Node, int]]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield key.value, (value, key.start_mark.line + 1)
+    if isinstance(node, yaml.SequenceNode):
+        for n, item in enumerate(node.value):
+            yield str(n), (item, item.start_mark.line + 1)

@@ -1,0 +1,96 @@
+"""Work on batches until a signal says that it is enough."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from math import ceil
+
+from service.engine import Engine
+from service.jobs import job_queue
+from service.jobs.items import ItemScorer, widen_limits
+from service.jobs.notices import NoticeSender
+from service.jobs.runner import Runner
+from service.jobs.worker import Worker, keep_working
+from service.logs import log_warnings
+from service.scoring_process import ScoringProcess
+from service.settings import Settings
+from service.store.answers import Answers
+from service.store.audit import Audit
+from service.store.batches import Batches
+from service.store.chunks import Chunks
+from service.store.database import Database
+from service.store.queue import Queue
+from service.store.usage import DAY_S, UsageStore
+from service.wiring import build_engine, build_limits, build_webhooks
+
+
+async def work(
+    settings: Settings,
+    database: Database,
+    *,
+    beside: bool = False,
+    engine: Engine | None = None,
+    chunks_of: Callable[[Database, Queue], Chunks] = Chunks,
+) -> None:
+    """Works until a signal says that it is enough.
+
+    `engine`: what scores, default: as the settings say, with large items apart; `chunks_of`: what opens chunks and records.
+    """
+    apart = None if engine else ScoringProcess()
+    engine = engine or build_engine(settings, database)
+    if not beside:  # the process it stands beside has said so
+        log_warnings(engine.list_warnings())
+    queue = job_queue.Enqueuer(database)
+    items = ItemScorer(engine, widen_limits(build_limits(settings)), apart=apart)
+    runner = Runner(chunks_of(database, queue), items, in_flight=settings.batch_in_flight, remind=job_queue.remind)
+    kept = Batches(database, queue)
+    worker = Worker(database, queue, runner, NoticeSender(kept, build_webhooks(settings)))
+    over = _told(beside=beside)
+    sweep = partial(_swept, kept, settings)
+    grace = settings.graceful_seconds
+    async with keep_working(database, runner, worker, chunks=chunks_at_once(settings), sweep=sweep, grace=grace):
+        await over.wait()
+    if apart is not None:
+        apart.close()
+    await engine.close()
+
+
+def chunks_at_once(settings: Settings) -> int:
+    """As many chunks as keep all places busy while the last items of some are waited for, and others are opened."""
+    return 2 + 2 * ceil(settings.batch_in_flight / settings.batch_chunk)
+
+
+def _told(*, beside: bool) -> asyncio.Event:
+    """Set as soon as the worker is to end."""
+    over = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, over.set)
+    if beside:
+        reading = partial(_read_to_the_end, lambda: loop.call_soon_threadsafe(over.set))
+        threading.Thread(target=reading, name="beside", daemon=True).start()
+    return over
+
+
+def _read_to_the_end(then: Callable[[], object]) -> None:
+    while os.read(
+        sys.stdin.fileno(), 1_024
+    ):  # not through the buffer, whose lock the end of the process would wait for
+        pass
+    then()
+
+
+def _swept(kept: Batches, settings: Settings) -> None:
+    kept.expire_due()
+    kept.forget_old(days=settings.batch_days)
+    Audit(kept.database).forget_old(days=settings.audit_days)
+    Answers(kept.database).forget_old()
+    UsageStore(kept.database).forget_old(int(time.time() // DAY_S))
+    job_queue.clear()

@@ -1,0 +1,1 @@
+"""Which call made stands for which expected one."""

@@ -1,0 +1,68 @@
+"""An expected argument bound to the critic that compares it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from service.core.critics import MATCHED, Critic, Match, OpenComparison
+from service.core.json.pointers import escape_token
+from service.core.json.values import equals, format_value
+from service.core.shapes import GivenMatcher, Shape, Template, has_matcher
+
+
+class BoundArgument(NamedTuple):
+    """One expected argument: `critic` None compares `expected` exactly, by typed equality."""
+
+    name: str
+    expected: JsonValue
+    critic: Critic | None
+    weight: float = 1.0
+
+    @property
+    def optional(self) -> bool:
+        """Whether the argument may be absent."""
+        return self.critic is not None and self.critic.optional
+
+    def match(self, actual: JsonValue, *, explain: bool = True) -> Match | OpenComparison:
+        """The comparison with what was given. Saying why costs more than comparing; `explain` False leaves it out."""
+        if self.critic is not None:
+            return self.critic.match(actual, self.expected)
+        if equals(self.expected, actual):
+            return MATCHED
+        if not explain:
+            return UNEQUAL
+        return Match(0.0, False, f"expected {format_value(self.expected)}, got {format_value(actual)}")
+
+
+UNEQUAL = Match(0.0, False)
+
+
+def bind(name: str, value: Template, *, critics: Mapping[str, Critic], weight: float = 1.0) -> BoundArgument:
+    """The expected `value` of the argument `name` with its critic: its own, else the rubric's for that path, else none."""
+    if isinstance(value, str | int | float) and not critics:
+        return BoundArgument(name, value, None, weight)
+    template = _put_critics(value, f"/{escape_token(name)}", critics) if critics else value
+    if isinstance(template, GivenMatcher):
+        return BoundArgument(name, template.expected, template.critic, weight)
+    if isinstance(template, Critic):
+        return BoundArgument(name, None, template, weight)
+    if isinstance(template, Mapping | list) and has_matcher(template):
+        return BoundArgument(name, None, Shape.model_construct(kind="shape", value=template), weight)
+    return BoundArgument(name, template, None, weight)  # pyright: ignore[reportArgumentType] (no matcher is inside)
+
+
+def _put_critics(value: Template, path: str, critics: Mapping[str, Critic]) -> Template:
+    """The template with the rubric's critics put where it has bare values."""
+    if isinstance(value, Critic):
+        return value
+    critic = critics.get(path) or (critics.get(path[1:]) if path.count("/") == 1 else None)
+    if critic is not None:
+        return GivenMatcher(critic, value)  # pyright: ignore[reportArgumentType] (bare: the writer gave no matcher here)
+    if isinstance(value, Mapping):
+        return {key: _put_critics(item, f"{path}/{escape_token(key)}", critics) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_put_critics(item, f"{path}/{n}", critics) for n, item in enumerate(value)]
+    return value

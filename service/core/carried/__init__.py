@@ -1,1 +1,0 @@
-"""Published methods as their own code has them, their mistakes included: pure functions on plain data."""

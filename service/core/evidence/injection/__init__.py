@@ -1,0 +1,1 @@
+"""Text in a trace that seems to speak to whoever judges it."""

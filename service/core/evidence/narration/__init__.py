@@ -1,0 +1,1 @@
+"""What answers claim, held against what tools returned."""

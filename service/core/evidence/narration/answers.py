@@ -1,0 +1,170 @@
+"""All that a trace's answers claim: each text against every result before it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, cast
+
+from pydantic import JsonValue
+
+from service.core.budget import OverBudgetError
+from service.core.evidence.narration.fact_index import FactIndex
+from service.core.evidence.narration.facts import MAX_FACTS
+from service.core.evidence.narration.narration import check_text
+from service.core.evidence.narration.verdicts import ClaimVerdict, Utterances
+from service.core.evidence.reading.leaves import list_leaves
+from service.core.evidence.reading.quantities import MAX_TEXT, Quantity, Value, find_quantities
+from service.core.evidence.reading.words import flatten_text
+from service.core.trace import Step, Trace
+
+MAX_CLAIMS = 500
+"""Quantities of one text that are checked."""
+
+
+MAX_IN_ALL = 5_000
+"""Quantities of all texts of a trace that are checked."""
+MAX_SENTENCES = 1_500
+MAX_PROSE = 50_000
+"""Characters of results in prose in which claims are looked for."""
+
+
+class Narration(NamedTuple):
+    """One text of the assistant's that follows a call. `too_long` says why it was not read, else ""."""
+
+    message: int
+    turn: int
+    claims: tuple[ClaimVerdict, ...]
+    too_long: str = ""
+    unread: str = ""
+    """The pointer of a result before it that code needed and could not read, or ""."""
+    missing: str = ""
+    """The pointer of a result before it that the trace does not tell, or ""."""
+
+
+def narrate(trace: Trace) -> list[Narration]:
+    """The verdicts on the claims of every text of the assistant's that comes after a call, in order."""
+    return list(_narrate(trace))
+
+
+def _narrate(trace: Trace) -> Iterator[Narration]:
+    ledger, heard, gaps, checked = FactIndex(), _Listener(), _Gaps(), 0
+    steps = iter([*trace.steps, None])
+    step = next(steps)
+    for n, message in enumerate(trace.messages):
+        while step is not None and step.message < n:
+            ledger.add(step)
+            heard.call(step)
+            gaps.add(step)
+            step = next(steps)
+        if message.role != "assistant":
+            heard.text(message.text)
+        elif message.text and (ledger.size or gaps.any):
+            if checked > MAX_IN_ALL:
+                yield Narration(n, message.turn, (), f"more than {MAX_IN_ALL} numbers stand in the texts before")
+                continue
+            found = _narrate_text(n, message.turn, message.text, ledger, heard)
+            checked += len(found.claims)
+            yield found._replace(unread=gaps.find_unread(found.claims), missing=gaps.missing)
+
+
+MEDIA = frozenset(
+    {"image", "image_url", "input_image", "audio", "input_audio", "video", "file", "input_file", "document", "resource"}
+)
+"""The types of parts of a result in which code finds no field."""
+
+
+class _Gaps:
+    """The results so far that are not there, or in no form in which a text that retells them finds their fields."""
+
+    def __init__(self) -> None:
+        self.missing = ""
+        self._closed = ""
+        self._prose: list[tuple[str, str]] = []
+
+    @property
+    def any(self) -> bool:
+        """Whether there is one."""
+        return bool(self.missing or self._closed or self._prose)
+
+    def add(self, step: Step) -> None:
+        path = f"/steps/{step.index}/result/content"
+        content = None if step.result is None else step.result.content
+        if step.result is None:
+            self.missing = self.missing or f"/steps/{step.index}/result"
+        elif not step.result.is_error:
+            if _is_closed(content):
+                self._closed = self._closed or path
+            elif content is None or isinstance(content, str):
+                self._prose.append((path, content or ""))
+
+    def find_unread(self, claims: Iterable[ClaimVerdict]) -> str:
+        """The result that stays unread for a text: one that seems to hold fields always, prose where it does not say a claim."""
+        if self._closed or not self._prose:
+            return self._closed
+        said = "\n".join([text for _, text in self._prose])
+        if len(said) > MAX_PROSE:
+            return self._prose[0][0]
+        missing = [claim for claim in claims if claim.verdict != "supported" and not _occurs_in(claim.text, said)]
+        return self._prose[0][0] if missing else ""
+
+
+def _is_closed(content: JsonValue) -> bool:
+    """Whether a result seems to hold fields and gives none: text with JSON in it, or a part that is no text."""
+    if isinstance(content, str):
+        return "{" in content or "[" in content
+    return isinstance(content, list) and any(isinstance(part, dict) and part.get("type") in MEDIA for part in content)
+
+
+def _occurs_in(words: str, text: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(words)}(?!\w)", text) is not None
+
+
+def _narrate_text(n: int, turn: int, text: str, ledger: FactIndex, heard: _Listener) -> Narration:
+    if ledger.size >= MAX_FACTS:
+        return Narration(n, turn, (), f"the results hold {MAX_FACTS} values or more")
+    if len(text) > MAX_TEXT:
+        return Narration(n, turn, (), f"the text is longer than {MAX_TEXT} characters")
+    claims = find_quantities(text)
+    if len(claims) > MAX_CLAIMS:
+        return Narration(n, turn, (), f"the text has {len(claims)} numbers, and {MAX_CLAIMS} are checked at most")
+    sentences = sum(map(text.count, ".!?;\n"))
+    if sentences > MAX_SENTENCES:
+        return Narration(n, turn, (), f"the text has {sentences} sentences, and {MAX_SENTENCES} are checked at most")
+    try:
+        verdicts = check_text(text, f"/messages/{n}/text", ledger, Utterances(heard.has, heard.words), claims)
+    except OverBudgetError as error:
+        return Narration(n, turn, (), str(error))
+    return Narration(n, turn, tuple(verdicts))
+
+
+class _Listener:
+    """What the user and the system said, and what calls were made with: a claim of these is no retelling of a result."""
+
+    def __init__(self) -> None:
+        self._values: set[Value] = set()
+        self._texts: list[str] = []
+        self._unread: list[str] = []  # most traces never ask
+
+    def text(self, text: str) -> None:
+        self._unread.append(text)
+
+    def call(self, step: Step) -> None:
+        for leaf in list_leaves(cast("JsonValue", dict(step.call.arguments or {})), limit=500):
+            self.text(leaf.value if isinstance(leaf.value, str) else repr(leaf.value))
+
+    def has(self, quantity: Quantity) -> bool:
+        self._read()
+        return any(value in self._values for value in quantity.values)
+
+    def _read(self) -> None:
+        for text in self._unread:
+            self._texts.append(flatten_text(text[:MAX_TEXT]))
+            for quantity in find_quantities(text):
+                self._values.update(quantity.values)
+        self._unread.clear()
+
+    def words(self, text: str) -> bool:
+        self._read()
+        wanted = flatten_text(text)
+        return any(wanted in said for said in self._texts)

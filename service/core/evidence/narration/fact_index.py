@@ -1,0 +1,206 @@
+"""The facts of a trace's results by field and by value, as far as they were known at a given message."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from service.core.budget import OverBudgetError
+from service.core.evidence.narration.entities import Family
+from service.core.evidence.narration.facts import Fact, read_facts
+from service.core.evidence.reading.quantities import Quantity, Value
+from service.core.evidence.reading.units import UNITS
+from service.core.evidence.reading.words import abbreviates, split_tokens, split_words, stem_name, stem_word
+from service.core.trace import Step
+
+DROPPED = split_words("cent usd eur gbp est utc local val iso str text num of the in is at by to on or as an it")
+"""Words of field names that prose leaves out."""
+GENERIC = split_words("time date day number scheduled current")
+"""Words that a field's name may do without where others tell it: what is said shows its kind."""
+_MEASURED = split_words("length mass duration temperature speed volume power energy pressure")
+MONEY = split_words("price amount cent total balance cost fee fare payment charge refund budget salary")
+"""Words of names that amounts of money stand under."""
+MAX_VALUES_HELD = 40_000
+"""Values of results that claims are held against, each counting for each claim."""
+MAX_WORDS = 2_000
+"""Different words in the names of fields; those beyond are not looked for."""
+_SERIES = frozenset({"value"})
+NUMERIC = frozenset({"number", "money", "percent", "measure", "duration"})
+
+
+@dataclass(slots=True)
+class FactGroup:
+    """The facts of one field, in all records."""
+
+    own: frozenset[str]
+    above: frozenset[str]
+    facts: list[Fact] = field(default_factory=list[Fact])
+    kinds: set[str] = field(default_factory=set[str])
+    units: set[str] = field(default_factory=set[str])
+
+    def is_named_in(self, words: Sequence[str]) -> bool:
+        """Whether each word of the name stands for one of these."""
+        return all(any(abbreviates(short, word) for word in words) for short in self.own)
+
+    @property
+    def is_money(self) -> bool:
+        """Whether the field, or what it stands under, is named as an amount of money."""
+        return bool(MONEY & (self.own | self.above))
+
+    def takes(self, quantity: Quantity) -> bool:
+        """Whether values of this field can be held against a quantity."""
+        if quantity.kind == "name":
+            return True
+        if quantity.kind in NUMERIC:
+            return bool(self.kinds & NUMERIC)
+        return quantity.kind in self.kinds
+
+
+class Series(NamedTuple):
+    """A field with one value to a day, and the words of the texts beside it, by their names."""
+
+    group: FactGroup
+    told: dict[str, frozenset[str]]
+
+
+class FactIndex:
+    """Facts, added result by result."""
+
+    def __init__(self) -> None:
+        self.groups: dict[tuple[str, ...], FactGroup] = {}
+        self.values: dict[Value, list[Fact]] = defaultdict(list)
+        self.size = 0
+        self._looks = 0
+        self._by_word: dict[str, list[FactGroup]] = defaultdict(list)
+        self._identifiers: dict[int, dict[str, Fact]] = defaultdict(dict)
+        self._families: dict[tuple[int, ...], Family] = {}
+        self._series: dict[int, Series | None] = {}
+        self._counts: dict[tuple[str, ...], FactGroup] = {}
+
+    def look(self, family: Family) -> None:
+        """Counts a claim that is held against these facts. OverBudgetError where that is too many in all."""
+        self._looks += len(family.facts) * (1 if family.is_indexed else 2)
+        if self._looks > MAX_VALUES_HELD:
+            raise OverBudgetError(f"{self._looks} values of results held against claims", MAX_VALUES_HELD)
+
+    def add(self, step: Step) -> None:
+        """The facts of a step's result."""
+        if step.result is None or step.result.is_error:
+            return
+        path = f"/steps/{step.index}/result/content"
+        facts, counts = read_facts(step.result.content, path, step.index)
+        about = tuple(stem_name(step.call.name))
+        self.size += len(facts)
+        for fact in facts:
+            self._add_to_group(self.groups, fact, about).facts.append(fact)
+            for quantity in fact.quantities:
+                for value in {*quantity.values, *_drop_year(quantity)}:
+                    self.values[value].append(fact)
+            self._index_identifier(fact)
+        for fact in counts:
+            self._add_to_group(self._counts, fact, about).facts.append(fact)
+
+    def _index_identifier(self, fact: Fact) -> None:
+        """Identifiers by length, wherever they are the whole value."""
+        value = fact.value
+        if (
+            isinstance(value, str)
+            and 4 <= len(value) <= 64
+            and value.isalnum()
+            and not value.isalpha()
+            and not value.isdigit()
+        ):
+            self._identifiers[len(value)].setdefault(value.upper(), fact)
+
+    def find_near(self, identifier: str) -> Fact | None:
+        """An identifier of the same length and shape that differs in one character, if just one does."""
+        identifier = identifier.upper()
+        known = self._identifiers.get(len(identifier), {})
+        if identifier in known:
+            return None
+        found = [fact for other, fact in known.items() if _is_one_off(identifier, other)]
+        return found[0] if found else None
+
+    def _add_to_group(self, groups: dict[tuple[str, ...], FactGroup], fact: Fact, about: tuple[str, ...]) -> FactGroup:
+        key = fact.path or about
+        group = groups.get(key)
+        if group is None:
+            own = frozenset(fact.own or about) - DROPPED
+            own = own - GENERIC or own
+            own = own - {find_unit_word(fact.own)} or own
+            group = groups[key] = FactGroup(own, fact.above)
+            if groups is self.groups and len(self._by_word) < MAX_WORDS:
+                for word in group.own:
+                    self._by_word[word].append(group)
+        for quantity in fact.quantities:
+            group.kinds.add(quantity.kind)
+            group.units.add(quantity.unit)
+        return group
+
+    def find_named(self, label: Iterable[str], quantity: Quantity) -> list[FactGroup]:
+        """The fields whose whole name is among the words, and that a quantity can be held against."""
+        words = set(label)
+        heads = {word[0] for word in words if word}
+        matched: dict[int, tuple[FactGroup, int]] = {}
+        for short, groups in self._by_word.items():
+            if short[0] in heads and any(abbreviates(short, word) for word in words):
+                for group in groups:
+                    seen = matched.get(id(group), (group, 0))
+                    matched[id(group)] = (group, seen[1] + 1)
+        return [g for g, n in matched.values() if n == len(g.own) and g.takes(quantity)]
+
+    def build_family(self, groups: Sequence[FactGroup]) -> Family:
+        """The facts of these fields."""
+        key = (self.size, *map(id, groups))
+        if key not in self._families:
+            self._families[key] = Family([fact for group in groups for fact in group.facts])
+        return self._families[key]
+
+    def find_group(self, fact: Fact) -> FactGroup | None:
+        """The field of a fact."""
+        return self.groups.get(fact.path)
+
+    def find_series(self) -> Series | None:
+        """The one field that is called just `value`, of records of days, if there is one, and what its table tells."""
+        if self.size not in self._series:
+            found = [path for path, group in self.groups.items() if group.own == _SERIES and group.facts[0].record.days]
+            self._series[self.size] = (
+                Series(self.groups[found[0]], self._collect_captions(found[0])) if len(found) == 1 else None
+            )
+        return self._series[self.size]
+
+    def _collect_captions(self, path: tuple[str, ...]) -> dict[str, frozenset[str]]:
+        """The words of the texts beside a field, by their names: a table's title and unit, say."""
+        beside = [group.facts for place, group in self.groups.items() if place[:-1] == path[:-1]]
+        return {
+            facts[0].path[-1]: frozenset(stem_word(word) for word in split_tokens(facts[0].value))
+            for facts in beside
+            if len(facts) == 1 and isinstance(facts[0].value, str)
+        }
+
+    def find_counts(self, label: Iterable[str]) -> list[Fact]:
+        """The arrays whose whole name is among the words."""
+        words = set(label)
+        return [fact for group in self._counts.values() if group.own and group.own <= words for fact in group.facts]
+
+    def find_holding(self, value: Value) -> list[Fact]:
+        """The facts with this value, under whatever name."""
+        return self.values.get(value, [])
+
+
+def find_unit_word(own: Sequence[str]) -> str:
+    """The unit that a field's name ends in: `km` in distance_km; "" where it ends in none."""
+    last = own[-1] if own[1:] else ""
+    return last if last in UNITS and UNITS[last].dimension in _MEASURED and len(last) != 1 else ""
+
+
+def _drop_year(quantity: Quantity) -> Iterable[Value]:
+    return [f"--{str(value)[-5:]}" for value in quantity.values] if quantity.kind == "date" else ()
+
+
+def _is_one_off(one: str, other: str) -> bool:
+    apart = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
+    swapped = len(apart) == 2 and apart[0] == apart[1][::-1]
+    return (len(apart) == 1 or swapped) and all(a.isdigit() == b.isdigit() for a, b in apart)

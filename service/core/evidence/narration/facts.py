@@ -1,0 +1,227 @@
+"""What results say, as facts: a value under a field of a record.
+
+Read as such: objects and arrays, `{name, value}` pairs, `[name, value]` pairs, columns of one table (`{"PTS": {"0": 38}}`) and
+comma-separated text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
+from math import isfinite
+from typing import NamedTuple, cast
+
+from pydantic import JsonValue
+
+from service.core.evidence.reading.leaves import Scalar
+from service.core.evidence.reading.numbers import MAX_DIGITS, count_places
+from service.core.evidence.reading.quantities import Quantity, find_quantities
+from service.core.evidence.reading.words import flatten_text, stem_name
+from service.core.json.pointers import escape_token
+
+MAX_FACTS = 20_000
+MAX_ROWS = 2_000
+"""Rows of a text that is a table."""
+MAX_NAMES = 12
+"""Texts by which one record is known."""
+MAX_CELL = 2_000
+"""Characters of a text leaf that are read."""
+_MAX = {"min": "max", "Min": "Max", "MIN": "MAX"}
+"""Beside a name that ends in `max`, one in `min` is the least and no minutes."""
+_MIN = tuple(_MAX)
+_NAMES = ("name", "key", "label", "title", "property", "field")
+_DEPTH = 40
+
+
+@dataclass(slots=True)
+class FactRecord:
+    """One thing that is spoken of: what it is called, its days, and the record it belongs to."""
+
+    above: FactRecord | None = None
+    called: list[str] = field(default_factory=list[str])
+    """Flat texts among its own values."""
+    days: list[str] = field(default_factory=list[str])
+
+
+class Fact(NamedTuple):
+    """One value. `own` are the words of its name, `above` those of the names it stands under."""
+
+    pointer: str
+    path: tuple[str, ...]
+    own: tuple[str, ...]
+    above: frozenset[str]
+    value: Scalar
+    quantities: tuple[Quantity, ...]
+    record: FactRecord
+    step: int
+
+
+class _FactReader:
+    def __init__(self, step: int) -> None:
+        self.step = step
+        self.facts: list[Fact] = []
+        self.counts: list[Fact] = []
+        self.least: set[tuple[str, ...]] = set()
+        self.texts: dict[str, tuple[Quantity, ...]] = {}  # many texts are there again and again
+
+    def read(self, value: JsonValue, pointer: str, path: tuple[str, ...], record: FactRecord) -> None:
+        if len(self.facts) >= MAX_FACTS or pointer.count("/") > _DEPTH:
+            return
+        if isinstance(value, dict):
+            self._read_object(value, pointer, path, record)
+        elif isinstance(value, list):
+            self._read_array(value, pointer, path, record)
+        else:
+            self._read_leaf(value, pointer, path, record)
+
+    def _read_object(
+        self, value: dict[str, JsonValue], pointer: str, path: tuple[str, ...], record: FactRecord
+    ) -> None:
+        name = _find_pair_name(value)
+        if name is not None:
+            self.read(value["value"], f"{pointer}/value", (*path, name), record.above or record)
+            return
+        if _is_columnar(value):
+            self._read_columns(cast("dict[str, dict[str, JsonValue]]", value), pointer, path, record)
+            return
+        for key in [key for key in value if key.endswith(_MIN)]:
+            if key[:-3] + _MAX[key[-3:]] in value:
+                self.least.add((*path, key))
+        for key, item in value.items():
+            at = f"{pointer}/{escape_token(key)}"
+            if isinstance(item, dict) and any(c.isdigit() for c in key):  # a name as a key: its own record
+                self.read(item, at, path, FactRecord(record, [flatten_text(key)]))
+            else:
+                self.read(item, at, (*path, key), record)
+
+    def _read_array(self, value: list[JsonValue], pointer: str, path: tuple[str, ...], record: FactRecord) -> None:
+        if value:
+            count = Quantity("number", Decimal(len(value)), "", 0, 0, "")
+            self.counts.append(self._build_fact(pointer, path, len(value), (count,), record))
+        for n, item in enumerate(value):
+            if _is_pair(item):
+                name, held = cast("list[JsonValue]", item)
+                self.read(held, f"{pointer}/{n}/1", (*path, str(name)), record)
+            else:
+                inner = FactRecord(record) if isinstance(item, dict | list) else record
+                self.read(item, f"{pointer}/{n}", path, inner)
+
+    def _read_columns(
+        self, value: dict[str, dict[str, JsonValue]], pointer: str, path: tuple[str, ...], record: FactRecord
+    ) -> None:
+        rows: dict[str, FactRecord] = {}
+        for name, column in value.items():
+            for key, item in column.items():
+                row = rows.setdefault(key, FactRecord(record))
+                self.read(item, f"{pointer}/{escape_token(name)}/{escape_token(key)}", (*path, name), row)
+
+    def _build_fact(
+        self, pointer: str, path: tuple[str, ...], value: Scalar, quantities: tuple[Quantity, ...], record: FactRecord
+    ) -> Fact:
+        own, above = _split_words(path)
+        own = (*own[:-1], "minimum") if path in self.least else own
+        return Fact(pointer, path, own, above, value, quantities, record, self.step)
+
+    def _read_leaf(self, value: Scalar, pointer: str, path: tuple[str, ...], record: FactRecord) -> None:
+        rows = list(_read_rows(value)) if isinstance(value, str) and value.count("\n") > 2 else []
+        for name, said in _COMMENT.findall(str(value)) if rows else ():
+            self._read_cell(said, pointer, (*path, name), record)
+        for row in rows:
+            inner = FactRecord(record)
+            for name, cell in row.items():
+                self._read_cell(cell, pointer, (*path, name), inner)
+        if not rows:
+            self._read_cell(value, pointer, path, record)
+
+    def _read_cell(self, value: Scalar, pointer: str, path: tuple[str, ...], record: FactRecord) -> None:
+        if len(self.facts) >= MAX_FACTS:
+            return
+        quantities = self.texts.get(value) if isinstance(value, str) else _read(value)
+        if quantities is None:
+            quantities = self.texts[str(value)] = _read(value)
+        if isinstance(value, str):
+            _name_record(record, value, quantities)
+        self.facts.append(self._build_fact(pointer, path, value, quantities, record))
+
+
+def read_facts(content: JsonValue, pointer: str, step: int) -> tuple[list[Fact], list[Fact]]:
+    """The facts of a result, and the lengths of its arrays, in document order."""
+    reader = _FactReader(step)
+    reader.read(content, pointer, (), FactRecord())
+    return reader.facts, reader.counts
+
+
+@lru_cache(maxsize=8192)
+def _split_words(path: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]]:
+    above = frozenset(word for key in path[:-1] for word in stem_name(key))
+    return (stem_name(path[-1]) if path else ()), above
+
+
+def _read(value: Scalar) -> tuple[Quantity, ...]:
+    if isinstance(value, str):
+        if value.isdecimal() and len(value) < MAX_DIGITS:
+            return (Quantity("number", Decimal(value), "", 0, len(value), value),)
+        return tuple(find_quantities(value[:MAX_CELL]))
+    if isinstance(value, bool):
+        return (Quantity("boolean", value, "", 0, 0, str(value)),)
+    if value is None or not isfinite(value):
+        return ()
+    text = repr(value)
+    number = Decimal(text)
+    return (
+        Quantity("number", number, "", 0, len(text), text, 0 if isinstance(value, int) else count_places(text, number)),
+    )
+
+
+def _name_record(record: FactRecord, value: str, quantities: tuple[Quantity, ...]) -> None:
+    if len(value) == 4 and value.isdecimal() and value[0] in "12":
+        record.days.append(value)
+    elif len(quantities) == 1 and quantities[0].kind == "date":
+        record.days.append(str(quantities[0].value))
+    elif (
+        len(record.called) < MAX_NAMES
+        and 2 < len(value) <= 60
+        and any(c.isalpha() for c in value)
+        and value.count(" ") < 6
+    ):
+        record.called.append(flatten_text(value))
+
+
+def _find_pair_name(value: Mapping[str, JsonValue]) -> str | None:
+    """The name in `{"name": "Weight", "value": "270 g"}`."""
+    if "value" not in value or len(value) > 3:
+        return None
+    return next((name for key in _NAMES if isinstance(name := value.get(key), str)), None)
+
+
+def _is_pair(item: JsonValue) -> bool:
+    """Whether an array is `[name, value]`."""
+    if not isinstance(item, list) or len(item) != 2:
+        return False
+    return isinstance(item[0], str) and not isinstance(item[1], list | dict)
+
+
+def _is_columnar(value: Mapping[str, JsonValue]) -> bool:
+    columns = list(value.values())
+    if len(columns) < 3 or not all(isinstance(column, dict) and len(column) > 1 for column in columns):
+        return False
+    keys = cast("list[dict[str, JsonValue]]", columns)[0].keys()
+    return all(key.isdigit() for key in keys) and all(
+        column.keys() == keys for column in cast("list[dict[str, JsonValue]]", columns)
+    )
+
+
+_COMMENT = re.compile(r"(?m)^#[ ]{0,4}([^:\n]{1,40}):[ ]{0,4}([^\n]{1,300})$")
+
+
+def _read_rows(text: str) -> Iterator[dict[str, str]]:
+    """The rows of comma-separated text with a head; none where its lines differ in length. `# name: value` lines tell of it."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")][: MAX_ROWS + 1]
+    head = [cell.strip() for cell in lines[0].split(",")] if lines else []
+    if len(head) < 2 or any(line.count(",") != len(head) - 1 for line in lines):
+        return
+    for line in lines[1:]:
+        yield dict(zip(head, (cell.strip() for cell in line.split(",")), strict=True))

@@ -1,0 +1,156 @@
+"""What answers claim, held against what tools returned: each quantity bound to a field of a record, or left alone.
+
+A claim is contradicted only where its words name a field (and the record, where there are several), that field's values
+all differ from it under every transform, and nothing else accounts for the number. All else is left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from service.core.evidence.narration.binding import bind, is_about
+from service.core.evidence.narration.claims import LOOSE, MADE, Claim, find_claims
+from service.core.evidence.narration.entities import MAX_FAMILY, NarrowedFacts, narrow
+from service.core.evidence.narration.fact_index import MONEY, FactIndex
+from service.core.evidence.narration.facts import Fact
+from service.core.evidence.narration.holding import derive_number, list_numbers, read_number
+from service.core.evidence.narration.refuting import compare, refute, refute_end
+from service.core.evidence.narration.series import check_series
+from service.core.evidence.narration.statements import find_statements
+from service.core.evidence.narration.transforms import is_minor, may_be_minor, relate
+from service.core.evidence.narration.verdicts import OPEN, ClaimVerdict, Ruling, Utterances, build_contradiction
+from service.core.evidence.reading.quantities import Quantity, list_significant_digits
+from service.core.evidence.reading.words import split_words
+
+FEW = 2
+"""Of so many values one may be taken for the one that is meant."""
+COUNTS = split_words("have has are is found there")
+"""Words that say that this is all there is."""
+_POWERS = (-3, -2, -1, 1, 2, 3, 4)
+
+
+def check_text(
+    text: str, path: str, ledger: FactIndex, heard: Utterances, quantities: Sequence[Quantity] | None = None
+) -> list[ClaimVerdict]:
+    """The verdict on each claim of a text, in its order. Sentences that say that something is so are claims too."""
+    found: list[ClaimVerdict] = []
+    for claim in find_claims(text, quantities):
+        quantity = claim.quantity
+        verdict = _check(claim, text, ledger, heard)
+        found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
+    for claim, verdict in find_statements(text, ledger, heard):
+        quantity = claim.quantity
+        found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
+    return sorted(found, key=lambda each: (each.start, each.end))
+
+
+def _check(claim: Claim, text: str, ledger: FactIndex, heard: Utterances) -> Ruling:
+    quantity = claim.quantity
+    if quantity.kind == "boolean" and not claim.exact:
+        return OPEN  # the sentence as a whole tells
+    if quantity.kind == "identifier":
+        return _check_identifier(claim, ledger, heard)
+    of_series = check_series(claim, ledger, heard)
+    if of_series is not None:
+        return of_series
+    groups = bind(claim, ledger)
+    if not groups:
+        return _check_unbound(claim, ledger, heard)
+    family = ledger.build_family(groups)
+    if len(family.facts) > MAX_FAMILY:
+        return OPEN
+    ledger.look(family)
+    narrowed = narrow(family, claim, text)
+    return (
+        compare(claim, narrowed, groups)
+        or refute_end(claim, narrowed, groups, ledger, heard)
+        or _find_support(claim, narrowed, ledger)
+        or refute(claim, narrowed, groups, ledger, heard)
+    )
+
+
+def _check_identifier(claim: Claim, ledger: FactIndex, heard: Utterances) -> Ruling:
+    """An identifier is in the results, or is nearly one that is, or is nobody's business."""
+    held = ledger.find_holding(claim.quantity.value)
+    if held or heard.has(claim.quantity):
+        return Ruling("supported", held[0].pointer, "same") if held else OPEN
+    slip = ledger.find_near(claim.quantity.text)
+    return build_contradiction(claim, slip, "digit_flip") if slip is not None else OPEN
+
+
+def _find_support(claim: Claim, narrowed: NarrowedFacts, ledger: FactIndex) -> Ruling | None:
+    """The fact that says it. Of a field with many values, any of which may be meant, one proves little: it is left open."""
+    about = is_about(claim)
+    for fact in narrowed.facts:
+        for held in fact.quantities:
+            how = relate(claim.quantity, fact, held, about=about)
+            if how:
+                sure = narrowed.settled or len(narrowed.facts) <= FEW or _is_end(claim, fact, narrowed)
+                return Ruling("supported" if sure else "not_checkable", fact.pointer, how)
+    return _check_count(claim, ledger) or derive_number(claim, narrowed.facts)
+
+
+def _is_end(claim: Claim, fact: Fact, narrowed: NarrowedFacts) -> bool:
+    """Whether a fact is the end of the range that a claim speaks of."""
+    held, number = list_numbers(claim.quantity, narrowed.facts), read_number(claim.quantity, fact)
+    return claim.extreme is not None and bool(held) and number == held[-1 if claim.extreme == "highest" else 0]
+
+
+def _check_count(claim: Claim, ledger: FactIndex) -> Ruling | None:
+    for fact in ledger.find_counts(claim.label):
+        if claim.quantity.value == fact.value:
+            return Ruling("supported", fact.pointer, "count")
+    return None
+
+
+def _find_miscount(claim: Claim, ledger: FactIndex, heard: Utterances) -> Ruling | None:
+    """`You have 4 reservations.` of a list of three, the only one of that name."""
+    arrays = ledger.find_counts(claim.right[:1])
+    if claim.quantity.kind != "number" or len(arrays) != 1 or len(claim.right) > 1 or claim.composite:
+        return None
+    if not claim.plain or not COUNTS & set(claim.left[-2:]) or (MADE | LOOSE) & claim.words:
+        return None
+    return None if heard.has(claim.quantity) else build_contradiction(claim, arrays[0], "wrong_count")
+
+
+def _check_unbound(claim: Claim, ledger: FactIndex, heard: Utterances) -> Ruling:
+    """A claim whose words name no field: money may still have slipped its point; else only its absence is told."""
+    quantity = claim.quantity
+    counted = _check_count(claim, ledger) or _find_miscount(claim, ledger, heard)
+    if counted is not None:
+        return counted
+    minor = _find_in_cents(quantity, ledger)
+    if minor is not None:
+        return Ruling("supported", minor.pointer, "minor units")
+    if heard.has(quantity) or any(ledger.find_holding(value) for value in quantity.values):
+        return OPEN
+    return _find_scale_flip(claim, ledger) or (Ruling("unsupported") if _is_telling(quantity) else OPEN)
+
+
+def _is_telling(quantity: Quantity) -> bool:
+    """Whether a quantity says so much that it must come from somewhere."""
+    number = quantity.number
+    return quantity.kind in ("date", "time") or (number is not None and len(list_significant_digits(number)) > 2)
+
+
+def _find_in_cents(quantity: Quantity, ledger: FactIndex) -> Fact | None:
+    number = quantity.number
+    if number is None or quantity.kind != "money":
+        return None
+    return next((fact for fact in ledger.find_holding(number * 100) if is_minor(fact)), None)
+
+
+def _find_scale_flip(claim: Claim, ledger: FactIndex) -> Ruling | None:
+    """An amount with the digits of one that the results hold, a power of ten apart."""
+    said = claim.quantity.number
+    if said is None or claim.quantity.kind != "money" or not claim.plain or LOOSE & claim.words:
+        return None
+    if len(list_significant_digits(said)) < 2:
+        return None
+    for power in _POWERS:
+        for fact in ledger.find_holding(said.scaleb(power)):
+            if may_be_minor(fact, said):
+                return OPEN
+            if MONEY & {*fact.own, *fact.above} and read_number(claim.quantity, fact) != said:
+                return build_contradiction(claim, fact, "scale_flip")
+    return None

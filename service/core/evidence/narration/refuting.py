@@ -1,0 +1,187 @@
+"""When a claim that no fact of its field supports is contradicted, and when it is only unsupported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from service.core.evidence.narration.binding import find_side, is_about, is_direct, is_loose, list_words_before
+from service.core.evidence.narration.claims import COMPARING, LIMITED, LOOSE, MADE, NEGATED, Claim
+from service.core.evidence.narration.entities import NarrowedFacts
+from service.core.evidence.narration.fact_index import NUMERIC, FactGroup, FactIndex
+from service.core.evidence.narration.facts import Fact
+from service.core.evidence.narration.holding import derive_number, is_same_sort, list_numbers, read_number
+from service.core.evidence.narration.occasions import is_in_course
+from service.core.evidence.narration.transforms import may_be_minor, name_slip
+from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction
+from service.core.evidence.reading.dates import WEEKDAYS
+from service.core.evidence.reading.quantities import Quantity
+from service.core.evidence.reading.words import split_tokens
+
+_PARTS = LIMITED - frozenset(WEEKDAYS)
+"""Words that speak of a part of a day."""
+
+
+def compare(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup]) -> Ruling | None:
+    """`above $200`, of one value: true or not. None where the claim is no comparison."""
+    side, said, fact = find_side(claim), claim.quantity.number, narrowed.facts[0]
+    if side is None or said is None or not is_direct(claim, groups):
+        return None
+    held = list_numbers(claim.quantity, narrowed.facts)
+    same = is_same_sort(claim.quantity, narrowed.facts)
+    if narrowed.missing or len(held) != 1 or not same or not claim.plain:
+        return OPEN
+    if LOOSE & claim.words - COMPARING or NEGATED & set(list_words_before(claim)):
+        return OPEN
+    if held[0] > said if side == "over" else held[0] < said:
+        return Ruling("supported", fact.pointer, "comparison")
+    return build_contradiction(claim, fact, "threshold", f"{side} ")
+
+
+def refute(
+    claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], ledger: FactIndex, heard: Utterances
+) -> Ruling:
+    """What a bound claim is that no fact supports.
+
+    It is contradicted where its words are plain and stand beside the field, the field's values are of its sort, nobody
+    else said the number and no other field that is touched on has it; and then if the records meant hold one other value,
+    or none in all holds as little or as much.
+    """
+    if claim.quantity.kind not in NUMERIC:
+        return _refute_other(claim, narrowed, groups, heard)
+    said, held = claim.quantity.number, list_numbers(claim.quantity, narrowed.facts)
+    if said is None or not held or claim.composite:
+        return OPEN
+    unsupported = Ruling("unsupported", narrowed.facts[0].pointer)
+    if not _is_bound(claim, narrowed, groups, heard):
+        return unsupported
+    if _is_variant(claim, narrowed, groups, ledger):
+        return unsupported
+    if claim.extreme is not None and len(held) > 1:
+        return _refute_range_end(claim, said, held, narrowed) or unsupported
+    if is_loose(claim, groups) or _is_elsewhere(claim, groups, ledger) or _is_made_of_several(claim, narrowed):
+        return unsupported
+    if claim.quantity.kind == "money" and any(may_be_minor(fact, said) for fact in narrowed.facts):
+        return OPEN
+    if len(held) == 1 and narrowed.settled:
+        return build_contradiction(
+            claim, _find_fact(claim, held[0], narrowed.facts), _name_slip(claim, said, held[0], narrowed)
+        )
+    return _refute_beyond(claim, said, narrowed) or unsupported
+
+
+def _is_bound(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], heard: Utterances) -> bool:
+    """Whether a claim stands beside the field, the field's values are of its sort, and nobody else said the number."""
+    if narrowed.missing or not is_direct(claim, groups) or heard.has(claim.quantity):
+        return False
+    return is_same_sort(claim.quantity, narrowed.facts)
+
+
+def _find_fact(claim: Claim, number: Decimal, facts: Sequence[Fact]) -> Fact:
+    return next(fact for fact in facts if read_number(claim.quantity, fact) == number)
+
+
+def _name_slip(claim: Claim, said: Decimal, held: Decimal, narrowed: NarrowedFacts) -> str:
+    swapped = any(read_number(claim.quantity, other) == said for other in narrowed.others)
+    return "swapped_entity" if swapped else name_slip(said, held)
+
+
+def _is_made_of_several(claim: Claim, narrowed: NarrowedFacts) -> bool:
+    """Whether an amount is worked out of several records'."""
+    return claim.quantity.kind == "money" and derive_number(claim, [*narrowed.facts, *narrowed.others]) is not None
+
+
+def _is_elsewhere(claim: Claim, groups: Sequence[FactGroup], ledger: FactIndex) -> bool:
+    """Whether another field holds the number: one that the claim's words touch, or that has the same unit."""
+    mine = {id(group) for group in groups}
+    return any(
+        id(ledger.find_group(fact)) not in mine
+        and (claim.words & {*fact.own, *fact.above} or _has_unit(fact, claim.quantity))
+        for value in claim.quantity.values
+        for fact in ledger.find_holding(value)
+    )
+
+
+def _is_variant(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], ledger: FactIndex) -> bool:
+    """Whether a field of a longer name holds the number in one of the records: `temp_max` beside `temp`."""
+    records = {id(fact.record) for fact in narrowed.facts}
+    return any(
+        id(fact.record) in records and (other := ledger.find_group(fact)) is not None and group.own < other.own
+        for value in claim.quantity.values
+        for fact in ledger.find_holding(value)
+        for group in groups
+    )
+
+
+def _has_unit(fact: Fact, said: Quantity) -> bool:
+    if said.kind not in ("measure", "duration"):
+        return False
+    return any(held.unit == said.unit and held.value == said.value for held in fact.quantities)
+
+
+def refute_end(
+    claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], ledger: FactIndex, heard: Utterances
+) -> Ruling | None:
+    """The contradiction where a value that is held is told as the least or the greatest, and is not."""
+    said, held = claim.quantity.number, list_numbers(claim.quantity, narrowed.facts)
+    if claim.extreme is None or said is None or len(held) < 2 or claim.composite:
+        return None
+    if not _is_bound(claim, narrowed, groups, heard) or _is_variant(claim, narrowed, groups, ledger):
+        return None
+    return _refute_range_end(claim, said, held, narrowed)
+
+
+def _refute_range_end(claim: Claim, said: Decimal, held: Sequence[Decimal], narrowed: NarrowedFacts) -> Ruling | None:
+    """`from 3 to 9`, of all that is told: neither the least nor the greatest of it."""
+    if not claim.plain or MADE & claim.words:
+        return None
+    if _is_of_a_part(claim, narrowed):
+        return _refute_beyond(claim, said, narrowed)
+    end = held[-1] if claim.extreme == "highest" else held[0]
+    if abs(said - end) <= _measure_room(claim, end):
+        return None
+    return build_contradiction(
+        claim, _find_fact(claim, end, narrowed.facts), _name_range_slip(said, end, "wrong_extreme")
+    )
+
+
+def _is_of_a_part(claim: Claim, narrowed: NarrowedFacts) -> bool:
+    """Whether a claim may be of less than all that is told of its days, or of all days."""
+    words = set(split_tokens(claim.sentence))
+    if narrowed.dated:
+        return bool(_PARTS & words)
+    return bool(LIMITED & words or claim.dates or narrowed.others) or is_in_course(claim)
+
+
+def _measure_room(claim: Claim, end: Decimal) -> Decimal:
+    """How far from the end of a range a number may be that is rounded up or down, or said roughly."""
+    return max(Decimal(2), abs(end) / 5) if is_about(claim) else Decimal(1)
+
+
+def _refute_beyond(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> Ruling | None:
+    """A measure that is less or more than any, whichever record is meant. Amounts are as often sums of some of them."""
+    every = narrowed.facts if narrowed.dated else [*narrowed.facts, *narrowed.others]
+    held = list_numbers(claim.quantity, every)
+    if claim.quantity.kind not in ("measure", "percent") or len(held) < 2 or held[0] <= said <= held[-1]:
+        return None
+    end = min((held[0], held[-1]), key=lambda value: abs(value - said))
+    if abs(end - said) <= _measure_room(claim, end):
+        return None
+    return build_contradiction(claim, _find_fact(claim, end, every), _name_range_slip(said, end, "out_of_range"))
+
+
+def _name_range_slip(said: Decimal, end: Decimal, code: str) -> str:
+    slip = name_slip(said, end)
+    return slip if slip in ("scale_flip", "sign_flip") else code
+
+
+def _refute_other(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], heard: Utterances) -> Ruling:
+    """A date, a time or a truth value that the field does not hold, by its label."""
+    kind, fact = claim.quantity.kind, narrowed.facts[0]
+    held = {q.value for fact in narrowed.facts for q in fact.quantities if q.kind == kind}
+    open_or = OPEN if kind == "boolean" else Ruling("unsupported", fact.pointer)
+    if len(held) != 1 or not narrowed.settled or not claim.exact or not is_direct(claim, groups):
+        return open_or
+    if is_loose(claim, groups) or heard.has(claim.quantity):
+        return open_or
+    return build_contradiction(claim, fact, f"wrong_{kind}")

@@ -1,0 +1,64 @@
+"""The verdict on a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from service.core.evidence.narration.claims import Claim
+from service.core.evidence.narration.facts import Fact
+from service.core.evidence.reading.quantities import Quantity
+from service.core.json.values import format_value
+
+Verdict = Literal["supported", "contradicted", "unsupported", "not_checkable"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimVerdict:
+    """One claim of a text: `path` is the text's pointer, `start` and `end` the claim's place in it.
+
+    `source` is the pointer of the fact that proves or refutes it, `transform` how the one is said as the other. A
+    contradiction has a `code` and a `note`. A claim that cannot be checked may have a source too: a fact that could be
+    meant, and fits.
+    """
+
+    path: str
+    start: int
+    end: int
+    text: str
+    verdict: Verdict
+    source: str | None = None
+    transform: str | None = None
+    code: str | None = None
+    note: str | None = None
+
+
+class Ruling(NamedTuple):
+    """A verdict without its place."""
+
+    verdict: Verdict
+    source: str | None = None
+    transform: str | None = None
+    code: str | None = None
+    note: str | None = None
+
+
+OPEN = Ruling("not_checkable")
+
+
+class Utterances(NamedTuple):
+    """What was said or asked for otherwise: a claim of these is no retelling of a result."""
+
+    has: Callable[[Quantity], bool]
+    """Whether the user or the system said a quantity, or a call had it among its arguments."""
+    words: Callable[[str], bool]
+    """Whether they said these words."""
+
+
+def build_contradiction(claim: Claim, fact: Fact, code: str, how: str = "") -> Ruling:
+    """A contradiction of a fact. `how` goes before the claim's words: `over $200`."""
+    note = (
+        f"the text says {how}{claim.quantity.text}, {'.'.join(fact.path) or 'the result'} is {format_value(fact.value)}"
+    )
+    return Ruling("contradicted", fact.pointer, None, code, note)

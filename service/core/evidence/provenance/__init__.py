@@ -1,0 +1,1 @@
+"""Where the arguments of a call come from."""

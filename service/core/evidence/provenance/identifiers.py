@@ -1,0 +1,71 @@
+"""Identifiers: arguments that can only be right if somebody gave them."""
+
+from __future__ import annotations
+
+import re
+
+from service.core.evidence.provenance.located import LeafOrigin, leave_open, locate_at, locate_nowhere
+from service.core.evidence.provenance.parameters import CallParameter
+from service.core.evidence.provenance.sources import SourceIndex
+from service.core.evidence.reading.words import split_tokens, split_words
+from service.core.json.values import format_value
+
+_NAMED = split_words("id ids uuid guid identifier email phone sku serial iban")
+_NUMBERED = split_words(
+    "account order invoice tracking confirmation booking reservation ticket card customer user member flight policy "
+    "case claim reference transaction shipment passport phone"
+)
+_OWN = split_words("idempotency nonce correlation client trace span request session password secret salt seed")
+"""Names of values that a caller makes up by design."""
+_MAKES = split_words("create add register generate new signup insert make")
+_WHOLE = re.compile(r"[\w.@:+#/-]{3,128}")
+_MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+
+
+def is_identifier(value: str, parameter: CallParameter, tool_name: str) -> bool:
+    """Whether a text is an identifier that must come from somewhere, going by its form and its parameter's name.
+
+    >>> (
+    ...     is_identifier("HAT069", CallParameter("flight_number", {}), "f"),
+    ...     is_identifier("JFK", CallParameter("origin", {}), "f"),
+    ... )
+    (True, False)
+    >>> (
+    ...     is_identifier("gpt-4", CallParameter("model", {}), "f"),
+    ...     is_identifier("k-1", CallParameter("idempotency_key", {}), "f"),
+    ... )
+    (False, False)
+    """
+    if not _WHOLE.fullmatch(value) or parameter.is_closed or _OWN & set(parameter.words):
+        return False
+    if parameter.words[-1:] and parameter.words[-1] in ("id", "email") and _MAKES & set(split_tokens(tool_name)):
+        return False  # the new thing's own name
+    if _MAIL.fullmatch(value):
+        return True
+    return any(c.isdigit() for c in value) and _names_identifier(parameter)
+
+
+def _names_identifier(parameter: CallParameter) -> bool:
+    words = parameter.words
+    if not words:
+        return False
+    if _NAMED & set(words[-2:]):
+        return True
+    return words[-1] in ("number", "no", "num", "code", "ref", "reference") and bool(_NUMBERED & set(words))
+
+
+def locate_identifier(path: str, value: str, sources: SourceIndex, before: int) -> LeafOrigin:
+    """An identifier: its words together somewhere, the same letters otherwise spaced, or pieces that were given apart."""
+    place = sources.find(value, before)
+    if place is not None:
+        return locate_at(path, place)
+    words = split_tokens(value)
+    spelt = sources.find_compact("".join(words), before)
+    if spelt is not None:
+        return locate_at(path, spelt, "spelling")
+    pieces = [sources.find(word, before) for word in words if any(c.isdigit() for c in word)]
+    if len(words) > 1 and pieces and all(pieces) and pieces[0] is not None:
+        return locate_at(path, pieces[0], "concatenation")
+    if sources.too_long:
+        return leave_open(path, "not all of the trace was read")
+    return locate_nowhere(path, f"{format_value(value)} is in no message and no result before the call")

@@ -1,0 +1,93 @@
+"""What a tool's schema says of one argument."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, cast
+
+from pydantic import JsonValue
+
+from service.core.evidence.reading.words import split_name, split_tokens, split_words
+from service.core.json.values import equals
+from service.core.trace import ToolDef
+
+_MAX_DEPTH = 16
+_AMOUNT = split_words(
+    "amount price cost total budget fee payment balance salary deposit fare tip sum refund charge donation principal "
+    "investment loan"
+)
+_MINOR = split_words("cents cent minor pence pennies")
+_MAJOR = split_words("dollars dollar usd eur euros euro gbp pounds")
+
+
+class CallParameter(NamedTuple):
+    """The argument's name (of an array's items: the array's) and its schema, {} where none is known."""
+
+    name: str
+    schema: Mapping[str, JsonValue]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of the name."""
+        return split_name(self.name)
+
+    @property
+    def description(self) -> str:
+        """The schema's description, or ""."""
+        text = self.schema.get("description")
+        return text[:2_000] if isinstance(text, str) else ""
+
+    @property
+    def is_amount(self) -> bool:
+        """Whether it is named as an amount of money."""
+        return bool(_AMOUNT & set(self.words))
+
+    @property
+    def is_minor(self) -> bool:
+        """Whether the name speaks of cents, or the description does and not of whole units too (`in dollars and cents`)."""
+        said = set(split_tokens(self.description))
+        return bool(_MINOR & set(self.words)) or (bool(_MINOR & said) and not _MAJOR & said)
+
+    @property
+    def is_major(self) -> bool:
+        """Whether name or description speak of whole units of a currency."""
+        return not self.is_minor and bool(_MAJOR & {*self.words, *split_tokens(self.description)})
+
+    def gives(self, value: JsonValue) -> str | None:
+        """How the schema itself gives a value: `const`, `default` or `enum`."""
+        for name in ("const", "default"):
+            if name in self.schema and equals(self.schema[name], value):
+                return name
+        options = self.schema.get("enum")
+        return "enum" if isinstance(options, list) and any(equals(option, value) for option in options) else None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the schema lists its values."""
+        return isinstance(self.schema.get("enum"), list) or "const" in self.schema
+
+
+def find_parameter(tool: ToolDef | None, keys: tuple[str, ...]) -> CallParameter:
+    """The parameter that a path of names leads to. References are not followed: what they hide is not known.
+
+    >>> tool = ToolDef("t", parameters={"properties": {"a": {"items": {"properties": {"b": {"enum": [1]}}}}}})
+    >>> find_parameter(tool, ("a", "b")).gives(1), find_parameter(tool, ("c",)).schema
+    ('enum', {})
+    """
+    here: JsonValue = cast("JsonValue", tool.parameters) if tool is not None else None
+    for key in keys[:_MAX_DEPTH]:
+        node = _find_items(here)
+        properties = node.get("properties")
+        here = properties.get(key) if isinstance(properties, dict) else None
+    return CallParameter(keys[-1] if keys else "", _find_items(here))
+
+
+def _find_items(node: JsonValue) -> Mapping[str, JsonValue]:
+    for _ in range(4):
+        if not isinstance(node, Mapping):
+            return {}
+        items = node.get("items")
+        if not isinstance(items, Mapping):
+            return node
+        node = cast("JsonValue", items)
+    return {}

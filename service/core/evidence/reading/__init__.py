@@ -1,0 +1,1 @@
+"""What text says that can be compared: words, numbers, quantities, units, dates."""

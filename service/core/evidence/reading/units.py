@@ -1,0 +1,133 @@
+"""Units and currencies, and how they convert."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import NamedTuple
+
+
+class Unit(NamedTuple):
+    """A unit of measure: `value * factor + shift` is the value in the base unit of its dimension."""
+
+    name: str
+    dimension: str
+    factor: Decimal
+    shift: Decimal = Decimal(0)
+
+
+_TABLE = """
+length: mm 0.001, cm 0.01, m 1, km 1000, in 0.0254, ft 0.3048, yd 0.9144, mi 1609.344
+mass: mg 0.001, g 1, kg 1000, t 1000000, oz 28.349523125, lb 453.59237
+temperature: °C 1
+volume: ml 0.001, l 1
+speed: m/s 1, km/h 0.2777777777777778, mph 0.44704, kn 0.5144444444444444
+pressure: hPa 1, mbar 1, kPa 10, Pa 0.01
+data: B 1, KB 1000, MB 1000000, GB 1000000000, TB 1000000000000
+frequency: Hz 1, kHz 1000, MHz 1000000, GHz 1000000000
+charge: mAh 1, Ah 1000
+power: mW 0.001, W 1, kW 1000
+energy: Wh 1, kWh 1000
+potential: V 1
+density: ppi 1
+brightness: nits 1
+pixels: MP 1
+lines: px 1
+rate: fps 1, Mbps 1000000, Gbps 1000000000
+duration: ms 0.001, s 1, min 60, h 3600, day 86400, week 604800, month 2629746, year 31556952
+"""
+_WORDS = """
+mm millimeter millimetre, cm centimeter centimetre, m meter metre, km kilometer kilometre, in inch inches ″, ft foot feet,
+yd yard, mi mile, mg milligram, g gram, kg kilogram kilo, t tonne, oz ounce, lb lbs pound_mass, °C celsius,
+ml milliliter millilitre, l liter litre, m/s mps, km/h kmh kph, kn knot, hPa hectopascal, mbar millibar,
+KB kilobyte, MB megabyte, GB gigabyte, TB terabyte, Hz hertz, kHz kilohertz, MHz megahertz, GHz gigahertz, W watt,
+V volt, nits nit, MP megapixel, px pixel, ms millisecond, s sec secs second, min mins minute, h hr hrs hour,
+day days, week weeks, month months, year years
+"""
+FAHRENHEIT = Unit("°F", "temperature", Decimal(5) / 9, Decimal(-160) / 9)
+KELVIN = Unit("K", "temperature", Decimal(1), Decimal("-273.15"))
+
+
+def _build_units() -> dict[str, Unit]:
+    celsius = Unit("°C", "temperature", Decimal(1))
+    found = {"°F": FAHRENHEIT, "fahrenheit": FAHRENHEIT, "kelvin": KELVIN, "℃": celsius}
+    for word in ("degree", "degrees", "Degrees"):
+        found |= {f"{word} Celsius": celsius, f"{word} celsius": celsius, f"{word} C": celsius}
+        found |= {f"{word} Fahrenheit": FAHRENHEIT, f"{word} fahrenheit": FAHRENHEIT, f"{word} F": FAHRENHEIT}
+    for line in _TABLE.strip().splitlines():
+        dimension, _, rest = line.partition(": ")
+        for entry in rest.split(", "):
+            name, factor = entry.split(" ")
+            found[name] = Unit(name, dimension, Decimal(factor))
+    for entry in " ".join(_WORDS.split()).split(", "):
+        name, *words = entry.split(" ")
+        for word in words:
+            found[word] = found[f"{word}s"] = found[name]
+    return found
+
+
+UNITS = _build_units()
+"""Units by every spelling that text uses; short symbols are case-sensitive."""
+
+CURRENCIES = {"$": "USD", "US$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "CA$": "CAD", "A$": "AUD"} | {
+    code: code
+    for code in [
+        "USD",
+        "EUR",
+        "GBP",
+        "JPY",
+        "INR",
+        "CAD",
+        "AUD",
+        "CHF",
+        "CNY",
+        "SEK",
+        "NOK",
+        "DKK",
+        "PLN",
+        "CZK",
+        "HUF",
+        "BRL",
+        "MXN",
+        "KRW",
+        "SGD",
+        "HKD",
+        "NZD",
+        "ZAR",
+        "TRY",
+    ]
+}
+"""Currencies by sign and code. A bare `$` is taken for USD, and compared with any dollar as if the country were left out."""
+
+CURRENCY_WORDS = {
+    "dollar": "USD",
+    "dollars": "USD",
+    "bucks": "USD",
+    "euro": "EUR",
+    "euros": "EUR",
+    "pound": "GBP",
+    "pounds": "GBP",
+    "yen": "JPY",
+    "rupees": "INR",
+    "francs": "CHF",
+}
+MINOR_WORDS = frozenset({"cent", "cents", "pence"})
+NO_MINOR = frozenset({"JPY", "KRW", "HUF"})
+"""Currencies whose smallest unit is the whole one, as far as answers go."""
+
+
+def find_unit(text: str) -> Unit | None:
+    """The unit a word or symbol stands for.
+
+    >>> find_unit("GB").dimension, find_unit("Inches").name, find_unit("gb"), find_unit("widgets")
+    ('data', 'in', None, None)
+    """
+    return UNITS.get(text) or (UNITS.get(text.lower()) if len(text) > 3 else None)
+
+
+def convert_to_base(value: Decimal, unit: Unit) -> Decimal:
+    """The value in the base unit of its dimension.
+
+    >>> str(convert_to_base(Decimal(2), UNITS["km"])), str(round(convert_to_base(Decimal(50), UNITS["°F"]), 6))
+    ('2000', '10.000000')
+    """
+    return value * unit.factor + unit.shift

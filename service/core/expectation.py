@@ -1,0 +1,351 @@
+"""What should have happened: the calls, their arguments, results and order, the answer and the state. Written by users."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    Field,
+    JsonValue,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from service.core.critics import Critic
+from service.core.kinds import FrozenModel, Several, Some
+from service.core.shapes import Template, require_values
+from service.core.weights import Weight
+
+ExtraArguments = Literal["count", "allow", "forbid"]
+"""What an argument that the expectation does not list does: lowers the score, nothing, or zeroes the call."""
+
+
+class _NamedCall(FrozenModel):
+    tool: str = Field(min_length=1)
+    """The tool's name."""
+    args: dict[str, Template] | None = None
+    """Arguments by name: a value, or a matcher (an object with `kind`), at any depth. Absent: any arguments; `{}`: none."""
+    reason: str | None = None
+    """Why, for the reader of a report."""
+
+    @field_validator("args")
+    @classmethod
+    def _compare_with_something(cls, args: dict[str, Template] | None) -> dict[str, Template] | None:
+        for name, value in (args or {}).items():
+            if not isinstance(value, str | int | float):
+                require_values(value, name)
+        return args
+
+
+class CallPattern(_NamedCall):
+    """A call that should have been made."""
+
+    extra_args: ExtraArguments | None = None
+    """What an argument does that `args` does not list. Absent: as the rubric says."""
+    result: Template | None = None
+    """What the call must have returned: a value, or a matcher."""
+    turn: int | None = Field(default=None, ge=0)
+    """The turn in which it must be made. Absent: any."""
+    optional: bool = False
+    """Whether leaving the call out is fine too."""
+    weights: dict[str, Weight] = Field(default_factory=dict[str, Weight])
+    """How much each argument counts, by name; 1 where nothing is said, 0 leaves it out."""
+
+    @property
+    def says_result(self) -> bool:
+        """Whether a result is expected; null is one."""
+        return "result" in self.model_fields_set
+
+    @model_validator(mode="after")
+    def _weigh_what_is_listed(self) -> CallPattern:
+        unknown = sorted(self.weights.keys() - (self.args or {}).keys())
+        if unknown:
+            raise ValueError(f"weights are for what `args` lists; not listed: {', '.join(unknown)}")
+        return self
+
+
+class AnyOrder(FrozenModel):
+    """Calls that together take one position of `ordered`, in any order among themselves."""
+
+    any_order: Some[CallPattern]
+
+
+class CallAlternatives(FrozenModel):
+    """Alternatives for one position: one of these calls."""
+
+    any_of: Some[CallPattern]
+
+
+class Ban(_NamedCall):
+    """A call that must not be made. Its matchers narrow the ban: only calls that match all of them break it."""
+
+    prefer: str | None = None
+    """The tool that would have done, where the ban is for being slower or dearer."""
+
+
+def _find_position_form(value: object) -> str:
+    if isinstance(value, AnyOrder) or (isinstance(value, dict) and "any_order" in value):
+        return "any_order"
+    return (
+        "any_of" if isinstance(value, CallAlternatives) or (isinstance(value, dict) and "any_of" in value) else "call"
+    )
+
+
+Position = Annotated[
+    Annotated[CallPattern, Tag("call")]
+    | Annotated[AnyOrder, Tag("any_order")]
+    | Annotated[CallAlternatives, Tag("any_of")],
+    Discriminator(_find_position_form),
+]
+
+
+def _find_calls_form(value: object) -> str:
+    return "word" if isinstance(value, str) else "patterns"
+
+
+Calls = Annotated[
+    Annotated[Literal["none", "some"], Tag("word")] | Annotated[Several[Position], Tag("patterns")],
+    Discriminator(_find_calls_form),
+]
+
+COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
+_COUNT = re.compile(r"\s*(==|!=|<=|>=|=|<|>)?\s*([0-9]{1,6})\s*")
+
+
+class Limit(NamedTuple):
+    """A comparison with a number of calls."""
+
+    op: str
+    number: int
+
+    def holds(self, made: int) -> bool:
+        """Whether as many calls are right."""
+        return COMPARISONS[self.op](made, self.number)
+
+    def __str__(self) -> str:
+        return f"{self.op} {self.number}"
+
+
+def parse_limit(count: str | int) -> Limit:
+    """The limit that a count writes: `"<=2"`, or 3 for exactly three. Raises ValueError for anything else.
+
+    >>> parse_limit(" <= 2"), parse_limit(3)
+    (Limit(op='<=', number=2), Limit(op='=', number=3))
+    """
+    found = _COUNT.fullmatch(str(count))
+    if found is None or isinstance(count, bool):
+        raise ValueError(f"expected an operator ({', '.join(COMPARISONS)}) and a whole number, such as '<=2'")
+    return Limit(found[1] or "=", int(found[2]))
+
+
+def _check_limit(count: str | int) -> str | int:
+    parse_limit(count)
+    return count
+
+
+Count = Annotated[str | int, AfterValidator(_check_limit)]
+
+
+class ExpectedCall(NamedTuple):
+    """One call that should (or, if not required, may) have been made: any one of its options."""
+
+    options: tuple[tuple[str, CallPattern], ...]
+    """Pointer and pattern of each alternative, at least one."""
+    required: bool = True
+    position: int | None = None
+    """Its place in `ordered`; calls of one `any_order` group share it."""
+    turn: int | None = None
+
+    def is_in_turn(self, pattern: CallPattern, turn: int) -> bool:
+        """Whether a call in this turn may be the one that this option means."""
+        return pattern.turn in (None, turn) and self.turn in (None, turn)
+
+    @property
+    def path(self) -> str:
+        """The pointer of its first option."""
+        return self.options[0][0]
+
+    @property
+    def tools(self) -> str:
+        """Its tool, or its tools, for people."""
+        return " or ".join(dict.fromkeys(pattern.tool for _, pattern in self.options))
+
+
+class Scope(FrozenModel):
+    """What is said about the calls and texts of a trace, or of one turn of it."""
+
+    calls: Calls | None = None
+    """`none`, `some` (any call), or the calls that should have been made, in any order; `[]` is `none`."""
+    ordered: Several[Position] = ()
+    """Calls that should have been made in this order."""
+    unordered: Several[Position] = ()
+    """Calls that should have been made, in any order, beside those of `ordered`."""
+    optional: Several[CallPattern] = ()
+    """Calls that may be made or left out."""
+    disallowed: Several[Ban] = ()
+    """Calls that must not be made."""
+    counts: dict[str, Count] = Field(default_factory=dict[str, Count])
+    """How often each tool must have been called: an operator and a number, such as `<=2`."""
+    allow_extra: bool | None = None
+    """Whether calls beyond the expected ones are fine. Absent: as the rubric says."""
+    answer: Template | None = None
+    """What the final text (of the turn) must be: a text, or a matcher."""
+    said: Template | None = None
+    """What some text of the assistant must be: a text, a matcher, or a list of these, each of which must be said."""
+
+    @field_validator("answer", "said")
+    @classmethod
+    def _compare_with_something(cls, text: Template | None, info: ValidationInfo) -> Template | None:
+        texts = text if isinstance(text, list) and info.field_name == "said" else [text]
+        if not all(one is None or isinstance(one, str | Critic) for one in texts):
+            raise ValueError("expected a text or a matcher")
+        require_values(text, "the matcher")
+        return text
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Scope:
+        if isinstance(self.calls, tuple) and (self.ordered or self.unordered):
+            raise ValueError("calls are given as `calls`, or as `ordered` and `unordered`, not both")
+        if self.no_calls and (self.ordered or self.unordered or self.optional):
+            raise ValueError("no call is expected here, and yet some are listed")
+        return self
+
+    @property
+    def says_something(self) -> bool:
+        """Whether any field but `allow_extra` says anything."""
+        listed = (self.ordered, self.unordered, self.optional, self.disallowed, self.counts)
+        return self.calls is not None or any(listed) or self.answer is not None or self.said not in (None, [])
+
+    @property
+    def no_calls(self) -> bool:
+        """Whether the right thing is to call nothing."""
+        return self.calls in ("none", ())
+
+    @property
+    def says_calls(self) -> bool:
+        """Whether it says if there should be calls."""
+        return self.calls is not None or bool(self.ordered or self.unordered)
+
+    @property
+    def lists_calls(self) -> bool:
+        """Whether a call that it does not list is one too many."""
+        return self.calls not in (None, "some") or bool(self.ordered or self.unordered)
+
+    def list_wanted(self, below: str, turn: int | None = None) -> Iterator[ExpectedCall]:
+        """Every call that should or may have been made, in the order of writing."""
+        if isinstance(self.calls, tuple):
+            yield from _iter_expected(self.calls, f"{below}/calls", turn)
+        for n, position in enumerate(self.ordered):
+            yield from _iter_position(position, f"{below}/ordered/{n}", turn, n)
+        yield from _iter_expected(self.unordered, f"{below}/unordered", turn)
+        for n, pattern in enumerate(self.optional):
+            yield ExpectedCall(((f"{below}/optional/{n}", pattern),), required=False, turn=_find_turn(pattern, turn))
+
+
+def _iter_expected(positions: tuple[Position, ...], below: str, turn: int | None) -> Iterator[ExpectedCall]:
+    for n, position in enumerate(positions):
+        yield from _iter_position(position, f"{below}/{n}", turn, None)
+
+
+def _iter_position(position: Position, path: str, turn: int | None, place: int | None) -> Iterator[ExpectedCall]:
+    if isinstance(position, CallAlternatives):
+        options = tuple((f"{path}/any_of/{n}", pattern) for n, pattern in enumerate(position.any_of))
+        required = not any(pattern.optional for _, pattern in options)
+        turns = {_find_turn(pattern, turn) for _, pattern in options}
+        yield ExpectedCall(options, required, place, turns.pop() if len(turns) == 1 else turn)
+        return
+    patterns = position.any_order if isinstance(position, AnyOrder) else (position,)
+    for n, pattern in enumerate(patterns):
+        here = f"{path}/any_order/{n}" if isinstance(position, AnyOrder) else path
+        yield ExpectedCall(((here, pattern),), not pattern.optional, place, _find_turn(pattern, turn))
+
+
+def _find_turn(pattern: CallPattern, turn: int | None) -> int | None:
+    return turn if pattern.turn is None else pattern.turn
+
+
+class TurnScope(Scope):
+    """The same for one turn."""
+
+    @model_validator(mode="after")
+    def _say_something(self) -> TurnScope:
+        if not self.says_something:
+            raise ValueError("a turn says what should have happened in it: calls, ordered, counts, answer, ...")
+        return self
+
+    turn: int = Field(ge=0)
+    """Which: turns count from 1, and 0 is what precedes the first user message."""
+
+
+class StateChange(FrozenModel):
+    """A change that should have been made at a pointer: to `value`, or, with `remove`, away with it."""
+
+    path: str
+    value: Any = None
+    remove: bool = False
+
+    @model_validator(mode="after")
+    def _one_way(self) -> StateChange:
+        if self.remove == ("value" in self.model_fields_set):
+            raise ValueError("a change is to a `value`, or away with `remove`")
+        return self
+
+
+class StateExpectation(FrozenModel):
+    """What the world should look like afterwards: its whole `final` state, or the `changes` to the initial one."""
+
+    final: JsonValue = None
+    changes: Several[StateChange] | None = None
+    ignore: Several[str] = ()
+    """Pointers whose subtree does not matter; a token `*` stands for any one."""
+    keys: dict[str, str] = Field(default_factory=dict[str, str])
+    """Pointer of a list -> the field that identifies its items, so that their order does not matter."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> StateExpectation:
+        if ("final" in self.model_fields_set) == (self.changes is not None):
+            raise ValueError("a wanted state is given as `final` or as `changes`")
+        return self
+
+
+class Expectation(Scope):
+    """What a trace is held against. At least one field must say something."""
+
+    turns: Several[TurnScope] = ()
+    """The same for single turns."""
+    state: StateExpectation | None = None
+    """What the world should look like afterwards."""
+    gold: dict[str, Any] | None = None
+    """The same in another system's own shape, for a rubric that carries that system's method."""
+
+    @model_validator(mode="after")
+    def _say_something(self) -> Expectation:
+        if not (self.says_something or self.turns or self.state or self.gold):
+            raise ValueError(
+                "an expectation says what should have happened: calls, ordered, counts, answer, state, ..."
+            )
+        turns = [scope.turn for scope in self.turns]
+        if len(set(turns)) < len(turns):
+            raise ValueError("each turn is named once in `turns`")
+        return self
+
+    def scopes(self) -> Iterator[tuple[str, Scope, int | None]]:
+        """The trace as a whole, then each turn that is spoken of: pointer, what is said, which turn."""
+        yield "/expected", self, None
+        for n, scope in enumerate(self.turns):
+            yield f"/expected/turns/{n}", scope, scope.turn

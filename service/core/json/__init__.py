@@ -1,0 +1,1 @@
+"""JSON values: pointers, typed equality, patches and differences."""

@@ -1,0 +1,142 @@
+"""JSON values: equality that keeps types apart, and the words for values in messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from math import log10
+from types import NoneType
+
+from pydantic import JsonValue
+
+_SCALARS = frozenset({str, int, float, bool, NoneType})
+_NUMBERS = frozenset({int, float})
+_SIMPLE = (NoneType, bool, (int, float), str)
+_NAMES = (
+    (NoneType, "null"),
+    (bool, "a boolean"),
+    (int, "an integer"),
+    (float, "a number"),
+    (str, "a string"),
+    (list, "an array"),
+    (dict, "an object"),
+)
+_LONGEST = 200
+_HUGE = 10**40
+
+
+def equals(a: JsonValue, b: JsonValue) -> bool:
+    """Typed equality: a boolean is no number, a string is no number, an integer equals the same number with a point.
+
+    The order of keys does not matter, the order of items does. NaN equals nothing. Safe at any depth and size.
+
+    >>> equals(1, 1.0), equals(True, 1), equals("1", 1), equals(None, False)
+    (True, False, False, False)
+    >>> equals({"a": [1, {}], "b": None}, {"b": None, "a": [1.0, {}]}), equals([1, 2], [2, 1]), equals([], {})
+    (True, False, False)
+    >>> equals(10**400, 1e308), equals(2**53 + 1, float(2**53))
+    (False, False)
+    """
+    left, right = type(a), type(b)
+    if left in _SCALARS and right in _SCALARS:
+        return a == b and (left is right or (left in _NUMBERS and right in _NUMBERS))
+    return _equals_tree(a, b)
+
+
+def _equals_tree(a: JsonValue, b: JsonValue) -> bool:
+    pairs = [(a, b)]
+    while pairs:
+        left, right = pairs.pop()
+        if isinstance(left, dict) and isinstance(right, dict):
+            if left.keys() != right.keys():
+                return False
+            pairs.extend((item, right[key]) for key, item in left.items())
+        elif isinstance(left, list) and isinstance(right, list):
+            if len(left) != len(right):
+                return False
+            pairs.extend(zip(left, right, strict=True))
+        elif not _equals_scalar(left, right):
+            return False
+    return True
+
+
+def _equals_scalar(a: JsonValue, b: JsonValue) -> bool:
+    """As `equal`, and for subclasses of the scalar types too (an enum of strings). A container here has met another type."""
+    if type(a) is type(b) and type(a) in _SCALARS:
+        return a == b
+    for cls in _SIMPLE:
+        if isinstance(a, cls):
+            return isinstance(b, cls) and isinstance(a, bool) == isinstance(b, bool) and a == b
+    return False
+
+
+def name_type(value: object) -> str:
+    """The JSON type of a value, with its article.
+
+    >>> [name_type(value) for value in (None, True, 1, 1.0, "", [], {})]
+    ['null', 'a boolean', 'an integer', 'a number', 'a string', 'an array', 'an object']
+    """
+    for cls, name in _NAMES:
+        if isinstance(value, cls):
+            return name
+    return f"no JSON value but {type(value).__name__}"
+
+
+def format_value(value: object, limit: int = 80) -> str:
+    """The value as one line of JSON of at most `limit` characters (at most 200), cut with an ellipsis.
+
+    The cost is bounded by the limit, whatever the size and depth of the value. Line breaks, control and direction
+    characters and lone surrogates are escaped, so the line is safe in a log and encodes as UTF-8.
+
+    >>> format_value({"a": [1, None, "x\\ny"]}), format_value("a" * 100, 10), format_value(10**400)
+    ('{"a": [1, null, "x\\\\ny"]}', '"aaaaaaaa…', 'an integer of about 401 digits')
+    """
+    limit, text = max(1, min(limit, _LONGEST)), ""
+    for piece in _render_pieces(value):
+        text += piece
+        if len(text) > limit:
+            return text[: limit - 1] + "…"
+    return text
+
+
+def _render_pieces(value: object) -> Iterator[str]:
+    """The rendering bit by bit. Every level opens with a bracket, so a reader who stops at a length also bounds the depth."""
+    if isinstance(value, dict):
+        yield from _render_members(value)  # pyright: ignore[reportUnknownArgumentType]
+    elif isinstance(value, list | tuple):
+        yield from _render_items(value)  # pyright: ignore[reportUnknownArgumentType]
+    else:
+        yield _render_scalar(value)
+
+
+def _render_members(value: dict[object, object]) -> Iterator[str]:
+    before = "{"
+    for key, item in value.items():
+        yield f"{before}{_render_scalar(key)}: "
+        yield from _render_pieces(item)
+        before = ", "
+    yield "}" if value else "{}"
+
+
+def _render_items(value: list[object] | tuple[object, ...]) -> Iterator[str]:
+    before = "["
+    for item in value:
+        yield before
+        yield from _render_pieces(item)
+        before = ", "
+    yield "]" if value else "[]"
+
+
+def _render_scalar(value: object) -> str:
+    if isinstance(value, str):
+        return _quote_text(value[: _LONGEST + 1], cut=len(value) > _LONGEST + 1)
+    if isinstance(value, int) and not -_HUGE < value < _HUGE:
+        return f"an integer of about {int(abs(value).bit_length() * log10(2)) + 1} digits"
+    if value is None or isinstance(value, bool | int | float):
+        return json.dumps(value)
+    return name_type(value)
+
+
+def _quote_text(text: str, *, cut: bool) -> str:
+    quoted = json.dumps(text, ensure_ascii=False)[: -1 if cut else None]
+    return quoted if quoted.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in quoted)

@@ -1,0 +1,54 @@
+"""From a judge's own value to the probability that a human would pass the item, and when that may be said.
+
+A map is fitted elsewhere and applied here, without numpy. Every map is monotone and stays in [0, 1]. A fit is bound to the
+very judge it was made for: another digest of its file, another model or another way to put the question is a mismatch.
+"""
+
+from service.core.judging.fits.fit import (
+    AppliedFit,
+    Binding,
+    Fit,
+    Method,
+    Metric,
+    Origin,
+    Status,
+    apply_fit,
+    calibrate_value,
+)
+from service.core.judging.fits.maps import (
+    CalibratedValue,
+    Calibrator,
+    Identity,
+    Isotonic,
+    Platt,
+    Share,
+    Temperature,
+    VennAbers,
+    log_odds,
+    sigmoid,
+)
+from service.core.judging.fits.snapshots import VERSION, strip_version
+
+__all__ = [
+    "VERSION",
+    "AppliedFit",
+    "Binding",
+    "CalibratedValue",
+    "Calibrator",
+    "Fit",
+    "Identity",
+    "Isotonic",
+    "Method",
+    "Metric",
+    "Origin",
+    "Platt",
+    "Share",
+    "Status",
+    "Temperature",
+    "VennAbers",
+    "apply_fit",
+    "calibrate_value",
+    "log_odds",
+    "sigmoid",
+    "strip_version",
+]

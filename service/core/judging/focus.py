@@ -1,0 +1,210 @@
+"""What a judge is shown: pure renderings of a trace as JSON, each up to the moment that the question is about."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice, takewhile
+from typing import Literal, NamedTuple
+
+from pydantic import JsonValue
+from rapidfuzz import fuzz
+
+from service.core.hollow import is_hollow
+from service.core.trace import Message, Step, ToolCall, ToolDef, Trace
+
+View = Literal[
+    "conversation", "tools", "tool", "near_misses", "call", "calls", "result", "results", "turn", "said", "answer",
+    "criterion", "value", "evidence",
+]  # fmt: skip
+
+
+class Focus(NamedTuple):
+    """Where a question looks: at a step, at a turn, or (both None) at everything; and at one value, if at one."""
+
+    step: int | None = None
+    turn: int | None = None
+    words: str = ""
+    value: JsonValue = None
+    evidence: JsonValue = None
+
+
+def render_view(name: View, trace: Trace, scene: Focus) -> JsonValue:
+    """The part of that name as JSON."""
+    return _VIEWS[name](trace, scene)
+
+
+def list_texts(trace: Trace, turn: int | None) -> list[tuple[str, str]]:
+    """The assistant's texts of a turn, or the final answer (turn None): pointer and text. Empty texts are left out."""
+    if turn is None:
+        return [("/answer", trace.answer)] if trace.answer else []
+    start = bisect_left(trace.messages, turn, key=_get_turn)
+    inside = takewhile(lambda message: message.turn == turn, islice(trace.messages, start, None))
+    return [
+        (f"/messages/{n}/text", message.text)
+        for n, message in enumerate(inside, start)
+        if message.role == "assistant" and message.text
+    ]
+
+
+def _get_turn(message: Message) -> int:
+    return message.turn
+
+
+def _is_said(message: Message) -> bool:
+    """Whether a text is shown. What says nothing is not: some such texts make a judge say yes to anything."""
+    return bool(message.text) and not (message.role == "assistant" and is_hollow(message.text))
+
+
+def _render_conversation(trace: Trace, scene: Focus) -> JsonValue:
+    """What had been said and done before the moment in question."""
+    if scene.step is not None:
+        step = trace.steps[scene.step]
+        return list(_iter_events(trace, 0, step.message + 1, before=step.index))
+    if scene.turn is not None:
+        return list(_iter_events(trace, 0, _find_first_of_model(trace, scene.turn)))
+    return list(_iter_events(trace, 0, len(trace.messages)))
+
+
+def _render_turn(trace: Trace, scene: Focus) -> JsonValue:
+    """What the model did and said in the turn, and what its tools returned."""
+    turn = scene.turn
+    start = 0 if turn is None else _find_first_of_model(trace, turn)
+    inside = [n for n, message in enumerate(trace.messages) if turn is None or message.turn == turn]
+    return list(_iter_events(trace, start, max(inside, default=-1) + 1))
+
+
+def _find_first_of_model(trace: Trace, turn: int) -> int:
+    """The place of the first message of the turn that the assistant wrote; where it wrote none, the end of the turn."""
+    later = (n for n, message in enumerate(trace.messages) if message.turn > turn)
+    own = (n for n, message in enumerate(trace.messages) if message.turn == turn and message.role == "assistant")
+    return next(own, next(later, len(trace.messages)))
+
+
+def _iter_events(trace: Trace, start: int, stop: int, *, before: int | None = None) -> Iterator[JsonValue]:
+    """Texts, calls and results in their order, of the messages from `start` up to `stop`.
+
+    `before`: a step whose message is the last one; it and what was called beside and after it is left out, and so are the
+    results of what was called beside it, which were not there when it was made.
+    """
+    made = _group_by_message(trace)
+    last = None if before is None else trace.steps[before].message
+    for n in range(start, stop):
+        message = trace.messages[n]
+        if _is_said(message):
+            yield {"role": message.role, "text": message.text}
+        for step in made.get(n, ()):
+            if before is None or (n != last or step.index < before):
+                yield _render_made_call(step.call)
+        if n != last:
+            yield from [_render_returned(step) for step in made.get(n, ()) if step.result is not None]
+
+
+def _group_by_message(trace: Trace) -> Mapping[int, list[Step]]:
+    made: dict[int, list[Step]] = {}
+    for step in trace.steps:
+        made.setdefault(step.message, []).append(step)
+    return made
+
+
+def _render_made_call(call: ToolCall) -> dict[str, JsonValue]:
+    if call.arguments is None:
+        return {"role": "call", "tool": call.name, "unreadable_arguments": call.raw}
+    return {"role": "call", "tool": call.name, "arguments": dict(call.arguments)}
+
+
+def _render_returned(step: Step) -> dict[str, JsonValue]:
+    """A result with the pointer to it, which a judge may extend to name one value."""
+    found: dict[str, JsonValue] = {
+        "role": "result",
+        "tool": step.call.name,
+        "path": f"/steps/{step.index}/result/content",
+    }
+    if step.result is not None:
+        found["content"] = step.result.content
+        if step.result.is_error:
+            found["is_error"] = True
+    return found
+
+
+def _render_tools(trace: Trace, _: Focus) -> JsonValue:
+    return None if trace.tools is None else [_render_definition(tool) for tool in trace.tools]
+
+
+def _render_tool(trace: Trace, scene: Focus) -> JsonValue:
+    name = _get_step(trace, scene).call.name
+    return next((_render_definition(tool) for tool in trace.tools or () if tool.name == name), None)
+
+
+def _render_near_misses(trace: Trace, scene: Focus) -> JsonValue:
+    """The other tools that are easiest to take for the one called, nearest first: at most five."""
+    name = _get_step(trace, scene).call.name
+    mine = next((tool for tool in trace.tools or () if tool.name == name), ToolDef(name))
+    others = [tool for tool in trace.tools or () if tool.name != name]
+    return [
+        _render_definition(tool)
+        for tool in sorted(others, key=lambda tool: (-_measure_likeness(mine, tool), tool.name))[:5]
+    ]
+
+
+def _measure_likeness(one: ToolDef, other: ToolDef) -> float:
+    names = fuzz.token_set_ratio(one.name.replace("_", " ")[:200], other.name.replace("_", " ")[:200])
+    return names + fuzz.token_set_ratio(one.description[:500], other.description[:500])
+
+
+def _render_definition(tool: ToolDef) -> JsonValue:
+    parameters = dict(tool.parameters) if isinstance(tool.parameters, Mapping) else tool.parameters
+    return {"name": tool.name, "description": tool.description, "parameters": parameters}
+
+
+def _get_step(trace: Trace, scene: Focus) -> Step:
+    return trace.steps[scene.step or 0]
+
+
+def _render_call(trace: Trace, scene: Focus) -> JsonValue:
+    return _render_made_call(_get_step(trace, scene).call)
+
+
+def _render_calls(trace: Trace, scene: Focus) -> JsonValue:
+    return [_render_made_call(step.call) for step in _list_steps_so_far(trace, scene)]
+
+
+def _render_result(trace: Trace, scene: Focus) -> JsonValue:
+    return _render_returned(_get_step(trace, scene))
+
+
+def _render_results(trace: Trace, scene: Focus) -> JsonValue:
+    """Every result there was up to the end of the step or turn."""
+    return [_render_returned(step) for step in _list_steps_so_far(trace, scene) if step.result is not None]
+
+
+def _list_steps_so_far(trace: Trace, scene: Focus) -> list[Step]:
+    if scene.step is not None:
+        return list(trace.steps[: scene.step + 1])
+    return [step for step in trace.steps if scene.turn is None or step.turn <= scene.turn]
+
+
+def _render_texts(trace: Trace, scene: Focus) -> JsonValue:
+    return [text for _, text in list_texts(trace, scene.turn) if not is_hollow(text)]
+
+
+def _render_answer(trace: Trace, _: Focus) -> JsonValue:
+    return None if trace.answer is None or is_hollow(trace.answer) else trace.answer
+
+
+_VIEWS: Mapping[View, Callable[[Trace, Focus], JsonValue]] = {
+    "conversation": _render_conversation,
+    "tools": _render_tools,
+    "tool": _render_tool,
+    "near_misses": _render_near_misses,
+    "call": _render_call,
+    "calls": _render_calls,
+    "result": _render_result,
+    "results": _render_results,
+    "turn": _render_turn,
+    "said": _render_texts,
+    "answer": _render_answer,
+    "criterion": lambda _, scene: scene.words,
+    "value": lambda _, scene: scene.value,
+    "evidence": lambda _, scene: scene.evidence,
+}

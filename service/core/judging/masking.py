@@ -1,0 +1,280 @@
+"""Stable stand-ins for secrets and identifiers, so that a judge can follow a value through a trace without seeing it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import NamedTuple, cast
+
+from pydantic import JsonValue
+
+from service.core.judging.sensitive import (
+    FOLD,
+    MAX_RUNS,
+    RUN,
+    How,
+    Sensitive,
+    What,
+    extract_core,
+    is_card,
+    is_number,
+    iter_leaves,
+    list_sensitive,
+)
+from service.core.trace import Trace
+
+ROUNDS = 12
+"""Tries to find a stand-in that stands nowhere in the trace. A value for which there is none is not masked."""
+
+
+class _Entry(NamedTuple):
+    """A value or its stand-in: its letters and digits, how it may be written, and what takes its place."""
+
+    core: str
+    text: str
+    how: How
+    other: str
+
+
+class _Index(NamedTuple):
+    """Entries by their letters and digits, with what tells quickly that none begins here."""
+
+    entries: Mapping[str, _Entry]
+    heads: frozenset[str]
+    longest: int
+
+
+_NOTHING = _Index({}, frozenset(), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """The stand-ins of one trace, there and back. False where there is nothing to mask.
+
+    A stand-in has the value's length and separators, a digit for each digit, a letter of the same case for each ASCII
+    letter; other characters stay, as do the last part of a mail address's domain and the last four digits of a card,
+    which receipts show. It is a hash, so that the same trace reads the same for ever; it is no encryption: who knows
+    the rule can try out all order numbers of four digits.
+    """
+
+    there: _Index = _NOTHING
+    back: _Index = _NOTHING
+    names: frozenset[str] = frozenset()
+    """Names of tools and fields, which stay where a string is nothing else."""
+
+    def __bool__(self) -> bool:
+        return bool(self.there.entries)
+
+    def hide(self, value: JsonValue) -> JsonValue:
+        """The value with stand-ins in its texts and numbers. Keys, the order of keys and all types stay. At any depth."""
+        return _rebuild(value, self._hide_leaf)
+
+    def show(self, text: str) -> str:
+        """The text with the values back in: for what a judge wrote, or copied from what it was shown."""
+        return text if text in self.names else _replace_entries(text, self.back)
+
+    def _hide_leaf(self, value: JsonValue) -> JsonValue:
+        if isinstance(value, str):
+            return value if value in self.names else _replace_entries(value, self.there)
+        return int(_replace_entries(str(value), self.there)) if is_number(value) else value
+
+
+UNMASKED = Masks()
+"""Everything is shown as it is."""
+
+
+def build_masks(trace: Trace, what: frozenset[What]) -> Masks:
+    """The stand-ins for what the trace holds of these sorts. Time is linear in its size; no part is left out.
+
+    secrets: known shapes (API keys, bearer tokens and JWTs, private keys, card numbers, IBANs) and what stands at a key
+    or after a word such as `password`. identifiers: UUIDs, and what looks like one at a key such as `order_id`,
+    `reservation_code`, or after a word such as `order`. contacts: mail addresses and telephone numbers.
+
+    Never masked: amounts, dates, names of tools and fields (a value that is also a key of an object, which stays), numbers
+    of fewer than four digits, and a number of up to eight digits that also stands in a field which names no identifier.
+    """
+    leaves = list(iter_leaves(trace))
+    names = frozenset(_iter_names(trace))
+    keys = frozenset(extract_core(key) for key in (*names, *(key for leaf in leaves for key in leaf.keys)))
+    found = [value for value in list_sensitive(leaves, what) if value.core not in keys]
+    return _assign_masks(found, {leaf.text for leaf in leaves} - names, names)
+
+
+def _iter_names(trace: Trace) -> Iterator[str]:
+    yield from (tool.name for tool in trace.tools or ())
+    yield from (step.call.name for step in trace.steps)
+
+
+def _assign_masks(values: Sequence[Sensitive], texts: set[str], names: frozenset[str]) -> Masks:
+    """Masks that were tried on every text: each must read back as it was, and no stand-in may occur by chance."""
+    tries = dict.fromkeys((value.core for value in values), 0)
+    for _ in range(ROUNDS):
+        masks = _number_masks(values, tries, names)
+        clashes = _find_clashes(masks, texts)
+        if not clashes:
+            return masks
+        for core in clashes:
+            tries[core] += 1
+    return _assign_masks([value for value in values if not tries[value.core]], texts, names)
+
+
+def _number_masks(values: Sequence[Sensitive], tries: Mapping[str, int], names: frozenset[str]) -> Masks:
+    """Each value with its first free stand-in from that try on."""
+    taken = set(tries)
+    there: list[_Entry] = []
+    for value in values:
+        made = (_make_stand_in(value, attempt) for attempt in range(tries[value.core], tries[value.core] + ROUNDS))
+        other = next((core for core in made if core not in taken), None)
+        if other is not None:
+            taken.add(other)
+            there.append(_Entry(*value, other))
+    back = [_Entry(each.other, _dress_core(each.other, each.text), each.how, each.core) for each in there]
+    return Masks(_build_index(there), _build_index(back), names)
+
+
+def _build_index(entries: Sequence[_Entry]) -> _Index:
+    heads = frozenset(entry.core[:size] for entry in entries for size in (1, 2, 3))
+    longest = max((len(entry.core) for entry in entries), default=0)
+    return _Index({entry.core: entry for entry in entries}, heads, longest)
+
+
+def _make_stand_in(value: Sensitive, attempt: int) -> str:
+    """The letters and digits that take the value's place, in lower case."""
+    core = value.core
+    noise = b"".join(sha256(f"{attempt} {n} {core}".encode()).digest() for n in range(len(core) // 32 + 1))
+    kept = _count_kept(value)
+    made = [_swap_char(c, byte, first=not n) for n, (c, byte) in enumerate(zip(core, noise, strict=False))]
+    return "".join(made[: len(core) - kept]) + core[len(core) - kept :]
+
+
+def _count_kept(value: Sensitive) -> int:
+    """How many characters at its end stay."""
+    if "@" in value.text:
+        return len(extract_core(value.text.rpartition(".")[2]))
+    return 4 if 13 <= len(value.core) <= 19 and value.core.isdigit() and is_card(value.core) else 0
+
+
+def _swap_char(c: str, byte: int, *, first: bool) -> str:
+    if "0" <= c <= "9":
+        if first:  # a number does not get shorter
+            return c if c == "0" else str(1 + byte % 9)
+        return str(byte % 10)
+    return chr(ord("a") + byte % 26) if "a" <= c <= "z" else c
+
+
+def _find_clashes(masks: Masks, texts: set[str]) -> set[str]:
+    """The values whose stand-ins stand in a text by chance, or are not found again where they were put."""
+    clashing: set[str] = set()
+    for text in texts:
+        put = list(_find_places(text, masks.there))
+        found = list(_find_places(_replace_entries(text, masks.there), masks.back))
+        clashing |= {entry.other for _, _, entry in _find_places(text, masks.back)}
+        if [place[:2] for place in put] != [place[:2] for place in found]:
+            spans = {place[:2] for place in put}
+            odd = {entry.other for start, stop, entry in found if (start, stop) not in spans}
+            clashing |= odd or {entry.core for _, _, entry in put}
+    return clashing
+
+
+def _replace_entries(text: str, index: _Index) -> str:
+    pieces: list[str] = []
+    end = 0
+    for start, stop, entry in _find_places(text, index):
+        pieces += [text[end:start], _dress_core(entry.other, text[start:stop])]
+        end = stop
+    return "".join([*pieces, text[end:]]) if pieces else text
+
+
+def _dress_core(core: str, shape: str) -> str:
+    """These letters and digits, with the separators and the case of a text that has as many."""
+    letters = iter(core)
+    return RUN.sub(lambda run: "".join(_match_case(next(letters), like) for like in run[0]), shape)
+
+
+def _match_case(letter: str, like: str) -> str:
+    return letter.upper() if "A" <= like <= "Z" else letter
+
+
+def _find_places(text: str, index: _Index) -> Iterator[tuple[int, int, _Entry]]:
+    """Where entries stand in the text: whole pieces of letters and digits, the longest first, left to right."""
+    if not index.entries:
+        return
+    runs = [(match.start(), match.end(), match[0].translate(FOLD)) for match in RUN.finditer(text)]
+    n = 0
+    while n < len(runs):
+        width, entry = _find_at(text, runs, n, index) if runs[n][2][:3] in index.heads else (1, None)
+        if entry is not None:
+            yield runs[n][0], runs[n + width - 1][1], entry
+        n += width
+
+
+def _find_at(text: str, runs: Sequence[tuple[int, int, str]], n: int, index: _Index) -> tuple[int, _Entry | None]:
+    """The longest entry that starts with a piece, and how many pieces it takes."""
+    core, width, found = "", 1, None
+    for size, (_, stop, run) in enumerate(runs[n : n + MAX_RUNS], 1):
+        core += run
+        if len(core) > index.longest:
+            break
+        entry = index.entries.get(core)
+        if entry is not None and _is_meant(entry, text, runs[n][0], stop):
+            width, found = size, entry
+    return width, found
+
+
+_GAP = re.compile(r"[^\W_][ ._/()+-]{1,2}(?=[^\W_])")
+
+
+def _is_meant(entry: _Entry, text: str, start: int, stop: int) -> bool:
+    """Whether what stands there is the value, and no part of a longer one and no amount."""
+    here = text[start:stop]
+    if entry.how == "exact" or entry.text == here:
+        spelt = entry.text == here
+    elif entry.how == "folded":
+        spelt = entry.text.translate(FOLD) == here.translate(FOLD)
+    else:
+        spelt = len(RUN.findall(here)) == len(_GAP.findall(here)) + 1
+    return spelt and (len(entry.core) >= 9 or _is_mixed(entry.core) or _stands_alone(entry.core, text, start, stop))
+
+
+def _is_mixed(core: str) -> bool:
+    return not core.isalpha() and not core.isdigit()
+
+
+_UNIT = re.compile(
+    r"usd|eur|gbp|dollars?|cents?|euros?|pounds?|points?|items?|units?|percent|km|miles|kg|days|hours|minutes|seconds|years"
+    r"|people|users|customers|orders",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(r"(?:[^\W_][-_@+]|\d[.,:/]|[$€£¥] ?|(?:USD|EUR|GBP) )\Z")
+_AFTER = re.compile(r"[-_@+][^\W_]|[.,:/]\d| ?[%€£$]| ([A-Za-z]{1,9})\b")
+
+
+def _stands_alone(core: str, text: str, start: int, stop: int) -> bool:
+    """Whether short digits, or letters, are neither part of something longer nor an amount."""
+    if _BEFORE.search(text[max(0, start - 4) : start]):
+        return False
+    after = _AFTER.match(text, stop)
+    if after is None:
+        return True
+    return after[1] is not None and not (core.isdigit() and _UNIT.fullmatch(after[1]))
+
+
+def _rebuild(value: JsonValue, leaf: Callable[[JsonValue], JsonValue]) -> JsonValue:
+    """A copy with each leaf put through `leaf`; by a stack, so that depth is no matter."""
+    root: list[JsonValue] = [value]
+    stack: list[tuple[dict[str, JsonValue] | list[JsonValue], str | int]] = [(root, 0)]
+    while stack:
+        holder, place = stack.pop()
+        here = cast("JsonValue", holder[place])  # pyright: ignore[reportArgumentType, reportCallIssue]
+        if isinstance(here, Mapping):
+            new: JsonValue = dict(here)
+            stack += [(new, key) for key in new]
+        elif isinstance(here, list):
+            new = list(here)
+            stack += [(new, n) for n in range(len(new))]
+        else:
+            new = leaf(here)
+        holder[place] = new  # pyright: ignore[reportArgumentType, reportCallIssue]
+    return root[0]

@@ -1,0 +1,47 @@
+"""Judges whose answers stay open because a fit exists and is not theirs: to be said before anybody waits for a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from service.core.judging.fits import Fit
+from service.core.judging.judges import Judge
+from service.core.judging.questions import ASSEMBLY
+from service.core.judging.votes import is_same_model
+
+
+def warn_unfitted(fits: Collection[Fit], judges: Iterable[Judge], models: Sequence[str]) -> Iterator[str]:
+    """A sentence for each judge and model whose verdicts stay open, in a fixed order.
+
+    `models`: those that may answer where a judge names none, as litellm names them. A judge without any fit is not named:
+    its own value counts, and every report says `uncalibrated`.
+    """
+    pairs = sorted({(fit.judge, fit.criterion) for fit in fits})
+    known = {(judge.id, judge.digest): judge for judge in judges}
+    for name, criterion in pairs:
+        own = [fit for fit in fits if (fit.judge, fit.criterion) == (name, criterion)]
+        for judge in [judge for (one, _), judge in sorted(known.items()) if one == name]:
+            for jury in [judge.models] if judge.models else [(model,) for model in models]:
+                if reason := _explain_open(own, judge, jury):
+                    who = " + ".join(jury)
+                    yield f"{name} on {criterion}: what {who} says stays open, for {reason}. Fit it, or remove these fits"
+
+
+def _explain_open(own: Sequence[Fit], judge: Judge, jury: Sequence[str]) -> str | None:
+    """Why none of a judge's fits applies; None where one does. The nearest miss is named."""
+    theirs = [fit for fit in own if _is_of(fit, jury)]
+    if not theirs:
+        return f"its fits are of {', '.join(sorted({fit.model for fit in own}))}"
+    same = [fit for fit in theirs if (fit.judge_digest, fit.assembly) == (judge.digest, ASSEMBLY)]
+    if not same:
+        return "its fits were made for another version of the judge"
+    usable = [fit for fit in same if fit.usable]
+    if not usable:
+        return "its fits rest on too few labels, or on constructed ones"
+    return None if any(not fit.stale for fit in usable) else "its fits are too old"
+
+
+def _is_of(fit: Fit, jury: Sequence[str]) -> bool:
+    """Whether the fit is for these models, or dated versions of them."""
+    fitted = fit.model.split("+")
+    return len(fitted) == len(jury) and all(map(is_same_model, jury, fitted))

@@ -1,0 +1,64 @@
+"""Judgements that do not count: their calibration does not apply, is required and lacking, or leaves them to a human."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from service.core.judging.fits import Status
+from service.core.judging.votes import JudgeCalibration, JudgedScore, JudgeNote
+from service.core.outcome import Finding, Pointer, SkipCause, Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class WithheldJudgement(Skipped):
+    """A judgement that does not count, and is open. `raw` is the judge's own value in [0, 1]."""
+
+    raw: float = field(kw_only=True)
+    estimate: float | None = field(default=None, kw_only=True)
+    """What its fit makes of that, where one applies."""
+    calibration: JudgeCalibration = field(kw_only=True)
+    judge: JudgeNote = field(kw_only=True)
+    evidence: JsonValue = field(default=None, kw_only=True)
+    """What code had found before, as the judge was shown it."""
+
+
+_WHY: dict[Status, str] = {
+    "stale": "its fit is too old, or was made with another snapshot of the model",
+    "mismatched": "there are only fits of another version of it or another model",
+    "out_of_domain": "its value, or the stratum of the trace, is none that was fitted",
+    "uncalibrated": "there is no fit that may be used",
+}
+
+
+def withhold(found: JudgedScore, at: Pointer, *, required: bool) -> JudgedScore | WithheldJudgement:
+    """The judgement where it counts, else what can be told of it, with a finding that says why not.
+
+    One that a fit calibrates counts, unless it lies in the band that the fit leaves to humans. One whose fit does not apply
+    never does: a calibration that became invalid is no better than a valid one. One without any fit counts where calibration
+    is not `required`. `at` is the place it is about. Its own findings stay.
+    """
+    calibration, judge = found.calibration, found.judge
+    if calibration.status == "calibrated":
+        if not calibration.ask_a_human:
+            return found
+        reason = f"{judge.id} said {judge.label}; at {found.value:.2f} its fit {calibration.fit} leaves it to a human"
+        return _build_withheld(found, "human", Finding("ask_a_human", reason, at), estimate=found.value)
+    if calibration.status == "uncalibrated" and calibration.fit is None and not required:
+        return found
+    reason = f"{judge.id} said {judge.label}, which does not count uncalibrated: {_WHY[calibration.status]}"
+    return _build_withheld(found, "uncalibrated", Finding("not_calibrated", reason, at), estimate=None)
+
+
+def _build_withheld(found: JudgedScore, cause: SkipCause, why: Finding, *, estimate: float | None) -> WithheldJudgement:
+    return WithheldJudgement(
+        cause,
+        why.message,
+        (*found.findings, why),
+        raw=found.raw,
+        estimate=estimate,
+        calibration=found.calibration,
+        judge=found.judge,
+        evidence=found.evidence,
+    )

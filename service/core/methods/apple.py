@@ -1,0 +1,341 @@
+"""Apple's trajectory expectations: every expectation met, and the share of them that was.
+
+Their own number stands at the end.
+Source: Apple's Evaluations framework (its documentation, and results of its closed code that others published). Ordered
+expectations are found by scanning forward, each after the one before; unordered ones anywhere; unexpected calls, where they
+are not allowed, join the denominator. Nobody has published the rest, which is taken so: a failed ordered step leaves the scan
+where it was, the calls of an any-order group count one by one, an unordered expectation may share a call with an ordered one,
+what is disallowed is no part of the percentage, and nothing out of nothing is 1.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+from typing import ClassVar, Literal, NamedTuple
+
+from service.core.alignment.chain import Fits, Pairs, find_fullest, find_longest_chain
+from service.core.case import Case, build_call_path
+from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
+from service.core.expectation import Ban, CallPattern, ExpectedCall
+from service.core.gates.compat import PatternFit, build_method_score, fit_pattern, fits, spend_on_pairs
+from service.core.gates.disallowed import look_at_ban
+from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, build_failure
+from service.core.partial import PartialOutcome
+from service.core.shapes import find_cost
+from service.core.trace import Step
+
+MOST_CONTESTED = 6
+"""Up to so many calls that could meet an ordered as well as an unordered expectation, every way to share them is tried."""
+
+MOST_TRIES = 20
+"""So many calls are looked at to say what is wrong with an expected one."""
+
+Table = list[frozenset[int]]
+"""By expected call the calls made that meet it."""
+
+
+class Met(NamedTuple):
+    """What became of a trajectory expectation."""
+
+    taken: Pairs
+    """Expected call -> call made."""
+    required: tuple[int, ...]
+    bans: int
+    broken: tuple[Finding, ...]
+    """What broke a ban, by ban and call."""
+    bans_broken: int
+    open: Skipped | None
+    """Why nobody can tell whether a ban was kept."""
+    extra: tuple[Step, ...]
+    """Calls that meet no expectation where such calls are not allowed."""
+    table: Table
+
+    @property
+    def unmet(self) -> tuple[int, ...]:
+        """Required calls that no call meets."""
+        return tuple(n for n in self.required if n not in self.taken)
+
+    @property
+    def all_pass(self) -> bool:
+        """Whether nothing is wrong."""
+        return not (self.unmet or self.broken or self.extra)
+
+
+class AppleTrajectoryGate(Check):
+    """`ordered`, `unordered` and `disallowed` as Apple's TrajectoryExpectation; `metric` names which of its two metrics.
+
+    `all_pass`: every expectation met, no disallowed call, no unexpected one where `allow_extra` is false; 1.0 or 0.0.
+    `percentage`: what was met over what there was to meet: the expected calls (those of a group one by one), the disallowed
+    entries (met if kept; none with `percentage_mode: apple`), and the unexpected calls where these are not allowed. Each call
+    meets at most one expectation, and the most are met that can be. Arguments that an expectation does not name are free.
+    Nothing out of nothing is 1.0, with the finding `vacuous`; a trace without messages and calls is not captured, not a pass.
+    Findings: `unmet`, `disallowed_call`, `extra_call`. With `compat` in the rubric: found by Apple's forward scan. Source:
+    Apple's Evaluations framework, ToolsAllPass and ToolsPercentagePass.
+    """
+
+    kind: Literal["apple_trajectory"] = "apple_trajectory"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "disallowed", "extra", "order", "tools"})
+    metric: Literal["all_pass", "percentage"] = "percentage"
+    percentage_mode: Literal["callgrade", "apple"] = "callgrade"
+    """Whether disallowed entries are part of the percentage."""
+
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
+        """One outcome for the trace."""
+        return [(WHOLE, self._judged(case))]
+
+    def _judged(self, case: Case) -> Outcome:
+        if case.expectation is None:
+            return Skipped("not_applicable", "no trajectory was expected")
+        if not case.trace.messages and not case.trace.steps:
+            return Skipped("not_captured", "the trace is empty: there is nothing to hold the expectation against")
+        met = case.once("apple_trajectory", lambda: _met(case))
+        left = next((f.open for n in met.unmet for f in _tries(case, n) if f.open), None)
+        if left is None and (met.all_pass or self.metric == "percentage"):
+            left = met.open
+        if left is not None:
+            return left
+        return self._upstream(case, met) if case.matching.compat else self._scored(case, met)
+
+    def _scored(self, case: Case, met: Met) -> Outcome:
+        bans = met.bans if self.percentage_mode == "callgrade" else 0
+        total = len(met.required) + bans + len(met.extra)
+        findings = tuple(_findings(case, met))
+        if not total:
+            findings += (Finding("vacuous", "nothing was expected that this could count: 0 of 0", "/expected"),)
+        if met.all_pass:
+            return PERFECT.add_findings(*findings)
+        good = len(met.required) - len(met.unmet) + (met.bans - met.bans_broken if bans else 0)
+        share = good / total if total else 1.0
+        return build_failure(0.0 if self.metric == "all_pass" else share, *findings)
+
+    def _upstream(self, case: Case, met: Met) -> Outcome:
+        spend_on_pairs(case, each=2)
+        ordered, unordered = _split(case, met.required)
+        found = metrics(
+            ordered,
+            unordered,
+            range(len(case.trace.steps)),
+            lambda expected, call: call in met.table[expected],
+            broken=bool(met.broken),
+            unlisted=[step.index for step in case.trace.steps if not _is_allowed(case, step)],
+        )
+        raw = float(found.all_pass) if self.metric == "all_pass" else found.percentage
+        why = "it scans forward greedily, and what is disallowed is no part of its percentage"
+        return build_method_score(self, case, raw, system="Apple", why=why)
+
+
+def _met(case: Case) -> Met:
+    steps, wanted = case.trace.steps, case.wanted
+    table: Table = [_meeting(case, one) for one in wanted]
+    required = tuple([n for n, one in enumerate(wanted) if one.required])
+    taken = _fullest(case, required, table)
+    held = set(taken.values())
+    left = [n for n in range(len(steps)) if n not in held]
+    optional = [n for n, one in enumerate(wanted) if not one.required]
+    taken = taken | find_fullest(optional, left, lambda expected, call: call in table[expected], meter=case.meter)
+    used = set(taken.values())
+    bans = [(ban, turn) for _, scope, turn in case.scopes for ban in scope.disallowed]
+    looked = [[(step, look_at_ban(case, ban, step)) for step in case.find_steps(turn)] for ban, turn in bans]
+    broken = [[step for step, outcome in of_ban if isinstance(outcome, Scored)] for of_ban in looked]
+    return Met(
+        taken=taken,
+        required=required,
+        bans=len(bans),
+        broken=tuple([_banned(ban, s) for (ban, _), found in zip(bans, broken, strict=True) for s in found]),
+        bans_broken=sum(map(bool, broken)),
+        open=next((_as_open(outcome) for of_ban in looked for _, outcome in of_ban if _is_open(outcome)), None),
+        extra=tuple([step for step in steps if step.index not in used and not _is_allowed(case, step)]),
+        table=table,
+    )
+
+
+def _is_open(outcome: Outcome | PartialOutcome | None) -> bool:
+    return isinstance(outcome, Skipped | PartialOutcome)
+
+
+def _as_open(outcome: Outcome | PartialOutcome | None) -> Skipped:
+    return (
+        outcome if isinstance(outcome, Skipped) else Skipped("not_asked", "no judge is asked for a ban in words here")
+    )
+
+
+def _meeting(case: Case, wanted: ExpectedCall) -> frozenset[int]:
+    return frozenset([step.index for step in _of_its_tools(case, wanted) if _meets(case, wanted, step)])
+
+
+def _of_its_tools(case: Case, wanted: ExpectedCall) -> list[Step]:
+    keys = dict.fromkeys([case.make_name_key(pattern.tool) for _, pattern in wanted.options])
+    return [case.trace.steps[j] for j in sorted([j for key in keys for j in case.worths.find_steps(key)])]
+
+
+def _meets(case: Case, wanted: ExpectedCall, step: Step) -> bool:
+    same = _same(case, wanted, step)
+    case.meter.spend(
+        "comparisons", sum([16 + 2 * len(pattern.args or ()) * find_cost(pattern.args) for pattern in same])
+    )
+    return any(fits(case, p, step, extra=p.extra_args in (None, "allow")) for p in same)
+
+
+def _same(case: Case, wanted: ExpectedCall, step: Step) -> list[CallPattern]:
+    """The patterns of an expected call that are of this call's tool and turn."""
+    if wanted.turn not in (None, step.turn) or (wanted.turn is None and _is_idle(case, step.turn)):
+        return []
+    return [pattern for _, pattern in wanted.options if case.is_same_name(pattern.tool, step.call.name)]
+
+
+def _tries(case: Case, n: int, taken: Collection[int] = ()) -> Iterator[PatternFit]:
+    """How the calls of its tool meet an expected call, those aside that are taken."""
+    for step in _of_its_tools(case, case.wanted[n]):
+        if step.index not in taken:
+            for pattern in _same(case, case.wanted[n], step):
+                case.meter.spend("comparisons", 16 + 2 * len(pattern.args or ()) * find_cost(pattern.args))
+                yield fit_pattern(case, pattern, step, extra=pattern.extra_args in (None, "allow"))
+
+
+def _is_idle(case: Case, turn: int) -> bool:
+    """Whether nothing is to be called in this turn."""
+    return any(scope.no_calls for _, scope, of in case.scopes if of == turn)
+
+
+def _fullest(case: Case, required: Sequence[int], table: Table) -> Pairs:
+    """The most required calls that can be met at once, the ordered ones in order, each by a call of its own.
+
+    Ordered and unordered calls compete only for calls that could meet either. Where these are few, every way to share them
+    is tried, which is exact; where they are many, all for the one side or all for the other.
+    """
+    ordered, unordered = _split(case, required)
+    calls = range(len(case.trace.steps))
+    places = [n for place in ordered for n in place]
+    contested = sorted(_any_meets(table, places) & _any_meets(table, unordered))
+    disputed = set(contested)
+    best: Pairs = {}
+    for ours in map(frozenset, _shares(contested)):
+        free = [c for c in calls if c not in disputed or c in ours]
+        chain = find_longest_chain(ordered, free, lambda e, c: c in table[e], meter=case.meter)
+        used = set(chain.values())
+        left = [c for c in calls if c not in used]
+        others = find_fullest(unordered, left, lambda e, c: c in table[e], meter=case.meter)
+        if len(chain) + len(others) > len(best):
+            best = chain | others
+        if len(best) == len(required):
+            break
+    return best
+
+
+def _any_meets(table: Table, expected: Iterable[int]) -> frozenset[int]:
+    """The calls that meet any of these."""
+    return frozenset[int]().union(*[table[n] for n in expected])
+
+
+def _shares(contested: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Which of the contested calls the ordered side may have."""
+    if len(contested) > MOST_CONTESTED:
+        yield from (tuple(contested), ())
+        return
+    for size in range(len(contested), -1, -1):
+        yield from combinations(contested, size)
+
+
+def _split(case: Case, required: Iterable[int]) -> tuple[list[list[int]], list[int]]:
+    """The ordered calls by place (later turns after all of an earlier one), and the unordered ones."""
+    places: dict[tuple[int, int], list[int]] = {}
+    unordered: list[int] = []
+    for n in required:
+        one = case.wanted[n]
+        if one.position is None:
+            unordered.append(n)
+        else:
+            places.setdefault((one.turn or 0, one.position), []).append(n)
+    return [places[key] for key in sorted(places)], unordered
+
+
+def _is_allowed(case: Case, step: Step) -> bool:
+    """Whether a call that meets no expectation is fine: the turn's word goes before the trace's, the rubric's comes last."""
+    scopes = [scope for _, scope, turn in case.scopes if turn in (None, step.turn)]
+    said = [False if scope.no_calls and not scope.allow_extra else scope.allow_extra for scope in scopes]
+    told = [word for word in said if word is not None]
+    return told[-1] if told else case.matching.extra_calls == "allow"
+
+
+def _findings(case: Case, met: Met) -> Iterator[Finding]:
+    taken = set(met.taken.values())
+    for n in met.unmet:
+        yield _unmet(case.wanted[n], list(islice(_tries(case, n, taken), MOST_TRIES)))
+    yield from met.broken
+    for step in met.extra:
+        yield Finding("extra_call", f"{step.call.name} was not expected", build_call_path(step))
+
+
+def _unmet(wanted: ExpectedCall, tries: list[PatternFit]) -> Finding:
+    """What is wrong with an expected call: not made, made wrongly, or made out of order."""
+    if not tries:
+        return Finding("unmet", f"{wanted.tools} was expected and not called", wanted.path)
+    if any(one.ok for one in tries):
+        return Finding("unmet", f"{wanted.tools} was called, but out of order", wanted.path)
+    return Finding("unmet", f"{wanted.tools} was called, but {tries[0].findings[0].message}", wanted.path)
+
+
+def _banned(ban: Ban, step: Step) -> Finding:
+    reason = f": {ban.reason}" if ban.reason else ""
+    return Finding("disallowed_call", f"{ban.tool} is disallowed{reason}", build_call_path(step))
+
+
+# The number, as their code has it.
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Both metrics, and what they were made from."""
+
+    all_pass: bool
+    met: int
+    total: int
+
+    @property
+    def percentage(self) -> float:
+        """What was met over what there was to meet, in [0, 1]."""
+        return self.met / self.total if self.total else 1.0
+
+
+def metrics(
+    positions: Sequence[Sequence[int]],
+    unordered: Sequence[int],
+    calls: Sequence[int],
+    fits: Fits,
+    *,
+    broken: bool = False,
+    unlisted: Sequence[int] = (),
+) -> Metrics:
+    """The two metrics of one transcript.
+
+    `positions` holds the ordered expectations of each place, `calls` the calls made; `broken` says that a disallowed call was
+    made, `unlisted` which calls would be unexpected if no expectation took them.
+
+    >>> metrics([[0]], [], [0, 1], lambda expected, call: call == 0, unlisted=[0, 1])
+    Metrics(all_pass=False, met=1, total=2)
+    """
+    taken = _scanned(positions, calls, fits)
+    for expected in unordered:
+        found = next((call for call in calls if fits(expected, call)), None)
+        if found is not None:
+            taken[expected] = found
+    positives = sum(map(len, positions)) + len(unordered)
+    extra = len(set(unlisted) - set(taken.values()))
+    return Metrics(len(taken) == positives and not broken and not extra, len(taken), positives + extra)
+
+
+def _scanned(positions: Sequence[Sequence[int]], calls: Sequence[int], fits: Fits) -> dict[int, int]:
+    """Ordered expectation -> call: each takes the first call after the last position that fits."""
+    taken: dict[int, int] = {}
+    left = list(calls)
+    for position in positions:
+        here: dict[int, int] = {}
+        for expected in position:
+            found = next((call for call in left if call not in here.values() and fits(expected, call)), None)
+            if found is not None:
+                here[expected] = found
+        taken |= here
+        left = [call for call in left if not here or call > max(here.values())]
+    return taken

@@ -1,0 +1,146 @@
+"""Arcade's critics, each comparing one expected with one actual argument.
+
+Source: ArcadeAI/arcade-mcp, `libs/arcade-evals/arcade_evals/critic.py`. A score here is a share in (-inf, 1] before it is
+multiplied by the critic's weight. What a critic raises, its case swallows: see `service.core.methods.arcade`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, cast
+
+from pydantic import JsonValue
+
+from service.core.critics.similarity import arcade_cosine
+from service.core.weights import Weight, read_weight
+
+CriticKind = Literal["binary", "numeric", "similarity", "datetime", "none"]
+
+C_INT_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class CriticSpec:
+    """A critic of one argument.
+
+    `threshold` decides the match of numeric and similarity critics; `low` and `high` are the numeric range; `tolerance` and
+    `max_difference` are the datetime critic's, in seconds. Raises ValueError for a negative weight or an empty range.
+    """
+
+    field: str
+    kind: CriticKind
+    weight: Weight = 1.0
+    threshold: float = 0.8
+    low: float = 0.0
+    high: float = 1.0
+    tolerance: float = 500.0
+    max_difference: float = 7200.0
+
+    def __post_init__(self) -> None:
+        if read_weight(self.weight) < 0:
+            raise ValueError(f"a weight is 0 or more, not {self.weight!r}")
+        if self.kind == "numeric" and self.low >= self.high:
+            raise ValueError(f"a numeric range goes upwards, not from {self.low!r} to {self.high!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a critic says: whether the two match (None: it does not look), and how well, before weighting."""
+
+    match: bool | None
+    share: float
+
+
+Compare = Callable[[CriticSpec, JsonValue, JsonValue], Judged]
+
+
+def judge(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> Judged:
+    """Arcade's `evaluate`. Raises what its critics raise: ValueError, TypeError or OverflowError."""
+    return _COMPARE[critic.kind](critic, expected, actual)
+
+
+def _none(_critic: CriticSpec, _expected: JsonValue, _actual: JsonValue) -> Judged:
+    return Judged(None, 0.0)
+
+
+def _binary(_critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> Judged:
+    """Equality after passing the actual value to the constructor of the expected one's type: bool("False") is True."""
+    match = expected == _cast(expected, actual)
+    return Judged(match, float(match))
+
+
+def _cast(expected: JsonValue, actual: JsonValue) -> JsonValue:
+    """The text "None" counts as null while casting, but the comparison that follows still sees the expected text."""
+    if actual is None or actual == "None":
+        return None
+    if expected is None or expected == "None":
+        return actual
+    constructor = cast("Callable[[JsonValue], JsonValue]", type(expected))
+    try:
+        return constructor(actual)
+    except (ValueError, TypeError):
+        return actual
+
+
+def _numeric(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> Judged:
+    """One minus the distance as a share of the range; below 0 where the two lie further apart than the range is wide."""
+    wide = critic.high - critic.low
+    share = 1 - abs((_number(expected) - critic.low) / wide - (_number(actual) - critic.low) / wide)
+    return Judged(share >= critic.threshold, share)
+
+
+def _number(value: JsonValue) -> float:
+    return float(cast("str | float", value))  # what is neither raises, as upstream
+
+
+def _similarity(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> Judged:
+    share = arcade_cosine(_text(expected), _text(actual))
+    return Judged(share >= critic.threshold, min(share, 1.0))
+
+
+def _text(value: JsonValue) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _datetime(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> Judged:
+    """Full within the tolerance, nothing from the greatest difference on, between them linear in the *whole* difference."""
+    try:
+        seconds = _seconds_between(_moment(expected), _moment(actual))
+    except (ValueError, TypeError):
+        return Judged(False, 0.0)
+    if seconds <= critic.tolerance:
+        return Judged(True, 1.0)
+    return Judged(False, 1 - seconds / critic.max_difference if seconds < critic.max_difference else 0.0)
+
+
+def _moment(value: JsonValue) -> datetime:
+    """The moment an ISO 8601 text names.
+
+    Upstream reads with dateutil, which also takes other ways of writing a date and fills what is missing from today; here
+    they are unreadable (ValueError). A bare number beyond a C int overflows there, and so it does here.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"a moment is a text, not {value!r}")
+    text = value.strip().upper()
+    digits = text.lstrip("+-")
+    if digits.isdecimal() and len(digits) not in (6, 8, 12, 14) and int(digits) > C_INT_MAX:
+        raise OverflowError(f"{value} is no year")
+    return datetime.fromisoformat(text)
+
+
+def _seconds_between(one: datetime, other: datetime) -> float:
+    """In UTC if both have a zone; if only one has, it is dropped."""
+    if one.tzinfo is not None and other.tzinfo is not None:
+        return abs((one.astimezone(UTC) - other.astimezone(UTC)).total_seconds())
+    return abs((one.replace(tzinfo=None) - other.replace(tzinfo=None)).total_seconds())
+
+
+_COMPARE: Mapping[CriticKind, Compare] = {
+    "none": _none,
+    "binary": _binary,
+    "numeric": _numeric,
+    "similarity": _similarity,
+    "datetime": _datetime,
+}

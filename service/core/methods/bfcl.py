@@ -1,0 +1,298 @@
+"""BFCL's verdict on the calls of a trace.
+
+Their own number stands at the end.
+Source: ShishirPatil/gorilla, `bfcl_eval/eval_checker/ast_eval/ast_checker.py` (v4), whose verdicts `check` gives, leniencies
+and greedy matching included. Where a malformed answer key stops that code with an exception, this one goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, cast
+
+from pydantic import JsonValue
+
+from service.core.case import Case
+from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
+from service.core.critics import AnyOf, Critic, Exact
+from service.core.gates.compat import spend_on_pairs
+from service.core.gates.decide import NOTHING_EXPECTED
+from service.core.json.pointers import build_pointer
+from service.core.methods.bfcl_values import listed, mapped, problem_with
+from service.core.outcome import PERFECT, Finding, Outcome, build_failure
+from service.core.trace import Step
+from service.errors import InputError
+
+
+class BfclAstGate(Check):
+    """The AST check of the Berkeley Function-Calling Leaderboard: 1.0 or 0.0 for the trace, as the leaderboard has it.
+
+    Takes BFCL gold (`{"format": "bfcl"}`) or plain expected calls, whose arguments must then be values, `exact`, or
+    `any_of` exact ones; another matcher is an InputError, since the method knows accepted values alone. Findings carry the
+    reason: `wrong_count`, `wrong_name`, `missing_required`, `unexpected_argument`, `type_error`, `value_error`,
+    `missing_optional`, `no_match`, `over_call`. Source: ShishirPatil/gorilla, `ast_checker.py`.
+    """
+
+    kind: Literal["bfcl_ast"] = "bfcl_ast"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
+    category: str | None = None
+    """BFCL's category, which picks the rule. Absent: the gold's, else the number of expected calls decides."""
+
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
+        """One outcome for the trace."""
+        yield WHOLE, self._checked(case)
+
+    def _checked(self, case: Case) -> Outcome:
+        expected = case.expectation
+        if expected is None or not case.lists_calls:
+            return NOTHING_EXPECTED
+        gold = expected.gold or {}
+        answers = _gold_answers(gold) if gold.get("format") == "bfcl" else _plain_answers(case)
+        category = self.category or cast("str | None", gold.get("category"))
+        spend_on_pairs(case, each=16)
+        verdict = check(answers, _calls(case.trace.steps), _docs(case), category=category)
+        if verdict.valid:
+            return PERFECT
+        return build_failure(0.0, Finding(verdict.code, verdict.message, verdict.path))
+
+
+def _gold_answers(gold: Mapping[str, JsonValue]) -> list[Answer] | None:
+    return cast("list[Answer] | None", gold.get("possible_answer"))
+
+
+def _plain_answers(case: Case) -> list[Answer] | None:
+    options = [wanted.options[0] for wanted in case.wanted]
+    return [{pattern.tool: _accepted(path, pattern.args or {})} for path, pattern in options] or None
+
+
+def _accepted(path: str, args: Mapping[str, object]) -> dict[str, JsonValue]:
+    return {name: _accepted_values(f"{path}/args/{name}", value) for name, value in args.items()}
+
+
+def _accepted_values(path: str, value: object) -> list[JsonValue]:
+    """The values that pass, with "" last where the argument is optional, as BFCL writes it."""
+    if not isinstance(value, Critic):
+        return [cast("JsonValue", value)]
+    options = value.of if isinstance(value, AnyOf) else (value,)
+    exact = [option for option in options if isinstance(option, Exact)]
+    if len(exact) < len(options):
+        raise InputError.at(path, "BFCL's method compares with accepted values: a value, exact, or any_of exact")
+    return [*(option.value for option in exact), *([""] if value.optional else [])]
+
+
+def _calls(steps: Iterable[Step]) -> list[Call] | None:
+    """The calls, or None where one did not decode."""
+    made = [(step.call.name, step.call.arguments) for step in steps]
+    return [(name, args) for name, args in made if args is not None] if all(a is not None for _, a in made) else None
+
+
+def _docs(case: Case) -> list[Doc]:
+    return [cast("Doc", {"name": tool.name, "parameters": tool.parameters}) for tool in case.trace.tools or ()]
+
+
+# The number, as their code has it.
+
+
+Code = Literal[
+    "",
+    "wrong_count",
+    "wrong_name",
+    "missing_required",
+    "unexpected_argument",
+    "type_error",
+    "value_error",
+    "missing_optional",
+    "no_match",
+    "over_call",
+]
+
+Doc = Mapping[str, JsonValue]
+"""A function doc: `{"name": ..., "parameters": {"type": "dict", "properties": {...}, "required": [...]}}`."""
+Answer = Mapping[str, JsonValue]
+"""One expected call: `{function: {parameter: [accepted values]}}`; "" among the accepted values marks it as optional."""
+Arguments = Mapping[str, JsonValue]
+Call = tuple[str, Arguments]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`valid` as BFCL has it. When invalid: a code, the reason, and a JSON pointer into the trace or below `/expected`."""
+
+    valid: bool
+    code: Code = ""
+    message: str = ""
+    path: str = ""
+
+
+VALID = Verdict(True)
+
+
+def check(
+    answers: Sequence[Answer] | None,
+    calls: Sequence[Call] | None,
+    functions: Sequence[Doc],
+    *,
+    category: str | None = None,
+    underscore_to_dot: bool = False,
+) -> Verdict:
+    """BFCL's verdict on the calls of one single-turn question.
+
+    `answers`: the expected calls; None for a question that no function fits, which is answered well by no call at all (and,
+    as upstream, by output that cannot be read). `calls`: None when the output did not decode. `functions`: the docs as BFCL
+    stores them. `category` picks the rule by its name as upstream does (parallel, else multiple, else simple;
+    `live_relevance` wants any call); without it the numbers of answers and functions decide. `underscore_to_dot`: the
+    model cannot write "." in names, so `a.b` is called as `a_b`.
+    Raises InputError for a parameter type that BFCL does not know.
+    """
+    if category == "live_relevance":
+        return VALID if calls else Verdict(False, "wrong_count", "a call was expected, none decodes", "/steps")
+    if answers is None:
+        return _no_call(calls)
+    if calls is None:
+        return Verdict(False, "wrong_count", f"{len(answers)} calls expected, the output does not decode", "/steps")
+    rule = _rule(category, answers, functions)
+    wanted = 1 if rule == "simple" else len(answers)
+    if len(calls) != wanted:
+        code = "wrong_count" if wanted else "over_call"
+        return Verdict(False, code, f"{wanted} calls expected, {len(calls)} made", "/steps")
+    if not answers:
+        return VALID
+    if rule == "parallel":
+        return _in_any_order(answers, calls, functions, dotless=underscore_to_dot)
+    doc = functions[0] if rule == "simple" else _doc(functions, _name(answers[0]))
+    return _call(doc, answers[0], calls[0], 0, dotless=underscore_to_dot)
+
+
+def _no_call(calls: Sequence[Call] | None) -> Verdict:
+    if not calls:
+        return VALID
+    return Verdict(False, "over_call", f"no function fits the question, {calls[0][0]} was called", "/steps/0/call")
+
+
+def _rule(category: str | None, answers: Sequence[Answer], functions: Sequence[Doc]) -> str:
+    if category is not None:
+        return next((rule for rule in ("parallel", "multiple") if rule in category), "simple")
+    if len(answers) != 1:
+        return "parallel"
+    return "simple" if len(functions) == 1 else "multiple"
+
+
+MAX_REASONS = 20
+"""So many calls are named that do not fit an answer."""
+
+
+def _in_any_order(
+    answers: Sequence[Answer], calls: Sequence[Call], functions: Sequence[Doc], *, dotless: bool
+) -> Verdict:
+    """Each answer takes the first free call that fits, and keeps it: an earlier answer may take a later one's only call."""
+    free = list(range(len(calls)))
+    for n, answer in enumerate(answers):
+        doc = _doc(functions, _name(answer))
+        verdicts = {i: _call(doc, answer, calls[i], i, dotless=dotless) for i in free}
+        fitting = next((i for i, verdict in verdicts.items() if verdict.valid), None)
+        if fitting is None:
+            reasons = "; ".join(f"call {i}: {verdict.message}" for i, verdict in list(verdicts.items())[:MAX_REASONS])
+            message = f"no free call fits {_name(answer)} ({reasons})"
+            return Verdict(False, "no_match", message, build_pointer("expected", "calls", n))
+        free.remove(fitting)
+    return VALID
+
+
+def _name(answer: Answer) -> str:
+    return next(iter(answer), "")
+
+
+def _doc(functions: Sequence[Doc], name: str) -> Doc | None:
+    return next((doc for doc in functions if doc["name"] == name), None)
+
+
+def _call(doc: Doc | None, answer: Answer, call: Call, step: int, *, dotless: bool) -> Verdict:
+    """One call against one answer. The name wanted is the doc's, not the answer key's."""
+    accepted = answer.get(_name(answer))
+    if doc is None or not isinstance(accepted, Mapping):
+        return Verdict(
+            False, "wrong_name", f"the answer names {_name(answer)!r}, which is not on offer", "/expected/calls"
+        )
+    wanted = str(doc["name"]).replace(".", "_") if dotless else str(doc["name"])
+    if call[0] != wanted:
+        return Verdict(False, "wrong_name", f"{wanted} expected, {call[0]} called", f"/steps/{step}/call/name")
+    return _arguments(doc, accepted, call[1], step)
+
+
+def _arguments(doc: Doc, accepted: Mapping[str, JsonValue], given: Arguments, step: int) -> Verdict:
+    at = ("steps", step, "call", "arguments")
+    parameters = mapped(doc.get("parameters"))
+    missing = next((name for name in listed(parameters.get("required")) if name not in given), None)
+    if missing is not None:
+        return Verdict(False, "missing_required", f"{missing} is required", build_pointer(*at))
+    properties = mapped(parameters.get("properties"))
+    for name, value in given.items():
+        if name not in properties or name not in accepted:
+            return Verdict(False, "unexpected_argument", f"{name} is not expected", build_pointer(*at, name))
+        problem = problem_with(value, listed(accepted[name]), mapped(properties[name]))
+        if problem:
+            return Verdict(
+                False, problem, f"{name} is {value!r}, accepted: {accepted[name]!r}", build_pointer(*at, name)
+            )
+    absent = next((name for name in accepted if name not in given and "" not in listed(accepted[name])), None)
+    if absent is not None:
+        return Verdict(False, "missing_optional", f"{absent} must be given for this question", build_pointer(*at))
+    return VALID
+
+
+def convert(answers: Sequence[Answer], functions: Sequence[Doc]) -> list[dict[str, JsonValue]]:
+    """BFCL's gold as callgrade writes expected calls: `[{"tool": name, "args": {parameter: matcher}}]`.
+
+    One accepted value is an exact matcher, several are `any_of`; the optional marker becomes `"optional": true`. Accepted
+    objects of the form `{key: [accepted values]}`, and arrays of them, become patterns of matchers, key by key. The values
+    stay as they are: callgrade compares them by typed equality where BFCL strips punctuation.
+    An entry of a broken key that maps its function to no parameters becomes a pattern without `args`.
+    """
+    return [_pattern(answer, functions) for answer in answers]
+
+
+def _pattern(answer: Answer, functions: Sequence[Doc]) -> dict[str, JsonValue]:
+    name = _name(answer)
+    doc = _doc(functions, name) or (functions[0] if len(functions) == 1 else {})
+    accepted = answer.get(name)
+    if not isinstance(accepted, Mapping):
+        return {"tool": name}
+    properties = mapped(mapped(doc.get("parameters")).get("properties"))
+    args: dict[str, JsonValue] = {
+        key: _matcher(listed(options), is_array=mapped(properties.get(key)).get("type") in ("array", "tuple"))
+        for key, options in accepted.items()
+    }
+    return {"tool": str(doc.get("name", name)), "args": args}
+
+
+def _matcher(accepted: Sequence[JsonValue], *, is_array: bool = False) -> JsonValue:
+    """A matcher for the accepted values. Where only the optional marker is given, the empty text or array is."""
+    values = [value for value in accepted if value != ""]
+    optional = len(values) < len(accepted)
+    if not values:
+        return {"kind": "exact", "value": [] if is_array else "", "optional": True}
+    if len(values) == 1 and _is_nested(values[0]) and not optional:
+        return _nested(values[0])
+    one: list[JsonValue] = [_alternative(value) for value in values]
+    matcher = mapped(one[0]) if len(one) == 1 else {"kind": "any_of", "of": one}
+    return {**matcher, "optional": True} if optional else dict(matcher)
+
+
+def _alternative(value: JsonValue) -> JsonValue:
+    if _is_nested(value):
+        return {"kind": "shape", "value": _nested(value)}
+    return {"kind": "exact", "value": value}
+
+
+def _is_nested(value: JsonValue) -> bool:
+    """Whether this is `{key: [accepted values]}`, or an array of such objects."""
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(item, Mapping) and _is_nested(item) for item in value)
+    return isinstance(value, Mapping) and all(isinstance(options, list) for options in value.values())
+
+
+def _nested(value: JsonValue) -> JsonValue:
+    if isinstance(value, list):
+        return [_nested(item) for item in value]
+    return {key: _matcher(listed(options)) for key, options in mapped(value).items()}

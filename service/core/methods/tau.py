@@ -1,0 +1,75 @@
+"""tau-bench's reward: the database is as it should be, and the user was told what had to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Literal, cast
+
+from pydantic import JsonValue
+
+from service.core.case import Case
+from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
+from service.core.gates.answer import SaidGate
+from service.core.gates.compat import build_method_score, fold_all_or_nothing
+from service.core.gates.state import StateGate
+from service.core.kinds import Several
+from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
+from service.core.partial import decide_without_judge
+from service.core.trace import Trace
+
+OTHERWISE = (
+    "it takes the commas out of what was said but not out of what had to be, "
+    "and pays nothing for a run that did not end"
+)
+
+
+class TauRewardGate(Check):
+    """1.0 if the final state is the wanted one and every text of `said` was said, else 0.0: the product of the two.
+
+    A trace without the final state, or, where a text is wanted, without texts is not captured, unless the other part has
+    failed already. `not_ended` notes a tau-bench run in which neither the user's mark nor a call that ends it occurs; with
+    `compat` in the rubric such a run earns 0, as there, and outputs are looked for as there. Beside it, `null_agent`, what
+    doing nothing would score on the state. Source: sierra-research/tau-bench, `Env.calculate_reward`.
+    """
+
+    kind: Literal["tau_reward"] = "tau_reward"
+    looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"said", "state"})
+    end_mark: str = "###STOP###"
+    """What the simulated user says to end a run."""
+    end_tools: Several[str] = ("transfer_to_human_agents",)
+    """The tools whose call ends a run."""
+
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
+        """One outcome for the trace."""
+        parts = [*StateGate(mode="exact").look(case), *SaidGate().look(case)]
+        if not case.matching.compat:
+            return [(WHOLE, self._noted(case.trace, decide_without_judge(fold_all_or_nothing(parts)[0][1])))]
+        state = parts[0][1]
+        if not isinstance(state, Scored):
+            return [(WHOLE, state)]
+        raw = float(state.passed and self._ended(case.trace) and _said(case))
+        return [(WHOLE, build_method_score(self, case, raw, system="tau-bench", why=OTHERWISE))]
+
+    def _noted(self, trace: Trace, outcome: Outcome) -> Outcome:
+        if isinstance(outcome, Skipped | Errored) or self._ended(trace):
+            return outcome
+        finding = Finding("not_ended", "neither the user nor a tool call ended this run", "/messages")
+        return Scored(outcome.value, outcome.passed, (*outcome.findings, finding))
+
+    def _ended(self, trace: Trace) -> bool:
+        """Whether a tau-bench run ended; what comes from elsewhere is taken to have."""
+        if trace.format != "tau":
+            return True
+        marked = any(message.role == "user" and self.end_mark in message.text for message in trace.messages)
+        return marked or any(step.call.name in self.end_tools for step in trace.steps)
+
+
+def _said(case: Case) -> bool:
+    """tau-bench's own test of the gold's outputs: each is part of some message, without case and the message's commas."""
+    gold = cast("Mapping[str, JsonValue]", (case.expectation.gold if case.expectation else None) or {})
+    outputs = gold.get("outputs") if gold.get("format") == "tau" else None
+    texts = [m.text.lower().replace(",", "") for m in case.trace.messages if m.role == "assistant"]
+    wanted = [output for output in outputs or () if isinstance(output, str)] if isinstance(outputs, list) else []
+    case.meter.spend("characters", len(wanted) * sum(map(len, texts)))
+    return all(any(output.lower() in text for text in texts) for output in wanted)

@@ -1,0 +1,430 @@
+"""UiPath's four tool-call evaluators: how often, in what order, with which arguments, with which results.
+
+Their own number stands at the end.
+Source: UiPath/uipath-python, `packages/uipath/src/uipath/eval/_helpers/evaluators_helpers.py`. If only one side names any call
+the score is 0, so a tool that must not be called and was not scores 0 too; `subset` changes nothing, since arguments that
+nobody expects are never looked at; expected calls take the first call that fits, so their order can cost points; and values
+are compared as Python does, true being 1. Every score lies in [0, 1].
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Literal
+
+from pydantic import JsonValue
+
+from service.core.alignment.chain import Fits, find_longest_chain
+from service.core.case import Case, Pair, build_call_path
+from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
+from service.core.critics import OpenComparison
+from service.core.expectation import CallPattern, ExpectedCall, Limit, parse_limit
+from service.core.gates.compat import (
+    add_idle,
+    bind_arguments,
+    build_method_score,
+    find_hidden_arguments,
+    fit_pattern,
+    fits,
+    fold_all_or_nothing,
+    read_plain,
+    read_plain_args,
+    spend_on_pairs,
+)
+from service.core.gates.count import CountGate
+from service.core.gates.decide import NOTHING_EXPECTED
+from service.core.gates.results import build_matcher
+from service.core.gates.tool_name import score_missing, score_name, score_unmatched, settle_pair
+from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped, build_failure
+from service.core.trace import Step
+
+ONE_SIDE_EMPTY = "if only one side names any call, UiPath gives 0; "
+
+
+class UipathCountGate(Check):
+    """The limits of `counts`: the share that holds, or with `strict` 1.0 only if all do. Findings as of the count gate.
+
+    With `compat` in the rubric UiPath's own number, which knows no turns. Source: UiPath's tool call count evaluator.
+    """
+
+    kind: Literal["uipath_tool_call_count"] = "uipath_tool_call_count"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"counts"})
+    strict: bool = False
+
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
+        """One outcome for each scope that names limits; with `compat` one for the trace."""
+        counts = case.expectation.counts if case.expectation else {}
+        if not case.matching.compat or not counts:
+            return CountGate(mode="strict" if self.strict else "proportional").look(case)
+        limits = {tool: parse_limit(count) for tool, count in counts.items()}
+        raw = count_score(_names(case), limits, strict=self.strict)
+        why = ONE_SIDE_EMPTY + "here a limit of 0 is kept by not calling"
+        return [(WHOLE, build_method_score(self, case, raw, system="UiPath", why=why))]
+
+
+class UipathOrderGate(Check):
+    """The longest common subsequence of tool names over the names in `ordered`; `strict`: 1.0 only if both are the same.
+
+    Calls beyond it cost nothing unless `strict`. The calls of an `any_order` group may come in any order among themselves.
+    Findings: `out_of_order` for a call that was made, but not in its place, `missing_call` for one that was not.
+    Source: UiPath's tool call order evaluator.
+    """
+
+    kind: Literal["uipath_tool_call_order"] = "uipath_tool_call_order"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"none", "order"})
+    strict: bool = False
+
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
+        """One outcome for the trace."""
+        placed = [n for n, wanted in enumerate(case.wanted) if wanted.position is not None]
+        idle = add_idle([], case)
+        if not placed and not isinstance(idle[0][1], Scored):
+            return [(WHOLE, Skipped("not_applicable", "no order was expected"))]
+        if case.matching.compat:
+            case.meter.spend("comparisons", len(placed) * len(case.trace.steps))
+            expected = [case.wanted[n].options[0][1].tool for n in placed]
+            raw = order_score(_names(case), expected, strict=self.strict)
+            return [(WHOLE, build_method_score(self, case, raw, system="UiPath", why=OTHERWISE_NAMED))]
+        return add_idle([(WHOLE, self._ordered(case, placed))] if placed else [], case)
+
+    def _ordered(self, case: Case, placed: list[int]) -> Outcome:
+        required = [n for n in placed if case.wanted[n].required]
+        steps, fits = range(len(case.trace.steps)), _fits_name(case)
+        chain = find_longest_chain(_places(case, required), steps, fits, meter=case.meter)
+        kept = len(chain) / len(required) if required else 1.0
+        whole = find_longest_chain(_places(case, placed), steps, fits, meter=case.meter)
+        exact = kept == 1.0 and len(whole) == len(case.trace.steps)
+        if exact or (kept == 1.0 and not self.strict):
+            return PERFECT
+        findings = [_out_of_place(case, n, chain) for n in required if n not in chain]
+        findings += [] if findings else _beyond(case, whole)
+        return build_failure(0.0 if self.strict else kept, *findings)
+
+
+OTHERWISE_NAMED = (
+    ONE_SIDE_EMPTY + "it strips names of odd characters; here groups, alternatives and turns of the expectation count"
+)
+
+
+class UipathArgsGate(Check):
+    """The share of expected calls that were made with their arguments; `strict`: 1.0 only if all were.
+
+    Calls are paired optimally, values compared by typed equality or matchers. An argument that is not expected spoils the
+    call unless `subset` (or the pattern's `extra_args: allow`) makes it free. With `compat` in the rubric UiPath's own number.
+    Findings: `wrong_argument`, `missing_argument`, `extra_argument`, `unparsable_arguments`, `missing_call`.
+    Source: UiPath's tool call args evaluator.
+    """
+
+    kind: Literal["uipath_tool_call_args"] = "uipath_tool_call_args"
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
+    strict: bool = False
+    subset: bool = False
+    """Whether arguments beyond the expected ones are fine."""
+
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
+        """One outcome for each pair and each missing call, or one for the trace."""
+        if not case.lists_calls:
+            return [(WHOLE, NOTHING_EXPECTED)]
+        if case.matching.compat:
+            return [(WHOLE, self._upstream(case))]
+        paired = [
+            (case.subjects[pair.step], settle_pair(case, pair, self._paired(case, pair)))
+            for pair in case.alignment.pairs
+        ]
+        seen = add_idle([*paired, *score_unmatched(case)], case)
+        return fold_all_or_nothing(seen) if self.strict else seen
+
+    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
+        """1.0 if the call has the pattern's arguments, else 0.0."""
+        return float(fits(case, pattern, step, extra=self._allows_extra(pattern)))
+
+    def is_plain(self, case: Case, pattern: CallPattern) -> bool:
+        """Whether no matcher compares."""
+        return all(bound.critic is None for bound in bind_arguments(case, pattern))
+
+    def _allows_extra(self, pattern: CallPattern) -> bool:
+        return self.subset if pattern.extra_args is None else pattern.extra_args == "allow"
+
+    def _paired(self, case: Case, pair: Pair) -> Outcome:
+        right_tool = score_name(case, pair)
+        if not right_tool.passed:
+            return right_tool
+        found = fit_pattern(case, pair.pattern, case.trace.steps[pair.step], extra=self._allows_extra(pair.pattern))
+        if found.open:
+            return found.open
+        return build_failure(0.0, *found.findings) if found.findings else PERFECT
+
+    def _upstream(self, case: Case) -> Outcome:
+        if hidden := find_hidden_arguments(case):
+            return hidden
+        spend_on_pairs(case, each=8)
+        expected = [(pattern.tool, read_plain_args(path, pattern, "UiPath")) for path, pattern in _patterns(case)]
+        made = [(step.call.name, step.call.arguments or {}) for step in case.trace.steps]
+        raw = args_score(made, expected, strict=self.strict)
+        why = (
+            "there arguments nobody expects are free, true is 1, calls are paired greedily and broken arguments are {}"
+        )
+        return build_method_score(self, case, raw, system="UiPath", why=why)
+
+
+class UipathOutputGate(Check):
+    """The share of expected calls that returned their `result`; `strict`: each tool's calls in order, and all must.
+
+    A result matches by typed equality, or as its matcher says; a text is also held against the `content` of an object. With
+    `compat` in the rubric UiPath's own number, from texts. Findings: `wrong_result`, `missing_call`, `wrong_tool`.
+    Source: UiPath's tool call output evaluator.
+    """
+
+    kind: Literal["uipath_tool_call_output"] = "uipath_tool_call_output"
+    looks_at: ClassVar[frozenset[Part]] = frozenset({"call", "result"})
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"none", "result"})
+    strict: bool = False
+
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
+        """One outcome for each expected result, or one for the trace."""
+        due = [(path, pattern) for path, pattern in _patterns(case) if pattern.result is not None]
+        fault = case.trace.state.fault if case.trace.state else None
+        if due and fault is not None and any(step.result is None for step in case.trace.steps):
+            return [(WHOLE, Errored("sandbox", fault))]
+        idle = add_idle([], case)
+        if not due and not isinstance(idle[0][1], Scored):
+            return [(WHOLE, Skipped("not_applicable", "no result was expected"))]
+        if case.matching.compat:
+            return [(WHOLE, self._upstream(case, due))]
+        seen = add_idle(_in_turn(case) if self.strict else _aligned(case), case)
+        return fold_all_or_nothing(seen) if self.strict else seen
+
+    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
+        """What the result scores against the pattern's, so that calls of one tool are paired by what they returned."""
+        if pattern.result is None:
+            return 0.0
+        outcome = _returned(pattern, step)
+        return outcome.value if isinstance(outcome, Scored) else 0.0
+
+    def _upstream(self, case: Case, due: list[tuple[str, CallPattern]]) -> Outcome:
+        spend_on_pairs(case, each=8)
+        expected = [(p.tool, _text(read_plain(f"{path}/result", p.result, "UiPath"))) for path, p in due]
+        made = [(step.call.name, output_text(step.result.content) if step.result else "") for step in case.trace.steps]
+        raw = output_score(made, expected, strict=self.strict)
+        why = (
+            ONE_SIDE_EMPTY + "it compares texts, reads an object as its content, and what is empty or false as no text"
+        )
+        return build_method_score(self, case, raw, system="UiPath", why=why)
+
+
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else str(value)
+
+
+def _names(case: Case) -> list[str]:
+    return [step.call.name for step in case.trace.steps]
+
+
+def _patterns(case: Case) -> list[tuple[str, CallPattern]]:
+    return [wanted.options[0] for wanted in case.wanted]
+
+
+def _places(case: Case, wanted: list[int]) -> list[list[int]]:
+    """The expected calls by place: those of a turn together, later turns after all of an earlier one."""
+    places: dict[tuple[int, int], list[int]] = {}
+    for n in wanted:
+        one = case.wanted[n]
+        places.setdefault((one.turn or 0, one.position or 0), []).append(n)
+    return [places[key] for key in sorted(places)]
+
+
+def is_for(case: Case, wanted: ExpectedCall, step: Step) -> bool:
+    """Whether a call is of a tool and in a turn in which this call is expected."""
+    in_turn = wanted.turn is None or wanted.turn == step.turn
+    return in_turn and any(case.is_same_name(pattern.tool, step.call.name) for _, pattern in wanted.options)
+
+
+def _fits_name(case: Case) -> Fits:
+    return lambda expected, call: (
+        call in case.once(("is_for", expected), lambda: _calls_for(case, case.wanted[expected]))
+    )
+
+
+def _calls_for(case: Case, wanted: ExpectedCall) -> frozenset[int]:
+    """The calls of a tool and in a turn in which this call is expected."""
+    keys = dict.fromkeys([case.make_name_key(pattern.tool) for _, pattern in wanted.options])
+    made = [case.trace.steps[j] for key in keys for j in case.worths.find_steps(key)]
+    return frozenset([step.index for step in made if wanted.turn in (None, step.turn)])
+
+
+def _out_of_place(case: Case, n: int, chain: Mapping[int, int]) -> Finding:
+    """Why an expected call has no place in the chain."""
+    wanted, taken = case.wanted[n], set(chain.values())
+    case.meter.spend("comparisons", len(case.trace.steps))
+    made = [case.trace.steps[j] for j in sorted(_calls_for(case, wanted) - taken)]
+    if not made:
+        return Finding("missing_call", f"{wanted.tools} was expected and not called", wanted.path)
+    return Finding("out_of_order", f"{wanted.tools} came out of order", build_call_path(made[0]))
+
+
+def _beyond(case: Case, chain: Mapping[int, int]) -> list[Finding]:
+    taken = set(chain.values())
+    extra = [step for step in case.trace.steps if step.index not in taken]
+    return [Finding("extra_call", f"{step.call.name} was not expected", build_call_path(step)) for step in extra]
+
+
+def _aligned(case: Case) -> Iterable[SubjectOutcome]:
+    """Every expected result against the call that stands for it."""
+    for pair in case.alignment.pairs:
+        if pair.pattern.result is not None:
+            right_tool, step = score_name(case, pair), case.trace.steps[pair.step]
+            found = _returned(pair.pattern, step) if right_tool.passed else right_tool
+            yield case.subjects[step.index], settle_pair(case, pair, found)
+    for i in case.alignment.missing:
+        if case.wanted[i].options[0][1].result is not None:
+            yield score_missing(case, i)
+
+
+def _in_turn(case: Case) -> Iterable[SubjectOutcome]:
+    """Every expected result against the first call of its tool that is left."""
+    left = list(case.trace.steps)
+    for i, wanted in enumerate(case.wanted):
+        pattern = wanted.options[0][1]
+        case.meter.spend("comparisons", 4 * len(left))
+        step = next((step for step in left if is_for(case, wanted, step)), None)
+        if pattern.result is None or (step is None and not wanted.required):
+            continue
+        if step is None:
+            yield score_missing(case, i)
+            continue
+        left = [other for other in left if other is not step]
+        yield case.subjects[step.index], _returned(pattern, step)
+
+
+def _returned(pattern: CallPattern, step: Step) -> Outcome:
+    """The result of a call against the pattern's."""
+    if step.result is None:
+        return Skipped("not_captured", "the trace does not say what the call returned")
+    content = step.result.content
+    if isinstance(pattern.result, str) and isinstance(content, Mapping) and "content" in content:
+        content = content["content"]
+    match = build_matcher(pattern.result).match(content)
+    if isinstance(match, OpenComparison):
+        return Skipped(match.cause, match.reason)
+    finding = Finding("wrong_result", match.note, f"/steps/{step.index}/result/content")
+    return Scored(match.value, match.passed, () if match.passed else (finding,))
+
+
+# The number, as their code has it.
+
+
+Call = tuple[str, Mapping[str, JsonValue]]
+"""A tool's name and the arguments; UiPath reads arguments that are no object as {}."""
+Output = tuple[str, str]
+"""A tool's name and the text it returned."""
+
+_STRANGE = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def sanitised(name: str) -> str:
+    """A tool name as UiPath compares it: without odd characters, 64 at most, capitals kept.
+
+    >>> sanitised("Web  Search!"), sanitised("web.search")
+    ('Web_Search', 'websearch')
+    """
+    return _STRANGE.sub("", "_".join(name.split()))[:64]
+
+
+def count_score(made: Sequence[str], limits: Mapping[str, Limit], *, strict: bool = False) -> float:
+    """The share of limits that hold; strict: 1.0 only if all do.
+
+    >>> count_score([], {"x": Limit("=", 0)}), count_score(["y"], {"x": Limit("=", 0)})
+    (0.0, 1.0)
+    """
+    if not limits or not made:
+        return float(not limits and not made)
+    calls = Counter(made)
+    kept = [limit.holds(calls[tool] if tool in calls else calls[sanitised(tool)]) for tool, limit in limits.items()]
+    return float(all(kept)) if strict else sum(kept) / len(kept)
+
+
+def order_score(made: Sequence[str], expected: Sequence[str], *, strict: bool = False) -> float:
+    """The longest common subsequence of names over the number expected; strict: 1.0 only if both are the same.
+
+    >>> order_score(["a", "c", "b"], ["a", "b", "c"]), order_score(["x", "x", "a"], ["a"])
+    (0.6666666666666666, 1.0)
+    """
+    if not expected or not made:
+        return float(not expected and not made)
+    one, other = [sanitised(name) for name in made], [sanitised(name) for name in expected]
+    return float(one == other) if strict else _common(one, other) / len(other)
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """The length of the longest common subsequence."""
+    row = [0] * (len(other) + 1)
+    for name in one:
+        before = row
+        row = [0]
+        for n, wanted in enumerate(other):
+            row.append(before[n] + 1 if name == wanted else max(before[n + 1], row[n]))
+    return row[-1]
+
+
+def args_score(made: Sequence[Call], expected: Sequence[Call], *, strict: bool = False) -> float:
+    """The share of expected calls that found one with their arguments; strict: 1.0 only if all did.
+
+    >>> args_score([("f", {"x": 1, "y": 2}), ("f", {"x": 1})], [("f", {"x": 1}), ("f", {"x": 1, "y": 2})])
+    0.5
+    """
+    if not expected or not made:
+        return float(not expected and not made)
+    taken: set[int] = set()
+    for wanted in expected:
+        found = next((n for n, call in enumerate(made) if n not in taken and _has_args(call, wanted)), None)
+        if found is not None:
+            taken.add(found)
+    return float(len(taken) == len(expected)) if strict else len(taken) / len(expected)
+
+
+def _has_args(call: Call, wanted: Call) -> bool:
+    given = call[1]
+    return sanitised(call[0]) == sanitised(wanted[0]) and all(
+        name in given and given[name] == value for name, value in wanted[1].items()
+    )
+
+
+def output_score(made: Sequence[Output], expected: Sequence[Output], *, strict: bool = False) -> float:
+    """The share of expected results that some call returned; strict: each tool's calls are taken in order, all must match.
+
+    >>> swapped = [("f", "2"), ("f", "1")]
+    >>> output_score(swapped, [("f", "1"), ("f", "2")]), output_score(swapped, [("f", "1"), ("f", "2")], strict=True)
+    (1.0, 0.0)
+    """
+    if not expected or not made:
+        return float(not expected and not made)
+    taken: set[int] = set()
+    for tool, text in expected:
+        same = [n for n, call in enumerate(made) if n not in taken and sanitised(call[0]) == sanitised(tool)]
+        found = next((n for n in same[: 1 if strict else None] if made[n][1] == text), None)
+        if found is not None:
+            taken.add(found)
+        elif strict:
+            return 0.0
+    return len(taken) / len(expected)
+
+
+def output_text(content: JsonValue) -> str:
+    """A result as UiPath reads it from a span: of an object its `content` ("" if that is empty or false), else the text.
+
+    >>> (
+    ...     output_text({"content": {"a": 1}}),
+    ...     output_text({"content": 0}),
+    ...     output_text({"a": 1}),
+    ...     output_text("ok"),
+    ...     output_text(0),
+    ... )
+    ("{'a': 1}", '', '', 'ok', '0')
+    """
+    if isinstance(content, Mapping):
+        inner = content.get("content")
+        return str(inner) if inner else ""
+    return content if isinstance(content, str) else json.dumps(content)

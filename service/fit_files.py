@@ -1,0 +1,79 @@
+"""The fits at hand: calibrations of judges, one file of JSON for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from service.core.invalid import find_problems
+from service.core.judging.fits import Fit
+from service.errors import Problem, SettingsError
+
+
+def read_fits(folders: Iterable[Path]) -> tuple[Fit, ...]:
+    """Every fit of the folders that are there, in order of their names.
+
+    SettingsError for a file that is none, and for two of the very same judge and criterion: which one decides is not ours to say.
+    """
+    found: dict[str, tuple[Path, Fit]] = {}
+    for file in [file for folder in folders for file in sorted(folder.glob("*.json"))]:
+        fit = _read_fit(file)
+        first, _ = found.setdefault(fit.fingerprint, (file, fit))
+        if first is not file:
+            raise SettingsError.at(
+                file.name, f"a fit of {fit.judge} on {fit.criterion} for {fit.model}, as {first.name} is"
+            )
+    return tuple([fit for _, fit in found.values()])
+
+
+def _read_fit(file: Path) -> Fit:
+    text = file.read_bytes()
+    try:
+        return Fit.model_validate_json(text)
+    except ValidationError as error:
+        first = find_problems(error, text)[0]
+        raise SettingsError([Problem(f"{file.name}: {first.path}".removesuffix(": "), first.message)]) from None
+
+
+def name_file(fit: Fit) -> str:
+    """The file of a fit: one for each judge and criterion, so that a new fit takes the place of the old one."""
+    return f"{fit.fingerprint[:16]}.json"
+
+
+def get_today() -> date:
+    """The day in UTC."""
+    return datetime.now(UTC).date()
+
+
+class AgingFits(Collection[Fit]):
+    """Fits that become stale with age while a process runs: each look at them is by the day it is taken on."""
+
+    def __init__(self, fits: Iterable[Fit], *, max_age_days: int, today: Callable[[], date] = get_today) -> None:
+        """`max_age_days`: how old a fit may be; 0: any age."""
+        self._fits = tuple(fits)
+        self._age = timedelta(days=max_age_days)
+        self._today = today
+        self._seen: tuple[date, tuple[Fit, ...]] | None = None
+
+    def __iter__(self) -> Iterator[Fit]:
+        return iter(self._age_fits(self._today()))
+
+    def __len__(self) -> int:
+        return len(self._fits)
+
+    def __contains__(self, fit: object) -> bool:
+        return fit in self._age_fits(self._today())
+
+    def _age_fits(self, day: date) -> tuple[Fit, ...]:
+        seen = self._seen
+        if seen is None or seen[0] != day:
+            seen = self._seen = day, tuple([self._age_fit(fit, day) for fit in self._fits])
+        return seen[1]
+
+    def _age_fit(self, fit: Fit, day: date) -> Fit:
+        if not self._age or fit.made is None or day - fit.made <= self._age:
+            return fit
+        return fit.model_copy(update={"stale": True})

@@ -1,0 +1,171 @@
+"""Anthropic's Messages: `system`, `messages` of content blocks, `tools`, untouched.
+
+A user message of nothing but `tool_result` blocks is no turn. Tools that the provider runs (`server_tool_use`) are steps,
+their results being blocks of the same message; what the assistant says after one is a message of its own. Thinking stays in
+`raw`. Calls to MCP servers, whose tools the request does not list, and blocks of other types are told as unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Literal, NotRequired, Required, cast
+
+from pydantic import JsonValue, with_config
+from typing_extensions import TypedDict
+
+from service.core.trace import ToolCall, ToolResult, Trace
+from service.errors import InputError
+from service.intake.build import Transcript, result_content, tool_call
+from service.intake.format import Format, Given
+from service.intake.shapes import OPEN, THINKING, Loose, Part, StateShape, Tools, kind_of, read_state, text_of
+from service.intake.tools import read_tools
+
+
+@with_config(OPEN)
+class Block(TypedDict, total=False):
+    """A content block: `text`, `tool_use` (`id`, `name`, `input`), `tool_result` (`tool_use_id`, `content`), or other."""
+
+    type: Required[str]
+    text: str | None
+    id: str | None
+    name: str | None
+    input: Loose
+    tool_use_id: str | None
+    content: Loose
+    is_error: bool | None
+
+
+@with_config(OPEN)
+class AnthropicMessage(TypedDict):
+    """A message of the user or the assistant."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str | list[Block]
+
+
+@with_config(OPEN)
+class AnthropicTrace(TypedDict):
+    """A conversation in the form of Anthropic's Messages."""
+
+    format: Literal["anthropic"]
+    id: NotRequired[str | None]
+    system: NotRequired[str | list[Block] | None]
+    messages: list[AnthropicMessage]
+    tools: NotRequired[Tools]
+    state: NotRequired[StateShape | None]
+
+
+def read(record: AnthropicTrace) -> Trace:
+    """The trace of a validated record. Raises InputError: a call without a name, unusable tools."""
+    transcript = Transcript()
+    system = record.get("system")
+    if system is not None:
+        transcript.say("system", _text(system))
+    for index, message in enumerate(record["messages"]):
+        _read_message(transcript, message, f"/messages/{index}/content")
+    return transcript.trace(
+        record,
+        trace_id=record.get("id"),
+        tools=read_tools(record.get("tools")),
+        state=read_state(record.get("state")),
+    )
+
+
+def _read_message(transcript: Transcript, message: AnthropicMessage, path: str) -> None:
+    role, content = message["role"], message["content"]
+    if isinstance(content, str):
+        transcript.say(role, content)
+    elif not content:
+        transcript.say(role, "")
+    elif role == "assistant":
+        _assistant(transcript, content, path)
+    else:
+        _user(transcript, role, content, path)
+
+
+def _user(transcript: Transcript, role: Literal["system", "user"], blocks: Sequence[Block], path: str) -> None:
+    for index, block in enumerate(blocks):
+        if _is_result(block):
+            transcript.result(block.get("tool_use_id"), _result(block), path=f"{path}/{index}")
+    said = [block for block in blocks if not _is_result(block)]
+    if said:
+        transcript.say(role, _text(said))
+
+
+def _assistant(transcript: Transcript, blocks: Sequence[Block], path: str) -> None:
+    """The results of a server's tools cut the message in runs, each of them a message."""
+    for returned, run in groupby(enumerate(blocks), key=lambda place: _is_result(place[1])):
+        if returned:
+            for index, block in run:
+                transcript.result(block.get("tool_use_id"), _result(block), path=f"{path}/{index}")
+        else:
+            _speak(transcript, list(run), path)
+
+
+def _speak(transcript: Transcript, run: Sequence[tuple[int, Block]], path: str) -> None:
+    calls = [_call(block, f"{path}/{index}") for index, block in run if _is_call(block)]
+    said = _text([block for _, block in run], joint="")
+    # Thinking after a result is no message; a message of thinking alone is an empty one.
+    if said or calls or run[0][0] == 0:
+        transcript.say("assistant", said)
+    for call in calls:
+        transcript.call(call)
+    for index, block in run:
+        if not _is_read(block):
+            transcript.lose(kind_of(block["type"]), f"{path}/{index}", f"a block of the type {block['type']}")
+
+
+def _is_read(block: Block) -> bool:
+    """Whether nothing is lost with a block: what an MCP server returned is lost with its call."""
+    return block["type"] in {"text", "mcp_tool_result", *THINKING} or _is_call(block)
+
+
+def _is_call(block: Block) -> bool:
+    return block["type"] in ("tool_use", "server_tool_use")
+
+
+def _is_result(block: Block) -> bool:
+    """`tool_result`, or the result of one of the provider's own tools, such as `web_search_tool_result`."""
+    kind = block["type"]
+    return kind.endswith("tool_result") and kind != "mcp_tool_result"
+
+
+def _call(block: Block, path: str) -> ToolCall:
+    name = block.get("name")
+    if name is None:
+        raise InputError.at(path, f"a {block['type']} block has a name")
+    return tool_call(block.get("id"), name, block.get("input"))
+
+
+def _result(block: Block) -> ToolResult:
+    """A block without content is a tool that returned nothing."""
+    content = block.get("content")
+    failed = isinstance(content, dict) and str(content.get("type")).endswith("_tool_result_error")
+    return ToolResult(result_content(content), failed or block.get("is_error") is True)
+
+
+def _text(content: str | Iterable[Block], *, joint: str = "\n") -> str:
+    if isinstance(content, str):
+        return content
+    return text_of(cast("list[Part]", [block for block in content if block["type"] == "text"]), joint=joint)
+
+
+_MARKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"})
+"""Types of blocks that no other format has."""
+
+
+def _recognise(record: Given) -> bool:
+    if not isinstance(record.get("messages"), list):
+        return False
+    if "system" in record or any("input_schema" in tool for tool in _objects(record.get("tools"))):
+        return True
+    blocks = (block for message in _objects(record["messages"]) for block in _objects(message.get("content")))
+    return any(block.get("type") in _MARKS for block in blocks)
+
+
+def _objects(value: JsonValue) -> Iterator[Given]:
+    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
+
+
+FORMAT = Format(AnthropicTrace, read, _recognise, rank=50, place=3)

@@ -1,0 +1,114 @@
+"""Single-turn outputs on the Berkeley Function-Calling Leaderboard (ShishirPatil/gorilla), a question joined with an output.
+
+`calls` is the decoded output, `[{name: {param: value}}]`; null where it did not decode, `result` then being the raw
+output: a text is the answer, a list `[{name: "<JSON string>"}]` holds calls, some of which may not parse. All calls are
+made by one message. `underscore_to_dot` says that the model could not write "." in a name and was shown "_" in its place:
+tools and gold are renamed likewise. The leaderboard's own type names ("dict", "float", "tuple") stay in the parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, NotRequired
+
+from pydantic import JsonValue, with_config
+from typing_extensions import TypedDict
+
+from service.core.trace import ToolDef, Trace
+from service.errors import InputError
+from service.intake.build import Transcript, tool_call
+from service.intake.format import Format, Given
+from service.intake.formats.openai import ChatMessage, read_messages
+from service.intake.shapes import OPEN, Loose, Tools
+from service.intake.tools import read_tools
+
+Question = str | list[ChatMessage] | list[list[ChatMessage]]
+Calls = list[dict[str, Loose]]
+
+
+@with_config(OPEN)
+class BfclTrace(TypedDict):
+    """A question with `functions` (also `function`), an output and perhaps `possible_answer` (also `ground_truth`)."""
+
+    format: Literal["bfcl"]
+    id: str
+    category: NotRequired[str | None]
+    question: Question
+    functions: NotRequired[Tools]
+    function: NotRequired[Tools]
+    calls: NotRequired[Calls | None]
+    result: NotRequired[str | Calls | None]
+    underscore_to_dot: NotRequired[bool | None]
+    possible_answer: NotRequired[Calls | None]
+    ground_truth: NotRequired[Calls | None]
+
+
+def read(record: BfclTrace) -> Trace:
+    """The trace of a validated record. Raises InputError: neither calls nor result, unusable functions."""
+    if "calls" not in record and "result" not in record:
+        raise InputError.at("", "a BFCL output stands in calls or result")
+    transcript = Transcript()
+    _read_question(transcript, record["question"])
+    _read_output(transcript, record.get("calls"), record.get("result"))
+    return transcript.trace(record, trace_id=record["id"], tools=_tools(record))
+
+
+def read_gold(record: BfclTrace) -> dict[str, JsonValue] | None:
+    """The answer key: `{format, category, possible_answer: [{function: {param: [accepted values]}}] | None}`.
+
+    Functions are named as the model saw them. None where the record has no key, unless the category says that there is none to
+    have: for the "relevance" categories no key means that no function fits.
+    """
+    category = record.get("category")
+    answer = record.get("possible_answer", record.get("ground_truth"))
+    keyed = "possible_answer" in record or "ground_truth" in record
+    if not keyed and "relevance" not in (category or ""):
+        return None
+    shown: list[JsonValue] | None = None
+    if answer is not None:
+        shown = [{_shown(name, record): accepted for name, accepted in call.items()} for call in answer]
+    return {"format": "bfcl", "category": category, "possible_answer": shown}
+
+
+def _read_question(transcript: Transcript, question: Question) -> None:
+    """A text, messages, or messages by turns."""
+    if isinstance(question, str):
+        transcript.say("user", question)
+        return
+    read_messages(transcript, [item for item in question if not isinstance(item, list)], path="/question")
+    for index, item in enumerate(question):
+        if isinstance(item, list):
+            read_messages(transcript, item, path=f"/question/{index}")
+
+
+def _read_output(transcript: Transcript, calls: Calls | None, result: str | Calls | None) -> None:
+    output = result if calls is None else calls
+    if isinstance(output, str):
+        transcript.say("assistant", output)
+        return
+    for call in output or ():
+        for name, arguments in call.items():
+            transcript.call(tool_call(None, name, arguments))
+
+
+def _tools(record: BfclTrace) -> tuple[ToolDef, ...] | None:
+    key = "functions" if "functions" in record else "function"
+    given = record.get(key)
+    # Early question files store a lone function bare.
+    lone = isinstance(given, dict) and "name" in given
+    tools = read_tools([given] if lone else given, path=f"/{key}")  # pyright: ignore[reportUnknownArgumentType]
+    if tools is None:
+        return None
+    return tuple(tool if "." not in tool.name else replace(tool, name=_shown(tool.name, record)) for tool in tools)
+
+
+def _shown(name: str, record: BfclTrace) -> str:
+    """A function's name as the model saw it."""
+    return name.replace(".", "_") if record.get("underscore_to_dot") else name
+
+
+def _recognise(record: Given) -> bool:
+    return "question" in record and ("calls" in record or "result" in record)
+
+
+FORMAT = Format(BfclTrace, read, _recognise, rank=40, gold=read_gold, place=5)

@@ -1,0 +1,110 @@
+"""Our own form, made to be written by hand: a list of events, each of them what somebody said or one call.
+
+    {"format": "callgrade",
+     "tools": [{"name": "get_weather", "parameters": {"type": "object"}}],
+     "events": [{"user": "Is it raining in Oslo?"},
+                {"call": {"name": "get_weather", "arguments": {"city": "Oslo"}}, "result": {"rain": true}},
+                {"assistant": "It is."}]}
+
+Results are taken as written, a string as a string. A call without `result` is one whose result was not captured; `null`
+is a result. Calls follow one another unless `parallel` says that the message of the call before made this one too. A
+misspelt key in an event is an error here, where in the providers' forms it is theirs and kept.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired
+
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from service.core.trace import Role, ToolResult, Trace
+from service.errors import InputError
+from service.intake.build import Transcript, tool_call
+from service.intake.format import Format, Given
+from service.intake.shapes import CLOSED, Loose, StateShape, Tools, read_state
+from service.intake.tools import read_tools
+
+
+@with_config(CLOSED)
+class NamedCall(TypedDict):
+    """A call. `arguments` is an object, or a string as the model gave it; absent means none."""
+
+    name: str
+    arguments: NotRequired[Loose]
+    id: NotRequired[str | None]
+
+
+@with_config(CLOSED)
+class Event(TypedDict, total=False):
+    """One of `user`, `assistant` and `system` (a text), or `call` with its `result`."""
+
+    user: str
+    assistant: str
+    system: str
+    call: NamedCall
+    result: Loose
+    is_error: bool
+    parallel: bool
+
+
+@with_config(CLOSED)
+class CallgradeTrace(TypedDict):
+    """A conversation as a list of events."""
+
+    format: Literal["callgrade"]
+    id: NotRequired[str | None]
+    events: list[Event]
+    tools: NotRequired[Tools]
+    state: NotRequired[StateShape | None]
+
+
+_ROLES: tuple[Literal["user"], Literal["assistant"], Literal["system"]] = ("user", "assistant", "system")
+
+
+def read(record: CallgradeTrace) -> Trace:
+    """The trace of a validated record. Raises InputError: an event that is not one thing, unusable tools."""
+    transcript = Transcript()
+    called = False
+    for index, event in enumerate(record["events"]):
+        path = f"/events/{index}"
+        if event.get("parallel") and not called:
+            raise InputError.at(f"{path}/parallel", "no call stands right before this one")
+        called = "call" in event
+        _read_event(transcript, event, path)
+    return transcript.trace(
+        record,
+        trace_id=record.get("id"),
+        tools=read_tools(record.get("tools")),
+        state=read_state(record.get("state")),
+    )
+
+
+def _read_event(transcript: Transcript, event: Event, path: str) -> None:
+    call = event.get("call")
+    said: list[tuple[Role, str]] = [(role, text) for role in _ROLES if (text := event.get(role)) is not None]
+    if len(said) + (call is not None) != 1:
+        raise InputError.at(path, "an event has exactly one of user, assistant, system and call")
+    if call is not None:
+        made = tool_call(call.get("id"), call["name"], call.get("arguments"))
+        transcript.call(made, parallel=event.get("parallel", False))
+        transcript.answer(_result(event))
+    elif len(event) > 1:
+        raise InputError.at(path, "result, is_error and parallel belong to a call")
+    else:
+        transcript.say(*said[0])
+
+
+def _result(event: Event) -> ToolResult | None:
+    """An error without a result is one: the call failed, what it said is not known."""
+    failed = event.get("is_error", False)
+    if "result" in event or failed:
+        return ToolResult(event.get("result"), failed)
+    return None
+
+
+def _recognise(record: Given) -> bool:
+    return isinstance(record.get("events"), list)
+
+
+FORMAT = Format(CallgradeTrace, read, _recognise, rank=10, place=7)

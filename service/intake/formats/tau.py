@@ -1,0 +1,109 @@
+"""Runs of tau-bench (sierra-research/tau-bench): as its own result files give them, or with messages, gold and states inline.
+
+The first form is `{task_id, trial, reward, info: {task: {actions, outputs}}, traj}`, the second `{task_id, trial, messages,
+gold_actions, outputs, initial, gold, final}`. Messages are those of Chat Completions. tau-bench tells a failed call by its text,
+which begins with "Error"; in this format that is a mark. `tools` may stand in the record; else what was on offer is unknown.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired
+
+from pydantic import JsonValue, with_config
+from typing_extensions import TypedDict
+
+from service.core.trace import State, Trace
+from service.errors import InputError
+from service.intake.build import Transcript
+from service.intake.format import Format, Given
+from service.intake.formats.openai import ChatMessage, read_messages
+from service.intake.shapes import OPEN, Loose, Tools
+from service.intake.tools import read_tools
+
+
+@with_config(OPEN)
+class TauAction(TypedDict):
+    """A gold action."""
+
+    name: str
+    kwargs: dict[str, Loose]
+
+
+@with_config(OPEN)
+class TauTask(TypedDict, total=False):
+    """The task a run was given."""
+
+    actions: list[TauAction] | None
+    outputs: list[str] | None
+
+
+@with_config(OPEN)
+class TauInfo(TypedDict, total=False):
+    """What tau-bench notes of a run. A run that crashed has an error here and no task."""
+
+    task: TauTask | None
+
+
+@with_config(OPEN)
+class TauTrace(TypedDict):
+    """A tau-bench run: one of `messages` and `traj`."""
+
+    format: Literal["tau"]
+    task_id: int | str
+    trial: NotRequired[int | str | None]
+    messages: NotRequired[list[ChatMessage]]
+    traj: NotRequired[list[ChatMessage]]
+    tools: NotRequired[Tools]
+    initial: NotRequired[Loose]
+    final: NotRequired[Loose]
+    gold: NotRequired[Loose]
+    gold_actions: NotRequired[list[TauAction] | None]
+    outputs: NotRequired[list[str] | None]
+    info: NotRequired[TauInfo | None]
+
+
+def read(record: TauTrace) -> Trace:
+    """The trace of a validated record. Raises InputError: no messages, an unusable call or tools."""
+    messages = record.get("messages", record.get("traj"))
+    if messages is None:
+        raise InputError.at("", "a tau run has its conversation in messages or traj")
+    transcript = Transcript()
+    path = "/messages" if "messages" in record else "/traj"
+    read_messages(transcript, messages, path=path, error_prefix="Error")
+    tools = read_tools(record.get("tools"))
+    return transcript.trace(record, trace_id=_id(record), tools=tools, state=_state(record))
+
+
+def read_gold(record: TauTrace) -> dict[str, JsonValue] | None:
+    """What tau-bench wanted: `{format, actions: [{name, kwargs}] | None, outputs: [text], state: gold state | None}`.
+
+    None where the record names no gold.
+    """
+    info = record.get("info") or {}
+    task = info.get("task") or {}
+    actions = record.get("gold_actions", task.get("actions"))
+    outputs = record.get("outputs", task.get("outputs"))
+    state = record.get("gold")
+    if actions is None and outputs is None and state is None:
+        return None
+    plain: list[JsonValue] | None = None
+    if actions is not None:
+        plain = [{"name": action["name"], "kwargs": action["kwargs"]} for action in actions]
+    return {"format": "tau", "actions": plain, "outputs": [*(outputs or ())], "state": state}
+
+
+def _id(record: TauTrace) -> str:
+    trial = record.get("trial")
+    return f"task-{record['task_id']}" + ("" if trial is None else f"-trial-{trial}")
+
+
+def _state(record: TauTrace) -> State | None:
+    captured = frozenset(name for name in ("initial", "final") if name in record)
+    return State(record.get("initial"), record.get("final"), captured) if captured else None
+
+
+def _recognise(record: Given) -> bool:
+    return "traj" in record or ("task_id" in record and "messages" in record)
+
+
+FORMAT = Format(TauTrace, read, _recognise, rank=30, gold=read_gold, place=6)

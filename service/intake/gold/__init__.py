@@ -1,0 +1,37 @@
+"""Gold in the shape of the benchmark it comes from, as an expectation. One file for each format."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Annotated, cast
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from service.core.discovery import import_all
+from service.core.expectation import Expectation
+from service.core.invalid import list_problems
+from service.core.kinds import list_kinds
+from service.core.trace import ToolDef
+from service.errors import InputError
+from service.intake.format import ByFormat
+from service.intake.gold.base import GoldForm
+
+import_all(sys.modules[__name__])
+
+Gold = Annotated[GoldForm, ByFormat(*sorted(list_kinds(GoldForm, "format").values(), key=lambda form: form.place))]
+"""Gold in any format, told by its `format`."""
+
+GOLD: TypeAdapter[GoldForm] = TypeAdapter(Gold)
+
+
+def expectation_of(gold: GoldForm | Mapping[str, JsonValue], tools: Iterable[ToolDef]) -> Expectation:
+    """The expectation that a benchmark's gold amounts to; `tools` are those of the trace, named as the model saw them.
+
+    Raises InputError below `/expected` for gold out of shape.
+    """
+    try:
+        known = GOLD.validate_python(dict(gold)) if isinstance(gold, Mapping) else gold
+    except ValidationError as error:
+        raise InputError(list_problems(error, cast("JsonValue", gold), below="/expected")) from None
+    return known.expect(tools)

@@ -1,0 +1,53 @@
+"""Expected calls as Future AGI writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal
+
+from pydantic import JsonValue
+
+from service.core.expectation import Expectation
+from service.core.trace import ToolDef
+from service.errors import InputError
+from service.intake.build import tool_call
+from service.intake.gold.base import GoldForm, literal
+
+
+class FutureAgiGold(GoldForm):
+    """An expected call, or a list of them, as Future AGI's SDK and its document write them: one of the two fields.
+
+    A call is `{name | function_name | function, arguments | parameters | input}` or OpenAI's `{type, function: {...}}`, its
+    arguments an object or a JSON text. `[]`: no call.
+    """
+
+    place: ClassVar[int] = 3
+    format: Literal["future_agi"]
+    expected_response: Any = None
+    expected: Any = None
+
+    def expect(self, tools: Iterable[ToolDef]) -> Expectation:  # noqa: ARG002
+        """Exactly these calls. Raises InputError for what is no call."""
+        field = "expected_response" if self.expected is None else "expected"
+        given: JsonValue = getattr(self, field)
+        if isinstance(given, list):
+            calls = [_call(call, f"/expected/{field}/{n}") for n, call in enumerate(given)]
+        else:
+            calls = [_call(given, f"/expected/{field}")]
+        return Expectation.model_validate({"calls": calls})
+
+
+def _call(given: JsonValue, path: str) -> dict[str, JsonValue]:
+    """A call pattern for a call in any of the shapes."""
+    if isinstance(given, dict) and isinstance(given.get("function"), dict):
+        return _call(given["function"], f"{path}/function")
+    if not isinstance(given, dict):
+        raise InputError.at(path, "an expected call is an object with a name and arguments")
+    name = next((given[key] for key in ("name", "function_name", "function") if key in given), None)
+    if not isinstance(name, str) or not name:
+        raise InputError.at(path, "an expected call has a name, function_name or function")
+    key = next((key for key in ("arguments", "parameters", "input") if key in given), "")
+    made = tool_call(None, name, given.get(key))
+    if made.arguments is None:
+        raise InputError.at(f"{path}/{key}", f"the arguments are no JSON object: {made.problem}")
+    return {"tool": name, "args": literal(made.arguments)}

@@ -1,0 +1,63 @@
+"""The gold of tau-bench's tasks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from service.core.expectation import Expectation
+from service.core.kinds import FrozenModel, Several
+from service.core.trace import ToolDef
+from service.intake.gold.base import GoldForm, literal
+
+
+class TauGoldAction(FrozenModel):
+    """A call of tau-bench's gold solution."""
+
+    name: str = Field(min_length=1)
+    kwargs: dict[str, Any]
+
+
+class TauGold(GoldForm):
+    """A tau-bench task's gold. Calls beyond the gold ones are fine there: only the state at the end counts."""
+
+    place: ClassVar[int] = 2
+    format: Literal["tau"]
+    actions: Several[TauGoldAction] | None = None
+    outputs: Several[str] = ()
+    state: Any = None
+
+    def expect(self, tools: Iterable[ToolDef]) -> Expectation:  # noqa: ARG002
+        """The calls with others beside them, the final state, and what is to be said."""
+        calls = [{"tool": action.name, "args": literal(action.kwargs)} for action in self.actions or ()]
+        said: dict[str, object] = {
+            "calls"
+            if calls
+            else "unordered": calls,  # without gold actions any call may be made, so long as nothing changes
+            "allow_extra": True,
+            "gold": self.model_dump(mode="json"),
+        }
+        if self.state is not None:
+            said["state"] = {"final": self.state}
+        if self.outputs:
+            said["said"] = [_matcher(output) for output in self.outputs]
+        return Expectation.model_validate(said)
+
+
+def _matcher(output: str) -> dict[str, object]:
+    """A matcher for an output: part of a text, without case, and of a number with or without its thousands separators."""
+    plain = output.replace(",", "")
+    forms = [output]
+    if _NUMBER.fullmatch(plain):
+        whole, dot, fraction = plain.partition(".")
+        forms += [plain, f"{int(whole):,}{dot}{fraction}"]
+    parts: list[dict[str, object]] = [
+        {"kind": "contains", "value": form, "ignore_case": True} for form in dict.fromkeys(forms)
+    ]
+    return parts[0] if len(parts) == 1 else {"kind": "any_of", "of": parts}
+
+
+_NUMBER = re.compile(r"[0-9]{4,18}(\.[0-9]{1,9})?")

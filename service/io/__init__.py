@@ -1,1 +1,0 @@
-"""The shell: settings, files, the engine, everything that touches the world."""

@@ -1,0 +1,1 @@
+"""Batches and calibration runs: submitting, queueing, running, recording, telling of the end."""

@@ -1,0 +1,272 @@
+"""What is submitted as a calibration: labelled items, how their judge is asked and fitted, or what it is recorded to have said.
+
+Every item is looked at before anything is kept; what is wrong is told of all of them at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, cast
+
+from pydantic import Field, JsonValue, TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from service.calibration.labels import Key, LabelledItem
+from service.calibration.predictions import Prediction
+from service.calibration.splits import SEED
+from service.core.invalid import list_problems
+from service.core.judging.fits import Method
+from service.core.kinds import Several
+from service.core.rubric import Rubric
+from service.engine import Engine
+from service.errors import BadLinesError, InputError, MalformedError, Problem, TooLargeError
+from service.jobs.admission import PATIENCE, BatchBounds, Receivers, Upload, admit_webhook, explain_too_large
+from service.jobs.chunking import Cutter
+from service.jobs.predicting import Asking, build_request
+from service.jobs.submissions import (
+    LISTED,
+    OF_ONE,
+    Entry,
+    RunOptions,
+    point_to_item,
+    point_to_line,
+    read_document_entries,
+    read_line_entries,
+)
+from service.request import ScoreRequest, read_request, read_request_trace
+from service.store.calibrations import Calibration, Calibrations, Material
+from service.store.database import insist
+from service.store.submission import BatchSubmission
+
+MAX_BYTES = 64 * 2**20
+"""Largest body, unpacked: labelled items are held in memory."""
+
+RUBRIC = "four_step"
+"""Whose judges are asked where nothing is said."""
+
+
+class CalibrationOptions(RunOptions):
+    """How labelled items are judged, and how that is fitted."""
+
+    repeats: Annotated[int, Field(ge=1, le=10)] = 1
+    """How many answers each item is to have: those beyond the first tell how often a judge changes its mind."""
+    method: Literal["auto"] | Method = "auto"
+    """The map from a judge's value to a probability. auto: Platt below 300 labels, isotonic from there on."""
+    seed: Annotated[str, Field(max_length=256)] = SEED
+    """What the split into fitted and held-out items is made with."""
+
+
+class CalibrationRequest(CalibrationOptions):
+    """A calibration as one JSON document."""
+
+    items: Several[LabelledItem] = Field(min_length=1)
+    predictions: Several[Prediction] = ()
+    """What judges are recorded to have said of them. Where there is any, no judge is asked."""
+
+
+OPTIONS: TypeAdapter[CalibrationOptions] = TypeAdapter(CalibrationOptions)
+ITEM: TypeAdapter[LabelledItem] = TypeAdapter(LabelledItem)
+PREDICTION: TypeAdapter[Prediction] = TypeAdapter(Prediction)
+
+
+class CalibrationRow(NamedTuple):
+    """One labelled item or prediction as it was sent, with its pointer in the body."""
+
+    pointer: str
+    value: JsonValue | InputError
+    predicted: bool
+
+
+class CalibrationAdmission:
+    """Takes calibrations into a store."""
+
+    def __init__(self, engine: Engine, bounds: BatchBounds, receivers: Receivers | None = None) -> None:
+        """`receivers` None: nobody may be told of the end of a calibration."""
+        self._engine = engine
+        self._bounds = bounds
+        self._receivers = receivers
+
+    def take(self, sent: Upload, calibrations: Calibrations, cutter: Cutter) -> Calibration:
+        """The calibration that is made, or was made under the same key.
+
+        Raises InputError for options that cannot be used, BadLinesError for items, and what `Calibrations.submit` raises.
+        """
+        given, rows = self._read_rows(sent)
+        options = _read_options(given)
+        self._bounds.admit_spending(options)
+        admit_webhook(options.webhook, self._receivers)
+        fingerprint = hashlib.sha256(f"calibration {sent.fingerprint}".encode()).hexdigest()
+        if (earlier := _find_earlier(sent, calibrations, fingerprint)) is not None:
+            return earlier
+        found = _CalibrationRows()
+        found.read(rows)
+        asking = None if found.predictions else self._choose_asking(options)
+        if asking is not None:
+            found.check(asking)
+        found.refuse()
+        if asking is not None:
+            self._cut(found, asking, options, cutter)
+        submission = self._build_submission(sent, options, fingerprint)
+        material = _build_material(found, options, asking)
+        return insist(lambda: calibrations.submit(submission, cutter, material), give_up=PATIENCE)
+
+    def _read_rows(self, sent: Upload) -> tuple[Mapping[str, JsonValue], Iterable[CalibrationRow]]:
+        """Options and rows of a body; of JSON Lines, a line with `raw` is a prediction."""
+        if sent.form == "lines":
+            return sent.options, _build_rows(read_line_entries(sent.body.file, self._bounds.limits))
+        try:
+            own, entries = read_document_entries(sent.body.file.read(), self._bounds.limits)
+        except TooLargeError as error:
+            raise explain_too_large(error) from None
+        given = {**sent.options, **own}
+        predictions = given.pop("predictions", [])
+        if not isinstance(predictions, list):
+            raise InputError.at("/predictions", "expected a list of predictions")
+        items = [CalibrationRow(point_to_item(entry.line), entry.value, predicted=False) for entry in entries]
+        return given, [
+            *items,
+            *[CalibrationRow(f"/predictions/{n}", one, predicted=True) for n, one in enumerate(predictions)],
+        ]
+
+    def _choose_asking(self, options: CalibrationOptions) -> Asking:
+        """Who is asked, and how; InputError where nobody can be."""
+        fields: dict[str, Any] = {"rubric": options.rubric or RUBRIC, "judges": options.judges}
+        request = ScoreRequest.model_construct(**fields, judge_model=options.judge_model)
+        self._engine.admit(request)
+        mode = self._engine.mode(request)
+        if mode in ("off", "none"):
+            raise InputError.at("/judges", "a judge is needed, or predictions; expected cached, live or fresh")
+        return Asking(self._engine.shelf.find(fields["rubric"]), mode, options.repeats)
+
+    def _cut(self, found: _CalibrationRows, asking: Asking, options: CalibrationOptions, cutter: Cutter) -> None:
+        most = self._bounds.max_items
+        if len(found.items) * asking.repeats > most:
+            raise TooLargeError.at("", f"more than {most} questions in one calibration")
+        for line in _build_lines(found.items.values(), asking, options):
+            cutter.add(line)
+        cutter.finish()
+
+    def _build_submission(self, sent: Upload, options: CalibrationOptions, fingerprint: str) -> BatchSubmission:
+        return BatchSubmission(
+            tenant=sent.tenant,
+            key=sent.key,
+            fingerprint=fingerprint,
+            name=options.name,
+            tags=options.tags,
+            budget_usd=self._bounds.choose_budget(options),
+            max_questions=self._bounds.choose_max_questions(options),
+            hours=options.deadline_hours or self._bounds.hours,
+            webhook=options.webhook,
+        )
+
+
+def _build_rows(entries: Iterable[Entry]) -> Iterator[CalibrationRow]:
+    for entry in entries:
+        predicted = isinstance(entry.value, dict) and "raw" in entry.value
+        yield CalibrationRow(point_to_line(entry.line), entry.value, predicted)
+
+
+class _CalibrationRows:
+    """The rows of a body as far as they can be used, and what is wrong with the others."""
+
+    def __init__(self) -> None:
+        self.items: dict[Key, LabelledItem] = {}
+        self.predictions: list[Prediction] = []
+        self._pointers: dict[Key, str] = {}
+        self._said: dict[tuple[object, ...], str] = {}
+        self._problems: list[Problem] = []
+        self._bad = 0
+
+    def read(self, rows: Iterable[CalibrationRow]) -> None:
+        """Takes all rows."""
+        for row in rows:
+            try:
+                self._add_prediction(row) if row.predicted else self._add_item(row)
+            except InputError as error:
+                self._reject(row.pointer, error)
+
+    def check(self, asking: Asking) -> None:
+        """Looks whether a judge can be asked about each item."""
+        for key, item in self.items.items():
+            try:
+                read_request_trace(read_request(build_request(item, asking)))
+            except InputError as error:
+                self._reject(self._pointers[key], error)
+
+    def refuse(self) -> None:
+        """BadLinesError where anything is wrong, MalformedError where there is nothing at all."""
+        if self._bad:
+            more = f"; the first {LISTED} problems are named" if len(self._problems) > LISTED else ""
+            raise BadLinesError(self._problems[:LISTED], f"{self._bad} of the items cannot be taken{more}")
+        if not self.items:
+            raise MalformedError.at("", "there is no labelled item in it")
+
+    def _add_item(self, row: CalibrationRow) -> None:
+        item = cast("LabelledItem", _validate(ITEM, row.value))
+        if item.key in self.items:
+            told = f"the same id and criterion as of {self._pointers[item.key]}"
+            raise InputError.at("/id", told)
+        self.items[item.key], self._pointers[item.key] = item, row.pointer
+
+    def _add_prediction(self, row: CalibrationRow) -> None:
+        said = cast("Prediction", _validate(PREDICTION, row.value))
+        key = (said.said, said.binding)
+        if key in self._said:
+            raise InputError.at("/sample", f"the same answer of the same judge as of {self._said[key]}")
+        self._said[key] = row.pointer
+        self.predictions.append(said)
+
+    def _reject(self, pointer: str, error: InputError) -> None:
+        self._bad += 1
+        if len(self._problems) <= LISTED:
+            self._problems += [Problem(pointer + one.path, one.message) for one in error.problems[:OF_ONE]]
+
+
+def _validate(adapter: TypeAdapter[Any], value: JsonValue | InputError) -> object:
+    if isinstance(value, InputError):
+        raise value
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        raise InputError(list_problems(error, value)) from None
+
+
+def _read_options(given: Mapping[str, JsonValue]) -> CalibrationOptions:
+    return cast("CalibrationOptions", _validate(OPTIONS, dict(given)))
+
+
+def _find_earlier(sent: Upload, calibrations: Calibrations, fingerprint: str) -> Calibration | None:
+    key = sent.key
+    if key is None:
+        return None
+    return insist(lambda: calibrations.find_submitted(sent.tenant, key, fingerprint), give_up=PATIENCE)
+
+
+def _build_lines(items: Iterable[LabelledItem], asking: Asking, options: CalibrationOptions) -> Iterator[bytes]:
+    """The items as those of a batch: all first answers are asked for first."""
+    listed = list(items)
+    for sample in range(asking.repeats):
+        for n, item in enumerate(listed):
+            request = cast("dict[str, JsonValue]", build_request(item, asking))
+            if options.judge_model is not None:
+                request["judge_model"] = options.judge_model
+            yield to_json({"custom_id": f"item-{n}-{sample}", "request": request, "sample": sample})
+
+
+def _build_material(found: _CalibrationRows, options: CalibrationOptions, asking: Asking | None) -> Material:
+    rubric: Rubric | None = None if asking is None else asking.rubric
+    told: dict[str, JsonValue] = {
+        "rubric": None if rubric is None else rubric.model_dump(mode="json"),
+        "judges": None if asking is None else asking.mode,
+        "judge_model": options.judge_model,
+        "repeats": options.repeats,
+        "method": options.method,
+        "seed": options.seed,
+    }
+    predictions = _dump_lines(found.predictions) if asking is None else None
+    return Material(len(found.items), _dump_lines(list(found.items.values())), predictions, told)
+
+
+def _dump_lines(models: Sequence[LabelledItem] | Sequence[Prediction]) -> bytes:
+    return b"\n".join([one.model_dump_json().encode() for one in models])

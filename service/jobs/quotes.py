@@ -1,0 +1,112 @@
+"""What a batch would take: its judges' questions, those that the cache answers, and the price of the others at most."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from pydantic import TypeAdapter
+
+from service.asking.judging import Judging
+from service.core.plan import Plan
+from service.engine import Engine
+from service.errors import InputError
+from service.request import ScoreRequest, read_request
+from service.store.batches import Chunk
+from service.strict_json import Limits, parse
+
+SAMPLED = 2_000
+"""Items that are looked at; of a larger batch these are drawn, the same in every run."""
+
+BLOCK = 16
+"""Items that are planned at once, in a thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What a batch would take, were it run now. Where not all items were looked at, figures are the sample's, scaled up."""
+
+    items: int
+    questions: int
+    """Put to judges, or answered from the cache."""
+    cache_hits: int
+    """Of these, how many the cache answers."""
+    cost_usd: float | None
+    """The price of the others at most; null where a model's price is not known."""
+    sampled: int
+    """How many items were looked at."""
+
+
+QUOTE: TypeAdapter[Quote] = TypeAdapter(Quote)
+
+
+class _PlannedRequest(NamedTuple):
+    request: ScoreRequest
+    plan: Plan
+
+
+async def build_quote(
+    engine: Engine, chunks: Iterable[Chunk], *, limits: Limits, tenant: str, most: int = SAMPLED
+) -> Quote:
+    """The quote of the items in some chunks, of which `most` are looked at; `limits` holds for each."""
+    total = await asyncio.to_thread(lambda: sum(chunk.size for chunk in chunks))
+    chosen = _draw_sample(total, most)
+    questions = hits = 0
+    cost: float | None = 0.0
+    lines = _read_lines(chunks, chosen)
+    while plans := await asyncio.to_thread(_plan_next, engine, lines, limits):
+        for one in plans:
+            if one is None or engine.judging is None or not engine.asks_judges(one.request):
+                continue
+            asked, kept, price = await _count_questions(engine.judging, one, engine.mode(one.request), tenant)
+            questions, hits = questions + asked, hits + kept
+            cost = None if cost is None or price is None else cost + price
+    factor = total / len(chosen)
+    return Quote(
+        total, round(questions * factor), round(hits * factor), None if cost is None else cost * factor, len(chosen)
+    )
+
+
+async def _count_questions(
+    judging: Judging, one: _PlannedRequest, mode: str, tenant: str
+) -> tuple[int, int, float | None]:
+    """Questions, hits, and the price of the rest."""
+    asks, trace, model = one.plan.asks, one.plan.trace, one.request.judge_model
+    kept = frozenset[str]() if mode == "fresh" else await judging.find_cached(asks, trace, model=model, tenant=tenant)
+    rest = [] if mode == "cached" else [ask for ask in asks if ask.key not in kept]
+    prices = [one.cost_usd for one in (await judging.estimate(rest, trace, model=model)).values()]
+    known = [price for price in prices if price is not None]
+    return len(asks), len(kept), sum(known) if len(known) == len(prices) else None
+
+
+def _draw_sample(total: int, most: int) -> frozenset[int]:
+    return frozenset(random.Random(0).sample(range(total), min(total, most)))  # noqa: S311 (no secret)
+
+
+def _read_lines(chunks: Iterable[Chunk], chosen: frozenset[int]) -> Iterator[bytes]:
+    for chunk in chunks:
+        if any(n in chosen for n in range(chunk.first, chunk.first + chunk.size)):
+            for n, line in enumerate(zlib.decompress(chunk.payload).splitlines(), start=chunk.first):
+                if n in chosen:
+                    yield line
+
+
+def _plan_next(engine: Engine, lines: Iterator[bytes], limits: Limits) -> Sequence[_PlannedRequest | None]:
+    """The plans of the next items; None for one that will be an error."""
+    return [_plan(engine, line, limits) for line in islice(lines, BLOCK)]
+
+
+def _plan(engine: Engine, line: bytes, limits: Limits) -> _PlannedRequest | None:
+    item = parse(line, limits)
+    if not isinstance(item, dict):
+        return None
+    try:
+        request = read_request(item["request"])
+        return _PlannedRequest(request, engine.plan(request))
+    except InputError:
+        return None

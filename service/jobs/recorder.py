@@ -1,0 +1,243 @@
+"""Recording outcomes as they come: many in one commit, and nobody is told before it is made."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+from service.asking.budget.reservations import Spending
+from service.errors import BusyError, JudgeError
+from service.jobs.items import build_unrecordable_row
+from service.store.chunks import Chunks, ChunkSpending, Lease, OutcomeRow, OutcomeRows
+from service.store.database import insist
+
+LOG = logging.getLogger("callgrade.batches")
+
+MOST = 500
+"""Rows in one commit."""
+
+APART = 0.03
+"""Seconds from one commit to the next: where outcomes come one by one, a commit of each would cost more than it does."""
+
+ENOUGH = 50
+"""Rows that wait no longer than for the commit under way; fewer, where there are fewer than twice as many places."""
+
+
+AHEAD = 16
+"""Calls that are written down together before they are made, where there is a budget."""
+
+
+class Cover(NamedTuple):
+    """How far the dollars and the calls of a chunk may go by what is written down."""
+
+    usd: float = 0.0
+    calls: float = 0.0
+
+
+NOTHING = Cover()
+
+
+@dataclass(slots=True)
+class Account:
+    """What a chunk has cost: before it was opened this time, and since."""
+
+    before: ChunkSpending
+    spending: Spending
+    wanted: Cover | None = None
+    """How far the next commit is to cover the spending; None where nobody waits for it."""
+
+    def bound(self, write: Callable[[], Awaitable[bool]]) -> None:
+        """From now on what has a cap is written down before it is spent. `write` as of `ChunkBacking`."""
+        own = self.spending
+        if (own.cap_usd, own.cap_calls) == (None, None):
+            return
+        own.backing = ChunkBacking(self, write)
+        own.covered_usd = inf if own.cap_usd is None else 0.0
+        own.covered_calls = inf if own.cap_calls is None else 0
+
+    def compute_totals(self) -> ChunkSpending:
+        """What was spent, and may have been: what calls may cost that are made before the next commit too."""
+        own, before = self.spending, self.before
+        if own.backing is not None and own.is_idle and self.wanted is None:  # and nothing will be under way until then
+            self._uncover()
+        return ChunkSpending(
+            before.usd + own.spent_usd,
+            before.uncertain_usd + self._sum_uncertain_usd(),
+            before.questions + self._count_calls(),
+        )
+
+    def _uncover(self) -> None:
+        own = self.spending
+        own.covered_usd = inf if own.cap_usd is None else own.committed_usd
+        own.covered_calls = inf if own.cap_calls is None else own.calls
+
+    def _sum_uncertain_usd(self) -> float:
+        own = self.spending
+        if own.backing is None or own.cap_usd is None:
+            return own.uncertain_usd
+        return max(own.committed_usd, own.covered_usd, (self.wanted or NOTHING).usd) - own.spent_usd
+
+    def _count_calls(self) -> int:
+        own = self.spending
+        if own.backing is None or own.cap_calls is None:
+            return own.calls
+        return int(max(own.calls, own.covered_calls, (self.wanted or NOTHING).calls))
+
+
+class ChunkBacking:
+    """Has the database count calls of a chunk with a budget before they are made: a worker may die while they are."""
+
+    def __init__(self, account: Account, write: Callable[[], Awaitable[bool]]) -> None:
+        """`write` commits the totals; False where the opening does not count any more."""
+        self._account = account
+        self._write = write
+
+    async def advance(self, worst_usd: float) -> bool:
+        """Covers some calls more, as far as the budget goes."""
+        account, own = self._account, self._account.spending
+        account.wanted = most = Cover(
+            max(own.covered_usd, _look_ahead(own.committed_usd, worst_usd, own.cap_usd)),
+            max(own.covered_calls, _look_ahead(own.calls, 1, own.cap_calls)),
+        )
+        try:
+            counts = await self._write()
+        finally:
+            account.wanted = None
+        if counts:
+            own.covered_usd, own.covered_calls = most
+        return counts
+
+    def build_refusal(self) -> JudgeError:
+        """Nobody may pay for this opening any more."""
+        return JudgeError("budget_exhausted", "another worker has taken the chunk over")
+
+
+def _look_ahead(used: float, step: float, cap: float | None) -> float:
+    """Where some calls more lead to, as far as the cap goes; one of them in any case."""
+    most = used + AHEAD * step
+    return most if cap is None else max(used + step, min(cap, most))
+
+
+@dataclass(frozen=True, slots=True)
+class _PendingWrite:
+    hold: Lease
+    account: Account
+    rows: Sequence[OutcomeRow]
+    told: asyncio.Future[bool]
+
+
+class Recorder:
+    """Writes one commit at a time, in a thread of its own; what comes meanwhile goes into the next one.
+
+    While the database is out of reach it waits: an outcome that was paid for is not thrown away.
+    """
+
+    def __init__(
+        self, chunks: Chunks, *, in_flight: int, stopped: Callable[[], bool] = lambda: False, apart: float = APART
+    ) -> None:
+        """`in_flight`: items at once, whose places are taken until they are recorded; `apart`: seconds between commits."""
+        self._chunks = chunks
+        self._most = max(1, min(ENOUGH, in_flight // 2))
+        self._stopped = stopped
+        self._waiting: list[_PendingWrite] = []
+        self._rows = 0  # that wait
+        self._enough = asyncio.Event()
+        self._apart = apart
+        self._last = -apart  # when the last commit was begun, by the loop's clock
+        self._task: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="recorder")
+
+    async def put(self, hold: Lease, account: Account, rows: Sequence[OutcomeRow]) -> bool:
+        """Records rows of a chunk; False where its opening does not count any more, and nothing was recorded.
+
+        Raises BusyError where the database stays out of reach until the worker ends.
+        """
+        put = _PendingWrite(hold, account, rows, asyncio.get_running_loop().create_future())
+        self._waiting.append(put)
+        self._rows += len(rows)
+        if self._rows >= self._most:
+            self._enough.set()
+        if self._task is None:
+            self._task = asyncio.create_task(self._write())
+        return await put.told
+
+    def close(self) -> None:
+        """Lets go of the thread."""
+        self._thread.shutdown(wait=False)
+
+    async def _write(self) -> None:
+        try:
+            while self._waiting:
+                await self._gather()
+                self._last = asyncio.get_running_loop().time()
+                await self._commit(self._take())
+        finally:
+            self._task = None
+
+    async def _gather(self) -> None:
+        """Waits until enough has come, or the last commit is long enough ago."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._last + self._apart):
+                await self._enough.wait()
+
+    def _take(self) -> list[_PendingWrite]:
+        count = rows = 0
+        for put in self._waiting:
+            if count and rows + len(put.rows) > MOST:
+                break
+            rows += len(put.rows)
+            count += 1
+        taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        self._rows -= rows
+        if self._rows < self._most:
+            self._enough.clear()
+        return taken
+
+    async def _commit(self, puts: list[_PendingWrite]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            groups = _group(puts)
+            kept = await loop.run_in_executor(self._thread, self._record, list(groups.values()))
+        except Exception as error:  # noqa: BLE001 (told to each of those who wait)
+            for put in puts:
+                if not put.told.done():  # who waited may have been cancelled
+                    put.told.set_exception(error)
+            return
+        counts = dict(zip(groups, kept, strict=True))
+        for put in puts:
+            if not put.told.done():
+                put.told.set_result(counts[put.hold])
+
+    def _record(self, groups: list[OutcomeRows]) -> list[bool]:
+        """All in one commit; each by itself where one of them is at fault, for the others belong to somebody else."""
+        try:
+            return insist(lambda: self._chunks.record(groups), stopped=self._stopped)
+        except BusyError:
+            raise
+        except Exception as error:
+            if len(groups) == 1 and not groups[0].rows:
+                raise
+            if len(groups) == 1 and len(groups[0].rows) == 1:
+                LOG.error("an outcome cannot be recorded", exc_info=error)  # noqa: TRY400 (with what is told beside it)
+                row = build_unrecordable_row(groups[0].rows[0].position)
+                return insist(lambda: self._chunks.record([groups[0]._replace(rows=[row])]), stopped=self._stopped)
+        if len(groups) > 1:
+            return [self._record([group])[0] for group in groups]
+        return [all(self._record([groups[0]._replace(rows=[row])])[0] for row in groups[0].rows)]
+
+
+def _group(puts: list[_PendingWrite]) -> dict[Lease, OutcomeRows]:
+    """The puts by opening, each with the sums as they stand now."""
+    groups: dict[Lease, list[_PendingWrite]] = {}
+    for put in puts:
+        groups.setdefault(put.hold, []).append(put)
+    return {
+        hold: OutcomeRows(hold, [row for put in several for row in put.rows], several[-1].account.compute_totals())
+        for hold, several in groups.items()
+    }

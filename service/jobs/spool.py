@@ -1,0 +1,98 @@
+"""A body that is too large for memory: kept in a temporary file while it arrives, unpacked on the way.
+
+The file has no name, so nothing of it stays, however the process ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import tempfile
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from service.errors import BusyError, MalformedError, TooLargeError
+
+STEP = 256 * 2**10
+"""Bytes that are unpacked at once, at most."""
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class Spool:
+    """A body on its way into a file. `digest` and `size` are those of the unpacked bytes so far.
+
+    Leave its block, and it is gone.
+    """
+
+    def __init__(self, *, max_bytes: int, packed: bool = False) -> None:
+        """`packed`: what is written is gzip. `max_bytes` bounds what comes out of it."""
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115 (it is this object's block that ends it)
+        self.size = 0
+        self._max_bytes = max_bytes
+        self._packed = packed
+        self._inflater: Any = None
+        self._hash = hashlib.sha256()
+        self._members = 0
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.file.close()
+
+    @property
+    def digest(self) -> str:
+        """sha256 of the unpacked bytes, in hex."""
+        return self._hash.hexdigest()
+
+    def write(self, part: bytes) -> None:
+        """Takes the next bytes. TooLargeError past the limit, MalformedError for what is no gzip, BusyError on a full disk."""
+        for piece in self._unpack(part) if self._packed else (part,):
+            self.size += len(piece)
+            if self.size > self._max_bytes:
+                raise TooLargeError.at("", f"the body passes {self._max_bytes} bytes{' unpacked' * self._packed}")
+            self._hash.update(piece)
+            with guard_space():
+                self.file.write(piece)
+
+    def finish(self) -> None:
+        """The body has ended: it can be read from its start. MalformedError where gzip has not."""
+        if self._packed and (self._inflater is not None or not self._members):
+            raise MalformedError.at("", "the gzip data ends too early")
+        with guard_space():
+            self.file.flush()
+        self.file.seek(0)
+
+    def _unpack(self, part: bytes) -> Iterator[bytes]:
+        """The bytes within; gzip may consist of several members one after the other."""
+        while part:
+            if self._inflater is None:
+                self._inflater = zlib.decompressobj(wbits=31)
+            yield self._inflate(self._inflater, part)
+            part = self._inflater.unconsumed_tail
+            if self._inflater.eof:
+                part = self._inflater.unused_data
+                self._members += 1
+                self._inflater = None
+
+    @staticmethod
+    def _inflate(inflater: Any, part: bytes) -> bytes:
+        try:
+            return inflater.decompress(part, STEP)
+        except zlib.error as error:
+            raise MalformedError.at("", f"the gzip data is damaged: {error}") from None
+
+
+@contextmanager
+def guard_space() -> Generator[None]:
+    """BusyError in place of a disk that is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise BusyError("no room is left on the disk for temporary files") from None

@@ -1,0 +1,1 @@
+"""Checked, bounded HTTP to hosts that users name: providers, sandboxes, webhooks."""

@@ -1,0 +1,71 @@
+"""Asking a sandbox to make calls: an HTTP service that the settings allow. How it is reached safely is `outbound`'s."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Callable, Iterable, Mapping
+
+from pydantic import JsonValue
+
+from service.errors import InputError, SandboxError
+from service.outbound.http import AddressError, HttpAnswer, NoAnswerError, Outbound, Resolve, Target, resolve_host
+from service.outbound.timeouts import CONNECT_S, Timeouts
+from service.strict_json import Limits, parse
+
+
+class Sandboxes:
+    """The sandboxes that requests may name: `hosts` as host (with its scheme's own port) or host:port.
+
+    `timeout`, `connect` and `first_byte` (None: no less than the whole) are seconds from the look-up of the name to the last
+    byte of the reply, to the connection and to the head of the reply; `limits` bound the reply.
+    """
+
+    def __init__(  # noqa: PLR0913 (the last two are for tests)
+        self,
+        hosts: Iterable[str],
+        *,
+        allow_private: bool = False,
+        timeout: float = 10.0,
+        connect: float = CONNECT_S,
+        first_byte: float | None = None,
+        limits: Limits | None = None,
+        resolve: Resolve = resolve_host,
+        tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
+    ) -> None:
+        self._limits = limits or Limits()
+        self._outbound = Outbound(
+            hosts,
+            allow_private=allow_private,
+            times=Timeouts.within(timeout, connect=connect, first_byte=first_byte),
+            max_bytes=self._limits.max_bytes,
+            resolve=resolve,
+            tls=tls,
+        )
+
+    def admit(self, url: str) -> Target:
+        """The target of a URL; InputError at /sandbox/url for one that is not allowed."""
+        return self._outbound.admit(url, place="/sandbox/url")
+
+    async def ask(self, target: Target, message: Mapping[str, JsonValue]) -> JsonValue:
+        """The sandbox's reply; SandboxError for whatever goes wrong."""
+        return await self._outbound.run_aside(self.exchange, target, message)
+
+    def exchange(self, target: Target, message: Mapping[str, JsonValue]) -> JsonValue:
+        """As `ask`, in this thread."""
+        try:
+            return self._read(self._outbound.exchange(target, json.dumps(message, allow_nan=False).encode()))
+        except AddressError as error:
+            raise SandboxError(str(error)) from None
+        except NoAnswerError as error:
+            raise SandboxError(f"the sandbox did not answer: {error}") from None
+
+    def _read(self, answer: HttpAnswer) -> JsonValue:
+        if answer.status != 200:
+            raise SandboxError(f"the sandbox {answer.status_text}")
+        if len(answer.body) > self._limits.max_bytes:
+            raise SandboxError(f"the sandbox's reply passes {self._limits.max_bytes} bytes")
+        try:
+            return parse(answer.body, self._limits)
+        except InputError as error:
+            raise SandboxError(f"the sandbox's reply is not JSON we accept: {error.problems[0]}") from None

@@ -1,0 +1,260 @@
+"""The one way from litellm to the network: bounded in size and time, following no redirect, to checked addresses only.
+
+litellm makes its clients in two places, one for all that is asynchronous, the SDKs of OpenAI and Azure included, and one
+for the rest. Both are taken here: for a call of ours (`note_exchanges`) what leaves is bounded, and what is somebody else's use
+of litellm in this process goes as it always did. A reply that came otherwise is known by `ExchangeNotes.answers`, and
+refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from importlib import import_module
+from typing import Protocol, cast
+
+import aiohttp
+import httpx
+
+from service.outbound.addresses import is_reachable
+from service.outbound.exchanges import ExchangeBounds, ExchangeNotes, Fault, get_notes
+from service.outbound.unpacking import ACCEPTED, AnswerBody, PackedError, TooLongError, holds_more_values
+
+Tls = ssl.SSLContext | bool
+Handle = Callable[[httpx.Request], Awaitable[httpx.Response]]
+
+_REMADE = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+"""Headers that no longer hold once a body is unpacked."""
+
+REFUSAL_BYTES = 65_536
+"""Of an error that are looked at; a gateway may send a whole page."""
+
+_NOT_SENT = frozenset[Fault]({"no connection", "late connection", "refused address"})
+
+
+class NoReplyError(httpx.TransportError):
+    """What litellm is told in place of an answer. None of the errors after which it would ask once more by itself."""
+
+
+class _ExchangeFailure(Exception):  # noqa: N818 (a step, not an error that leaves this module)
+    def __init__(self, fault: Fault) -> None:
+        self.fault: Fault = fault
+        super().__init__(fault)
+
+
+def bound_exchange(handle: Handle) -> Handle:
+    """The same exchange within the bounds of the call of ours that it is made for, and noted there."""
+
+    async def exchange(request: httpx.Request) -> httpx.Response:
+        found = get_notes()
+        if found is None:
+            return await handle(request)
+        found.begin()
+        try:
+            async with asyncio.timeout(found.bounds.times.total):
+                response = await _fetch_answer(handle, request, found)
+        except TimeoutError:
+            fault: Fault = "late body"
+        except _ExchangeFailure as error:
+            fault = error.fault
+        else:
+            found.answers += 1
+            return response
+        found.fault = fault
+        raise NoReplyError(fault, request=request)
+
+    return exchange
+
+
+async def _fetch_answer(handle: Handle, request: httpx.Request, found: ExchangeNotes) -> httpx.Response:
+    """The whole answer, unpacked."""
+    response = await _fetch_head(handle, request, found)
+    try:
+        if 300 <= response.status_code < 400:
+            raise _ExchangeFailure("redirect")
+        body = await _fetch_body(response, found.bounds)
+        if response.status_code >= 400:
+            found.refusal = body[:REFUSAL_BYTES]
+    finally:
+        await response.aclose()
+    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _REMADE]
+    return httpx.Response(response.status_code, headers=headers, content=body, request=request)
+
+
+async def _fetch_head(handle: Handle, request: httpx.Request, found: ExchangeNotes) -> httpx.Response:
+    times = found.bounds.times
+    request.headers["accept-encoding"] = ACCEPTED
+    request.extensions = {**request.extensions, "timeout": {"connect": times.connect, "pool": times.connect}}
+    try:
+        async with asyncio.timeout(times.first_byte):
+            response = await handle(request)
+    except (TimeoutError, httpx.TransportError) as error:
+        fault = _name_fault(error, found)
+        found.sent = found.sent or fault not in _NOT_SENT
+        raise _ExchangeFailure(fault) from None
+    found.sent, found.fault = True, None
+    found.status, found.retry_after = response.status_code, response.headers.get("retry-after", "")[:100]
+    return response
+
+
+def _name_fault(error: Exception, found: ExchangeNotes) -> Fault:
+    if isinstance(error, httpx.ConnectTimeout | httpx.PoolTimeout):
+        return "late connection"
+    if isinstance(error, TimeoutError | httpx.TimeoutException):
+        return "late head"
+    if isinstance(error, httpx.ConnectError | httpx.ProxyError | httpx.UnsupportedProtocol):
+        return found.fault or "no connection"  # the address was refused where the socket was made
+    return "broken"
+
+
+async def _fetch_body(response: httpx.Response, bounds: ExchangeBounds) -> bytes:
+    whole = await _read(response, bounds.max_bytes)
+    if holds_more_values(whole, bounds.max_values):
+        raise _ExchangeFailure("too many")
+    return whole
+
+
+async def _read(response: httpx.Response, most: int) -> bytes:
+    try:
+        body = AnswerBody(response.headers.get("content-encoding", ""), most=most)
+        async for piece in response.aiter_raw():
+            body.add(piece)
+        return body.whole()
+    except TooLongError:
+        raise _ExchangeFailure("too long") from None
+    except PackedError:
+        raise _ExchangeFailure("packed") from None
+    except (httpx.TransportError, httpx.StreamError):
+        raise _ExchangeFailure("broken") from None
+
+
+def open_checked_socket(place: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
+    """A socket for an address that a name has: made anew for each connection, after the name was looked up.
+
+    Private ones are allowed, for a model of one's own may stand there. OSError for one that must not be connected to.
+    """
+    family, kind, protocol, _, address = place
+    found = get_notes()
+    if found is not None and not is_reachable(str(address[0]), allow_private=True):
+        found.fault = "refused address"
+        raise OSError("an address that may not be connected to")
+    sock = socket.socket(family, kind, protocol)
+    sock.setblocking(False)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return sock
+
+
+class _Transport(Protocol):
+    """litellm's transport: httpx in front, aiohttp behind, with the proxies of the environment."""
+
+    handle_async_request: Handle
+
+    async def aclose(self) -> None: ...
+
+
+class _Transports(Protocol):
+    def __call__(self, *, client: Callable[[], aiohttp.ClientSession], ssl_verify: Tls | None) -> _Transport: ...
+
+
+class _Handler(Protocol):
+    """What is used of litellm's synchronous client."""
+
+    ssl_verify: object
+
+
+class _SyncHandlerType(Protocol):
+    create_client: Callable[[_Handler], httpx.Client]
+
+
+class _AsyncHandlerType(Protocol):
+    create_async_transport: Callable[..., _Transport]
+
+
+class _Handlers(Protocol):
+    """What is used of the module in which litellm makes its clients."""
+
+    AsyncHTTPHandler: _AsyncHandlerType
+    HTTPHandler: _SyncHandlerType
+
+    def get_ssl_configuration(self, ssl_verify: object) -> Tls: ...
+
+
+class _ClientInternals(Protocol):
+    """What httpx has for no one to see."""
+
+    _transport: httpx.BaseTransport
+    _mounts: dict[object, httpx.BaseTransport | None]
+
+
+class SyncTransport(httpx.BaseTransport):
+    """A synchronous client's way, bounded by going the asynchronous one, in a thread and a loop of its own."""
+
+    def __init__(self, inner: httpx.BaseTransport, make: Callable[[], _Transport]) -> None:
+        self._inner = inner
+        self._make = make
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """The answer, read to its end."""
+        if get_notes() is None:
+            return self._inner.handle_request(request)
+        request.read()
+        with ThreadPoolExecutor(1, thread_name_prefix="judge-call") as alone:
+            return alone.submit(copy_context().run, asyncio.run, self._send(request)).result()
+
+    async def _send(self, request: httpx.Request) -> httpx.Response:
+        transport = self._make()
+        try:
+            return await transport.handle_async_request(request)
+        finally:
+            await transport.aclose()
+
+    def close(self) -> None:
+        """Ends the connections of those who are not bounded."""
+        self._inner.close()
+
+
+def install() -> None:
+    """Puts this under litellm. Raises AttributeError or ImportError where litellm is no longer built as it was."""
+    handlers = cast("_Handlers", import_module("litellm.llms.custom_httpx.http_handler"))
+    make: _Transports = import_module("litellm.llms.custom_httpx.aiohttp_transport").LiteLLMAiohttpTransport
+    built, _ = handlers.HTTPHandler.create_client, handlers.AsyncHTTPHandler.create_async_transport  # there they are
+
+    def create_async_transport(
+        ssl_context: ssl.SSLContext | None = None,
+        ssl_verify: bool | None = None,  # noqa: FBT001 (litellm's names and order)
+        shared_session: object = None,  # noqa: ARG001 (a session of whom we do not know)
+    ) -> _Transport:
+        return _build_transport(make, ssl_verify is not False if ssl_context is None else ssl_context)
+
+    def create_client(handler: _Handler) -> httpx.Client:
+        tls = handlers.get_ssl_configuration(handler.ssl_verify)
+        return _guard(built(handler), partial(_build_transport, make, tls))
+
+    handlers.AsyncHTTPHandler.create_async_transport = staticmethod(create_async_transport)
+    handlers.HTTPHandler.create_client = create_client
+
+
+def _build_transport(make: _Transports, tls: Tls) -> _Transport:
+    """A transport as litellm makes it, with our connections and our bounds."""
+
+    def session() -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(ssl=tls, limit=0, ttl_dns_cache=30, socket_factory=open_checked_socket)
+        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+
+    transport = make(client=session, ssl_verify=None if tls is True else tls)
+    transport.handle_async_request = bound_exchange(transport.handle_async_request)
+    return transport
+
+
+def _guard(client: httpx.Client, make: Callable[[], _Transport]) -> httpx.Client:
+    """The client with every transport of its own behind ours: those of proxies too."""
+    inside = cast("_ClientInternals", client)
+    inside._transport = SyncTransport(inside._transport, make)  # pyright: ignore[reportPrivateUsage]
+    for pattern, inner in inside._mounts.items():  # pyright: ignore[reportPrivateUsage]
+        inside._mounts[pattern] = inner and SyncTransport(inner, make)  # pyright: ignore[reportPrivateUsage]
+    return client

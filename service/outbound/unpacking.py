@@ -1,0 +1,97 @@
+"""The body of an HTTP answer, read piece by piece and never larger than its bound, however much its packing hides."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import Protocol
+
+ENCODINGS = {"gzip": zlib.MAX_WBITS | 32, "x-gzip": zlib.MAX_WBITS | 32, "deflate": zlib.MAX_WBITS}
+"""What we unpack, and how zlib is told. Only `ACCEPTED` is asked for."""
+
+ACCEPTED = "gzip"
+
+
+class _Unpacker(Protocol):
+    """What is used of zlib's objects."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+class TooLongError(Exception):
+    """The body passes its bound."""
+
+
+class PackedError(Exception):
+    """The body is packed in a way that is not asked for, or is not what it says it is."""
+
+
+class AnswerBody:
+    """The bytes of an answer: `add` the pieces as they come, `whole` gives the body.
+
+    >>> body = AnswerBody("", most=10)
+    >>> body.add(b"12345")
+    >>> body.add(b"67890")
+    >>> body.whole()
+    b'1234567890'
+    >>> body.add(b"1")
+    Traceback (most recent call last):
+    service.outbound.unpacking.TooLongError
+    """
+
+    def __init__(self, encoding: str, *, most: int) -> None:
+        """`encoding`: what Content-Encoding says. PackedError for one that is not unpacked here."""
+        name = encoding.strip().lower()
+        plain = name in ("", "identity")
+        if not plain and name not in ENCODINGS:
+            raise PackedError
+        self._unpack: _Unpacker | None = None if plain else zlib.decompressobj(ENCODINGS[name])
+        self._most = most
+        self._came = 0
+        self._kept = bytearray()
+
+    def add(self, piece: bytes) -> None:
+        """The next piece. Raises TooLongError or PackedError."""
+        self._came += len(piece)
+        if self._came > self._most:
+            raise TooLongError
+        self._kept += piece if self._unpack is None else self._unpack_piece(self._unpack, piece)
+        if len(self._kept) > self._most:
+            raise TooLongError
+
+    def _unpack_piece(self, unpack: _Unpacker, piece: bytes) -> bytes:
+        """What a piece holds, or one byte more than there is room for. What follows the end of the packed text is nothing."""
+        if unpack.eof:
+            return b""
+        try:
+            return unpack.decompress(piece, self._most - len(self._kept) + 1)
+        except zlib.error:
+            raise PackedError from None
+
+    def whole(self) -> bytes:
+        """All of it; PackedError where the end is missing."""
+        if self._unpack is not None and self._came and not self._unpack.eof:
+            raise PackedError
+        return bytes(self._kept)
+
+
+_PARTS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)
+"""The strings of a JSON text, and what begins a value. It takes back nothing, so a text without an end takes no time."""
+
+
+def holds_more_values(body: bytes, most: int) -> bool:
+    """Whether a JSON text has more than about so many values, each of which takes some hundred times its bytes when read.
+
+    What stands in strings is no value. The text may be any: of what is not JSON as many parts are looked at.
+
+    >>> holds_more_values(b'{"a": [1, 2, 3]}', 5), holds_more_values(b"[[],[],[],[]]", 2)
+    (False, True)
+    >>> holds_more_values(b'["' + b"," * 1_000_000 + b'"]', 2)
+    False
+    """
+    if body.count(b",") + body.count(b"[") + body.count(b"{") <= most:
+        return False
+    return any(number >= 3 * most for number, _ in enumerate(_PARTS.finditer(body)))

@@ -1,0 +1,52 @@
+"""The user's own rubrics and fits, as the audit log tells of them: files change without us, so each start looks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
+
+from service.settings import Settings
+from service.store.audit import SERVICE, Actor, Audit
+from service.store.database import Database
+from service.wiring import list_rubric_folders
+
+LOG = logging.getLogger("callgrade.audit")
+
+SHOWN = 500
+"""Files named in one entry at most; of the others the entry says how many there are."""
+
+DIGEST_CHARS = 16
+
+
+def note_own_files(settings: Settings, database: Database, *, by: Actor = SERVICE) -> None:
+    """Writes into the audit log which rubrics, judges and fits of the user's there are, where that has changed.
+
+    A database that takes no entry, say for a full disk, keeps nobody from starting.
+    """
+    audit = Audit(database)
+    rubrics = [
+        file for place in list_rubric_folders(settings) for file in _find_files(place, "*.y*ml", "judges/*.y*ml")
+    ]
+    try:
+        audit.note_files(by, "rubrics.change", _hash_files(rubrics))
+        audit.note_files(by, "fits.change", _hash_files(_find_files(settings.home / "fits", "*.json")))
+    except DBAPIError as error:
+        LOG.warning("the files were not noted", extra={"fields": {"why": type(error).__name__}})
+
+
+def _find_files(folder: Path, *patterns: str) -> list[Path]:
+    return [file for pattern in patterns for file in sorted(folder.glob(pattern))]
+
+
+def _hash_files(files: Iterable[Path]) -> dict[str, str]:
+    found = {str(file): sha256(file.read_bytes()).hexdigest()[:DIGEST_CHARS] for file in files}
+    more = {name: found[name] for name in list(found)[SHOWN:]}
+    shown = {name: digest for name, digest in found.items() if name not in more}
+    if more:
+        rest = sha256("".join(more.values()).encode()).hexdigest()[:DIGEST_CHARS]
+        shown[f"{len(more)} more"] = rest
+    return shown

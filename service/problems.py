@@ -1,0 +1,97 @@
+"""Errors as problem documents (RFC 9457): one shape on the wire and in the results of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from pydantic import TypeAdapter
+
+from service.errors import (
+    AllowanceSpentError,
+    BadLinesError,
+    BatchGoneError,
+    BatchStateError,
+    BusyError,
+    CallgradeError,
+    InputError,
+    JudgeDownError,
+    KeyBusyError,
+    KeyReusedError,
+    MalformedError,
+    QueueFullError,
+    TooLargeError,
+    UnknownBatchError,
+)
+
+SHOWN = 100
+"""How many places one problem document names at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One thing wrong: a JSON pointer into the request's body ("" for the whole), and what was expected there."""
+
+    pointer: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemDetails:
+    """RFC 9457 with `errors`: the places in the body that are wrong, the first hundred of them."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: tuple[Place, ...]
+
+
+PROBLEM: TypeAdapter[ProblemDetails] = TypeAdapter(ProblemDetails)
+
+STATUS: Mapping[type[CallgradeError], int] = {
+    MalformedError: 400,
+    TooLargeError: 413,
+    BadLinesError: 400,
+    InputError: 422,
+    KeyReusedError: 422,
+    KeyBusyError: 409,
+    UnknownBatchError: 404,
+    BatchStateError: 409,
+    BatchGoneError: 410,
+    QueueFullError: 429,
+    AllowanceSpentError: 429,
+    BusyError: 503,
+    JudgeDownError: 503,
+}
+
+
+def find_status(error: CallgradeError) -> int:
+    """The HTTP status of an error: that of its nearest class here, else 500."""
+    return next((STATUS[cls] for cls in type(error).__mro__ if cls in STATUS), 500)
+
+
+def describe_error(error: CallgradeError, *, status: int | None = None) -> ProblemDetails:
+    """The problem document of an error; `status` where the route gives the error another one."""
+    status = status or find_status(error)
+    if isinstance(error, BadLinesError):
+        return build_details(status, error.message, [Place(one.path, one.message) for one in error.problems])
+    if not isinstance(error, InputError):
+        return build_details(status, str(error))
+    return build_details(status, _summarize(error), list_places(error))
+
+
+def list_places(error: InputError) -> tuple[Place, ...]:
+    """What is wrong and where, the first hundred."""
+    return tuple(Place(one.path, one.message) for one in error.problems[:SHOWN])
+
+
+def build_details(status: int, detail: str, places: Iterable[Place] = ()) -> ProblemDetails:
+    """A problem document for a status."""
+    return ProblemDetails("about:blank", HTTPStatus(status).phrase, status, detail, tuple(places))
+
+
+def _summarize(error: InputError) -> str:
+    more = len(error.problems) - 1
+    return f"{error.problems[0]} (and {more} more)" if more else str(error.problems[0])

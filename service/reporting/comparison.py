@@ -1,0 +1,263 @@
+"""The same cases under two models or prompts: paired differences with intervals, and the cases that changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Literal, get_args
+
+from service.core.report import RubricRef
+from service.core.rubric import STAGES, Stage
+from service.core.scores import Verdict
+from service.errors import InputError
+from service.reporting.summary.samples import CRITERION, STAGE, Sample
+from service.stats.rates import DifferenceOf, Estimate, IntervalOf, PairedCase, RatePart, estimate
+
+TRIAL = "trial"
+"""The tag that tells several runs of one case apart."""
+
+Key = tuple[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One number under both, over the `n` cases that have it under both; `low` to `high` is the interval of b - a."""
+
+    name: str
+    a: Estimate
+    b: Estimate
+    difference: float | None
+    low: float | None
+    high: float | None
+    n: int
+    improved: int
+    worsened: int
+    open: int
+    """Cases that are open under one of the two: they are in `worst` and `best` alone."""
+    worst: float | None
+    """b - a with what is open counted for a and against b."""
+    best: float | None
+    p_value: float | None
+    """Of passing alone: the chance of a split as uneven as this, were both alike (McNemar's exact test). It takes cases for
+    independent, so there is none where cases are grouped."""
+
+
+ChangeKind = Literal["broken", "fixed", "undecided", "decided", "worse", "better", "other"]
+KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
+"""In the order in which they are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSide:
+    """One case under one of the two."""
+
+    verdict: Verdict
+    score: float | None
+    broke_at: Stage | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseChange:
+    """A case that passes under one and not under the other, or whose score changed."""
+
+    case: str
+    trial: str | None
+    kind: ChangeKind
+    """fixed, broken: the verdict changed from or to a failing one. undecided, decided: to or from none. better, worse: the score
+    alone."""
+    a: CaseSide
+    b: CaseSide
+    now_failing: tuple[str, ...]
+    """Criteria that fail under b alone."""
+    now_passing: tuple[str, ...]
+    """Criteria that fail under a alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs of the same cases. `only_a` and `only_b` are cases that the other lacks, which count nowhere."""
+
+    cases: int
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
+    rubrics_differ: bool
+    passed: Difference
+    score: Difference
+    stages: tuple[Difference, ...]
+    criteria: tuple[Difference, ...]
+    changes: tuple[CaseChange, ...]
+    """What broke first, then what was fixed, then the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The formulas that a comparison needs."""
+
+    interval: IntervalOf
+    difference: DifferenceOf
+    mcnemar: Callable[[int, int], float]
+
+
+Pairs = Sequence[tuple[Sample, Sample]]
+Ends = tuple[float | None, float, float]
+"""A number of a case: over what was measured, at worst and at best."""
+EndsReader = Callable[[Sample], Ends | None]
+
+
+def compare(a: Iterable[Sample], b: Iterable[Sample], *, statistics: Statistics) -> Comparison:
+    """The comparison of two runs, paired by trace id and the tag `trial`. Pure; the order of samples does not matter.
+
+    InputError for a case without an id, one that stands twice in a run, and for runs that share no case.
+    """
+    left, right = _index_by_key(a, "/a"), _index_by_key(b, "/b")
+    shared = sorted(left.keys() & right.keys(), key=_make_sort_key)
+    if not shared:
+        raise InputError.at("", "the two runs share no case; cases are paired by trace_id")
+    pairs = [(left[key], right[key]) for key in shared]
+    changes = [change for key in shared if (change := _find_change(key, left[key], right[key]))]
+    return Comparison(
+        cases=len(pairs),
+        only_a=_list_names(left.keys() - right.keys()),
+        only_b=_list_names(right.keys() - left.keys()),
+        rubrics_differ=_list_rubrics(left.values()) != _list_rubrics(right.values()),
+        passed=_compute_difference("passed", pairs, _read_passed, statistics),
+        score=_compute_difference("score", pairs, _make_reader("score"), statistics),
+        stages=tuple(_compute_differences(pairs, STAGE, STAGES, statistics)),
+        criteria=tuple(_compute_differences(pairs, CRITERION, _list_criteria(pairs), statistics)),
+        changes=tuple(sorted(changes, key=lambda change: (KINDS.index(change.kind), change.case, change.trial or ""))),
+    )
+
+
+def _index_by_key(samples: Iterable[Sample], place: str) -> dict[Key, Sample]:
+    found: dict[Key, Sample] = {}
+    for n, sample in enumerate(samples):
+        case = sample.report.trace_id
+        if case is None:
+            raise InputError.at(f"{place}/{n}/trace_id", "a comparison pairs cases by their id, and this one has none")
+        key = (case, sample.report.tags.get(TRIAL))
+        if key in found:
+            raise InputError.at(
+                f"{place}/{n}", f"the case {case!r} stands here twice; tell runs apart by a tag {TRIAL}"
+            )
+        found[key] = sample
+    return found
+
+
+def _make_sort_key(key: Key) -> tuple[str, str]:
+    return key[0], key[1] or ""
+
+
+def _list_names(keys: Iterable[Key]) -> tuple[str, ...]:
+    return tuple(
+        case if trial is None else f"{case} ({TRIAL} {trial})" for case, trial in sorted(keys, key=_make_sort_key)
+    )
+
+
+def _list_rubrics(samples: Iterable[Sample]) -> set[RubricRef]:
+    return {sample.report.rubric for sample in samples}
+
+
+def _list_criteria(pairs: Pairs) -> list[str]:
+    """The criteria of both runs, by stage and name."""
+    found = {(STAGES.index(c.stage), c.id) for pair in pairs for sample in pair for c in sample.report.criteria}
+    return list(dict.fromkeys(name for _, name in sorted(found)))
+
+
+def _read_passed(sample: Sample) -> Ends | None:
+    if not sample.verdict_counts:
+        return None
+    passed = float(sample.passed)
+    return (None, 0.0, 1.0) if sample.undecided else (passed, passed, passed)
+
+
+def _make_reader(metric: str) -> EndsReader:
+    def read(sample: Sample) -> Ends | None:
+        span = sample.spans.get(metric)
+        return None if span is None else (sample.values.get(metric), *span)
+
+    return read
+
+
+def _compute_differences(
+    pairs: Pairs, prefix: str, names: Iterable[str], statistics: Statistics
+) -> Iterable[Difference]:
+    for name in names:
+        found = _compute_difference(name, pairs, _make_reader(prefix + name), statistics)
+        if found.n or found.open:
+            yield found
+
+
+def _compute_difference(name: str, pairs: Pairs, read: EndsReader, statistics: Statistics) -> Difference:
+    known = [
+        (one, other, x, y) for one, other in pairs if (x := read(one)) is not None and (y := read(other)) is not None
+    ]
+    both = [
+        PairedCase(_find_group(one, other), x[0], y[0])
+        for one, other, x, y in known
+        if x[0] is not None and y[0] is not None
+    ]
+    low, high = statistics.difference(both) if both else (None, None)
+    value = fsum(pair.b - pair.a for pair in both) / len(both) if both else None
+    improved, worsened = sum(pair.b > pair.a for pair in both), sum(pair.b < pair.a for pair in both)
+    tested = read is _read_passed and both and all(pair.group is None for pair in both)
+    return Difference(
+        name=name,
+        a=estimate([RatePart(pair.group, pair.a) for pair in both], statistics.interval),
+        b=estimate([RatePart(pair.group, pair.b) for pair in both], statistics.interval),
+        difference=value,
+        low=None if low is None or value is None else min(low, value),
+        high=None if high is None or value is None else max(high, value),
+        n=len(both),
+        improved=improved,
+        worsened=worsened,
+        open=sum(x[1] != x[2] or y[1] != y[2] for _, _, x, y in known),
+        worst=fsum(y[1] - x[2] for _, _, x, y in known) / len(known) if known else None,
+        best=fsum(y[2] - x[1] for _, _, x, y in known) / len(known) if known else None,
+        p_value=statistics.mcnemar(worsened, improved) if tested else None,
+    )
+
+
+def _find_group(one: Sample, other: Sample) -> str | None:
+    """The group of a pair. Trials of one case hang together too."""
+    grouped = one.group or other.group
+    if grouped is not None or TRIAL not in one.report.tags:
+        return grouped
+    return one.report.trace_id
+
+
+def _find_change(key: Key, a: Sample, b: Sample) -> CaseChange | None:
+    failing_a, failing_b = set(a.report.failing), set(b.report.failing)
+    if a.report.verdict == b.report.verdict and a.report.score == b.report.score and failing_a == failing_b:
+        return None
+    return CaseChange(
+        case=key[0],
+        trial=key[1],
+        kind=_classify_change(a, b),
+        a=_build_side(a),
+        b=_build_side(b),
+        now_failing=tuple(sorted(failing_b - failing_a)),
+        now_passing=tuple(sorted(failing_a - failing_b)),
+    )
+
+
+def _classify_change(a: Sample, b: Sample) -> ChangeKind:
+    if a.undecided != b.undecided:
+        return "undecided" if b.undecided else "decided"
+    if a.passed != b.passed:
+        return "fixed" if b.passed else "broken"
+    before, after = a.report.score, b.report.score
+    if before is None or after is None or before == after:
+        return "other"
+    return "better" if after > before else "worse"
+
+
+def _build_side(sample: Sample) -> CaseSide:
+    report = sample.report
+    return CaseSide(report.verdict, report.score, report.first_failing_stage)
+
+
+def count_changes(comparison: Comparison) -> Mapping[str, int]:
+    """How many cases changed, by kind."""
+    return Counter(change.kind for change in comparison.changes)

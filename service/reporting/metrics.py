@@ -1,0 +1,210 @@
+"""The names that an assertion may use, and what they stand for.
+
+Of a case (`X.score`, `X.pass_rate`, `X.p90_score`, ...): those of `DERIVED`, every stage and every criterion. A stage goes
+before a criterion of the same name; `criterion.X` and `stage.X` say which. Of the whole set: those of `WHOLE`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import partial
+from math import fsum
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
+
+from service.core.decisions import CallClass
+from service.core.rubric import STAGES
+from service.errors import InputError
+from service.reporting.summary.classes import ClassTally, list_decision_parts
+from service.reporting.summary.repeats import TASK, compute_pass_rate, list_tasks
+from service.reporting.summary.samples import CRITERION, DERIVED, STAGE, Sample
+from service.stats.rates import RatePart, compute_percentile, compute_ratio
+
+Samples = Sequence[Sample]
+
+
+class MeasuredNumber(NamedTuple):
+    """A number of a set: over what was measured, and with what is open at worst and at best.
+
+    `value` None: nothing was measured; `low` None: there is no number, and `why`. `cases` are those it is over, the open ones
+    included; `unmeasured` are those of which nothing was measured.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    cases: int
+    unmeasured: int = 0
+    why: str = "no case measured it"
+
+
+class SetMetric(NamedTuple):
+    """A number over a set. `of_case` is the metric of a case that it is about; None: the verdict."""
+
+    of_case: str | None
+    over: Callable[[Samples], MeasuredNumber]
+
+
+NOTHING = MeasuredNumber(None, None, None, 0)
+
+
+def find_metric(name: str, samples: Samples) -> SetMetric:
+    """The metric of a name over the set, as `pass_rate`, `decide.call.recall`, `tool_name_f1.score`, `select.p10_score`.
+
+    `X` alone and `X.score` are the mean of X. InputError for a name that means nothing here.
+    """
+    if name in WHOLE:
+        return SetMetric(_SUBJECTS.get(name), WHOLE[name])
+    if found := _PASS_K.fullmatch(name):
+        return SetMetric(None, partial(_compute_pass_k, k=int(found[1])))
+    base, _, last = name.rpartition(".")
+    fold = _find_fold(last)
+    if fold is None:
+        base, fold = name, _compute_mean
+    key = find_case_metric(base, samples, whole=name) if base else "score"
+    return SetMetric(key, partial(fold, key=key))
+
+
+def find_case_metric(name: str, samples: Samples, *, whole: str = "") -> str:
+    """The key of a case's metric in `Sample.values`. InputError for a name that no report and no table knows."""
+    base = name.removesuffix(".score")
+    criteria = {one.id for sample in samples for one in sample.report.criteria}
+    if base in DERIVED or base.removeprefix(STAGE) in STAGES:
+        return base if base in DERIVED else STAGE + base.removeprefix(STAGE)
+    if base.removeprefix(CRITERION) in criteria:
+        return CRITERION + base.removeprefix(CRITERION)
+    known = sorted({*DERIVED, *STAGES, *criteria, *WHOLE, *FOLDS})
+    close = get_close_matches(base, known, n=3) or known
+    raise InputError.at(
+        "", f"no metric {whole or name}; {'near it' if len(close) <= 3 else 'known'}: {', '.join(close)}"
+    )
+
+
+def _fold_values(samples: Samples, key: str, number: Callable[[list[float]], float]) -> MeasuredNumber:
+    """A number over the values, which never falls where one rises; none where more cases were left out than not."""
+    known = [sample for sample in samples if key in sample.spans]
+    values = [sample.values[key] for sample in known if key in sample.values]
+    left_out = sum(sample.is_left_out(key) for sample in samples)
+    unmeasured = len(known) - len(values) + left_out
+    if len(known) < max(1, left_out):
+        return MeasuredNumber(None, None, None, len(known), unmeasured, _explain_too_few(len(known), left_out))
+    low, high = (number([sample.spans[key][end] for sample in known]) for end in (0, 1))
+    return MeasuredNumber(number(values) if values else None, low, high, len(known), unmeasured)
+
+
+def _fold_verdicts(samples: Samples, key: str, number: Callable[[list[bool]], float]) -> MeasuredNumber:
+    """A number over whether each case passed that the metric applies to; of those that are open either may be."""
+    applying = [sample for sample in samples if (sample.verdict_counts if key == "score" else sample.applies(key))]
+    known = [sample.passes(key) for sample in applying if not sample.is_left_out(key)]
+    unmeasured = sum(key in sample.unmeasured for sample in applying)
+    if not known:
+        return MeasuredNumber(None, None, None, len(applying), unmeasured, _explain_too_few(0, unmeasured))
+    decided = [passes for passes in known if passes is not None]
+    ends = [number([end if passes is None else passes for passes in known]) for end in (False, True)]
+    return MeasuredNumber(number(decided) if decided else None, min(ends), max(ends), len(known), unmeasured)
+
+
+def _explain_too_few(measured: int, unmeasured: int) -> str:
+    if not unmeasured:
+        return NOTHING.why
+    return f"only {measured} of the {measured + unmeasured} cases that it applies to could be measured"
+
+
+def _compute_mean(samples: Samples, key: str) -> MeasuredNumber:
+    return _fold_values(samples, key, lambda values: fsum(values) / len(values))
+
+
+def _compute_percentile(samples: Samples, key: str, q: float) -> MeasuredNumber:
+    return _fold_values(samples, key, lambda values: compute_percentile(values, q))
+
+
+def _compute_pass_rate(samples: Samples, key: str) -> MeasuredNumber:
+    return _fold_verdicts(samples, key, lambda passed: sum(passed) / len(passed))
+
+
+class SetFold(Protocol):
+    """How the values of cases become one number."""
+
+    def __call__(self, samples: Samples, key: str) -> MeasuredNumber:
+        """The number over the metric of that key."""
+        ...
+
+
+FOLDS: Mapping[str, SetFold] = MappingProxyType(
+    {
+        "score": _compute_mean,
+        "avg_score": _compute_mean,
+        "min_score": lambda samples, key: _fold_values(samples, key, min),
+        "max_score": lambda samples, key: _fold_values(samples, key, max),
+        "pass_rate": _compute_pass_rate,
+        "total_pass_rate": _compute_pass_rate,
+        "passed_count": lambda samples, key: _fold_verdicts(samples, key, sum),
+        "failed_count": lambda samples, key: _fold_verdicts(samples, key, lambda passed: passed.count(False)),
+        "total_count": lambda samples, key: _fold_verdicts(samples, key, len),
+    }
+)
+"""How the cases' values become one number, beside `pN_score`, the N-th percentile. Alone they are about the score and
+verdict of whole cases, after a metric and a dot about that metric."""
+
+_PERCENTILE = re.compile(r"p(\d{1,2}|100)_score")
+_PASS_K = re.compile(r"pass\^([1-9]\d{0,3})")
+
+
+def _find_fold(name: str) -> SetFold | None:
+    if found := _PERCENTILE.fullmatch(name):
+        return partial(_compute_percentile, q=float(found[1]))
+    return FOLDS.get(name)
+
+
+def _compute_share(parts: Sequence[RatePart]) -> MeasuredNumber:
+    counted = [part for part in parts if part.size > 0]
+    return _build_exact(compute_ratio(counted), len(counted)) if counted else NOTHING
+
+
+def _build_exact(value: float, cases: int) -> MeasuredNumber:
+    return MeasuredNumber(value, value, value, cases)
+
+
+def _compute_pass_k(samples: Samples, k: int) -> MeasuredNumber:
+    tasks = list_tasks(samples)
+    if not tasks:
+        return NOTHING._replace(why=f"no case names its task by a tag {TASK}")
+    scarce = min(tasks, key=lambda task: task.trials)
+    if scarce.trials < k:
+        return NOTHING._replace(cases=len(tasks), why=f"the task {scarce.task} has only {scarce.trials} trials")
+    rate = compute_pass_rate(tasks, k, lambda _: (0.0, 1.0))
+    return MeasuredNumber(rate.value, rate.worst, rate.best, len(tasks), rate.open)
+
+
+def _measure_known(samples: Samples, measure: Callable[[Samples], MeasuredNumber]) -> MeasuredNumber:
+    """The number over cases whose every call could be read; with others beside them it may be any other."""
+    known = [one for one in samples if one.calls_are_known]
+    found, unknown = measure(known), len(samples) - len(known)
+    return found._replace(low=0.0, high=1.0, cases=found.cases + unknown, unmeasured=unknown) if unknown else found
+
+
+def _make_class_fold(label: CallClass, measure: str) -> Callable[[Samples], MeasuredNumber]:
+    return lambda samples: _measure_known(
+        samples, lambda known: _compute_share(ClassTally(known, label).parts(measure))
+    )
+
+
+_CLASSES: tuple[CallClass, ...] = ("call", "no_call")
+
+WHOLE: Mapping[str, Callable[[Samples], MeasuredNumber]] = MappingProxyType(
+    {
+        "decide.accuracy": lambda samples: _measure_known(
+            samples, lambda known: _compute_share(list_decision_parts(known))
+        ),
+        **{
+            f"decide.{label}.{measure}": _make_class_fold(label, measure)
+            for label in _CLASSES
+            for measure in ("precision", "recall", "f1", "accuracy")
+        },
+    }
+)
+"""Metrics that only a whole set has."""
+
+_SUBJECTS = dict.fromkeys(WHOLE, "call_or_no_call_precision")

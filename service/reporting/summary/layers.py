@@ -1,0 +1,82 @@
+"""The three layers: is a call well formed, is it the right one, and did it have the right effect?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from service.core.outcome import Scored, is_open
+from service.reporting.summary.samples import CRITERION, Sample, list_outcomes
+from service.stats.rates import Ends, Estimate, IntervalOf, estimate_between
+
+LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("schema", ("schema",)),
+    ("ast", ("tool_name", "arguments", "ast", "calls")),
+    ("execution", ("exec", "state", "results")),
+)
+"""The three layers, and the criteria that each rests on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One of the three layers: well formed (schema), the right call (ast), the right effect (execution).
+
+    `passed` is over the cases in which the layer was looked at; `unmeasured` counts those in which something before it
+    blocked it, or the content was not there. A layer of which something is open counts against it and for it. Only
+    schema-valid calls are right calls.
+    """
+
+    name: str
+    passed: Estimate
+    unmeasured: int
+
+
+def summarize_layers(samples: Sequence[Sample], interval: IntervalOf) -> tuple[Layer, ...]:
+    """All three, in their order."""
+    return tuple(_build_layer(samples, name, interval) for name, _ in LAYERS)
+
+
+def _build_layer(samples: Sequence[Sample], name: str, interval: IntervalOf) -> Layer:
+    looked: list[tuple[str | None, LayerState]] = [
+        (sample.group, _check_layer(sample, name)) for sample in samples if _has_layer(sample, name)
+    ]
+    ends = [Ends(group, *_ENDS[held]) for group, held in looked if held != "unmeasured"]
+    return Layer(name, estimate_between(ends, interval), len(looked) - len(ends))
+
+
+LayerState = Literal["held", "broken", "open", "unmeasured"]
+_ENDS: dict[LayerState, tuple[float, float, float | None]] = {
+    "held": (1.0, 1.0, 1.0),
+    "broken": (0.0, 0.0, 0.0),
+    "open": (0.0, 1.0, None),
+}
+
+
+def _has_layer(sample: Sample, name: str) -> bool:
+    return any(sample.applies(CRITERION + one) for one in dict(LAYERS)[name])
+
+
+def _check_layer(sample: Sample, name: str) -> LayerState:
+    """Whether a layer holds of a case."""
+    if name == "ast":
+        return _check_calls(sample)
+    wanted, report = dict(LAYERS)[name], sample.report
+    outcomes = [o for one in report.criteria if one.id in wanted for o in list_outcomes(one, report)]
+    scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
+    if any(outcome.value < 1.0 for outcome in scored):
+        return "broken"
+    if any(map(is_open, outcomes)):
+        return "open"
+    return "held" if scored else "unmeasured"
+
+
+def _check_calls(sample: Sample) -> LayerState:
+    """A call that was blocked (of the wrong tool, or where none was due) is not the right one, nor one that is not valid."""
+    spans = [sample.decided[CRITERION + one] for one in dict(LAYERS)["ast"] if CRITERION + one in sample.decided]
+    if not spans:
+        return "unmeasured"
+    schema = _check_layer(sample, "schema")
+    if schema == "broken" or min(high for _, high in spans) < 1.0:
+        return "broken"
+    return "open" if schema == "open" or min(low for low, _ in spans) < 1.0 else "held"

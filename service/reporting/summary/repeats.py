@@ -1,0 +1,94 @@
+"""Several trials of each task: pass^k."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from service.errors import InputError
+from service.reporting.summary.samples import Sample
+from service.stats.rates import Ends, Estimate, IntervalOf, estimate_between, pass_hat_k
+
+TASK = "task"
+"""The tag that says which task a case is a trial of."""
+
+MOST = 10
+"""The largest k that is worked out unasked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """`successes` of `trials` passed, and of `open` ones nobody knows."""
+
+    task: str
+    trials: int
+    successes: int
+    open: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PassK:
+    """The mean over tasks of the chance that k trials all pass. The interval draws tasks."""
+
+    k: int
+    rate: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """pass^k for each k, and what it rests on."""
+
+    pass_k: tuple[PassK, ...]
+    tasks: tuple[Task, ...]
+
+
+def summarize_repeats(samples: Iterable[Sample], ks: Sequence[int], interval: IntervalOf) -> Repeats | None:
+    """pass^k over the cases with a tag `task`; None where none has it and no k is asked for.
+
+    A case to which nothing applied is no trial. `ks` empty: every k up to the fewest trials of a task, at most 10.
+    InputError where a k is asked for and a task has fewer trials: leaving it out would be another number.
+    """
+    tasks = list_tasks(samples)
+    if not tasks:
+        if ks:
+            raise InputError.at("/pass_k", f"no case names its task; set the tag `{TASK}`")
+        return None
+    scarce = min(tasks, key=lambda task: task.trials)
+    for k in ks:
+        if k > scarce.trials:
+            raise InputError.at("/pass_k", f"pass^{k}: the task {scarce.task!r} has {scarce.trials} trials")
+    wanted = sorted(set(ks)) or range(1, min(scarce.trials, MOST) + 1)
+    return Repeats(tuple(PassK(k, compute_pass_rate(tasks, k, interval)) for k in wanted), tasks)
+
+
+def compute_pass_rate(tasks: Iterable[Task], k: int, interval: IntervalOf) -> Estimate:
+    """pass^k over tasks that each have at least k trials; ValueError for one that has fewer.
+
+    An open trial is a failure at worst and a success at best; what was measured is over tasks with k trials that are decided.
+    """
+    return estimate_between([_compute_ends(task, k) for task in tasks], interval)
+
+
+def _compute_ends(task: Task, k: int) -> Ends:
+    decided = task.trials - task.open
+    return Ends(
+        task.task,
+        pass_hat_k(task.trials, task.successes, k),
+        pass_hat_k(task.trials, task.successes + task.open, k),
+        pass_hat_k(decided, task.successes, k) if decided >= k else None,
+    )
+
+
+def list_tasks(samples: Iterable[Sample]) -> tuple[Task, ...]:
+    """The tasks that cases name, each with its trials; a case to which nothing applied is none."""
+    trials: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        task = sample.report.tags.get(TASK)
+        if task is not None and sample.verdict_counts:
+            trials[task].append(sample)
+    return tuple([_build_task(name, found) for name, found in sorted(trials.items())])
+
+
+def _build_task(name: str, trials: Sequence[Sample]) -> Task:
+    return Task(name, len(trials), sum(one.passed for one in trials), sum(one.undecided for one in trials))

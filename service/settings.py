@@ -1,0 +1,430 @@
+"""Settings: read once from the environment, at the edge, and handed down as a value."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Generic, Literal, TypeVar, cast, get_args
+from urllib.parse import urlsplit
+
+from service.core.judging.sensitive import What
+from service.core.report import JudgeMode
+from service.errors import Problem, SettingsError
+
+PREFIX = "CALLGRADE_"
+READ_ELSEWHERE = frozenset({"CALLGRADE_API_KEY", "CALLGRADE_DEBUG", "CALLGRADE_SERVER"})
+"""The command line's: those of a client, and one that is wanted even where the settings are bad."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SettingFormat(Generic[T]):
+    """How the text of a variable becomes a value. `read` raises ValueError for text that is not `expected`."""
+
+    read: Callable[[str], T]
+    expected: str
+
+
+def _build_whole(low: int, high: int) -> SettingFormat[int]:
+    def read(text: str) -> int:
+        # int() alone would take " 8000", "8_000" and digits of any script.
+        if not (text.isascii() and text.isdigit() and len(text) <= 18 and low <= int(text) <= high):
+            raise ValueError
+        return int(text)
+
+    return SettingFormat(read, f"a whole number from {low} to {high}")
+
+
+def _parse_dollars(text: str) -> float | None:
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", text, re.ASCII):
+        raise ValueError
+    return float(text) or None
+
+
+def _parse_host(text: str) -> str:
+    if any(map(str.isspace, text)):
+        raise ValueError
+    return text
+
+
+def _parse_path(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:  # no home folder is known
+        raise ValueError from error
+
+
+def _parse_path_or_none(text: str) -> Path | None:
+    return _parse_path(text) if text else None
+
+
+def _parse_paths(text: str) -> tuple[Path, ...]:
+    return tuple(_parse_path(part) for part in text.split(os.pathsep) if part)
+
+
+def _parse_flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError
+    return text.lower() == "true"
+
+
+_AUTHORITY = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::[0-9]{1,5})?")
+
+
+def _parse_authorities(text: str) -> tuple[str, ...]:
+    found = tuple(part.strip().lower() for part in text.split(",") if part.strip())
+    if not all(_AUTHORITY.fullmatch(one) for one in found):
+        raise ValueError
+    return found
+
+
+_STORES = {"redis": "host", "rediss": "host", "unix": "path"}
+"""What a URL must have by its scheme."""
+
+
+def _parse_store(text: str) -> str:
+    parts = urlsplit(text)  # it and `port` raise ValueError for what is no URL
+    needed = {"host": parts.hostname, "path": parts.path.strip("/")}
+    if text and (parts.port == 0 or parts.fragment or not needed.get(_STORES.get(parts.scheme, ""))):
+        raise ValueError
+    return text
+
+
+_DATABASES = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgresql+psycopg": "postgresql+psycopg"}
+"""The schemes of a database, by what they stand for to SQLAlchemy."""
+
+
+def _parse_database(text: str) -> str:
+    scheme, colon, rest = text.partition("://")
+    if not text:
+        return ""
+    if not colon or scheme not in _DATABASES or not rest.strip("/"):
+        raise ValueError
+    parts = urlsplit(f"x://{rest}")
+    if parts.netloc.count("@") > 1 or parts.port == 0:  # `port` raises ValueError for one that is none
+        raise ValueError
+    return f"{_DATABASES[scheme]}://{rest}"
+
+
+ReplyForm = Literal["auto", "schema", "tool", "text"]
+FORMS: tuple[ReplyForm, ...] = ("auto", "schema", "tool", "text")
+
+
+def _parse_form(text: str) -> ReplyForm:
+    return FORMS[[*FORMS].index(cast("ReplyForm", text.lower()))]
+
+
+SENSITIVE: tuple[What, ...] = get_args(What)
+
+
+def _parse_masks(text: str) -> tuple[What, ...]:
+    return tuple([SENSITIVE[[*SENSITIVE].index(cast("What", name))] for name in _split_names(text.lower())])
+
+
+def _split_names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+JUDGE_MODES: tuple[JudgeMode, ...] = get_args(JudgeMode)
+
+
+def _parse_judges(text: str) -> JudgeMode | None:
+    return JUDGE_MODES[[*JUDGE_MODES].index(cast("JudgeMode", text.lower()))] if text else None
+
+
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+def _parse_level(text: str) -> str:
+    if text.upper() not in LEVELS:
+        raise ValueError
+    return text.upper()
+
+
+AUTHORITIES = SettingFormat(_parse_authorities, "hosts with or without a port, with commas between them")
+DOLLARS = SettingFormat(_parse_dollars, "an amount such as 20 or 0.5, in US dollars; 0: no limit")
+FLAG = SettingFormat(_parse_flag, "true or false")
+JUDGES = SettingFormat(_parse_judges, f"one of {', '.join(JUDGE_MODES)}")
+HOST = SettingFormat(_parse_host, "a host name or an address")
+WORD = SettingFormat(_parse_host, "text without spaces")
+LEVEL = SettingFormat(_parse_level, f"one of {', '.join(LEVELS)}")
+MASKS = SettingFormat(_parse_masks, f"some of {', '.join(SENSITIVE)}, with commas between them")
+NAMES = SettingFormat(_split_names, "names with commas between them")
+REPLY = SettingFormat(_parse_form, f"one of {', '.join(FORMS)}")
+PATH = SettingFormat(_parse_path, "a path; ~ is the home folder")
+DATABASE = SettingFormat(_parse_database, "postgresql://user@host:port/name or sqlite:///path")
+STORE = SettingFormat(_parse_store, "redis://host:port/number, rediss:// for TLS or unix:// for a socket")
+NO_PATH = SettingFormat(_parse_path_or_none, "a path; ~ is the home folder")
+PATHS = SettingFormat(_parse_paths, f"paths, with {os.pathsep!r} between them")
+
+
+def _define_setting(default: str, form: SettingFormat[T], meaning: str, *, secret: bool = False) -> T:
+    """A field with its format and its meaning. The default is text too: a row of the table shows what one would set.
+
+    What is secret is in no error and no `repr`.
+    """
+    metadata = {"default": default, "format": form, "meaning": meaning, "secret": secret}
+    return field(default_factory=lambda: form.read(default), metadata=metadata, repr=not secret)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every setting. `Settings()` holds the defaults; a field `x_y` is read from the variable `CALLGRADE_X_Y`.
+
+    `Settings()` raises ValueError where `~` means nothing, for want of a home folder; `from_env` names the variable.
+    """
+
+    host: str = _define_setting("127.0.0.1", HOST, "Address to listen on.")
+    port: int = _define_setting("8000", _build_whole(1, 65_535), "Port to listen on.")
+    max_body_bytes: int = _define_setting("4194304", _build_whole(1_024, 2**30), "Largest request body, in bytes.")
+    max_depth: int = _define_setting("64", _build_whole(1, 64), "Deepest nesting of JSON in a body.")
+    max_digits: int = _define_setting("64", _build_whole(1, 64), "Most digits of an integer in a body.")
+    max_string: int = _define_setting("1000000", _build_whole(1, 2**30), "Longest string in a body, in characters.")
+    max_items: int = _define_setting("200000", _build_whole(1, 2**30), "Most JSON values in a body.")
+    max_many: int = _define_setting("1000", _build_whole(1, 100_000), "Most items in one request to /v1/score/many.")
+    max_concurrency: int = _define_setting(
+        "200",
+        _build_whole(1, 100_000),
+        "Requests worked on at once. A tenant has as many as it leaves free; what it sends beyond is answered with 429.",
+    )
+    max_streams: int = _define_setting(
+        "200", _build_whole(1, 100_000), "Batches sent or fetched at once, and as many watched; shared out likewise."
+    )
+    max_bodies_bytes: int = _define_setting(
+        "268435456", _build_whole(1_024, 2**40), "Bytes of request bodies in memory at once; shared out likewise."
+    )
+    allowed_hosts: tuple[str, ...] = _define_setting(
+        "",
+        AUTHORITIES,
+        "Hosts, or host:port, by which the service is called where it asks for no key, besides localhost; with commas between.",
+    )
+    graceful_seconds: int = _define_setting(
+        "20", _build_whole(0, 3_600), "Time for running requests to end at shutdown, in seconds."
+    )
+    log_level: str = _define_setting("INFO", LEVEL, f"Least severe log record written: {', '.join(LEVELS)}.")
+    home: Path = _define_setting("~/.callgrade", PATH, "Folder of the user's own rubrics, fits, cache and store.")  # noqa: RUF009 (it is field())
+    rubric_dirs: tuple[Path, ...] = _define_setting(
+        "", PATHS, "More folders to look for rubrics in, separated as in PATH."
+    )
+    fit_max_age_days: int = _define_setting(
+        "90", _build_whole(0, 36_500), "Age beyond which a fit is stale, in days; 0: never."
+    )
+    label_queue: Path | None = _define_setting(  # noqa: RUF009 (likewise)
+        "", NO_PATH, "File that items are appended to which a fit leaves to humans; empty: none."
+    )
+    sandbox_hosts: tuple[str, ...] = _define_setting(
+        "", AUTHORITIES, "Hosts, or host:port, of the sandboxes that requests may name, with commas between them."
+    )
+    sandbox_allow_private: bool = _define_setting(
+        "false", FLAG, "Whether a sandbox may stand at a private or loopback address."
+    )
+    sandbox_timeout: int = _define_setting(
+        "10", _build_whole(1, 600), "Time for a sandbox to make the calls of a trace, in seconds."
+    )
+    cache_url: str = _define_setting(
+        "",
+        STORE,
+        "Redis that keeps judgements for several machines; empty keeps them on disk, below the home.",
+        secret=True,
+    )
+    cache_ttl_days: int = _define_setting("30", _build_whole(1, 3_650), "How long a judgement is kept, in days.")
+    cache_max_bytes: int = _define_setting(
+        "1073741824", _build_whole(2**20, 2**40), "Largest cache on disk, in bytes; the oldest judgements go first."
+    )
+    judges: JudgeMode | None = _define_setting(  # noqa: RUF009 (likewise)
+        "",
+        JUDGES,
+        "How judges are asked where nobody says: off (what only they can say is left out), cached, live or fresh; empty: "
+        "live where a model is set, else what only they can say is open.",
+    )
+    judge_model: str = _define_setting(
+        "", WORD, "The model that judges, as litellm names it (openai/gpt-5-mini); empty: no judge is asked."
+    )
+    judge_models: tuple[str, ...] = _define_setting(
+        "", NAMES, "Further models that requests may name, with commas between them."
+    )
+    judge_fallback: str = _define_setting(
+        "", WORD, "Model that is asked where the one that judges cannot be reached; empty: none."
+    )
+    judge_api_base: str = _define_setting(
+        "", WORD, "Address of an OpenAI-compatible server; empty: the provider's own."
+    )
+    judge_api_key: str = _define_setting(
+        "", WORD, "Key for the model; empty: litellm looks in the provider's own variable.", secret=True
+    )
+    judge_reply: ReplyForm = _define_setting(  # noqa: RUF009 (likewise)
+        "auto", REPLY, "How a model is made to reply with an object: auto, schema, tool or text."
+    )
+    judge_mask: tuple[What, ...] = _define_setting(
+        "", MASKS, "What no judge is shown, with commas between: secrets, identifiers, contacts; stand-ins are."
+    )
+    judge_attempts: int = _define_setting(
+        "3", _build_whole(1, 10), "Requests for one question at most, the first included."
+    )
+    judge_deadline: int = _define_setting("60", _build_whole(1, 3_600), "Time for one reply of a model, in seconds.")
+    judge_total: int = _define_setting(
+        "180", _build_whole(1, 3_600), "Time in which retries for one question begin, in seconds."
+    )
+    judge_connect: int = _define_setting(
+        "5", _build_whole(1, 3_600), "Time for a connection to a model's provider, in seconds."
+    )
+    judge_first_byte: int = _define_setting(
+        "0", _build_whole(0, 3_600), "Time for a model's reply to begin, in seconds; 0: as long as for all of it."
+    )
+    judge_max_bytes: int = _define_setting(
+        "8388608", _build_whole(1_024, 2**30), "Largest reply of a model, unpacked, in bytes."
+    )
+    judge_longest_pause: int = _define_setting(
+        "60",
+        _build_whole(1, 3_600),
+        "Longest time for which a provider's Retry-After, or a key it refuses, keeps us from asking it again, in seconds.",
+    )
+    judge_in_flight: int = _define_setting(
+        "64",
+        _build_whole(1, 10_000),
+        "Most calls under way at once at one provider, over all processes that share a Redis.",
+    )
+    request_max_questions: int = _define_setting(
+        "1000",
+        _build_whole(1, 10**6),
+        "Most requests to judges for one request, or item of a batch: every vote of every model counts.",
+    )
+    request_max_usd: float | None = _define_setting(
+        "20", DOLLARS, "Most that judges may cost for one request, or item of a batch, in US dollars; 0: no limit."
+    )
+    database_url: str = _define_setting(
+        "",
+        DATABASE,
+        "PostgreSQL that keeps batches and keys for several machines; empty: SQLite, the file `store.db` in the home.",
+        secret=True,
+    )
+    worker: bool = _define_setting("true", FLAG, "Whether `callgrade serve` starts a worker for batches.")
+    batch_in_flight: int = _define_setting(
+        "64", _build_whole(1, 10_000), "Items of batches under way at once in one worker."
+    )
+    batch_chunk: int = _define_setting(
+        "250", _build_whole(1, 10_000), "Items of a batch that are handed to a worker together."
+    )
+    batch_max_items: int = _define_setting("100000", _build_whole(1, 10_000_000), "Most items in one batch.")
+    batch_max_bytes: int = _define_setting(
+        "1073741824", _build_whole(1_024, 2**40), "Largest body of a batch, unpacked, in bytes."
+    )
+    batch_max_queued: int = _define_setting(
+        "1000000",
+        _build_whole(1, 10**12),
+        "Items that may wait in all; a batch that does not fit is answered with 429.",
+    )
+    batch_max_usd: float | None = _define_setting(
+        "0",
+        DOLLARS,
+        "Most that judges may cost for one batch, in US dollars; one that names no budget has this one; 0: no limit.",
+    )
+    batch_max_questions: int = _define_setting(
+        "0",
+        _build_whole(0, 10**12),
+        "Most requests to judges for one batch; one that names no limit has this one; 0: no limit.",
+    )
+    batch_hours: int = _define_setting(
+        "24", _build_whole(1, 8_760), "Time for a batch to end that names none, in hours."
+    )
+    batch_days: int = _define_setting(
+        "30", _build_whole(1, 3_650), "How long a batch, its items and results are kept after its end, in days."
+    )
+    webhook_hosts: tuple[str, ...] = _define_setting(
+        "", AUTHORITIES, "Hosts, or host:port, that batches may have notified, with commas between them."
+    )
+    webhook_allow_private: bool = _define_setting(
+        "false", FLAG, "Whether a webhook may stand at a private or loopback address."
+    )
+    webhook_secret: str = _define_setting(
+        "", WORD, "What webhooks are signed with; needed where webhook hosts are set.", secret=True
+    )
+    first_key: bool = _define_setting(
+        "false",
+        FLAG,
+        "Whether `callgrade serve` makes a key where there is none, and prints it once on standard error.",
+    )
+    audit_days: int = _define_setting("365", _build_whole(1, 3_650), "How long the audit log is kept, in days.")
+    tenant_requests_per_minute: int = _define_setting(
+        "0", _build_whole(0, 10**9), "Requests of one tenant that each process answers in a minute; 0: as many as come."
+    )
+    tenant_max_concurrency: int = _define_setting(
+        "0",
+        _build_whole(0, 100_000),
+        "Requests of one tenant worked on at once; 0: as many as it leaves free for others.",
+    )
+    tenant_max_queued: int = _define_setting(
+        "0", _build_whole(0, 10**12), "Items of batches of one tenant that may wait; 0: as many as there is room for."
+    )
+    tenant_day_max_questions: int = _define_setting(
+        "1000000",
+        _build_whole(0, 10**12),
+        "Requests to judges for one tenant in a day (UTC), over all processes; 0: as many as come.",
+    )
+    tenant_day_max_usd: float | None = _define_setting(
+        "1000",
+        DOLLARS,
+        "Most that judges may cost for one tenant in a day (UTC), over all processes, in US dollars; 0: no limit.",
+    )
+    unknown: tuple[str, ...] = ()
+    """Variables with our prefix that no setting has: most likely misspelt, so worth a warning."""
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str]) -> Settings:
+        """The settings that `environ` gives. A variable that is absent or empty leaves the default.
+
+        Raises SettingsError naming every variable that cannot be used and what was expected of it.
+        """
+        values: dict[str, object] = {}
+        problems: list[Problem] = []
+        for row in _list_rows():
+            text = environ.get(row.variable) or row.default
+            try:
+                values[row.name] = row.form.read(text)
+            except ValueError:
+                told = "what it is set to" if row.secret else repr(text)
+                problems.append(Problem(row.variable, f"expected {row.form.expected}, not {told}"))
+        if problems:
+            raise SettingsError(problems)
+        return cls(**values, unknown=_find_unknown(environ))  # pyright: ignore[reportArgumentType] (each was read by its own format)
+
+
+@dataclass(frozen=True, slots=True)
+class _SettingRow:
+    name: str
+    default: str
+    form: SettingFormat[object]
+    meaning: str
+    secret: bool
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.name.upper()
+
+
+def _list_rows() -> list[_SettingRow]:
+    return [
+        _SettingRow(
+            name=one.name,
+            default=cast("str", one.metadata["default"]),
+            form=cast("SettingFormat[object]", one.metadata["format"]),
+            meaning=cast("str", one.metadata["meaning"]),
+            secret=cast("bool", one.metadata["secret"]),
+        )
+        for one in fields(Settings)
+        if one.metadata
+    ]
+
+
+def _find_unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
+    known = READ_ELSEWHERE | {row.variable for row in _list_rows()}
+    return tuple(sorted(name for name in environ if name.startswith(PREFIX) and name not in known))
+
+
+def list_settings() -> list[tuple[str, str, str]]:
+    """(variable, default, meaning) of every setting, in the order of the fields. An empty default is ""."""
+    return [(row.variable, row.default, row.meaning) for row in _list_rows()]

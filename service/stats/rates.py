@@ -1,0 +1,119 @@
+"""Numbers over many cases: what goes into a rate, a rate with its interval, pass^k, percentiles. Pure formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import comb, floor, fsum
+from typing import NamedTuple
+
+
+class RatePart(NamedTuple):
+    """What one case adds to a rate: `hits` of `size`. Cases of one `group` are not independent of each other."""
+
+    group: str | None
+    hits: float
+    size: float = 1.0
+
+
+class PairedCase(NamedTuple):
+    """One case measured twice, both in [0, 1]."""
+
+    group: str | None
+    a: float
+    b: float
+
+
+Interval = tuple[float, float]
+IntervalOf = Callable[[Sequence[RatePart]], Interval]
+"""The interval of sum(hits) / sum(size); the parts are at least one, and each has a size above 0."""
+DifferenceOf = Callable[[Sequence[PairedCase]], Interval]
+"""The interval of mean(b - a) over at least one case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A rate or mean in [0, 1] of the `n` cases that were measured, with its 95 % interval.
+
+    `worst` and `best` are over these and the `open` cases together, which count against it and for it. None: no case counts.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    worst: float | None = None
+    best: float | None = None
+    open: int = 0
+
+
+NOTHING = Estimate(None, None, None, 0)
+
+
+def estimate(parts: Iterable[RatePart], interval: IntervalOf) -> Estimate:
+    """The rate of the parts that have a size, with its interval. Their order does not matter."""
+    kept = [part for part in parts if part.size > 0]
+    if not kept:
+        return NOTHING
+    value = compute_ratio(kept)
+    low, high = interval(kept)
+    return Estimate(value, min(low, value), max(high, value), len(kept), value, value)
+
+
+class Ends(NamedTuple):
+    """What one case adds to a rate that counts each case once: at worst and at best, in [0, 1]; alike where it was measured."""
+
+    group: str | None
+    worst: float
+    best: float
+    measured: float | None
+    """What it adds to the rate of what was measured; None where nothing of it was."""
+
+
+def estimate_between(cases: Iterable[Ends], interval: IntervalOf) -> Estimate:
+    """The rate of what was measured of some cases, and between which ends it lies with what is open."""
+    kept = list(cases)
+    if not kept:
+        return NOTHING
+    found = estimate([RatePart(one.group, one.measured) for one in kept if one.measured is not None], interval)
+    worst, best = (fsum(ends) / len(kept) for ends in ([one.worst for one in kept], [one.best for one in kept]))
+    return replace(found, worst=worst, best=best, open=sum(one.worst != one.best for one in kept))
+
+
+def compute_ratio(parts: Sequence[RatePart]) -> float:
+    """sum(hits) / sum(size), at most 1."""
+    return min(1.0, fsum([p.hits for p in parts]) / fsum([p.size for p in parts]))
+
+
+def pass_hat_k(trials: int, successes: int, k: int) -> float:
+    """pass^k of one task: the chance that k trials, drawn without replacement from those made, all succeed.
+
+    C(c, k) / C(n, k), the unbiased estimator of tau-bench (Yao et al. 2024, arXiv:2406.12045, section 3). ValueError where
+    fewer than k trials were made.
+
+    >>> [round(pass_hat_k(n, c, 2), 6) for n, c in ((4, 2), (8, 4), (4, 1), (4, 4))]
+    [0.166667, 0.214286, 0.0, 1.0]
+    """
+    if not 0 <= successes <= trials:
+        raise ValueError(f"{successes} successes in {trials} trials")
+    if not 1 <= k <= trials:
+        raise ValueError(f"pass^{k} needs at least {max(k, 1)} trials, not {trials}; and k is 1 at least")
+    return comb(successes, k) / comb(trials, k)
+
+
+def compute_percentile(values: Iterable[float], q: float) -> float:
+    """The q-th percentile (0 to 100) by linear interpolation between closest ranks; ValueError for no values.
+
+    Definition 7 of Hyndman and Fan 1996, "Sample Quantiles in Statistical Packages".
+
+    >>> compute_percentile([4, 1, 3, 2], 50), compute_percentile([1, 2], 100), compute_percentile([5], 90)
+    (2.5, 2, 5)
+    """
+    ordered = sorted(values)
+    if not ordered:
+        raise ValueError("no values")
+    place = (len(ordered) - 1) * q / 100
+    below = floor(place)
+    if below == place:
+        return ordered[below]
+    return ordered[below] + (ordered[below + 1] - ordered[below]) * (place - below)

@@ -1,0 +1,139 @@
+"""The audit log: who did what that an operator may be asked about, when, and from where.
+
+An act and its entry are one transaction: there is neither without the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+import sqlalchemy as sa
+from pydantic import JsonValue, TypeAdapter
+
+from service.store.database import Database
+from service.store.tables import AUDIT
+from service.store.times import format_rfc3339
+
+Act = Literal[
+    "key.create",
+    "key.rotate",
+    "key.revoke",
+    "batch.cancel",
+    "batch.resume",
+    "batch.delete",
+    "calibration.cancel",
+    "calibration.resume",
+    "calibration.delete",
+    "rubrics.change",
+    "fits.change",
+]
+ACTS: tuple[Act, ...] = get_args(Act)
+
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts, and from where: a key and the address it came from, or a user of a machine and its name."""
+
+    who: str
+    origin: str
+
+
+SERVICE = Actor("service", "")
+"""The service itself, at its start."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One act. Of files `target` is empty; `detail` says what an act has besides."""
+
+    id: int
+    at: str
+    """RFC 3339 in UTC."""
+    who: str
+    """`key ID`, `user NAME` of a machine, `service`; `nobody` where no key was asked for."""
+    origin: str
+    """The address that the request came from, or the name of the machine."""
+    act: Act
+    tenant: str
+    """Whose the target is; empty: nobody's."""
+    target: str
+    """The id of what was acted on."""
+    detail: dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditLog:
+    """Entries, newest first. `next`: what to ask for as `after` to go on; null at the end."""
+
+    data: tuple[AuditEntry, ...]
+    has_more: bool
+    next: int | None
+
+
+AUDIT_LOG: TypeAdapter[AuditLog] = TypeAdapter(AuditLog)
+
+
+def record(  # noqa: PLR0913 (an entry has so many parts)
+    connection: sa.Connection,
+    now: sa.ColumnElement[float],
+    actor: Actor,
+    act: Act,
+    *,
+    target: str = "",
+    tenant: str = "",
+    detail: Mapping[str, JsonValue] | None = None,
+) -> None:
+    """Writes an entry in the transaction of the act itself; `now` is the time by the database's clock."""
+    values = {"at": now, "who": actor.who, "origin": actor.origin, "act": act, "target": target, "tenant": tenant}
+    text = json.dumps(dict(detail or {}), separators=(",", ":"))
+    connection.execute(AUDIT.insert().values(**values, detail=text))
+
+
+class Audit:
+    """The entries in a database. All of it waits for the database, and so belongs into a thread."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def page(self, *, limit: int, after: int | None = None, act: Act | None = None) -> AuditLog:
+        """Entries, newest first: `limit` of those older than the entry `after`, which need not exist any more."""
+        chosen = sa.select(AUDIT)
+        if after is not None:
+            chosen = chosen.where(AUDIT.c.id < after)
+        if act is not None:
+            chosen = chosen.where(AUDIT.c.act == act)
+        with self._database.read() as connection:
+            rows = connection.execute(chosen.order_by(AUDIT.c.id.desc()).limit(limit + 1)).mappings().all()
+        found = tuple([_build_entry(row) for row in rows[:limit]])
+        more = len(rows) > limit
+        return AuditLog(found, more, found[-1].id if more else None)
+
+    def note_files(self, actor: Actor, act: Act, files: Mapping[str, str]) -> bool:
+        """Writes which files there are, by name with their digests, unless the last entry of this act says the same.
+
+        Whether it was written. Where there never were any, none are nothing new.
+        """
+        told = cast("dict[str, JsonValue]", {"files": dict(sorted(files.items()))})
+        with self._database.begin() as connection:
+            last = sa.select(AUDIT.c.detail).where(AUDIT.c.act == act).order_by(AUDIT.c.id.desc()).limit(1)
+            before = connection.execute(last).scalar_one_or_none() or '{"files":{}}'
+            if json.loads(before) == told:
+                return False
+            record(connection, self._database.now(), actor, act, detail=told)
+            return True
+
+    def forget_old(self, *, days: float) -> int:
+        """Deletes entries that are older than so many days; how many."""
+        old = AUDIT.delete().where(AUDIT.c.at < self._database.now() - days * DAY_S)
+        with self._database.begin() as connection:
+            return connection.execute(old).rowcount
+
+
+def _build_entry(row: sa.RowMapping) -> AuditEntry:
+    shown = {name: row[name] for name in ("id", "who", "origin", "act", "tenant", "target")}
+    return AuditEntry(**shown, at=format_rfc3339(cast("float", row["at"])), detail=json.loads(row["detail"]))

@@ -1,0 +1,57 @@
+"""What is to be done and who is there to do it, over all tenants: for whoever is on call, and for what starts workers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from service.store.batch import ENDED, STATUSES
+from service.store.database import Database
+from service.store.tables import BATCHES, CHUNKS
+from service.store.usage import DAY_S, DayUsage, UsageStore
+from service.store.workers import SILENT, Workers
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Batches by their state, the items of those that have not ended, and the workers that are alive."""
+
+    batches: Mapping[str, int]
+    """How many there are of each state."""
+    open: int
+    """Items that wait or are under way, those of paused batches included."""
+    completed: int
+    failed: int
+    workers: int
+    quarantined: int = 0
+    """Items that took their workers down, of all batches that are kept."""
+    usage: tuple[DayUsage, ...] = ()
+    """What tenants have used today."""
+
+
+def read_backlog(database: Database) -> Backlog:
+    """What the database says of it. It waits for the database, and so belongs into a thread.
+
+    What has ended is counted by its batch alone: there may be years of it.
+    """
+    summed = {"open": _OPEN, "completed": CHUNKS.c.completed, "failed": CHUNKS.c.failed}
+    columns = [sa.func.coalesce(sa.func.sum(column), 0).label(name) for name, column in summed.items()]
+    items = sa.select(*columns).join_from(BATCHES, CHUNKS, CHUNKS.c.batch == BATCHES.c.id)
+    counts = sa.select(BATCHES.c.status, sa.func.count()).group_by(BATCHES.c.status)
+    with database.read() as connection:
+        sums = connection.execute(items.where(BATCHES.c.status.not_in(ENDED))).one()
+        given_up = connection.execute(_QUARANTINED).scalar_one()
+        batches = dict.fromkeys(map(str, STATUSES), 0)
+        batches.update((status, count) for status, count in connection.execute(counts))
+    alive = sum(worker.silent <= SILENT for worker in Workers(database).all())
+    used = UsageStore(database).days(int(time.time() // DAY_S), days=0)
+    return Backlog(batches, int(sums.open), int(sums.completed), int(sums.failed), alive, int(given_up), used)
+
+
+_QUARANTINED = sa.select(sa.func.coalesce(sa.func.sum(CHUNKS.c.quarantined), 0)).where(sa.text("quarantined > 0"))
+
+_OPEN = sa.case((CHUNKS.c.done, 0), else_=CHUNKS.c.size - CHUNKS.c.completed - CHUNKS.c.failed)
+"""Items of a chunk that still come to something; of one that was closed none do."""

@@ -1,0 +1,32 @@
+"""Who asks, and what they may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Scope = Literal["score", "batch", "calibrate", "metrics", "admin"]
+"""What a key is for: scoring and rubrics, batches, calibrations, /metrics, and everything with the audit log."""
+
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks. `tenant` keeps what is theirs apart: batches, cached judgements, limits."""
+
+    tenant: str
+    key_id: str
+    scopes: frozenset[Scope]
+
+    def may(self, scope: Scope | None) -> bool:
+        """Whether they may do what needs this scope; None needs none.
+
+        >>> Caller("t", "k", frozenset({"score"})).may("batch"), Caller("t", "k", frozenset({"admin"})).may("batch")
+        (False, True)
+        """
+        return scope is None or scope in self.scopes or "admin" in self.scopes
+
+
+NAMELESS = Caller("", "", frozenset({"admin"}))
+"""Whoever asks where there are no keys. No key has this tenant."""

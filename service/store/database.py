@@ -1,0 +1,196 @@
+"""Opening the database, bringing its tables up to date, and its clock.
+
+SQLite writes ahead (see `ahead`) and syncs each commit: what was acknowledged survives a loss of power.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
+from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.sql.elements import ColumnElement
+
+from service.errors import BusyError, SettingsError
+from service.quiet import thin
+from service.store.ahead import WriteAheadLog, is_disk_full
+
+T = TypeVar("T")
+
+LOG = logging.getLogger("callgrade.store")
+thin(LOG.name)
+
+BUSY_MS = 30_000
+"""How long SQLite waits for another writer, in milliseconds."""
+
+DEAD_PEER = {
+    "options": "-c idle_in_transaction_session_timeout=5000",
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""A machine that freezes or vanishes within a transaction holds its locks no longer than others wait for its work."""
+
+LOCK = 0x63616C6C
+"""The advisory lock under which PostgreSQL's tables are brought up to date: one process at a time."""
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+class Database:
+    """A database with our tables. Safe to share between threads."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+        self._log = WriteAheadLog(engine)
+        self._turn = threading.Lock()
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether it is a file of one machine."""
+        return self.engine.dialect.name == "sqlite"
+
+    @contextmanager
+    def begin(self) -> Generator[sa.Connection]:
+        """A transaction that may write: committed at the end of the block, rolled back where it raises.
+
+        SQLite's lock is taken at once, so that nobody else writes between a look and a change.
+        """
+        try:
+            with self._begin_alone() as connection:
+                yield connection
+        except DBAPIError as error:
+            if is_disk_full(error):  # the log gives back the space that it has there
+                self._log.empty(self._begin_alone)
+            raise
+        if self.is_sqlite and self._log.is_full():
+            self._log.empty(self._begin_alone)
+
+    @contextmanager
+    def _begin_alone(self) -> Generator[sa.Connection]:
+        if not self.is_sqlite:
+            with self.engine.begin() as connection:
+                yield connection
+            return
+        with self._take_turn(), self.engine.begin() as connection:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            yield connection
+
+    @contextmanager
+    def _take_turn(self) -> Generator[None]:
+        """Threads take turns at SQLite's lock, for who waits for it there sleeps, longer each time."""
+        if not self._turn.acquire(timeout=BUSY_MS / 1_000):
+            raise PoolTimeoutError("another thread is writing")
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+    def read(self) -> sa.Connection:
+        """A connection for looking only; to be closed, as by `with`."""
+        return self.engine.connect()
+
+    def now(self) -> ColumnElement[float]:
+        """The time by the database's clock, in seconds since 1970, for use in a statement."""
+        if self.is_sqlite:
+            return sa.literal_column("((julianday('now') - 2440587.5) * 86400.0)", sa.Double)
+        return sa.literal_column("extract(epoch from clock_timestamp())::double precision", sa.Double)
+
+    def migrate(self) -> None:
+        """Brings the tables up to date. SettingsError for a database that a later version has changed."""
+        if self.is_sqlite:
+            self._log.begin()
+        with self.begin() as connection:
+            if not self.is_sqlite:
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+            config = Config()
+            config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+            config.set_main_option("path_separator", "os")
+            config.attributes["connection"] = connection
+            try:
+                command.upgrade(config, "head")
+            except CommandError as error:
+                message = (
+                    f"its tables are of a later version of callgrade ({error}); expected one that this version knows"
+                )
+                raise SettingsError.at("CALLGRADE_DATABASE_URL", message) from None
+
+    def close(self) -> None:
+        """Lets go of the connections."""
+        self.engine.dispose()
+        if self.is_sqlite and Path(self.engine.url.database or "").is_file():
+            self._log.end()
+            self.engine.dispose()
+
+    @contextmanager
+    def prepare_others(self) -> Generator[None]:
+        """Connections that somebody else's code opens within the block are told what ours are."""
+        if not self.is_sqlite:
+            yield
+            return
+        event.listen(sa.Engine, "connect", _prepare_sqlite)
+        try:
+            yield
+        finally:
+            event.remove(sa.Engine, "connect", _prepare_sqlite)
+
+
+def open_database(url: str, *, pool: int = 10) -> Database:
+    """The database at an SQLAlchemy URL, `sqlite:///path` or `postgresql+psycopg://...`. Nothing is connected to yet."""
+    if url.startswith("sqlite"):
+        engine = sa.create_engine(url, connect_args={"timeout": BUSY_MS / 1_000}, pool_size=pool, max_overflow=0)
+        event.listen(engine, "connect", _prepare_sqlite)
+    else:
+        connect: dict[str, Any] = {"application_name": "callgrade", "connect_timeout": 10, **DEAD_PEER}
+        engine = sa.create_engine(url, connect_args=connect, pool_pre_ping=True, pool_size=pool, max_overflow=pool)
+    return Database(engine)
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    if not isinstance(connection, sqlite3.Connection):
+        return
+    connection.isolation_level = "IMMEDIATE"  # also for those who write without `begin`
+    connection.execute("PRAGMA foreign_keys=ON")
+    WriteAheadLog.prepare(connection)
+    connection.execute("PRAGMA mmap_size=0")
+
+
+def is_passing(error: DBAPIError) -> bool:
+    """Whether the same may work a moment later: the connection broke, the disk is full, another one holds a lock."""
+    told = str(error.orig).lower()
+    return error.connection_invalidated or (
+        isinstance(error, OperationalError | InterfaceError) and ("no such" not in told and "syntax" not in told)
+    )
+
+
+def insist(work: Callable[[], T], *, give_up: float = float("inf"), stopped: Callable[[], bool] = lambda: False) -> T:
+    """What `work` gives; it is done again, as a whole, while the database is out of reach.
+
+    Raises BusyError after `give_up` seconds, or as soon as `stopped` says so; every other error at once.
+    """
+    start, wait = time.monotonic(), 0.05
+    while True:
+        try:
+            return work()
+        except (DBAPIError, PoolTimeoutError) as error:
+            if isinstance(error, DBAPIError) and not is_passing(error):
+                raise
+            why = getattr(error, "orig", error)
+            if stopped() or time.monotonic() - start + wait > give_up:
+                raise BusyError(f"the database cannot be reached: {type(why).__name__}") from error
+            LOG.warning("the database is waited for", extra={"fields": {"why": str(why).strip()[:200]}})
+        time.sleep(wait)
+        wait = min(2.0, wait * 2)

@@ -1,0 +1,23 @@
+"""What an Idempotency-Key stands for: the first who brings it claims it, in a table with a row for each."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from service.store.database import Database
+
+
+def hash_key(key: str) -> str:
+    """What is kept of a key."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def claim(database: Database, connection: sa.Connection, table: sa.Table, row: Mapping[str, object]) -> bool:
+    """Whether the row is ours now: whether there was none of its key. Who comes second waits until the first has decided."""
+    insert = sqlite.insert if database.is_sqlite else postgresql.insert
+    claimed = insert(table).values(dict(row)).on_conflict_do_nothing().returning(table.c.key_hash)
+    return connection.execute(claimed).one_or_none() is not None

@@ -1,0 +1,16 @@
+"""Run by alembic: applies the changes over the connection it is given."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from service.store.tables import METADATA
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=METADATA,
+    version_table="callgrade_schema",
+    transaction_per_migration=False,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,167 @@
+"""The tables. Times are seconds since 1970 by the database's clock; what is JSON is kept as text that anybody can read."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+METADATA = sa.MetaData()
+
+BATCHES = sa.Table(
+    "callgrade_batches",
+    METADATA,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("tenant", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("ending", sa.Text),  # cancelled or expired: what it becomes once nothing of it is under way
+    sa.Column("reason", sa.Text),  # of a pause, or of a failure
+    sa.Column("resume_at", sa.Double),  # when a paused one is tried again
+    sa.Column("total", sa.Integer, nullable=False),
+    sa.Column("open_chunks", sa.Integer, nullable=False),
+    sa.Column("rejected", sa.Text, nullable=False),  # JSON: the lines left out by skip_invalid
+    sa.Column("options", sa.Text, nullable=False),  # JSON: what items have that do not say otherwise
+    sa.Column("tags", sa.Text, nullable=False),  # JSON object of text
+    sa.Column("budget_usd", sa.Double),
+    sa.Column("serial", sa.Boolean, nullable=False),  # one chunk after the other, so that what is limited is one sum
+    sa.Column("webhook", sa.Text),
+    sa.Column("webhook_status", sa.Text),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("deadline_at", sa.Double, nullable=False),
+    sa.Column("ended_at", sa.Double),
+    sa.Column("kind", sa.Text, nullable=False, server_default="scores"),  # or calibration
+    sa.Column("max_questions", sa.BigInteger),
+    sa.Index("callgrade_batches_of_tenant", "tenant", "created_at", "id"),
+    sa.Index("callgrade_batches_open", "status", "deadline_at"),
+)
+
+CHUNKS = sa.Table(
+    "callgrade_chunks",
+    METADATA,
+    sa.Column("batch", sa.Text, sa.ForeignKey("callgrade_batches.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("first", sa.Integer, nullable=False),  # the position of its first item in the batch
+    sa.Column("size", sa.Integer, nullable=False),
+    sa.Column("done", sa.Boolean, nullable=False),
+    sa.Column("under_way", sa.Boolean, nullable=False),  # opened, and not put off since
+    sa.Column("attempt", sa.Integer, nullable=False),  # counts openings: who holds an older one may not write
+    sa.Column("generation", sa.Integer, nullable=False),  # counts how often it was put off
+    sa.Column("completed", sa.Integer, nullable=False),
+    sa.Column("failed", sa.Integer, nullable=False),
+    sa.Column("cost_usd", sa.Double, nullable=False),
+    sa.Column("uncertain_usd", sa.Double, nullable=False),
+    sa.Column("tokens_in", sa.BigInteger, nullable=False),
+    sa.Column("tokens_out", sa.BigInteger, nullable=False),
+    sa.Column("cache_hits", sa.BigInteger, nullable=False),
+    sa.Column("deaths", sa.Integer, nullable=False, server_default="0"),  # openings that ended with their worker
+    sa.Column("quarantined", sa.Integer, nullable=False, server_default="0"),  # items that are not tried any more
+    sa.Column("suspects", sa.Text, nullable=False, server_default="{}"),  # JSON: see `suspects`
+    sa.Column("questions", sa.BigInteger, nullable=False, server_default="0"),  # asked, or perhaps asked
+    # Its items, one JSON object a line, deflated; null once they have expired. Last, for SQLite reads through what stands before.
+    sa.Column("payload", sa.LargeBinary),
+    sa.Index(
+        "callgrade_chunks_quarantined",
+        "quarantined",
+        sqlite_where=sa.text("quarantined > 0"),
+        postgresql_where=sa.text("quarantined > 0"),
+    ),
+)
+
+RESULTS = sa.Table(
+    "callgrade_results",
+    METADATA,
+    sa.Column("batch", sa.Text, sa.ForeignKey("callgrade_batches.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("ok", sa.Boolean, nullable=False),
+    sa.Column("line", sa.Text, nullable=False),  # the line of the results or of the errors, as it is given
+)
+
+CALIBRATIONS = sa.Table(
+    "callgrade_calibrations",
+    METADATA,
+    sa.Column("batch", sa.Text, sa.ForeignKey("callgrade_batches.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("items", sa.Integer, nullable=False),  # labelled ones
+    sa.Column("options", sa.Text, nullable=False),  # JSON: how it is judged and fitted
+    sa.Column("unanswered", sa.Integer),  # answers that no judge gave; null until it is fitted
+    sa.Column("reasons", sa.Text),  # JSON: why not, the first of them
+    sa.Column("fits", sa.Text),  # JSON: files with their names
+    sa.Column("report", sa.Text),  # JSON
+    # The labelled items and the recorded predictions, one JSON object a line, deflated. Last, as the payloads of chunks.
+    sa.Column("labels", sa.LargeBinary, nullable=False),
+    sa.Column("predictions", sa.LargeBinary),
+)
+
+SUBMISSIONS = sa.Table(
+    "callgrade_submissions",
+    METADATA,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("key_hash", sa.Text, primary_key=True),  # sha256 of the Idempotency-Key
+    sa.Column("fingerprint", sa.Text, nullable=False),  # sha256 of the body and of the options
+    sa.Column("batch", sa.Text, nullable=False),  # stays when the batch is deleted: the key does not become free
+    sa.Column("created_at", sa.Double, nullable=False),
+)
+
+USAGE = sa.Table(
+    "callgrade_usage",
+    METADATA,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("day", sa.Integer, primary_key=True),  # since 1970, in UTC
+    sa.Column("questions", sa.BigInteger, nullable=False),
+    sa.Column("held_questions", sa.BigInteger, nullable=False),  # that processes may ask and have not counted yet
+    sa.Column("cached", sa.BigInteger, nullable=False),
+    sa.Column("tokens_in", sa.BigInteger, nullable=False),
+    sa.Column("tokens_out", sa.BigInteger, nullable=False),
+    sa.Column("cost_usd", sa.Double, nullable=False),
+    sa.Column("uncertain_usd", sa.Double, nullable=False),
+    sa.Column("held_usd", sa.Double, nullable=False),  # that processes may spend and have not counted yet
+)
+
+ANSWERS = sa.Table(
+    "callgrade_answers",
+    METADATA,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("key_hash", sa.Text, primary_key=True),  # sha256 of the Idempotency-Key
+    sa.Column("fingerprint", sa.Text, nullable=False),  # sha256 of the body
+    sa.Column("claim", sa.Text, nullable=False),  # whose request it is that works on it, or did
+    sa.Column("claimed_at", sa.Double, nullable=False),
+    sa.Column("headers", sa.Text),  # JSON object of text
+    sa.Column("body", sa.LargeBinary),  # the report, deflated; null while it is worked on
+    sa.Index("callgrade_answers_by_age", "tenant", "claimed_at"),
+)
+
+WORKERS = sa.Table(
+    "callgrade_workers",
+    METADATA,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("started_at", sa.Double, nullable=False),
+    sa.Column("beat_at", sa.Double, nullable=False),
+)
+
+KEYS = sa.Table(
+    "callgrade_keys",
+    METADATA,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("tenant", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),  # sha256 of the secret part, which has 256 bits of chance
+    sa.Column("scopes", sa.Text, nullable=False),  # names with spaces between
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("expires_at", sa.Double),
+    sa.Column("revoked_at", sa.Double),
+    sa.Column("used_at", sa.Double),  # true to the minute
+    sa.Column("replaced_by", sa.Text),  # the key that was made in its place
+)
+
+AUDIT = sa.Table(
+    "callgrade_audit",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),  # later ones have higher ones
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("origin", sa.Text, nullable=False),  # an address, or a machine
+    sa.Column("act", sa.Text, nullable=False),
+    sa.Column("tenant", sa.Text, nullable=False),  # whose it was; empty: nobody's
+    sa.Column("target", sa.Text, nullable=False),  # the id of what was acted on
+    sa.Column("detail", sa.Text, nullable=False),  # JSON object
+    sa.Index("callgrade_audit_at", "at"),
+    sqlite_autoincrement=True,
+)

@@ -1,0 +1,144 @@
+"""What tenants use in a day, over all processes: counted, and bounded by what is held before it is used."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, fields
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from sqlalchemy.dialects import postgresql, sqlite
+
+from service.store.database import Database
+from service.store.tables import USAGE
+
+DAY_S = 86_400
+DAYS_KEPT = 31
+"""Days before today of which is known what was used."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageAmount:
+    """What was used of a day, or what is to be added to it. What a process holds it may use, and gives back the rest."""
+
+    questions: int = 0
+    held_questions: int = 0
+    cached: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+    uncertain_usd: float = 0.0
+    held_usd: float = 0.0
+
+    def __sub__(self, other: UsageAmount) -> UsageAmount:
+        """The difference, field by field."""
+        return UsageAmount(*[one - another for one, another in zip(astuple(self), astuple(other), strict=True)])
+
+
+@dataclass(frozen=True, slots=True)
+class DayUsage:
+    """What judges were asked for a tenant in a day of UTC."""
+
+    tenant: str
+    day: str
+    """As 2026-11-22."""
+    questions: int
+    """Requests to models: every vote, every repair and every retry is one."""
+    cached: int
+    """Answers that took none: from the cache, or with another's question of the same moment."""
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float
+    """Paid, as far as replies said."""
+    uncertain_usd: float
+    """The most that calls may have cost besides: those of which no bill came, and those that are under way."""
+
+
+class Caps(NamedTuple):
+    """The most that a tenant may use in a day; None: as much as it takes."""
+
+    questions: int | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReport:
+    """The days of which something is known, newest first, and what a day may take; null: as much as it takes."""
+
+    today: str
+    max_questions: int | None
+    max_usd: float | None
+    data: tuple[DayUsage, ...]
+
+
+USAGE_REPORT: TypeAdapter[UsageReport] = TypeAdapter(UsageReport)
+
+COLUMNS = [one.name for one in fields(UsageAmount)]
+
+
+class UsageStore:
+    """The usage in a database. All of it waits for the database, and so belongs into a thread."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def add(self, tenant: str, day: int, more: UsageAmount, caps: Caps) -> bool:
+        """Adds to a day; False, and nothing is added, where what is used and held together would pass a cap."""
+        insert = sqlite.insert if self.database.is_sqlite else postgresql.insert
+        nothing = {"tenant": tenant, "day": day} | dict.fromkeys(COLUMNS, 0)
+        raised = sa.update(USAGE).where(USAGE.c.tenant == tenant, USAGE.c.day == day, *_match_caps(more, caps))
+        values = {name: USAGE.c[name] + getattr(more, name) for name in COLUMNS}
+        with self.database.begin() as connection:
+            connection.execute(insert(USAGE).values(nothing).on_conflict_do_nothing())
+            return connection.execute(raised.values(values)).rowcount > 0
+
+    def days(self, today: int, *, tenant: str | None = None, days: int = DAYS_KEPT) -> tuple[DayUsage, ...]:
+        """Today and so many days before it, newest first: of one tenant, or of all."""
+        chosen = sa.select(USAGE).where(USAGE.c.day >= today - days)
+        if tenant is not None:
+            chosen = chosen.where(USAGE.c.tenant == tenant)
+        with self.database.read() as connection:
+            rows = connection.execute(chosen.order_by(USAGE.c.day.desc(), USAGE.c.tenant)).all()
+        return tuple([_build_day_usage(row) for row in rows])
+
+    def forget_old(self, today: int) -> None:
+        """Deletes what nobody is told any more."""
+        with self.database.begin() as connection:
+            connection.execute(sa.delete(USAGE).where(USAGE.c.day < today - DAYS_KEPT))
+
+
+def format_day(day: int) -> str:
+    """A day since 1970 as people write it.
+
+    >>> format_day(20_779)
+    '2026-11-22'
+    """
+    return datetime.fromtimestamp(day * DAY_S, UTC).date().isoformat()
+
+
+def _match_caps(more: UsageAmount, caps: Caps) -> list[sa.ColumnElement[bool]]:
+    """What must hold before it is added."""
+    found: list[sa.ColumnElement[bool]] = []
+    asked = more.questions + more.held_questions
+    if caps.questions is not None:
+        found.append(USAGE.c.questions + USAGE.c.held_questions + asked <= caps.questions)
+    usd = more.cost_usd + more.uncertain_usd + more.held_usd
+    if caps.usd is not None:
+        spent = USAGE.c.cost_usd + USAGE.c.uncertain_usd + USAGE.c.held_usd
+        found.append(spent + usd <= caps.usd)
+    return found
+
+
+def _build_day_usage(row: sa.Row[tuple[object, ...]]) -> DayUsage:
+    found = row._mapping  # pyright: ignore[reportPrivateUsage] (its documented name)
+    return DayUsage(
+        tenant=found["tenant"],
+        day=format_day(found["day"]),
+        questions=int(found["questions"]),
+        cached=int(found["cached"]),
+        tokens_in=int(found["tokens_in"]),
+        tokens_out=int(found["tokens_out"]),
+        cost_usd=found["cost_usd"],
+        uncertain_usd=max(0.0, found["uncertain_usd"] + found["held_usd"]),
+    )

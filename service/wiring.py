@@ -1,0 +1,315 @@
+"""The composition root: what is built from settings, once, for every front door."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from importlib import import_module
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
+
+from service import heap
+from service.asking.budget.ask_limits import AskLimits
+from service.core.report import STAND_IN
+from service.engine import Engine
+from service.errors import BusyError, SettingsError
+from service.fit_files import AgingFits, read_fits
+from service.registry import Shelf
+from service.settings import Settings
+from service.strict_json import Limits
+
+if TYPE_CHECKING:
+    from service.asking.budget.days import Days
+    from service.asking.cache.guard import GuardedCache
+    from service.asking.judging import Judging
+    from service.asking.limits.shared import SharedLimits
+    from service.asking.model import LiteLLM
+    from service.calibration.label_queue import LabelQueue
+    from service.outbound.exchanges import ExchangeBounds
+    from service.outbound.sandbox import Sandboxes
+    from service.outbound.webhooks import Webhooks
+    from service.store.database import Database
+
+SMALL: JsonValue = {
+    "judges": "off",
+    "trace": {"format": "callgrade", "events": [{"user": "?"}, {"call": {"name": "a"}}, {"assistant": "1"}]},
+    "expected": {"calls": [{"tool": "a", "args": {"n": 1}}]},
+}
+"""A request that needs what most need."""
+
+
+def build_engine(settings: Settings, database: Database | None = None) -> Engine:
+    """The engine with the packaged rubrics and the user's, and the user's fits.
+
+    `database`: where what tenants use in a day is counted; None: nowhere.
+
+    RubricError or SettingsError where one of them cannot be used.
+    """
+    fits = AgingFits(read_fits([settings.home / "fits"]), max_age_days=settings.fit_max_age_days)
+    judging = build_judging(settings)
+    if judging is None and settings.judges not in (None, "off"):
+        raise SettingsError.at("CALLGRADE_JUDGES", "expected off, or CALLGRADE_JUDGE_MODEL set too")
+    return Engine(
+        Shelf(list_rubric_folders(settings)),
+        build_sandboxes(settings),
+        judging,
+        fits,
+        build_label_queue(settings),
+        judges=settings.judges,
+        ask_limits=AskLimits(settings.request_max_questions, settings.request_max_usd),
+        days=None if database is None or judging is None else build_days(settings, database),
+    )
+
+
+def build_days(settings: Settings, database: Database) -> Days:
+    """Where what tenants use in a day is counted, and bounded."""
+    from service.asking.budget.days import Days  # noqa: PLC0415 (SQLAlchemy is not loaded for nothing)
+    from service.store.usage import Caps, UsageStore  # noqa: PLC0415
+
+    caps = Caps(settings.tenant_day_max_questions or None, settings.tenant_day_max_usd)
+    return Days(UsageStore(database), caps)
+
+
+def build_label_queue(settings: Settings) -> LabelQueue | None:
+    """Where items go that humans should label; None where no file is set."""
+    if settings.label_queue is None:
+        return None
+    from service.calibration.label_queue import LabelQueue  # noqa: PLC0415 (likewise)
+
+    return LabelQueue(settings.label_queue)
+
+
+def build_judging(settings: Settings, environ: Mapping[str, str] | None = None) -> Judging | None:
+    """Who answers judges' questions; None where no model is set. `environ` tells what else is a secret: default, all of it."""
+    if not settings.judge_model:
+        return None
+    from service.asking.calls import ModelCaller, Observe, Policy  # noqa: PLC0415 (likewise)
+    from service.asking.judging import Judges, Judging  # noqa: PLC0415
+    from service.asking.limits.policies import ConcurrencyLimit  # noqa: PLC0415
+    from service.asking.limits.provider_gate import ProviderGate, ProviderGates  # noqa: PLC0415
+    from service.asking.model import disconnect  # noqa: PLC0415
+
+    model = _build_model(settings, os.environ if environ is None else environ)
+    policy = Policy(settings.judge_attempts, settings.judge_deadline, settings.judge_total)
+    cache, shared = build_cache(settings), build_shared_limits(settings)
+    lanes = ProviderGates(
+        make=lambda clock: ProviderGate(
+            clock, slots=ConcurrencyLimit(most=settings.judge_in_flight), longest_pause=settings.judge_longest_pause
+        ),
+        shared=shared.at if shared else None,
+    )
+    observers: list[Observe] = []
+    caller = ModelCaller(
+        model, lanes, account=model.account, pricing=model.worst_usd, policy=policy, observers=observers
+    )
+    judges = Judges(
+        settings.judge_model,
+        frozenset(settings.judge_models),
+        settings.judge_fallback or None,
+        settings.judge_api_base or None,
+        mask=frozenset(settings.judge_mask),
+    )
+
+    async def closing() -> None:
+        if shared:
+            await shared.close()
+        await disconnect()
+
+    return Judging(caller, cache, judges, pricing=model.worst_usd, closing=closing, observers=observers)
+
+
+def _build_model(settings: Settings, environ: Mapping[str, str]) -> LiteLLM:
+    from service.asking.model import LiteLLM  # noqa: PLC0415 (likewise)
+    from service.redaction import Redactor  # noqa: PLC0415
+
+    return LiteLLM(
+        api_base=settings.judge_api_base or None,
+        api_key=settings.judge_api_key or None,
+        reply=settings.judge_reply,
+        redact=Redactor.from_env(environ, [settings.judge_api_key]),
+        bounds=_build_bounds(settings),
+        longest_pause=settings.judge_longest_pause,
+    )
+
+
+async def load_judges(settings: Settings) -> None:
+    """Loads what speaks to the model that is set, which takes seconds, before a question needs it. Nothing is sent.
+
+    Raises JudgeError where it cannot be loaded.
+    """
+    from service.core.judging.prompts import Prompt  # noqa: PLC0415 (likewise)
+
+    await _build_model(settings, os.environ).worst_usd(Prompt(settings.judge_model, (), {}, max_tokens=1))
+
+
+async def load_rubrics(engine: Engine) -> None:
+    """Scores a small trace, and so loads what scoring needs; and what only an assignment of several calls needs."""
+
+    def load() -> None:
+        engine.score(SMALL)
+        import_module("scipy.optimize")
+        heap.settle()
+
+    await _run_in_daemon(load)
+
+
+async def _run_in_daemon(work: Callable[[], None]) -> None:
+    """Waits for work in a thread that nobody waits for at the end of the process."""
+    ended: Future[None] = Future()
+    ended.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 (it is raised where it is waited for)
+            ended.set_exception(error)
+        else:
+            ended.set_result(None)
+
+    Thread(target=run, name="loading", daemon=True).start()
+    await asyncio.wrap_future(ended)
+
+
+def _build_bounds(settings: Settings) -> ExchangeBounds:
+    """What one exchange with a model's provider may take."""
+    from service.outbound.exchanges import ExchangeBounds  # noqa: PLC0415 (likewise)
+    from service.outbound.timeouts import Timeouts  # noqa: PLC0415 (likewise)
+
+    first_byte = settings.judge_first_byte or None
+    times = Timeouts.within(settings.judge_deadline, connect=settings.judge_connect, first_byte=first_byte)
+    return ExchangeBounds(times, settings.judge_max_bytes)
+
+
+def build_demo_judging() -> Judging:
+    """The judging of a demonstration: no model and no cache."""
+    from service.asking.demo_judge import DemoJudge  # noqa: PLC0415
+    from service.asking.judging import Judges, Judging, NoCache  # noqa: PLC0415 (likewise)
+
+    return Judging(DemoJudge(), NoCache(), Judges(STAND_IN))
+
+
+def build_sandboxes(settings: Settings) -> Sandboxes | None:
+    """The sandboxes that requests may name; None where no host is allowed."""
+    if not settings.sandbox_hosts:
+        return None
+    from service.outbound.sandbox import Sandboxes  # noqa: PLC0415 (TLS and HTTP are not loaded for nothing)
+
+    return Sandboxes(
+        settings.sandbox_hosts,
+        allow_private=settings.sandbox_allow_private,
+        timeout=settings.sandbox_timeout,
+        limits=build_limits(settings),
+    )
+
+
+def build_webhooks(settings: Settings) -> Webhooks | None:
+    """The receivers that batches may notify; None where no host is allowed.
+
+    SettingsError where hosts are set without a secret, or with one that cannot be used.
+    """
+    if not settings.webhook_hosts:
+        return None
+    from service.outbound.webhooks import Webhooks  # noqa: PLC0415 (likewise)
+
+    if not settings.webhook_secret:
+        raise SettingsError.at("CALLGRADE_WEBHOOK_SECRET", "expected a secret, for CALLGRADE_WEBHOOK_HOSTS is set")
+    try:
+        return Webhooks(
+            settings.webhook_hosts, secret=settings.webhook_secret, allow_private=settings.webhook_allow_private
+        )
+    except ValueError as error:
+        raise SettingsError.at("CALLGRADE_WEBHOOK_SECRET", str(error)) from None
+
+
+def build_cache(settings: Settings) -> GuardedCache:
+    """The cache of judgements: Redis where one is set, else the folder `cache` in the home folder.
+
+    Nothing is opened yet. SettingsError for a URL that Redis's client does not take.
+    """
+    ttl = settings.cache_ttl_days * 86_400.0
+    if not settings.cache_url:
+        from service.asking.cache.disk import DiskCache  # noqa: PLC0415 (likewise)
+
+        return DiskCache(settings.home / "cache", ttl=ttl, max_bytes=settings.cache_max_bytes)
+    from service.asking.cache.shared import RedisCache  # noqa: PLC0415 (likewise)
+
+    try:
+        return RedisCache(settings.cache_url, ttl=ttl)
+    except ValueError:
+        raise SettingsError.at("CALLGRADE_CACHE_URL", "expected a URL that redis-py takes") from None
+
+
+def build_shared_limits(settings: Settings) -> SharedLimits | None:
+    """What processes that share a Redis know together of providers; None where none is set."""
+    if not settings.cache_url:
+        return None
+    from service.asking.limits.shared import SharedLimits  # noqa: PLC0415 (likewise)
+
+    return SharedLimits(settings.cache_url, most=settings.judge_in_flight)
+
+
+def build_database(settings: Settings) -> Database:
+    """The database: the one that is set, else the file `store.db` in the home folder, which is made where it is missing.
+
+    Nothing is connected to yet. SettingsError where the file cannot be made.
+    """
+    from service.store.database import open_database  # noqa: PLC0415 (likewise)
+
+    if settings.database_url:
+        return open_database(settings.database_url)
+    file = settings.home / "store.db"
+    try:
+        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not file.exists():
+            file.touch(mode=0o600)  # what waits in it is nobody else's to read, wherever the home folder is
+    except OSError as error:
+        raise SettingsError.at("CALLGRADE_HOME", f"{file} cannot be made: {error.strerror}") from None
+    return open_database(f"sqlite:///{file}")
+
+
+def prepare_database(settings: Settings, *, give_up: float = 10.0) -> Database:
+    """The database with its tables up to date.
+
+    SettingsError where it cannot be reached for `give_up` seconds, or where a later version has changed it.
+    """
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415 (likewise)
+
+    from service.quiet import hush  # noqa: PLC0415 (likewise)
+    from service.store.database import insist  # noqa: PLC0415 (likewise)
+
+    hush(["alembic"])  # it would tell of every start
+    database = build_database(settings)
+    try:
+        insist(database.migrate, give_up=give_up)
+    except (BusyError, DBAPIError) as error:
+        named = "CALLGRADE_DATABASE_URL" if settings.database_url else "CALLGRADE_HOME"
+        raise SettingsError.at(named, f"the database cannot be used: {_describe_error(error)}") from None
+    return database
+
+
+def _describe_error(error: Exception) -> str:
+    """What the database, or whoever could not reach it, said last: a driver quotes no password that it could read as one."""
+    cause = getattr(error.__cause__ if isinstance(error, BusyError) else error, "orig", None) or error
+    return " ".join(str(cause).split())[:300]
+
+
+def list_rubric_folders(settings: Settings) -> tuple[Path, ...]:
+    """The user's folders of rubrics: `rubrics` in their home folder first, then those named."""
+    own = settings.home / "rubrics"
+    return (*([own] if own.is_dir() else []), *settings.rubric_dirs)
+
+
+def build_limits(settings: Settings) -> Limits:
+    """The limits of a request body, or of one record of a file."""
+    return Limits(
+        max_bytes=settings.max_body_bytes,
+        max_depth=settings.max_depth,
+        max_digits=settings.max_digits,
+        max_string=settings.max_string,
+        max_items=settings.max_items,
+    )

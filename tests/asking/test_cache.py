@@ -1,0 +1,458 @@
+"""The port, on disk and in Redis: the same tests. Then what only Redis can do wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import secrets
+import socket
+import sqlite3
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from redis import Redis
+
+from service.asking.cache.disk import DiskCache
+from service.asking.cache.guard import MAX_TEXT, GuardedCache, RefusedRowError, seal_row, unseal_row
+from service.asking.cache.shared import CHUNK, PREFIX, RedisCache
+from service.asking.cache.texts import JOURNAL, Cache
+from service.errors import SettingsError
+from service.settings import Settings
+from service.wiring import build_cache
+from tests.asking.cache_servers import Fault, relay
+
+TEXT = '{"label":"supported"}'
+DAY = 86_400
+
+
+def key(name: object) -> str:
+    return hashlib.sha256(str(name).encode()).hexdigest()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class DiskStore:
+    """A cache's rows, as anyone with the file sees them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def open(self, **options: Any) -> GuardedCache:
+        return DiskCache(self.folder, **{"ttl": DAY, "max_bytes": 2**30, "patience": 30.0, **options})
+
+    def execute(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        connection = sqlite3.connect(self.folder / f"rows-{JOURNAL}" / "cache.db", isolation_level=None)
+        try:
+            return connection.execute(sql, values).fetchall()
+        finally:
+            connection.close()
+
+    def read(self, name: str) -> bytes:
+        ((value,),) = self.execute("SELECT CAST(value AS BLOB) FROM Cache WHERE key = ?", name)
+        return value
+
+    def write(self, name: str, value: bytes) -> None:
+        self.execute("UPDATE Cache SET value = CAST(? AS TEXT) WHERE key = ?", value, name)
+
+    def life(self, name: str) -> float:
+        ((life,),) = self.execute("SELECT expire_time - store_time FROM Cache WHERE key = ?", name)
+        return life
+
+    def expire(self, name: str) -> None:
+        self.execute("UPDATE Cache SET expire_time = 1 WHERE key = ?", name)
+
+
+class RedisStore:
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.prefix = f"callgrade:test:{secrets.token_hex(8)}:"
+        self.client: Redis = Redis.from_url(url)
+
+    def open(self, **options: Any) -> GuardedCache:
+        return RedisCache(
+            options.pop("url", self.url), **{"ttl": DAY, "prefix": self.prefix, "patience": 30.0, **options}
+        )
+
+    def read(self, name: str) -> bytes:
+        return self.client.get(self.prefix + name)  # type: ignore[return-value]
+
+    def write(self, name: str, value: bytes) -> None:
+        self.client.set(self.prefix + name, value)
+
+    def life(self, name: str) -> float:
+        return self.client.pttl(self.prefix + name) / 1000  # type: ignore[operator]
+
+    def expire(self, name: str) -> None:
+        self.client.delete(self.prefix + name)
+
+
+Store = DiskStore | RedisStore
+
+
+@pytest.fixture
+def redis_store(redis_url: str) -> Generator[RedisStore]:
+    store = RedisStore(redis_url)
+    yield store
+    for name in store.client.scan_iter(f"{store.prefix}*", count=1000):
+        store.client.delete(name)
+    store.client.close()
+
+
+@pytest.fixture(params=["disk", pytest.param("redis", marks=pytest.mark.needs_redis)])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return DiskStore(tmp_path / "cache") if request.param == "disk" else request.getfixturevalue("redis_store")
+
+
+def test_a_cache_is_the_port(store: Store) -> None:
+    async def scene() -> None:
+        cache = store.open()
+        port: Cache = cache
+        assert await port.get(key(1)) is None
+        await port.set(key(1), TEXT)
+        assert await port.get(key(1)) == TEXT
+        await port.close()
+        assert (cache.counts.hits, cache.counts.misses, cache.counts.failures) == (1, 1, 0)
+
+    asyncio.run(scene())
+
+
+def test_others_see_what_was_kept_and_what_replaced_it(store: Store) -> None:
+    async def scene() -> None:
+        one, other = store.open(), store.open()
+        await one.set(key(1), TEXT)
+        assert await other.get(key(1)) == TEXT
+        await other.set(key(1), "{}")
+        assert await one.get(key(1)) == "{}"
+        await one.close()
+        await other.close()
+        later = store.open()
+        assert await later.get(key(1)) == "{}"
+        await later.close()
+
+    asyncio.run(scene())
+
+
+KEPT = [
+    ("", "empty"),
+    ("null", "null"),
+    ('{"a":"\\u0000"}', "an escaped NUL"),
+    ("\x00a\x00", "a NUL"),
+    ('{"a":"é漢🎉"}', "beyond ASCII"),
+    ("a\r\nb\n", "line ends"),
+    ("x" * MAX_TEXT, "the most"),
+    ("漢" * (MAX_TEXT // 3), "the most, of three bytes each"),
+]
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for text, name in KEPT])
+def test_a_text_comes_back_as_it_was(store: Store, text: str) -> None:
+    async def scene() -> None:
+        cache = store.open()
+        await cache.set(key(1), text)
+        assert await cache.get(key(1)) == text
+        await cache.close()
+
+    asyncio.run(scene())
+
+
+NOT_KEPT = [
+    ("x" * (MAX_TEXT + 1), "too_large"),
+    ("漢" * (MAX_TEXT // 3 + 1), "too_large"),
+    ("\ud800", "failures"),
+]
+
+
+@pytest.mark.parametrize(("text", "count"), NOT_KEPT, ids=["a byte more", "a character more", "a lone surrogate"])
+def test_what_cannot_be_kept_leaves_what_was_there_and_is_counted(store: Store, text: str, count: str) -> None:
+    async def scene() -> None:
+        cache = store.open()
+        await cache.set(key(1), TEXT)
+        await cache.set(key(1), text)
+        assert await cache.get(key(1)) == TEXT
+        assert getattr(cache.counts, count) == 1
+        await cache.close()
+
+    asyncio.run(scene())
+
+
+def flipped(row: bytes, at: int) -> bytes:
+    return row[:at] + bytes([row[at] ^ 1]) + row[at + 1 :]
+
+
+ROT: list[tuple[str, Callable[[bytes], bytes]]] = [
+    ("a flipped bit of the text", lambda row: flipped(row, len(row) - 3)),
+    ("a flipped bit of the seal", lambda row: flipped(row, 0)),
+    ("half a row", lambda row: row[: len(row) // 2]),
+    ("less than a seal", lambda row: row[:10]),
+    ("a row and more", lambda row: row + b" "),
+    ("bytes that are not UTF-8", lambda row: row[:-1] + b"\xff"),
+    ("the text alone", lambda row: row[64:]),
+    ("the seal of a text without its key", lambda row: hashlib.sha256(row[64:]).hexdigest().encode() + row[64:]),
+    ("a row longer than ours can be", lambda row: row * 2000),
+]
+
+
+@pytest.mark.parametrize("rot", [pytest.param(rot, id=name) for name, rot in ROT])
+def test_a_row_that_is_not_what_we_wrote_is_a_miss_until_it_is_replaced(
+    store: Store, rot: Callable[[bytes], bytes]
+) -> None:
+    async def scene() -> None:
+        cache = store.open(rest=1e9)
+        await cache.set(key(1), TEXT)
+        store.write(key(1), rot(store.read(key(1))))
+        assert await cache.get(key(1)) is None
+        assert (cache.counts.refused, cache.counts.misses, cache.counts.failures) == (1, 1, 0)
+        await cache.set(key(1), TEXT)
+        assert await cache.get(key(1)) == TEXT
+        await cache.close()
+
+    asyncio.run(scene())
+
+
+def test_the_row_of_another_key_is_a_miss(store: Store) -> None:
+    async def scene() -> None:
+        cache = store.open()
+        await cache.set(key("a tenant"), TEXT)
+        await cache.set(key("another"), "{}")
+        store.write(key("another"), store.read(key("a tenant")))
+        assert await cache.get(key("another")) is None
+        assert await cache.get(key("a tenant")) == TEXT
+        await cache.close()
+
+    asyncio.run(scene())
+
+
+@given(st.text(max_size=20), st.text(max_size=50), st.text(max_size=20), st.text(max_size=50))
+def test_a_seal_fits_its_key_and_text_alone(one: str, text: str, other: str, more: str) -> None:
+    assert unseal_row(one, seal_row(one, text)) == text
+    if (one, text) != (other, more):
+        with pytest.raises(RefusedRowError):
+            unseal_row(other, seal_row(one, text)[:64] + more)
+
+
+def test_rows_have_the_life_that_was_asked_for(store: Store) -> None:
+    async def scene() -> None:
+        cache = store.open(ttl=1000)
+        await cache.set(key(1), TEXT)
+        assert 900 < store.life(key(1)) <= 1000.001
+        store.expire(key(1))
+        assert await cache.get(key(1)) is None
+        await cache.close()
+
+    asyncio.run(scene())
+
+
+def test_stats_and_clear(store: Store) -> None:
+    async def scene() -> None:
+        cache, count = store.open(), CHUNK + 7
+        await asyncio.gather(*[cache.set(key(n), "x" * 100) for n in range(count)])
+        await cache.get(key(0))
+        found = await cache.stats()
+        assert (found.rows, found.hits, found.misses, found.failures) == (count, 1, 0, 0)
+        assert count * 164 <= (found.bytes or 0) <= count * 1000
+        assert found.place == cache.place
+        assert (await cache.prune(), (await cache.stats()).rows) == (0, count)
+        assert await cache.clear() == count
+        assert (await cache.stats()).rows == 0
+        assert await cache.get(key(0)) is None
+        await cache.close()
+
+    asyncio.run(scene())
+
+
+def test_five_hundred_at_once(store: Store) -> None:
+    async def scene() -> None:
+        cache = store.open()
+        await asyncio.gather(*[cache.set(key(n), f"{n}") for n in range(500)])
+        assert await asyncio.gather(*[cache.get(key(n)) for n in range(500)]) == [f"{n}" for n in range(500)]
+        assert cache.counts.failures == 0
+        await cache.close()
+
+    asyncio.run(scene())
+
+
+def test_who_is_cancelled_is_cancelled_and_no_answer_reaches_another(store: Store) -> None:
+    async def scene() -> None:
+        cache = store.open()
+        await asyncio.gather(*[cache.set(key(n), f"{n}") for n in range(100)])
+        asking = [asyncio.create_task(cache.get(key(n))) for n in range(100)]
+        for turn in range(0, 100, 2):
+            await asyncio.sleep(0)
+            asking[turn].cancel()
+        found = await asyncio.gather(*asking, return_exceptions=True)
+        assert all(isinstance(one, asyncio.CancelledError) or one == f"{n}" for n, one in enumerate(found))
+        assert any(isinstance(one, asyncio.CancelledError) for one in found)
+        assert found[1::2] == [f"{n}" for n in range(1, 100, 2)]
+        assert await asyncio.gather(*[cache.get(key(n)) for n in range(100)]) == [f"{n}" for n in range(100)]
+        assert (cache.counts.refused, cache.counts.failures) == (0, 0)
+        await cache.close()
+
+    asyncio.run(scene())
+
+
+def test_a_closed_cache_is_all_misses(store: Store) -> None:
+    async def scene() -> None:
+        cache = store.open()
+        await cache.set(key(1), TEXT)
+        await cache.close()
+        await cache.close()
+        await cache.set(key(2), TEXT)
+        assert [await cache.get(key(1)), await cache.clear(), (await cache.stats()).rows] == [None, None, None]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.needs_redis
+def test_clear_and_stats_leave_the_keys_of_others(redis_store: RedisStore) -> None:
+    other = f"x{redis_store.prefix}1"
+    redis_store.client.set(other, "theirs", ex=60)
+
+    async def scene() -> None:
+        cache = redis_store.open()
+        await cache.set(key(1), TEXT)
+        assert (await cache.stats()).rows == 1
+        assert await cache.clear() == 1
+        await cache.close()
+
+    asyncio.run(scene())
+    assert redis_store.client.getdel(other) == b"theirs"
+
+
+@pytest.mark.needs_redis
+def test_a_key_that_holds_no_string_is_refused_and_replaced(redis_store: RedisStore) -> None:
+    redis_store.client.rpush(redis_store.prefix + key(1), "a", "list")
+
+    async def scene() -> None:
+        cache = redis_store.open(rest=1e9)
+        assert await cache.get(key(1)) is None
+        assert (cache.counts.refused, cache.counts.failures) == (1, 0)
+        await cache.set(key(1), TEXT)
+        assert await cache.get(key(1)) == TEXT
+        await cache.close()
+
+    asyncio.run(scene())
+
+
+FAULTS: list[Fault] = ["hang", "lose"]
+
+
+@pytest.mark.needs_redis
+@pytest.mark.parametrize("connected", [True, False], ids=["connected", "not connected"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_redis_that_fails_is_a_miss_then_left_alone_then_tried_again(
+    redis_store: RedisStore, fault: Fault, connected: bool
+) -> None:
+    async def scene() -> None:
+        clock = Clock()
+        async with relay(redis_store.url) as between:
+            helper = redis_store.open()
+            await helper.set(key(1), TEXT)
+            cache = redis_store.open(url=between.url, clock=clock, rest=1.0, patience=0.5)
+            if connected:
+                assert await cache.get(key(1)) == TEXT
+            between.fault = fault
+            assert await asyncio.gather(*[cache.get(key(1)) for _ in range(20)]) == [None] * 20
+            assert cache.counts.failures == 20
+            asked, clock.now = between.asked, 0.99
+            assert await cache.get(key(1)) is None
+            await cache.set(key(1), "{}")
+            assert (between.asked, cache.counts.failures) == (asked, 20)
+            between.fault, clock.now = "", 1.0
+            assert await cache.get(key(1)) == TEXT
+            assert (cache.counts.refused, cache.counts.misses) == (0, 21)
+            await cache.close()
+            await helper.close()
+
+    asyncio.run(scene())
+
+
+def test_a_redis_that_never_answered_costs_one_try_for_each_rest() -> None:
+    async def scene() -> None:
+        clock = Clock()
+        async with relay(None) as hung:
+            cache = RedisCache(hung.url, ttl=DAY, clock=clock, rest=1.0, patience=0.05)
+            for turn in range(3):
+                clock.now = float(turn)
+                for _ in range(50):
+                    assert await cache.get(key(1)) is None
+                    await cache.set(key(1), TEXT)
+            assert cache.counts.failures == 3
+            assert (await cache.stats()).rows is None
+            await cache.close()
+
+    asyncio.run(scene())
+
+
+def closed_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def test_a_redis_that_refuses_is_a_miss_and_its_password_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene() -> None:
+        cache = RedisCache(f"redis://user:canary@127.0.0.1:{closed_port()}/?password=canary", ttl=DAY, rest=0)
+        for _ in range(3):
+            assert await cache.get(key(1)) is None
+            await cache.set(key(1), TEXT)
+        assert [await cache.clear(), await cache.prune(), (await cache.stats()).rows] == [None, 0, None]
+        assert cache.counts.failures == 8
+        assert "canary" not in cache.place
+        await cache.close()
+
+    with caplog.at_level(logging.DEBUG):
+        asyncio.run(scene())
+    assert "the cache at redis://127.0.0.1:" in caplog.text
+    assert "canary" not in caplog.text
+    assert caplog.text.count("the cache at") == 1
+
+
+@pytest.mark.needs_redis
+def test_a_redis_that_takes_no_rows_is_still_read(redis_store: RedisStore) -> None:
+    """As one that is full, or a replica; here the user may not write."""
+    user, password = f"reader-{secrets.token_hex(4)}", secrets.token_hex(8)
+    redis_store.client.acl_setuser(user, enabled=True, passwords=[f"+{password}"], keys=["*"], commands=["+@read"])
+    host = urlsplit(redis_store.url)
+
+    async def scene() -> None:
+        writer = redis_store.open()
+        await writer.set(key(1), TEXT)
+        await writer.close()
+        cache = redis_store.open(url=f"redis://{user}:{password}@{host.netloc.rpartition('@')[2]}{host.path}", rest=1e9)
+        await cache.set(key(1), "{}")
+        assert cache.counts.failures == 1
+        assert await cache.get(key(1)) == TEXT
+        await cache.close()
+
+    try:
+        asyncio.run(scene())
+    finally:
+        redis_store.client.acl_deluser(user)
+
+
+def test_the_settings_choose_the_cache(tmp_path: Path) -> None:
+    disk = build_cache(Settings(home=tmp_path))
+    assert isinstance(disk, DiskCache)
+    assert disk.place == str(tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+    shared = build_cache(Settings(home=tmp_path, cache_url="redis://cache.internal:1234/5"))
+    assert isinstance(shared, RedisCache)
+    assert shared.place == "redis://cache.internal:1234/5"
+    with pytest.raises(SettingsError, match="CALLGRADE_CACHE_URL"):
+        build_cache(Settings(home=tmp_path, cache_url="redis://cache.internal?socket_timeout=canary"))
+
+
+def test_the_prefix_is_ours_and_versioned() -> None:
+    assert PREFIX == "callgrade:1:"

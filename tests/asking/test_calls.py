@@ -1,0 +1,398 @@
+"""Whole calls through the real litellm against the provider that goes wrong: outcomes, numbers of requests, what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import random
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from service.asking.budget.reservations import Spending
+from service.asking.calls import ModelCaller, Policy
+from service.asking.faults import CallError, NotSentError
+from service.asking.limits.policies import ConcurrencyLimit, RetryBudget
+from service.asking.limits.provider_gate import ProviderGate, ProviderGates
+from service.asking.model import LiteLLM
+from service.core.judging.prompts import Completion, Prompt, Turn, Usage
+from service.errors import JudgeError
+from service.redaction import Redactor
+from tests.conftest import Run
+from tests.faults.clock import Clock
+from tests.faults.provider import Provider
+
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"label": {"enum": ["yes", "no"]}}, "required": ["label"]}
+PRICED = "gpt-4o-mini"
+POLICY = Policy(attempts=3, deadline=20.0)
+SHORT = Policy(attempts=2, deadline=0.3)
+
+Outcome = Completion | JudgeError
+
+
+def prompt(model: str) -> Prompt:
+    return Prompt(f"openai/{model}", (Turn("user", "Judge."),), SCHEMA, 50)
+
+
+def caller(
+    provider: Provider,
+    clock: Clock,
+    policy: Policy = POLICY,
+    *,
+    script: str | None = None,
+    lanes: ProviderGates | None = None,
+) -> ModelCaller:
+    model = LiteLLM(api_base=provider.base(script), api_key="the-key", reply="auto", redact=Redactor(["the-key"]))
+    lanes = lanes or ProviderGates(clock)
+    chance = random.Random(7)  # noqa: S311 (jitter)
+    return ModelCaller(model, lanes, account=model.account, pricing=model.worst_usd, policy=policy, chance=chance)
+
+
+async def ended(one: ModelCaller, model: str, spending: Spending | None = None) -> Outcome:
+    try:
+        return await one.complete(prompt(model), spending or Spending())
+    except JudgeError as error:
+        return error
+
+
+async def all_ended(one: ModelCaller, model: str, number: int, spending: Spending | None = None) -> list[Outcome]:
+    return await asyncio.gather(*(ended(one, model, spending) for _ in range(number)))
+
+
+def causes(outcomes: list[Outcome]) -> Counter[str]:
+    return Counter(one.cause if isinstance(one, JudgeError) else "answered" for one in outcomes)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def warm(run: Run) -> None:
+    """The first call imports the library, which no deadline of a test is to count in."""
+    model = LiteLLM(api_base=None, api_key="none", reply="auto", redact=Redactor())
+    run(model.worst_usd(prompt(PRICED)))
+
+
+# model, how it ends, requests
+TABLE = [
+    ("good", "answered", 1),
+    ("fault-429-after-2-x1", "answered", 2),
+    ("fault-429-after-2", "provider_error", 3),
+    ("fault-429-bare-x2", "answered", 3),
+    ("fault-429-bare", "provider_error", 3),
+    ("fault-quota", "quota_exhausted", 1),
+    ("fault-400", "provider_error", 1),
+    ("fault-401", "unauthorized", 1),
+    ("fault-403", "provider_error", 1),
+    ("fault-500", "provider_error", 3),
+    ("fault-503-x1", "answered", 2),
+    ("fault-503", "provider_error", 3),
+    ("fault-reset", "provider_error", 3),
+    ("fault-truncated-body", "provider_error", 3),
+    ("fault-bad-json", "provider_error", 3),
+    ("fault-html", "provider_error", 3),
+    ("fault-error-in-200", "provider_error", 3),
+    ("fault-empty-choices", "provider_error", 3),
+    ("fault-null-content", "provider_error", 3),
+    ("fault-refusal", "refused", 1),
+    ("fault-filter", "filtered", 1),
+    ("fault-length", "truncated", 1),
+]
+
+
+@pytest.mark.parametrize(("model", "cause", "requests"), TABLE, ids=[row[0] for row in TABLE])
+def test_a_single_call(run: Run, provider: Provider, clock: Clock, model: str, cause: str, requests: int) -> None:
+    one = caller(provider, clock)
+    assert causes([run(ended(one, model))]) == {cause: 1}
+    assert len(provider.requests) == requests
+    assert one.find_gate(f"openai/{model}").slots.in_flight == 0
+
+
+@pytest.mark.parametrize("kind", ["hang", "drip"])
+def test_what_never_ends_is_ended(run: Run, provider: Provider, clock: Clock, kind: str) -> None:
+    outcome = run(ended(caller(provider, clock, SHORT), f"fault-{kind}"))
+    assert causes([outcome]) == {"timeout": 1}
+    assert len(provider.requests) == SHORT.attempts
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 5])
+def test_there_are_as_many_requests_as_attempts(run: Run, provider: Provider, clock: Clock, attempts: int) -> None:
+    run(ended(caller(provider, clock, Policy(attempts=attempts)), "fault-500"))
+    assert len(provider.requests) == attempts
+    assert len(clock.naps) == attempts - 1
+
+
+def test_retry_after_is_waited_for(run: Run, provider: Provider, clock: Clock) -> None:
+    run(ended(caller(provider, clock), "fault-429-after-2"))
+    times = provider.times("fault-429-after-2")
+    gaps = [after - before for before, after in pairwise(times)]
+    assert len(gaps) == len(clock.naps) == 2
+    assert all(2.0 <= gap <= 2.0 + POLICY.backoff for gap in gaps)
+
+
+def test_nobody_with_the_same_key_asks_inside_the_window(run: Run, provider: Provider) -> None:
+    clock = Clock(held=True)
+    provider.now = clock.now
+    one = caller(provider, clock)
+
+    async def play() -> list[Outcome]:
+        first = asyncio.create_task(ended(one, "fault-429-after-2-x1"))
+        await clock.asleep(1)
+        rest = [asyncio.create_task(ended(one, "good")) for _ in range(20)]
+        await clock.asleep(21)
+        clock.advance(1.9)
+        await asyncio.sleep(0.05)
+        assert len(provider.requests) == 1
+        while not all(task.done() for task in (first, *rest)):
+            clock.advance(0.1)
+            await asyncio.sleep(0.001)
+        return [task.result() for task in (first, *rest)]
+
+    assert causes(run(play())) == {"answered": 21}
+    assert min(provider.times("good")) >= 1_002.0
+    assert len(provider.requests) == 22
+
+
+def test_another_key_does_not_wait(run: Run, provider: Provider, clock: Clock) -> None:
+    lanes = ProviderGates(clock)
+    run(ended(caller(provider, clock, Policy(attempts=1), lanes=lanes), "fault-429-after-60"))
+    run(ended(caller(provider, clock, script="says-no", lanes=lanes), "good"))
+    assert provider.times("good") == [1_000.0]
+
+
+def test_a_wait_that_is_longer_than_the_time_left_is_not_begun(run: Run, provider: Provider, clock: Clock) -> None:
+    outcome = run(ended(caller(provider, clock, Policy(attempts=3, total=30.0)), "fault-429-after-60"))
+    assert isinstance(outcome, CallError)
+    assert outcome.retry_after == 60.0
+    assert (len(provider.requests), clock.naps) == (1, [])
+
+
+def test_backoff_doubles_with_jitter(run: Run, provider: Provider, clock: Clock) -> None:
+    run(ended(caller(provider, clock, Policy(attempts=5, backoff=1.0, longest_backoff=3.0)), "fault-500"))
+    bounds = [(0.5, 1.0), (1.0, 2.0), (1.5, 3.0), (1.5, 3.0)]
+    assert all(low <= nap <= high for nap, (low, high) in zip(clock.naps, bounds, strict=True))
+    assert not set(clock.naps) & {high for _, high in bounds}
+
+
+@pytest.mark.parametrize("asked", ["61", "99999999", "Wed, 21 Oct 2099 07:28:00 GMT"])
+def test_no_retry_after_stops_anybody_for_longer_than_a_minute(
+    run: Run, provider: Provider, clock: Clock, asked: str
+) -> None:
+    one = caller(provider, clock)
+    model = f"fault-429-after-{asked.replace(' ', '_')}-x1"
+    first, *others = [run(ended(one, model)), *run(all_ended(one, "good", 50))]
+    assert isinstance(first, CallError)
+    assert (first.cause, first.status, first.retry_after) == ("provider_error", 429, 60.0)
+    assert all(isinstance(other, NotSentError) and other.cause == "provider_error" for other in others)
+    assert (len(provider.requests), clock.naps) == (1, [])  # nobody waited, neither the first nor those after it
+    clock.advance(60)
+    assert causes(run(all_ended(one, "good", 50))) == {"answered": 50}
+
+
+def test_a_shorter_pause_is_waited_for(run: Run, provider: Provider, clock: Clock) -> None:
+    outcome = run(ended(caller(provider, clock), "fault-429-after-60-x1"))
+    assert isinstance(outcome, Completion)
+    assert 60.0 <= sum(clock.naps) <= 61.0
+
+
+# Many calls
+
+
+def test_some_429_with_retry_after(run: Run, provider: Provider, clock: Clock) -> None:
+    outcomes = run(all_ended(caller(provider, clock, Policy(attempts=9)), "fault-429-after-2-p30", 100))
+    assert causes(outcomes) == {"answered": 100}
+    faults = len(provider.requests) - len(provider.paid)
+    assert faults > 10
+    assert len(provider.requests) == 100 + faults
+
+
+def test_some_503(run: Run, provider: Provider, clock: Clock) -> None:
+    outcomes = run(all_ended(caller(provider, clock), "fault-flaky-30", 100))
+    assert causes(outcomes)["answered"] >= 90
+    assert set(causes(outcomes)) <= {"answered", "provider_error"}
+    assert len(provider.requests) <= 160
+
+
+def test_an_outage_is_not_answered_by_a_storm(run: Run, provider: Provider, clock: Clock) -> None:
+    one = caller(
+        provider,
+        clock,
+        lanes=ProviderGates(clock, make=lambda at: ProviderGate(at, slots=ConcurrencyLimit(start=4, most=4))),
+    )
+    outcomes = run(all_ended(one, "fault-503", 200))
+    assert causes(outcomes) == {"provider_error": 200}
+    probes = (clock.time - 1_000) // 10 + 1
+    assert len(provider.requests) <= 10 + 4 + probes  # ten faults, what was under way, one every ten seconds
+    assert len(provider.requests) < 200
+    assert any(isinstance(outcome, NotSentError) for outcome in outcomes)
+
+
+def test_after_an_outage_all_is_well(run: Run, provider: Provider, clock: Clock) -> None:
+    one = caller(provider, clock, Policy(attempts=1))
+    run(all_ended(one, "fault-503", 30))
+    assert isinstance(run(ended(one, "good")), NotSentError)
+    clock.advance(10)
+    assert isinstance(run(ended(one, "good")), Completion)
+    assert causes(run(all_ended(one, "good", 20))) == {"answered": 20}
+
+
+@pytest.mark.parametrize("kind", ["quota", "401"])
+def test_a_refused_key_is_not_used_again(run: Run, provider: Provider, clock: Clock, kind: str) -> None:
+    one = caller(provider, clock)
+    first, second = run(ended(one, f"fault-{kind}")), run(ended(one, "good"))
+    assert isinstance(first, CallError)
+    assert isinstance(second, NotSentError)
+    assert second.cause == first.cause
+    assert len(provider.requests) == 1
+    clock.advance(60)
+    assert isinstance(run(ended(one, "good")), Completion)
+
+
+def test_a_key_refused_in_mid_flight_costs_no_more_than_what_is_under_way(
+    run: Run, provider: Provider, clock: Clock
+) -> None:
+    one = caller(
+        provider,
+        clock,
+        lanes=ProviderGates(clock, make=lambda at: ProviderGate(at, slots=ConcurrencyLimit(start=5, most=5))),
+    )
+    outcomes = run(all_ended(one, "fault-401", 50))
+    assert causes(outcomes) == {"unauthorized": 50}
+    assert len(provider.requests) <= 5
+
+
+def test_retries_end_with_the_budget(run: Run, provider: Provider, clock: Clock) -> None:
+    lanes = ProviderGates(clock, retries=RetryBudget(clock, share=0.0, floor=3))
+    one = caller(provider, clock, lanes=lanes)
+    for _ in range(4):
+        run(ended(one, "fault-500"))
+    assert len(provider.requests) == 4 + 3
+
+
+def test_the_slot_is_free_between_attempts(run: Run, provider: Provider) -> None:
+    clock = Clock(held=True)
+    one = caller(
+        provider,
+        clock,
+        lanes=ProviderGates(clock, make=lambda at: ProviderGate(at, slots=ConcurrencyLimit(start=1, most=1))),
+    )
+
+    async def play() -> Outcome:
+        waiting = asyncio.create_task(ended(one, "fault-500"))
+        await clock.asleep(1)
+        other = await ended(one, "good")
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        return other
+
+    assert isinstance(run(play()), Completion)
+
+
+# Money
+
+
+def test_what_is_spent_is_what_the_provider_bills(run: Run, provider: Provider, clock: Clock) -> None:
+    spending = Spending(1.0)
+    one = caller(provider, clock, Policy(attempts=9), script="fault-503-p20")
+    outcomes = run(all_ended(one, PRICED, 60, spending))
+    assert causes(outcomes) == {"answered": 60}
+    price = next(one.usage.cost_usd for one in outcomes if isinstance(one, Completion))
+    assert price
+    assert spending.spent_usd == pytest.approx(price * len(provider.paid))
+    assert (spending.reserved_usd, spending.uncertain_usd, spending.unpriced) == (0.0, 0.0, 0)
+
+
+def test_the_cap_holds(run: Run, provider: Provider, clock: Clock) -> None:
+    one, spending = caller(provider, clock), Spending(0.001)
+    outcomes = run(all_ended(one, PRICED, 100, spending))
+    assert set(causes(outcomes)) == {"answered", "budget_exhausted"}
+    assert len(provider.requests) == len(provider.paid) == causes(outcomes)["answered"]
+    assert 0 < spending.spent_usd <= 0.001
+    assert spending.reserved_usd == 0.0
+
+
+def test_a_reply_of_no_use_is_paid_for(run: Run, provider: Provider, clock: Clock) -> None:
+    spending = Spending(1.0)
+    run(ended(caller(provider, clock, script="fault-refusal"), PRICED, spending))
+    assert spending.spent_usd > 0
+
+
+def test_a_call_that_timed_out_counts_with_its_worst(run: Run, provider: Provider, clock: Clock) -> None:
+    spending = Spending(1.0)
+    one = caller(provider, clock, SHORT, script="fault-hang")
+    run(ended(one, PRICED, spending))
+    assert (spending.spent_usd, spending.uncertain_usd > 0, spending.reserved_usd) == (0.0, True, 0.0)
+
+
+def test_calls_of_unknown_price_are_counted_apart(run: Run, provider: Provider, clock: Clock) -> None:
+    spending = Spending(0.0)
+    assert isinstance(run(ended(caller(provider, clock), "good", spending)), Completion)
+    assert (spending.spent_usd, spending.unpriced) == (0.0, 1)
+
+
+# Nothing is left behind
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 (a count)
+
+
+async def quiet() -> tuple[int, int]:
+    """Tasks and descriptors when all is done. The library keeps one task that lives as long as the loop."""
+    for _ in range(20):
+        await asyncio.sleep(0.01)
+    gc.collect()
+    return len(asyncio.all_tasks()), descriptors()
+
+
+def test_cancelled_calls_leave_nothing(run: Run, provider: Provider, clock: Clock) -> None:
+    one, spending = caller(provider, clock), Spending(1.0)
+
+    async def play() -> None:
+        tasks = [asyncio.create_task(one.complete(prompt("fault-hang"), spending)) for _ in range(30)]
+        while len(provider.requests) < one.find_gate("openai/x").slots.limit:  # noqa: ASYNC110 (counted on another thread)
+            await asyncio.sleep(0.01)
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(one, asyncio.CancelledError) for one in ended)
+
+    run(play())
+    assert one.find_gate("openai/x").slots.in_flight == 0
+    assert spending.reserved_usd == 0.0
+    assert isinstance(run(ended(one, "good")), Completion)
+
+
+@pytest.mark.parametrize("kind", ["hang", "drip", "reset", "truncated-body", "500"])
+def test_faults_leak_neither_tasks_nor_descriptors(run: Run, provider: Provider, clock: Clock, kind: str) -> None:
+    one = caller(provider, clock, Policy(attempts=1, deadline=0.3))
+    run(ended(one, f"fault-{kind}"))
+    before = run(quiet())
+    for _ in range(8):
+        run(ended(one, f"fault-{kind}"))
+    after = run(quiet())
+    assert after[0] <= before[0]
+    assert after[1] <= before[1] + 2  # a connection that waits for its next request
+
+
+# Other models than litellm
+
+
+class Scripted:
+    """A model that replies, or fails, as it is told."""
+
+    def __init__(self, *script: Completion | JudgeError) -> None:
+        self._script = iter(script)
+
+    async def complete(self, prompt: Prompt) -> Completion:  # noqa: ARG002 (the port's name)
+        step = next(self._script)
+        if isinstance(step, JudgeError):
+            raise step
+        return step
+
+
+def test_any_model_is_called_the_same_way(clock: Clock) -> None:
+    reply = Completion("{}", "stand-in", "stop", None, Usage())
+    model = Scripted(JudgeError("timeout", "too slow", retryable=True), reply)
+    assert asyncio.run(ModelCaller(model, ProviderGates(clock)).complete(prompt("x"), Spending(0.0))) is reply
+    assert len(clock.naps) == 1

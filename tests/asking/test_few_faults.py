@@ -1,0 +1,53 @@
+"""A provider that fails now and then: its faults leave those traces open that they belong to, and no other."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service import Report
+from service.engine import Engine
+from service.registry import Shelf
+from service.settings import Settings
+from service.wiring import build_judging
+from tests.conftest import Run
+from tests.faults.provider import Provider
+
+TRACES = 300
+
+
+def right(number: int) -> dict[str, Any]:
+    """A trace with nothing wrong, whose answer a judge must look at."""
+    call = {"name": "price", "arguments": {"order": number}}
+    told = f"Order {number} comes to the amount you see."
+    events = [{"user": f"What does order {number} cost?"}, {"call": call, "result": {"usd": 54}}, {"assistant": told}]
+    expected = {"calls": [{"tool": "price", "args": {"order": number}}]}
+    return {"trace": {"format": "callgrade", "events": events}, "expected": expected}
+
+
+@pytest.mark.parametrize("fault", ["refusal", "500"])
+def test_only_the_traces_of_failed_replies_abstain(run: Run, provider: Provider, tmp_path: Path, fault: str) -> None:
+    model = f"fault-{fault}-p1"
+    settings = Settings(
+        judge_model=f"openai/{model}",
+        judge_api_base=provider.base(),
+        judge_api_key="none",
+        judge_attempts=1,
+        home=tmp_path,
+    )
+    engine = Engine(Shelf(), judging=build_judging(settings, {}))
+
+    async def score_all() -> list[Report]:
+        return await asyncio.gather(*[engine.score_async(right(number)) for number in range(TRACES)])
+
+    verdicts = Counter(report.verdict for report in run(score_all()))
+    dice = random.Random(f"{provider.seed} {model}")  # noqa: S311 (as the provider throws them)
+    failed = sum(dice.random() < 0.01 for _ in provider.requests)
+    assert len(provider.requests) == TRACES
+    assert 0 < failed < 10
+    assert verdicts == {"pass": TRACES - failed, "abstain": failed}

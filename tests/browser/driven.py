@@ -1,0 +1,129 @@
+"""A browser without a window that does what a test says, over a pair of pipes (the DevTools protocol)."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+AS_3_AND_4 = "import os, sys; a = sys.argv; os.dup2(int(a[1]), 3); os.dup2(int(a[2]), 4); os.execv(a[3], a[3:])"
+"""The pipes become the numbers that a browser looks for."""
+
+PATIENCE_S = 120.0
+
+
+def installed() -> str:
+    """The browser of this machine; skips where there is none."""
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        pytest.skip(f"no browser for tests: none of {', '.join(NAMES)}")
+    return found
+
+
+class Tab:
+    """One page. What it asked the network for is in `requests`."""
+
+    def __init__(self, commands: int, events: int) -> None:
+        self.requests: list[str] = []
+        self.errors: list[str] = []
+        self._commands = commands
+        self._events = os.fdopen(events, "rb")
+        self._count = 0
+        self._session: str | None = None
+        target = self.send("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Network", "Log", "Runtime"):
+            self.send(f"{domain}.enable")
+
+    def send(self, method: str, **params: Any) -> Any:
+        """The result of one command."""
+        self._count += 1
+        message: dict[str, Any] = {"id": self._count, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._commands, json.dumps(message).encode() + b"\0")
+        while (found := self._next()).get("id") != self._count:
+            self._note(found)
+        assert "error" not in found, found
+        return found["result"]
+
+    def open(self, url: str) -> None:
+        """Goes to an address."""
+        self.send("Page.navigate", url=url)
+
+    def run(self, code: str) -> Any:
+        """What an expression of the page gives."""
+        return self.send("Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True)["result"].get(
+            "value"
+        )
+
+    def until(self, code: str, true: Callable[[Any], bool] = bool) -> Any:
+        """What an expression gives, once that is as it should be."""
+        end = time.monotonic() + PATIENCE_S
+        while not true(found := self.run(code)):
+            assert time.monotonic() < end, (code, found, self.errors)
+            time.sleep(0.05)
+        return found
+
+    def close(self) -> None:
+        self._events.close()
+        os.close(self._commands)
+
+    def _next(self) -> dict[str, Any]:
+        read = bytearray()
+        while (one := self._events.read(1)) not in (b"\0", b""):
+            read += one
+        return json.loads(read)
+
+    def _note(self, event: dict[str, Any]) -> None:
+        params = event.get("params", {})
+        if event.get("method") == "Network.requestWillBeSent":
+            self.requests.append(params["request"]["url"])
+        if event.get("method") == "Log.entryAdded" and params["entry"]["level"] == "error":
+            self.errors.append(params["entry"]["text"])
+        if event.get("method") == "Runtime.exceptionThrown":
+            self.errors.append(str(params["exceptionDetails"]))
+
+
+@contextmanager
+def tab(browser: str, profile: Path) -> Generator[Tab]:
+    """A page of a browser with a new profile."""
+    (theirs_in, commands), (events, theirs_out) = os.pipe(), os.pipe()
+    given = [fcntl.fcntl(one, fcntl.F_DUPFD, 10) for one in (theirs_in, theirs_out)]
+    for one in (theirs_in, theirs_out):
+        os.close(one)
+    words = [*map(str, given), browser, *FLAGS, "--remote-debugging-pipe", f"--user-data-dir={profile}"]
+    with (
+        (profile.parent / "browser.log").open("wb") as log,
+        subprocess.Popen([sys.executable, "-c", AS_3_AND_4, *words], pass_fds=given, stdout=log, stderr=log) as process,
+    ):
+        for one in given:
+            os.close(one)
+        found = Tab(commands, events)
+        try:
+            yield found
+        finally:
+            found.close()
+            process.terminate()

@@ -1,0 +1,101 @@
+"""The command's functions: files in, files out, and which place of which file is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+import typer
+
+from service.calibration.figures import Resampling
+from service.calibration.options import ReportOptions
+from service.cli.commands.calibrate.run import run_calibration
+from service.cli.commands.calibrate.show import show_calibration
+from service.cli.exits import ExitCode
+from service.cli.labelled import Sources
+from service.core.judging.fits import Fit
+from service.errors import InputError
+from tests.calibration.label_sets import drawn
+
+QUICK = ReportOptions(resampling=Resampling(draws=20), splits=3)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Sources:
+    labels, predictions = drawn(200, judges=(0.85, 0.7))
+    one, other = tmp_path / "labels.jsonl", tmp_path / "said.jsonl.gz"
+    one.write_text("".join(f"{item.model_dump_json()}\n" for item in labels.items), "utf-8")
+    other.write_bytes(gzip.compress("".join(f"{said.model_dump_json()}\n" for said in predictions).encode()))
+    return Sources(one, [other])
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_from_files_to_files(files: Sources, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_calibration(files, tmp_path / "out", QUICK) == ExitCode.PASSED
+    found = written(tmp_path / "out")
+    assert {name for name in found if "/" not in name} == {"report.json", "report.md", "report.html"}
+    fits = [Fit.model_validate_json(data) for name, data in found.items() if name.startswith("fits/")]
+    report = json.loads(found["report.json"])
+    assert {fit.id for fit in fits} >= {judge["fit_id"] for judge in report["judges"]}
+    assert report["source"] == "labels.jsonl"
+    out = capsys.readouterr().out
+    assert "human beside human" in out
+    assert "m0: ECE over 3 splits: median" in out
+    run_calibration(files, tmp_path / "again", QUICK)
+    assert written(tmp_path / "again") == found
+
+
+@pytest.mark.parametrize("output_format", ["json", "markdown", "html", "table"])
+def test_a_report_is_shown_again(
+    files: Sources, tmp_path: Path, capsys: pytest.CaptureFixture[str], output_format
+) -> None:
+    run_calibration(files, tmp_path / "out", QUICK)
+    told = capsys.readouterr().out
+    assert show_calibration(tmp_path / "out", output_format=output_format) == ExitCode.PASSED
+    kept = {"json": "report.json", "markdown": "report.md", "html": "report.html"}
+    want = (tmp_path / "out" / kept[output_format]).read_text("utf-8") if output_format in kept else told
+    assert capsys.readouterr().out == want
+
+
+def test_the_file_and_line_of_what_is_wrong(files: Sources, tmp_path: Path) -> None:
+    lines = files.labels.read_text("utf-8").splitlines()
+    files.labels.write_text("\n".join([lines[0], lines[1].replace('"group"', '"grp"')]), "utf-8")
+    with pytest.raises(InputError) as refused:
+        run_calibration(files, tmp_path / "out")
+    assert {p.path for p in refused.value.problems} == {f"{files.labels}: line 2: /{name}" for name in ("group", "grp")}
+    assert not (tmp_path / "out").exists()
+
+
+def test_files_that_cannot_be_used(files: Sources, tmp_path: Path) -> None:
+    with pytest.raises(typer.BadParameter, match=r"nowhere\.jsonl: No such file"):
+        run_calibration(Sources(tmp_path / "nowhere.jsonl"), tmp_path / "out")
+    broken = tmp_path / "broken.jsonl"
+    broken.write_bytes(b"\x1f\x8bnot gzip")
+    with pytest.raises(typer.BadParameter, match="neither UTF-8 nor gzip"):
+        run_calibration(Sources(broken), tmp_path / "out")
+    with pytest.raises(InputError, match="no predictions"):
+        run_calibration(Sources(files.labels), tmp_path / "out")
+    taken = tmp_path / "taken"
+    taken.write_text("", "utf-8")
+    with pytest.raises(typer.BadParameter, match="taken"):
+        run_calibration(files, taken, QUICK)
+    with pytest.raises(InputError, match=r"taken: |broken"):
+        show_calibration(taken)
+
+
+def test_a_table_of_labels(tmp_path: Path) -> None:
+    rows = ["id,criterion,group,annotator,label"]
+    rows += [f"i{n},c,g{n},{who},{int(n % 3 > 0)}" for n in range(60) for who in ("a", "b")]
+    (tmp_path / "labels.csv").write_text("\n".join(rows), "utf-8")
+    said = [json.dumps({"id": f"i{n}", "criterion": "c", "raw": n % 3 / 2}) for n in range(60)]
+    (tmp_path / "said.jsonl").write_text("\n".join(said), "utf-8")
+    sources = Sources(tmp_path / "labels.csv", [tmp_path / "said.jsonl"])
+    assert run_calibration(sources, tmp_path / "out", QUICK) == ExitCode.PASSED
+    report = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
+    assert report["labels"][0]["humans"]["measures"]["kappa"]["value"] == pytest.approx(1.0)
+    assert report["judges"][0]["calibrated"] is False

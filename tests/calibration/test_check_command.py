@@ -1,0 +1,153 @@
+"""`callgrade calibrate check` and `compare`: from files, against a provider of our own, to the exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from service.calibration.figures import Resampling
+from service.calibration.options import ReportOptions
+from service.cli.calibrating.checks import Sampling
+from service.cli.commands.calibrate.check import check_calibration
+from service.cli.commands.calibrate.compare import compare_judges
+from service.cli.commands.calibrate.judge import judge_labels
+from service.cli.commands.calibrate.run import run_calibration
+from service.cli.exits import ExitCode
+from service.cli.labelled import Sources
+from service.errors import InputError
+from tests.faults.provider import Json, Provider, Reply, serving
+
+COUNT = 120
+
+
+class Harsh(Provider):
+    """A model of the same name that changed overnight: to it, everything is contradicted."""
+
+    def reply(self, script: str | None, headers: Mapping[str, str], body: Json) -> Reply:
+        found = super().reply(script, headers, body)
+        return replace(found, body=found.body.replace(rb"\"grounded\"", rb"\"contradicted\""))
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    """Every other answer names another amount than the tool; two people agree on most of them."""
+    rows = [
+        {
+            "id": f"i{n:03}",
+            "criterion": "grounded",
+            "group": f"g{n // 2}",
+            "payload": {"amount_cents": 5400},
+            "answer": f"Dear {'abcdefghijkl'[n // 10]}{'mnopqrstuv'[n % 10]}, it is ${54 if n % 2 else 77}.00.",
+            "labels": [{"annotator": who, "label": bool(n % 2) is not (n % 10 == at)} for at, who in enumerate("ab")],
+        }
+        for n in range(COUNT)
+    ]
+    file = tmp_path / "labels.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return file
+
+
+@pytest.fixture
+def settings(provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"HOME": str(tmp_path), "JUDGE_MODEL": "openai/good", "JUDGE_API_BASE": provider.base()}.items():
+        monkeypatch.setenv(f"CALLGRADE_{name}", value)
+
+
+@pytest.fixture
+def run(labels: Path, settings: None, tmp_path: Path) -> Path:
+    said, folder = tmp_path / "said.jsonl", tmp_path / "run"
+    assert judge_labels(labels, said) == ExitCode.PASSED
+    options = ReportOptions(resampling=Resampling(draws=200))
+    assert run_calibration(Sources(labels, [said]), folder, options) == ExitCode.PASSED
+    return folder
+
+
+def test_a_check_that_holds_one_that_does_not_and_the_same_items_again(
+    run: Path,
+    labels: Path,
+    provider: Provider,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    capsys.readouterr()
+    provider.requests.clear()
+    assert check_calibration(run, labels, sampling=Sampling(40), output_format="json") == ExitCode.PASSED
+    told = capsys.readouterr()
+    (found,) = json.loads(told.out)["judges"]
+    assert (len(provider.requests), found["n"], found["outside"], told.err) == (40, 40, [], "")
+    assert found["then"] == found["now"]
+    former = tmp_path / "check.json"
+    former.write_text(told.out, "utf-8")
+
+    sampling = Sampling(3, "another", former)
+    with serving(Harsh()) as harsh:
+        monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", harsh.base())
+        report = run / "report.json"
+        assert check_calibration(report, labels, sampling=sampling, output_format="json") == ExitCode.FAILED
+        told = capsys.readouterr()
+        assert check_calibration(run, labels, sampling=Sampling(20)) == ExitCode.FAILED
+    assert "below" in capsys.readouterr().out
+    (drifted,) = json.loads(told.out)["judges"]
+    assert drifted["items"] == found["items"]
+    assert [one["direction"] for one in drifted["outside"]] == ["below", "below"]
+    assert "drift: result_groundedness (good) on grounded: kappa is 0.000, below the low end, " in told.err
+
+
+def test_what_nobody_answers_is_no_drift(
+    run: Path, labels: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", provider.base("fault-refusal"))
+    with pytest.raises(InputError, match="none of 5 items was answered"):
+        check_calibration(run, labels, sampling=Sampling(5))
+    monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", provider.base("fault-refusal-x8"))
+    monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/fault-refusal-x8")
+    assert check_calibration(run, labels, sampling=Sampling(40)) == ExitCode.DATA
+    told = capsys.readouterr().err
+    assert "8 items without an answer, left out on both sides" in told
+    assert "fault-refusal-x8 answered, and no fit for good applies" in told
+
+
+def test_what_cannot_be_checked(run: Path, labels: Path, tmp_path: Path) -> None:
+    text = labels.read_text("utf-8")
+    sampling = Sampling(COUNT)
+    labels.write_text(text.replace('"label": true', '"label": false'), "utf-8")
+    with pytest.raises(InputError, match=r"the label of 'i\d+' has changed since the run"):
+        check_calibration(run, labels, sampling=sampling)
+    labels.write_text("".join(text.splitlines(keepends=True)[:2]), "utf-8")
+    with pytest.raises(InputError, match=r"no item 'i\d+' of 'grounded', which the run held out"):
+        check_calibration(run, labels, sampling=sampling)
+    labels.write_text(text, "utf-8")
+    with pytest.raises(InputError, match="no judge in it is one of four_step as it is now and 'other'"):
+        check_calibration(run, labels, judge="other")
+    with pytest.raises(InputError, match="expected what `calibrate check --format json` wrote"):
+        check_calibration(run, labels, sampling=Sampling(again=labels))
+    alone = tmp_path / "alone.json"
+    alone.write_bytes((run / "report.json").read_bytes())
+    with pytest.raises(InputError, match="the folder fits beside it lacks result_groundedness/grounded/"):
+        check_calibration(alone, labels)
+
+
+def test_two_judges_are_compared(run: Path, labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second says of thirty items the opposite."""
+    said, other = tmp_path / "said.jsonl", tmp_path / "other.jsonl"
+    rows = [json.loads(line) for line in said.read_text("utf-8").splitlines()]
+    turned = [{**one, "model": "turned", "raw": abs((one["id"] < "i030") - one["raw"])} for one in rows]
+    other.write_text("".join(json.dumps(row) + "\n" for row in turned), "utf-8")
+    capsys.readouterr()
+    for output_format in ("table", "markdown"):
+        assert compare_judges(said, other, labels=labels, draws=50, output_format=output_format) == ExitCode.PASSED
+        out = capsys.readouterr().out
+        assert "McNemar" in out
+        assert "Where they differ: 30 items" in out
+    assert compare_judges(said, other, labels=labels, draws=50, output_format="json") == ExitCode.PASSED
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["items"], found["a_right"] + found["b_right"], len(found["differing"])) == (COUNT, 30, 30)
+    assert compare_judges(run, run / "report.json") == ExitCode.PASSED
+    assert "Where they differ" not in capsys.readouterr().out
+    with pytest.raises(InputError, match="name them with --labels"):
+        compare_judges(said, run)

@@ -1,0 +1,219 @@
+"""What is fitted: against closed forms, brute force and published properties."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.calibration.fitting import (
+    build_coverage_curve,
+    build_verdicts,
+    calibrate_tally,
+    choose_band,
+    choose_method,
+    choose_threshold,
+    compute_decided_share,
+    fit_map,
+)
+from service.calibration.splits import split_groups
+from service.core.judging.fits import Isotonic, Method, Platt, Temperature, log_odds, sigmoid
+from service.errors import InputError
+from service.stats.tallies import LabelTally, auroc, build_confusion_at, ece, tally
+from tests.calibration.label_sets import item
+
+METHODS: tuple[Method, ...] = ("identity", "platt", "isotonic", "temperature", "venn_abers")
+ITEMS = st.lists(st.tuples(st.integers(0, 8).map(lambda n: n / 8), st.booleans()), min_size=1, max_size=40)
+Items = list[tuple[float, bool]]
+
+
+def tallied(items: Items) -> LabelTally:
+    return tally([score for score, _ in items], [label for _, label in items])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(METHODS), ITEMS)
+def test_what_is_fitted_is_monotone_and_stays_in_its_range(method: Method, items: Items) -> None:
+    values = [fit_map(method, tallied(items)).apply(n / 40).value for n in range(41)]
+    assert all(0 <= value <= 1 for value in values)
+    assert all(a <= b + 1e-12 for a, b in pairwise(values))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(METHODS), ITEMS, st.randoms(use_true_random=False))
+def test_the_order_of_items_changes_no_digit(method: Method, items: Items, chance) -> None:
+    mixed = list(items)
+    chance.shuffle(mixed)
+    assert fit_map(method, tallied(mixed)) == fit_map(method, tallied(items))
+
+
+def test_nothing_cannot_be_fitted() -> None:
+    with pytest.raises(ValueError, match="nothing to fit"):
+        fit_map("platt", tally([], []))
+
+
+def test_platt_at_two_values_meets_its_targets() -> None:
+    """Two numbers can meet two shares: those of Platt's targets, (passed + 1) / (passed + 2) and 1 / (failed + 2)."""
+    items = [(0.0, True)] * 2 + [(0.0, False)] * 8 + [(1.0, True)] * 7 + [(1.0, False)] * 3
+    high, low = 10 / 11, 1 / 13
+    found = fit_map("platt", tallied(items))
+    assert isinstance(found, Platt)
+    assert found.apply(0.0).value == pytest.approx((2 * high + 8 * low) / 10, abs=1e-9)
+    assert found.apply(1.0).value == pytest.approx((7 * high + 3 * low) / 10, abs=1e-9)
+
+
+def test_platt_on_separated_items_stays_finite_and_on_a_judge_upside_down_is_flat() -> None:
+    apart = fit_map("platt", tallied([(0.1, False)] * 30 + [(0.9, True)] * 30))
+    assert 0.9 < apart.apply(0.9).value < 1
+    wrong = fit_map("platt", tallied([(0.1, True)] * 30 + [(0.9, False)] * 10))
+    assert isinstance(wrong, Platt)
+    assert wrong.slope == 0
+    assert wrong.apply(0.0).value == pytest.approx((30 * 31 / 32 + 10 * 1 / 12) / 40)
+
+
+@settings(max_examples=40, deadline=None)
+@given(ITEMS)
+def test_platt_is_the_best_of_its_kind(items: Items) -> None:
+    found = fit_map("platt", tallied(items))
+    assert isinstance(found, Platt)
+    passed, failed = sum(label for _, label in items), sum(not label for _, label in items)
+    targets = [(s, (passed + 1) / (passed + 2) if label else 1 / (failed + 2)) for s, label in items]
+
+    def loss(slope: float, offset: float) -> float:
+        return sum(float(np.logaddexp(0, slope * s + offset)) - t * (slope * s + offset) for s, t in targets)
+
+    best = loss(found.slope, found.offset)
+    for slope, offset in product((-0.05, 0.0, 0.05), repeat=2):
+        assert best <= loss(max(0.0, found.slope + slope), found.offset + offset) + 1e-7
+
+
+def test_temperature_finds_the_one_that_made_the_labels() -> None:
+    raw = [0.1, 0.3, 0.5, 0.7, 0.9]
+    share = [sigmoid(log_odds(r) / 2.5) for r in raw]
+    found = fit_map("temperature", LabelTally(np.array(raw), np.array(share) * 1000, (1 - np.array(share)) * 1000))
+    assert isinstance(found, Temperature)
+    assert found.temperature == pytest.approx(2.5, rel=1e-4)
+
+
+def test_isotonic_pools_what_falls() -> None:
+    """Ayer et al.: 1/4, 3/4, 2/4, 4/4 with four items each; the second and third are pooled to 5/8."""
+    items = [(s, n < k) for s, k in ((0.1, 1), (0.3, 3), (0.5, 2), (0.7, 4)) for n in range(4)]
+    found = fit_map("isotonic", tallied(items))
+    assert found == Isotonic(raw=(0.1, 0.3, 0.5, 0.7), value=(0.25, 0.625, 0.625, 1.0))
+
+
+@given(ITEMS)
+def test_isotonic_is_the_min_max_of_means(items: Items) -> None:
+    """Barlow et al. 1972: the value at x is the greatest, over starts up to x, of the least mean, over ends from x on."""
+    found, scores = fit_map("isotonic", tallied(items)), sorted({s for s, _ in items})
+    for x in scores:
+        means = [
+            min(np.mean([label for s, label in items if a <= s <= b]) for b in scores if b >= x)
+            for a in scores
+            if a <= x
+        ]
+        assert found.apply(x).value == pytest.approx(float(max(means)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(ITEMS, st.integers(0, 16).map(lambda n: n / 16))
+def test_venn_abers_is_isotonic_with_one_more_item(items: Items, raw: float) -> None:
+    found = fit_map("venn_abers", tallied(items)).apply(raw)
+    low, high = (fit_map("isotonic", tallied([*items, (raw, label)])).apply(raw).value for label in (False, True))
+    assert found.interval == pytest.approx((low, high))
+    assert found.value == pytest.approx(high / (1 - low + high))
+
+
+def test_isotonic_on_its_own_items_is_calibrated_and_ranks_no_worse() -> None:
+    rng = np.random.default_rng(3)
+    raw = np.round(rng.random(600), 2)
+    found = tally(raw, rng.random(600) < raw**3)
+    after = calibrate_tally(found, fit_map("isotonic", found))
+    assert (ece(found) or 0) > 0.2
+    assert ece(after) == pytest.approx(0, abs=1e-12)
+    assert (auroc(after) or 0) >= (auroc(found) or 1) - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("labels", "choice", "want"),
+    [
+        (49, "auto", "identity"),
+        (50, "auto", "platt"),
+        (299, "auto", "platt"),
+        (300, "auto", "isotonic"),
+        (9, "platt", "platt"),
+    ],
+)
+def test_which_method(labels: int, choice, want: str) -> None:
+    assert choose_method(labels, choice) == want
+
+
+@given(ITEMS)
+def test_the_threshold_is_as_good_as_any(items: Items) -> None:
+    found = tallied(items)
+    best = build_confusion_at(found, choose_threshold(found)).balanced_accuracy
+    for n in range(-1, 18):
+        other = build_confusion_at(found, n / 16).balanced_accuracy
+        assert (best is None) is (other is None)
+        # Failing everything is no better than passing everything, and no threshold in [0, 1] does it.
+        assert best is None or other is None or best >= other - 1e-12
+
+
+def test_the_threshold_is_not_one_half_where_labels_say_otherwise() -> None:
+    found = tally([0.2] * 50 + [0.3] * 50, [False] * 50 + [True] * 30 + [False] * 20)
+    assert choose_threshold(found) == pytest.approx(0.25)
+
+
+SURE = [(0.1, False)] * 40 + [(0.45, False)] * 5 + [(0.45, True)] * 5 + [(0.9, True)] * 50
+
+
+def test_the_band_holds_what_is_least_sure() -> None:
+    found = tallied(SURE)
+    band = choose_band(found, 0.5)
+    assert band is not None
+    assert band[0] <= 0.45 < band[1]
+    assert (compute_decided_share(found, band), build_verdicts(found, 0.5, band).accuracy) == (0.9, 1.0)
+    assert choose_band(found, 0.5, least=0.95) is None
+    assert choose_band(tallied([(0.1, False), (0.9, True)]), 0.5) is None
+
+
+@given(ITEMS, st.integers(1, 15).map(lambda n: n / 16))
+def test_the_coverage_curve(items: Items, threshold: float) -> None:
+    found, points = tallied(items), build_coverage_curve(tallied(items), threshold)
+    assert points[0].coverage == 1
+    assert points[0].accuracy == pytest.approx(build_confusion_at(found, threshold).accuracy)
+    assert all(a.coverage > b.coverage and a.margin < b.margin for a, b in pairwise(points))
+
+
+GROUPS = st.lists(st.integers(0, 30), min_size=1, max_size=60)
+
+
+@given(GROUPS, st.text(max_size=3), st.randoms(use_true_random=False))
+def test_no_group_is_on_both_sides(groups: list[int], seed: str, chance) -> None:
+    items = [item(n, True, group=str(group)) for n, group in enumerate(groups)]
+    split = split_groups(items, seed=seed)
+    mixed = list(items)
+    chance.shuffle(mixed)
+    assert split == split_groups(mixed, seed=seed)
+    assert set(split) == {str(group) for group in groups}
+    assert sum(side == "fit" for side in split.values()) == round(len(split) / 2)
+
+
+def test_what_an_item_says_goes_before_chance() -> None:
+    items = [item(n, True, group=str(n), split="test" if n < 8 else None) for n in range(10)]
+    split = split_groups(items)
+    assert [split[str(n)] for n in range(8)] == ["test"] * 8
+    assert sorted(split[str(n)] for n in (8, 9)) == ["fit", "test"]
+    assert split_groups([item(0, True, group="g"), item(1, True, group="g", split="fit")]) == {"g": "fit"}
+    with pytest.raises(InputError, match="both sides"):
+        split_groups([item(0, True, group="g", split="fit"), item(1, True, group="g", split="test")])
+
+
+def test_another_seed_is_another_split() -> None:
+    items = [item(n, True, group=str(n)) for n in range(40)]
+    assert split_groups(items) != split_groups(items, seed="other")
+    # By hash, so it is the same in every process.
+    assert [name for name, side in split_groups(items[:6], seed="s").items() if side == "fit"] == ["3", "4", "5"]

@@ -1,0 +1,301 @@
+"""A whole run: what is split, fitted and told, and that order and repetition change nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+
+import pytest
+
+from service.calibration.diagnostics import AskedItem, measure_length_bias, measure_retest
+from service.calibration.figures import Resampling, compute_human_figures, compute_weighted_alpha
+from service.calibration.jury import average_jury, fit_jury_weights, measure_advantage
+from service.calibration.labels import build_labelled_set
+from service.calibration.options import ReportOptions
+from service.calibration.predictions import Prediction
+from service.calibration.report.markdown import render_markdown
+from service.calibration.report.page import render_page
+from service.calibration.results import read_report, render_json
+from service.calibration.run import calibrate
+from service.core.judging.fits import Isotonic
+from service.errors import InputError
+from service.stats.agreement import compute_alpha_of_counts
+from tests.calibration.label_sets import drawn, item
+
+QUICK = ReportOptions(resampling=Resampling(draws=40))
+
+
+def test_the_order_of_labels_and_predictions_changes_no_byte() -> None:
+    labels, predictions = drawn(240, judges=(0.85, 0.7))
+    first = calibrate(labels, predictions, replace(QUICK, splits=3))
+    rng = random.Random(5)  # noqa: S311
+    rows, said = [(labels.lines[one.key], one) for one in labels.items], list(predictions)
+    rng.shuffle(rows)
+    rng.shuffle(said)
+    again = calibrate(build_labelled_set(rows, source=labels.source), said, replace(QUICK, splits=3))
+    assert render_json(again.report) == render_json(first.report)
+    assert render_json(again.fits) == render_json(first.fits)
+
+
+def test_another_seed_gives_another_split_and_no_figure_is_of_fitted_items() -> None:
+    labels, predictions = drawn(400)
+    run = calibrate(labels, predictions, QUICK)
+    (judge,) = run.report.judges
+    assert (judge.fitted, judge.held_out, judge.fitted_groups, judge.held_out_groups) == (200, 200, 50, 50)
+    assert (judge.after.n, judge.own.n, judge.after.confusion.n) == (200, 200, 200)
+    other = calibrate(labels, predictions, replace(QUICK, seed="other"))
+    assert other.fits[0].data == run.fits[0].data
+    assert other.fits[0].id != run.fits[0].id
+
+
+def test_figures_are_of_the_held_out_items_alone() -> None:
+    """A judge that is always right on what is fitted and always wrong on the rest."""
+    items = [item(n, n % 3 > 0, group=str(n), split="fit" if n < 100 else "test") for n in range(200)]
+    said = [
+        Prediction(id=one.id, criterion="c", raw=0.9 if one.passes is (one.split == "fit") else 0.1, model="m")
+        for one in items
+    ]
+    run = calibrate(build_labelled_set(enumerate(items, 1), source="s"), said, QUICK)
+    (judge,) = run.report.judges
+    assert (judge.after.of("accuracy").value, judge.own.of("auroc").value) == (0, 0)
+    assert judge.after.confusion.n == judge.held_out == 100
+    assert run.fits[0].calibrator.apply(0.9).value > 0.9
+
+
+def test_the_order_of_rows_changes_no_figure_nor_interval() -> None:
+    from service.calibration.figures import FigureRow, compute_judge_figures
+
+    rng = random.Random(6)  # noqa: S311
+    rows = [FigureRow(str(n // 3), str(n % 2), rng.random(), rng.random() < 0.5) for n in range(60)]
+    mixed = list(rows)
+    rng.shuffle(mixed)
+    assert compute_judge_figures(mixed, 0.5, Resampling(draws=30)) == compute_judge_figures(
+        rows, 0.5, Resampling(draws=30)
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "method", "calibrated"),
+    [(80, "identity", False), (120, "platt", True), (640, "isotonic", True)],
+)
+def test_the_method_follows_the_number_of_labels(count: int, method: str, calibrated: bool) -> None:
+    run = calibrate(*drawn(count), QUICK)
+    (judge,), (fit,) = run.report.judges, run.fits
+    assert (judge.method, judge.calibrated, fit.enough, fit.usable) == (method, calibrated, calibrated, calibrated)
+    assert any("uncalibrated" in remark for remark in run.report.remarks) is not calibrated
+
+
+def test_few_labels_are_uncalibrated_whatever_method_is_asked_for() -> None:
+    run = calibrate(*drawn(80), replace(QUICK, method="isotonic"))
+    assert isinstance(run.fits[0].calibrator, Isotonic)
+    assert not run.fits[0].usable
+    assert "fewer than 50" in run.fits[0].notes[0]
+
+
+def test_constructed_labels_are_no_human_agreement() -> None:
+    labels, predictions = drawn(400, origin="constructed")
+    run = calibrate(labels, predictions, QUICK)
+    (judge,), (facts,) = run.report.judges, run.report.labels
+    assert (judge.calibrated, judge.humans, judge.where_humans_agree, facts.humans) == (False, None, None, None)
+    assert not run.fits[0].usable
+    text = render_markdown(run.report)
+    assert "no agreement with humans" in text
+    assert "human beside human" not in text.replace("one human beside", "")
+
+
+def test_human_agreement_stands_beside_every_judge_figure() -> None:
+    labels, predictions = drawn(400, judges=(0.85, 0.7))
+    run = calibrate(labels, predictions, QUICK)
+    for judge in [*run.report.judges, run.report.juries[0].report]:
+        assert judge.humans is not None
+        named = {name for name, measure in judge.after.measures.items() if measure.value is not None}
+        assert named - judge.humans.measures.keys() == {"auroc_within"}
+        assert [one.humans is not None for one in judge.slices] == [True, True]
+    assert render_markdown(run.report).count("human beside human") >= 4
+
+
+def test_humans_beside_humans_by_hand() -> None:
+    """Three items with two labels, one with three: 1, 1, 0 and 1/3 of the pairs agree."""
+    items = [
+        item(0, True, True),
+        item(1, False, False),
+        item(2, True, False),
+        item(3, True, True, False),
+        item(4, True),
+    ]
+    found = compute_human_figures(items, Resampling(draws=0))
+    assert found is not None
+    assert found.n == 4
+    assert found.of("accuracy").value == pytest.approx((1 + 1 + 0 + 1 / 3) / 4)
+    assert found.of("alpha").value == compute_alpha_of_counts([one.counts for one in items])
+    assert found.of("brier").value == pytest.approx(1 - (1 + 1 + 0 + 1 / 3) / 4)
+    assert compute_human_figures(items[4:], Resampling(draws=0)) is None
+
+
+def test_alpha_at_once_is_alpha() -> None:
+    import numpy as np
+
+    counts = [{True: 2, False: 1}, {True: 0, False: 3}, {True: 1}, {True: 4, False: 4}]
+    sides = np.array([[one.get(True, 0), one.get(False, 0)] for one in counts], dtype=float)
+    assert compute_weighted_alpha(sides, np.ones(4)) == pytest.approx(compute_alpha_of_counts(counts))
+    copies = [counts[0], counts[0], counts[3]]
+    assert compute_weighted_alpha(sides, np.array([2.0, 0, 0, 1])) == pytest.approx(compute_alpha_of_counts(copies))
+
+
+def test_a_jury_of_judges_with_their_own_errors_beats_each_and_of_one_twice_does_not() -> None:
+    labels, predictions = drawn(800, judges=(0.75, 0.75, 0.75, 0.5), seed=3)
+    (jury,) = calibrate(labels, predictions, replace(QUICK, resampling=Resampling(draws=300))).report.juries
+    assert jury.kept
+    assert sum(jury.weights.values()) == pytest.approx(1)
+    assert jury.weights["m3"] == min(jury.weights.values()) < 0.1
+    same = [one.model_copy(update={"model": name}) for one in predictions if one.model == "m0" for name in ("a", "b")]
+    run = calibrate(labels, same, QUICK)
+    assert not run.report.juries[0].kept
+    assert len(run.fits) == 2
+
+
+def test_jury_weights() -> None:
+    rng = random.Random(2)  # noqa: S311
+    labels = [rng.random() < 0.5 for _ in range(400)]
+    raw = [[0.8 if (rng.random() < 0.9) == label else 0.2, rng.random(), float(not label)] for label in labels]
+    weights = fit_jury_weights(raw, labels)
+    assert weights[2] == 0
+    assert weights[0] > weights[1]
+    assert average_jury(weights, [1.0, 1.0, 1.0]) == pytest.approx(1.0)
+    assert fit_jury_weights([[0.5, 0.5]] * 4, [True, False, True, False]) == pytest.approx((0.5, 0.5))
+
+
+def test_asking_again() -> None:
+    """Two of three answers pass: two of three pairs differ. The other item's one pair does not."""
+    found = measure_retest([AskedItem("g", (0.9, 0.6, 0.2)), AskedItem("h", (0.8, 0.8)), AskedItem("i", (0.4,))], 0.5)
+    assert found is not None
+    assert (found.items, found.samples) == (2, 3)
+    assert (found.flip_rate.value, found.spread) == (pytest.approx((2 / 3 + 0) / 2), pytest.approx(0.35))
+    assert (found.flip_rate.low, found.flip_rate.high) == (
+        0,
+        pytest.approx(2 / 3),
+    )  # both drawn items of one of two groups
+    assert measure_retest([AskedItem("g", (0.4,))], 0.5) is None
+
+
+def test_a_judge_that_never_flips_may_still_do_so_in_another_set() -> None:
+    found = measure_retest([AskedItem(str(n), (0.9, 0.9)) for n in range(20)], 0.5)
+    assert found is not None
+    assert (found.flip_rate.value, found.flip_rate.low) == (0, 0)
+    assert found.flip_rate.high == pytest.approx(0.1611, abs=1e-4)  # Wilson's for none of 20
+
+
+def test_the_interval_of_the_flip_rate_covers_what_made_the_answers() -> None:
+    """Groups of three items that flip together with a chance of 0.3: 95 % nominal, whole groups drawn."""
+    rng, hits = random.Random(8), 0  # noqa: S311
+    for _ in range(60):
+        flips = [rng.random() < 0.3 for _ in range(80)]
+        asked = [AskedItem(str(n), (0.9, 0.1 if flip else 0.9)) for n, flip in enumerate(flips) for _ in range(3)]
+        rate = measure_retest(asked, 0.5)
+        assert rate is not None
+        hits += (rate.flip_rate.low or 0) <= 0.3 <= (rate.flip_rate.high or 0)
+    assert hits >= 52
+
+
+def test_repeats_are_reported_and_the_first_answer_is_scored() -> None:
+    labels, predictions = drawn(200)
+    again = [one.model_copy(update={"sample": 1, "raw": 1 - one.raw}) for one in predictions]
+    once, twice = calibrate(labels, predictions, QUICK), calibrate(labels, [*again, *predictions], QUICK)
+    assert once.report.judges[0].retest is None
+    assert twice.report.judges[0].retest is not None
+    assert twice.report.judges[0].retest.items == 200
+    assert twice.report.judges[0].retest.flip_rate.value == 1  # each second answer is the opposite of the first
+    assert "noise floor" not in render_markdown(once.report)
+    assert "noise floor" in render_markdown(twice.report)
+    assert "noise floor" in render_page(twice.report)
+    assert twice.report.judges[0].after == once.report.judges[0].after
+
+
+def test_a_taste_for_length() -> None:
+    lengths, labels = list(range(40)), [n % 2 == 0 for n in range(40)]
+    fond = measure_length_bias(lengths, [n / 40 for n in lengths], labels)
+    fair = measure_length_bias(lengths, [0.9 if label else 0.1 for label in labels], labels)
+    assert fond is not None
+    assert fair is not None
+    assert (fond.within, fond.score) == (pytest.approx(1), pytest.approx(1))
+    assert fair.within is None
+    assert measure_length_bias([1, 2], [0.1, 0.2], [True, False]) is None
+
+
+def test_disagreements_are_wrong_verdicts_the_furthest_first_with_their_lines() -> None:
+    labels, predictions = drawn(400)
+    (judge,) = calibrate(labels, predictions, replace(QUICK, worst=7)).report.judges
+    assert len(judge.worst) == 7
+    assert [one.distance for one in judge.worst] == sorted([one.distance for one in judge.worst], reverse=True)
+    for one in judge.worst:
+        assert (one.value >= judge.threshold) is not one.label
+        assert labels.lines[one.id, "c"] == one.line
+
+
+def test_judges_with_gaps_are_tried_on_the_same_side() -> None:
+    labels, predictions = drawn(400, judges=(0.8, 0.7))
+    said = [one for one in predictions if one.model == "m0" or int(one.id[1:]) % 5]
+    full, gaps = calibrate(labels, said, QUICK).report.judges
+    assert (full.missing, gaps.missing) == (0, 80)
+    assert gaps.fitted + gaps.held_out == 320
+    assert calibrate(labels, said, QUICK).report.juries[0].report.held_out == gaps.held_out
+
+
+def test_what_is_of_no_item_is_left_out_and_told() -> None:
+    labels, predictions = drawn(200)
+    strange = Prediction(id="nowhere", criterion="c", raw=0.5, model="m0")
+    assert (
+        "1 predictions are of no labelled item" in calibrate(labels, [*predictions, strange], QUICK).report.remarks[0]
+    )
+    with pytest.raises(InputError, match="no prediction"):
+        calibrate(labels, [strange], QUICK)
+
+
+def test_a_judge_without_items_on_both_sides_is_told() -> None:
+    labels, predictions = drawn(200)
+    lonely = Prediction(id=labels.items[0].id, criterion="c", raw=0.5, model="lonely")
+    run = calibrate(labels, [*predictions, lonely], QUICK)
+    assert [judge.name for judge in run.report.judges] == ["m0"]
+    assert any(remark.startswith("lonely: no report on 'c'") for remark in run.report.remarks)
+
+
+def test_the_report_reads_back_and_shows_text_of_items_as_text() -> None:
+    labels, predictions = drawn(120)
+    answers = ("<script>x</script> |a|\n[b](c)", "1<i>")
+    nasty = [one.model_copy(update={"answer": answers[n % 2], "family": "<b>"}) for n, one in enumerate(labels.items)]
+    run = calibrate(build_labelled_set(enumerate(nasty, 1), source="<i>"), predictions, replace(QUICK, worst=1000))
+    data = render_json(run.report)
+    assert render_json(read_report(data)) == data
+    assert "NaN" not in data.decode()
+    html, text = render_page(run.report), render_markdown(run.report)
+    assert "<script" not in html
+    assert "<i>" not in html
+    assert "&lt;script&gt;" in html
+    assert r"\<script\>x\</script\> \|a\| \[b\](c)" in text
+    assert "http" not in html.replace("http-equiv", "")
+
+
+def test_fits_are_plain_json_that_the_core_applies() -> None:
+    from service.core.judging.fits import Fit, calibrate_value
+
+    run = calibrate(*drawn(400), QUICK)
+    fit = Fit.model_validate_json(render_json(run.fits[0]))
+    assert fit.id == run.report.judges[0].fit_id
+    assert json.loads(render_json(fit))["statistics"]["kappa"]["value"] == pytest.approx(
+        run.report.judges[0].after.of("kappa").value, abs=1e-6
+    )
+    assert calibrate_value([fit], fit.binding, "c", 0.9).status == "calibrated"
+    assert calibrate_value([fit], replace(fit.binding, model="m1"), "c", 0.9).status == "mismatched"
+
+
+def test_the_advantage_of_the_better_one_lies_above_nothing() -> None:
+    from service.calibration.figures import FigureRow
+
+    rng = random.Random(4)  # noqa: S311
+    truth = [rng.random() < 0.5 for _ in range(300)]
+    good = [FigureRow(str(n), "", 0.9 if label else 0.1, label) for n, label in enumerate(truth)]
+    poor = [FigureRow(str(n), "", 0.5 + 0.1 * rng.random(), label) for n, label in enumerate(truth)]
+    assert measure_advantage(good, poor, Resampling(draws=100)).kept
+    assert not measure_advantage(poor, good, Resampling(draws=100)).kept
+    assert measure_advantage(good, good, Resampling(draws=100)).brier.value == 0

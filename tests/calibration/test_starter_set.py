@@ -1,0 +1,80 @@
+"""The labelled set that comes with the project: what it is made of, and that its judges have something to judge in it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from service.calibration.labels import LabelledItem, LabelledSet, read_labels
+from service.core.plan import plan
+from service.core.rubric import Rubric
+from service.intake import read_trace
+from service.registry import Shelf
+
+STARTER = Path(__file__).parents[2] / "calibration" / "labels" / "starter.jsonl"
+
+
+@pytest.fixture(scope="module")
+def starter() -> LabelledSet:
+    return read_labels(STARTER.read_text("utf-8").splitlines(), source=STARTER.name)
+
+
+def called(item: LabelledItem) -> list[str]:
+    messages = (item.trace or {})["messages"]
+    calls = [call for message in messages for call in message.get("tool_calls", ())]
+    return [call["function"]["name"] for call in calls]
+
+
+def test_what_it_is_made_of(starter: LabelledSet) -> None:
+    assert Counter(item.step for item in starter.items) == {
+        "decide": 10,
+        "select": 20,
+        "arguments": 20,
+        "integrate": 10,
+    }
+    assert sum(item.labels[0].note.startswith("semantic: ") for item in starter.items if item.step == "arguments") == 6
+    for step in ("decide", "select", "arguments", "integrate"):
+        share = [item.passes for item in starter.items if item.step == step]
+        assert 0.4 <= sum(share) / len(share) <= 0.6
+
+
+def test_it_is_marked_as_constructed(starter: LabelledSet) -> None:
+    assert {item.origin for item in starter.items} == {"constructed"}
+    assert {label.annotator for item in starter.items for label in item.labels} == {"author"}
+    assert all("constructed" in item.source and item.labels[0].note for item in starter.items)
+
+
+def test_where_no_call_is_due_one_that_passes_makes_none(starter: LabelledSet) -> None:
+    for item in starter.items:
+        if item.step == "decide":
+            assert item.passes is not bool(called(item)), item.id
+
+
+def test_a_family_of_near_misses_has_each_tool_taken_for_another(starter: LabelledSet) -> None:
+    """A scenario of the family has a right and a wrong tool, both on offer in it."""
+    by_group: dict[str, dict[bool, set[str]]] = defaultdict(lambda: {True: set(), False: set()})
+    for item in starter.items:
+        if item.step == "select" and item.family == "payments":
+            by_group[item.group][item.passes] |= set(called(item))
+    assert len(by_group) == 5
+    for group, tools in by_group.items():
+        assert tools[True], group
+        assert tools[False], group
+        assert not tools[True] & tools[False], group
+
+
+def test_every_case_has_the_question_it_is_labelled_for_unless_code_can_tell_that_it_fails(
+    starter: LabelledSet,
+) -> None:
+    rubric = Shelf().find("four_step")
+    for item in starter.items:
+        assert item.trace is not None
+        asks = plan(read_trace(item.trace), rubric).asks
+        assert item.criterion in {ask.criterion for ask in asks} or not item.passes, item.id
+        assert rubric_stage(rubric, item.criterion) == item.step
+
+
+def rubric_stage(rubric: Rubric, criterion: str) -> str:
+    return next(one.stage for one in rubric.criteria if one.id == criterion)

@@ -1,0 +1,67 @@
+"""`callgrade calibrate install`: fits are put in place, and what they leave open is said, then and at each start."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from service.fit_files import read_fits
+from service.registry import Shelf
+from tests.calibration.label_sets import drawn
+from tests.cli.cli_run import Run
+from tests.cli.served import served
+from tests.faults.provider import Provider
+
+JUDGE = Shelf().judges["result_groundedness"]
+OPEN = "result_groundedness on c: what openai/gpt-fine says stays open, for its fits are of m0, m1"
+
+
+@pytest.fixture
+def out(run: Run, tmp_path: Path) -> Path:
+    """The folder of a run whose two judges are models by the packaged judge file."""
+    labels, predictions = drawn(200, judges=(0.85, 0.7))
+    said = [one.model_copy(update={"judge": JUDGE.id, "judge_digest": JUDGE.digest}) for one in predictions]
+    (tmp_path / "labels.jsonl").write_text("".join(f"{item.model_dump_json()}\n" for item in labels.items), "utf-8")
+    (tmp_path / "said.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in said), "utf-8")
+    ran = run(
+        "calibrate", "run", "--labels", "labels.jsonl", "--predictions", "said.jsonl", "--out", "out", "--draws", "0"
+    )
+    assert ran.code == 0
+    return tmp_path / "out"
+
+
+def test_a_run_is_installed_and_what_stays_open_is_said(
+    run: Run, out: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ran = run("calibrate", "install", out)
+    assert (ran.code, "warning" in ran.err) == (0, False)  # no judge is set up: nobody's verdict can stay open
+    folder = Path(os.environ["CALLGRADE_HOME"]) / "fits"
+    assert read_fits([folder]) == read_fits([out / "fits"])
+    assert not list(folder.glob("*.new"))
+    monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/gpt-fine")
+    assert OPEN in " ".join(run("calibrate", "install", out / "report.json").err.split())
+    with served(folder.parent, Provider()):
+        logs = [(folder.parent / f"{name}.log").read_text() for name in ("serve", "worker")]
+    assert [OPEN in log for log in logs] == [True, True]
+
+
+def test_who_installed_it_stands_in_the_audit_log_of_a_store_that_is_there(run: Run, out: Path) -> None:
+    store = Path(os.environ["CALLGRADE_HOME"]) / "store.db"
+    assert run("calibrate", "install", out).code == 0
+    assert not store.exists()
+    assert json.loads(run("audit", "--format", "json").out)["data"] == []
+    assert store.exists()
+    for _ in range(2):  # the second time it changes nothing
+        assert run("calibrate", "install", out).code == 0
+    (entry,) = json.loads(run("audit", "--format", "json").out)["data"]
+    assert (entry["act"], entry["who"].startswith("user ")) == ("fits.change", True)
+    assert len(entry["detail"]["files"]) == len(list((out / "fits").iterdir()))
+
+
+def test_a_folder_without_fits_is_a_usage_error(run: Run, tmp_path: Path) -> None:
+    ran = run("calibrate", "install", tmp_path)
+    assert ran.code == 4
+    assert "holds no fit" in ran.err

@@ -1,0 +1,110 @@
+"""`callgrade score` with a judge, stopped and started again: the cache has what was answered, and nothing is paid twice."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.served import environment
+from tests.faults.provider import Provider, serving
+from tests.forked import Command, Forked
+from tests.jobs.process import order_of, request, until
+
+ITEMS = 200
+IN_FLIGHT = 8
+ANSWERED = 90
+"""As many requests are answered before the provider falls silent."""
+
+
+class Falling(Provider):
+    """A provider that answers so many requests, and then none until it is mended."""
+
+    def __init__(self) -> None:
+        super().__init__(now=self._now)
+        self.mended = False
+
+    def mend(self) -> None:
+        """Answers again; what came before is forgotten."""
+        self.mended, self.latency = True, 0.0
+        self.requests.clear()
+
+    def _now(self) -> float:
+        if len(self.requests) >= ANSWERED and not self.mended:
+            self.latency = 3600.0
+        return 0.0
+
+
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """A shell that starts tests in the background has them, and what they start, ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def write(folder: Path, count: int, **more: object) -> Path:
+    """A file of records, each with a question for a judge."""
+    file = folder / "in.jsonl"
+    file.write_text("".join(f"{json.dumps(request(n, **more))}\n" for n in range(count)))
+    return file
+
+
+def asked(provider: Provider) -> Counter[int]:
+    """How often each record was asked about."""
+    return Counter(order_of(one.body) for one in provider.requests)
+
+
+@pytest.mark.usefixtures("heard")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_a_run_that_was_stopped_asks_again_only_for_what_was_under_way(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    out, log = tmp_path / "out.jsonl", tmp_path / "said.log"
+    with serving(Falling()) as provider:
+        environ = environment(tmp_path, provider, CALLGRADE_JUDGE_IN_FLIGHT=str(IN_FLIGHT))
+        args = "score", str(write(tmp_path, ITEMS)), "--format", "ndjson", "--output", str(out)
+        command = Command("service.cli", args, environ, log)
+        first = command.anew()  # forked, it could ignore SIGINT as the process does that forks
+        until(lambda: len(provider.requests) >= ANSWERED or first.poll() is not None, told=log.read_text)
+        first.send_signal(number)
+        assert first.wait(60) == code
+        assert "Traceback" not in log.read_text()
+        before = asked(provider)
+        provider.mend()
+        assert Forked(command).wait(120) == 0, log.read_text()
+    assert len(out.read_text().splitlines()) == ITEMS
+    after = asked(provider)
+    assert set(before | after) == set(range(ITEMS))
+    assert set(after.values()) == {1}
+    assert len(before & after) <= 2 * IN_FLIGHT  # on their way to the judge, or from there to the cache
+
+
+def test_a_key_that_is_refused_is_a_matter_of_configuration(tmp_path: Path) -> None:
+    file = write(tmp_path, 30)
+    with serving(Provider()) as provider:
+        refused_at_first = {"CALLGRADE_JUDGE_MODEL": "openai/fault-401-x1", "CALLGRADE_JUDGE_IN_FLIGHT": "1"}
+        environ = environment(tmp_path, provider, **refused_at_first)
+        command = Command("service.cli", ("score", str(file)), environ, tmp_path / "said.log")
+        assert Forked(command).wait(120) == 4
+        assert len(provider.requests) == 1
+        assert "no key that its provider accepts" in command.log.read_text()
+        assert Forked(command).wait(120) == 0  # the key is mended
+        assert "30 pass" in command.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "said"), [("401", 4, "unauthorized"), ("refusal", 1, "a judge gave no verdict")]
+)
+def test_a_judge_that_must_answer_and_does_not_ends_the_run(tmp_path: Path, fault: str, code: int, said: str) -> None:
+    file = write(tmp_path, 3, on_judge_error="error")
+    with serving(Provider()) as provider:
+        environ = environment(tmp_path, provider, CALLGRADE_JUDGE_API_BASE=provider.base(f"fault-{fault}"))
+        command = Command("service.cli", ("score", str(file), "--format", "ndjson"), environ, tmp_path / "said.log")
+        assert Forked(command).wait(120) == code
+    assert said in command.log.read_text()
+    assert '"report"' not in command.log.read_text()

@@ -1,0 +1,151 @@
+"""A new kind is one new file: each is put into a copy of the service, which then scores with it, and nothing else is touched.
+
+`tests/data/extension` holds the files. The copy runs in a process of its own, since an interpreter knows one service alone.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "tests" / "data" / "extension"
+
+CALLING = {"format": "callgrade", "events": [{"user": "Go"}, {"call": {"name": "look", "arguments": {"n": 4}}}]}
+LINES = {"lines": ["user: Go", "call: look", "assistant: Done"]}
+TOOL_NAME = {"id": "tool", "stage": "select", "check": {"kind": "tool_name"}}
+
+
+class Kind(NamedTuple):
+    """A new file, a request that uses what is in it, and the score that comes of it."""
+
+    file: str
+    request: dict[str, Any]
+    score: float
+
+
+def rubric(**check: Any) -> dict[str, Any]:
+    return {"id": "case", "criteria": [{"id": "it", "stage": "arguments", "check": check}]}
+
+
+KINDS = {
+    "critic": Kind(
+        "service/core/critics/parity.py",
+        {
+            "rubric": rubric(kind="arguments"),
+            "trace": CALLING,
+            "expected": {"calls": [{"tool": "look", "args": {"n": {"kind": "parity", "value": 3}}}]},
+        },
+        0.0,
+    ),
+    "gate": Kind(
+        "service/core/gates/short_name.py", {"rubric": rubric(kind="short_name", most=3), "trace": CALLING}, 0.0
+    ),
+    "method": Kind("service/core/methods/half.py", {"rubric": rubric(kind="half"), "trace": CALLING}, 0.5),
+    "format": Kind(
+        "service/intake/formats/lines.py",
+        {
+            "rubric": {"id": "case", "criteria": [TOOL_NAME]},
+            "trace": {"format": "lines", **LINES},
+            "expected": {"calls": [{"tool": "look"}]},
+        },
+        1.0,
+    ),
+    "gold": Kind(
+        "service/intake/gold/names.py",
+        {
+            "rubric": {"id": "case", "criteria": [TOOL_NAME]},
+            "trace": CALLING,
+            "expected": {"format": "names", "tools": ["look", "book"]},
+        },
+        0.5,
+    ),
+    "judge": Kind(
+        "rubrics/judges/brevity.yaml", {"rubric": rubric(kind="judge", judge="brevity"), "trace": CALLING}, 0.25
+    ),
+    "rubric": Kind(
+        "rubrics/names_only.yaml",
+        {"rubric": "names_only", "trace": CALLING, "expected": {"calls": [{"tool": "look"}]}},
+        1.0,
+    ),
+}
+
+SCORE = """
+import json, sys
+from pathlib import Path
+import service
+from service import conclude, plan
+from service.core.judging.prompts import Usage
+from service.core.judging.replies import Judgement
+from service.core.judging.votes import JudgeReply
+
+assert Path(service.__file__).parents[1] == Path.cwd(), service.__file__
+made = plan(json.load(sys.stdin))
+answer = JudgeReply(Judgement("long", 0.25, "it goes on", ()), "x/m", "m", "miss", Usage(1, 1, 0.0))
+print(json.dumps(conclude(made, {ask.key: (answer,) for ask in made.asks}).score))
+"""
+
+
+def copy_with(kind: Kind, folder: Path) -> Path:
+    """A copy of what the service is made of, with the new file in it."""
+    for part in ("service", "rubrics", "calibration"):
+        shutil.copytree(ROOT / part, folder / part)
+    new = folder / kind.file
+    assert not new.exists()
+    shutil.copy(DATA / new.name, new)
+    return folder
+
+
+def run(program: str, folder: Path, given: object = None) -> Any:
+    """What a program prints as JSON, run on the copy."""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_new_kind_is_one_new_file(name: str, tmp_path: Path) -> None:
+    kind = KINDS[name]
+    assert run(SCORE, copy_with(kind, tmp_path), kind.request) == kind.score
+
+
+LISTS = """
+import json, sys
+from service.intake import FORMATS, TraceInput, guess_format
+from pydantic import TypeAdapter
+last = TypeAdapter(TraceInput).json_schema()["oneOf"][-1]["$ref"]
+print(json.dumps([guess_format(json.load(sys.stdin)), "lines" in FORMATS, last]))
+"""
+
+
+def test_a_new_format_is_guessed_and_listed(tmp_path: Path) -> None:
+    assert run(LISTS, copy_with(KINDS["format"], tmp_path), LINES) == ["lines", True, "#/$defs/LinesTrace"]
+
+
+def test_a_file_that_is_not_named_as_its_format_is_refused(tmp_path: Path) -> None:
+    folder = copy_with(KINDS["format"], tmp_path)
+    (folder / "service/intake/formats/lines.py").rename(folder / "service/intake/formats/rows.py")
+    with pytest.raises(AssertionError, match="rows holds the format 'lines': a file is named as its format"):
+        run(LISTS, folder, LINES)
+
+
+def test_without_the_file_the_kind_is_unknown() -> None:
+    """What the copies show is theirs: this service knows none of it."""
+    from service import CallgradeError, plan
+
+    for kind in KINDS.values():
+        with pytest.raises(CallgradeError):
+            plan(kind.request)

@@ -1,0 +1,62 @@
+"""The tables of the manual name all there is, and nothing else."""
+
+from __future__ import annotations
+
+import re
+
+from service import Shelf
+from service.api.app import create_app
+from service.cli.exits import ExitCode
+from service.core.critics import Critic
+from service.core.kinds import list_kinds
+from service.intake import FORMATS
+from service.settings import list_settings
+from service.store.callers import SCOPES
+from tests.docs.pages import Page
+
+
+def test_the_kinds_are_those_of_the_code():
+    assert Page("docs/formats.md").table_names() == set(FORMATS)
+    assert Page("docs/expectations.md").table_names() == set(list_kinds(Critic))
+    assert Page("docs/rubrics.md").table_names() == {rubric.id for rubric in Shelf()}
+    assert Page("docs/judges.md").table_names() == set(Shelf().judges)
+
+
+def test_the_scopes_are_those_of_the_service():
+    assert Page("docs/http.md").table_names("## Scopes and tenants") == set(SCOPES)
+
+
+def test_the_settings_are_those_of_the_service():
+    page = Page("docs/settings.md")
+    for name, default, meaning in list_settings():
+        assert f"| `{name}` | {f'`{default}`' if default else 'none'} | {meaning} |" in page.text
+    assert page.table_names() == {name for name, _, _ in list_settings()}
+
+
+def test_the_exit_codes_are_those_of_the_command_line():
+    text = Page("docs/scoring.md").text
+    signals = {ExitCode.INTERRUPTED, ExitCode.CLOSED}
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)} == set(ExitCode) - signals
+
+
+def test_the_table_of_batches_names_all_its_routes():
+    lines = [line.split("|")[1] for line in Page("docs/batches.md").text.splitlines() if line.startswith("| `")]
+    rows = [re.findall(r"`(?:(GET|POST|DELETE) )?(/[^`]*)`", line) for line in lines]
+    named = {(method or row[0][0], f"/v1/batches{path.rstrip('/')}") for row in rows for method, path in row}
+    assert named == {route for route in routes() if route[1].startswith("/v1/batches")}
+
+
+def test_the_table_of_routes_names_all_but_what_stands_below_jobs():
+    lines = [line.split("|")[1] for line in Page("docs/http.md").text.splitlines() if line.startswith("| `")]
+    named = {route for line in lines for route in re.findall(r"`(GET|POST) (/[^`]*)`", line)}
+    jobs = ("/v1/batches", "/v1/calibrations")
+    listed = {(method, path.replace("{rubric_id}", "{id}")) for method, path in routes() if not path.startswith(jobs)}
+    assert named == listed | {("POST", job) for job in jobs} | {("GET", "/openapi.json"), ("GET", "/docs")}
+
+
+def routes() -> set[tuple[str, str]]:
+    """Every method and path of the service."""
+    paths = create_app().openapi()["paths"]
+    return {
+        (method.upper(), path.replace("{batch_id}", "{id}")) for path, methods in paths.items() for method in methods
+    }

@@ -1,0 +1,183 @@
+"""The requests of all tables in `tests/data` and of the demonstration, by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import redirect_stderr
+from functools import cache
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import yaml
+
+from tests.frozen.doors import read_table, run_command
+
+Json = Any
+Named = Iterator[tuple[str, Json]]
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+@cache
+def read_cases() -> dict[str, Json]:
+    """Every request by `table: case`. Where the table names no rubric, the request has none."""
+    found: dict[str, Json] = {}
+    for read in (_demo, _api, _gates, _carried, _verdicts, _evidence, _critics, _schemas, _traces, _views, _set):
+        for name, body in read():
+            assert name not in found, name
+            found[name] = body
+    return found
+
+
+def _load(*parts: str) -> Json:
+    return read_table(DATA.joinpath(*parts).read_text("utf-8"), source=parts[-1])
+
+
+def _demo() -> Named:
+    with TemporaryDirectory() as folder, redirect_stderr(StringIO()):
+        file = Path(folder) / "cases.jsonl"
+        assert run_command("demo", "--save", str(file)) == 0
+        for number, line in enumerate(file.read_text("utf-8").splitlines()):
+            yield f"demo: {number}", json.loads(line)
+
+
+def _api() -> Named:
+    for case in json.loads((DATA / "api" / "requests.json").read_text("utf-8")):
+        yield f"api: {case['name']}", case["request"]
+
+
+def _gates() -> Named:
+    for file in sorted((DATA / "gates").glob("*.yaml")):
+        table = _load("gates", file.name)
+        for case in table["cases"]:
+            yield f"{file.stem}: {case['name']}", _gate_body(table, case)
+
+
+def _gate_body(table: Json, case: Json) -> Json:
+    rubric = case.get("rubric", table.get("rubric"))
+    if rubric is None or "check" in case:
+        check = {**table.get("check", {}), **case.get("check", {})}
+        settings = {**table.get("settings", {}), **case.get("settings", {})}
+        rubric = _one(check, "arguments") | settings
+    trace = case.get("trace") or _trace(case.get("calls", []), case.get("answer"))
+    if "trace" not in case:
+        trace |= {k: v for k in ("tools", "state") if (v := case.get(k, table.get(k))) is not None}
+    return {"rubric": rubric, "trace": trace} | {k: case[k] for k in ("expected",) if k in case}
+
+
+def _one(check: Json, stage: str) -> Json:
+    return {"id": "case", "criteria": [{"id": "it", "stage": stage, "check": check}]}
+
+
+def _trace(calls: list[Any], answer: str | None = None, user: str = "Please.") -> Json:
+    events = [{"user": user}, *[{"user": call} if isinstance(call, str) else _called(*call) for call in calls]]
+    return {"format": "callgrade", "events": events + ([] if answer is None else [{"assistant": answer}])}
+
+
+def _called(name: str, *rest: Any) -> Json:
+    event: Json = {"call": {"name": name} | ({"arguments": rest[0]} if rest else {})}
+    event |= {"result": rest[1]} if rest[1:] else {}
+    return event | ({"is_error": True} if rest[2:] else {})
+
+
+RUBRICS = {
+    "apple": "apple_trajectory",
+    "arcade": "arcade",
+    "bfcl": "bfcl_ast",
+    "future_agi": "future_agi_function_calling",
+}
+
+
+def _carried() -> Named:
+    for file in sorted((DATA / "carried").glob("*.yaml")):
+        table = yaml.safe_load(file.read_text("utf-8"))
+        parts = table.items() if isinstance(table, dict) else [("cases", table)]
+        tools = table.get("tools") if isinstance(table, dict) else None
+        for part, rows in parts:
+            for number, case in enumerate(rows if isinstance(rows, list) else []):
+                if isinstance(case, dict) and isinstance(case.get("made"), list):
+                    name = f"carried {file.stem} {part}: {number} {case.get('name', '')}"
+                    yield name, _carried_body(RUBRICS.get(file.stem, f"uipath_tool_call_{part}"), tools, case)
+
+
+def _carried_body(rubric: str, tools: Json, case: Json) -> Json:
+    given = {k: v for k, v in (("tools", case.get("tools", tools)), ("state", case.get("state"))) if v is not None}
+    body = {"rubric": {"extends": rubric, "compat": True}, "trace": _trace(case["made"]) | given}
+    return body | {k: case[k] for k in ("expected",) if k in case}
+
+
+def _verdicts() -> Named:
+    table = _load("verdicts", "examples.yaml")
+    for case in table["cases"]:
+        made = {**table["base"], "tools": table["tools"], "rubric": "four_step", **case}
+        calls = [(c["name"], c["arguments"], *([c["result"]] if "result" in c else [])) for c in made["calls"]]
+        trace = _trace(calls * made.get("repeat", 1), made["answer"], "What does order 8 come to?")
+        trace |= {} if made["tools"] is None else {"tools": made["tools"]}
+        body = {"rubric": made["rubric"], "trace": trace}
+        yield f"verdict: {case['name']}", body | ({} if made["expected"] is None else {"expected": made["expected"]})
+    for number, (tool, given, result, asked, answer) in enumerate(_load("verdicts", "right.yaml")):
+        expected = {"calls": [{"tool": tool, "args": given}]}
+        yield f"right: {number}", {"trace": _trace([(tool, given, result)], answer, asked), "expected": expected}
+    for name, asked, calls, answer in _load("verdicts", "wrong.yaml"):
+        yield f"wrong: {name}", {"trace": _trace(calls, answer, asked)}
+
+
+def _evidence() -> Named:
+    narration, provenance = _one({"kind": "narration"}, "integrate"), _one({"kind": "provenance"}, "arguments")
+    number = 0
+    for group in _load("evidence", "narration.yaml")["groups"]:
+        for answer, _ in group["cases"]:
+            number += 1
+            trace = _trace([("look", {}, group["result"])], answer)
+            yield f"narration: {number} {answer}"[:60], {"rubric": narration, "trace": trace}
+    table = _load("evidence", "provenance.yaml")
+    for case in table["cases"]:
+        trace = {"format": "callgrade", "events": case["events"], "tools": table["tools"]}
+        yield f"provenance: {case['name']}", {"rubric": provenance, "trace": trace}
+    table = _load("evidence", "injection.yaml")
+    for case in [*table["malicious"], *table["benign"]]:
+        trace = _trace([("pay", {}, {"x": [case["text"]], "ok": 1})], "Done.")
+        yield f"injection: {case['name']}", {"trace": trace}
+
+
+def _critics() -> Named:
+    for number, entry in enumerate(_load("critics", "cases.yaml")):
+        calls = [("f", {"a": row[0]}) for row in entry["rows"]]
+        expected = {"calls": [{"tool": "f", "args": {"a": entry["critic"]}} for _ in calls]}
+        yield f"critic: {number} {entry['critic']['kind']}", {"trace": _trace(calls), "expected": expected}
+
+
+def _schemas() -> Named:
+    for case in _load("schemas", "cases.yaml"):
+        given = [test[0] for test in case["tests"]]
+        calls = [("f", value if isinstance(value, dict) else json.dumps(value)) for value in given]
+        tools = [{"name": "f", "parameters": case["schema"]}]
+        rubric = _one({"kind": "schema"}, "arguments")
+        yield f"schema of: {case['name']}", {"rubric": rubric, "trace": {**_trace(calls), "tools": tools}}
+
+
+def _traces() -> Named:
+    for file in sorted((DATA / "traces").glob("*.json")):
+        rows = json.loads(file.read_text("utf-8"))
+        if isinstance(rows, dict):
+            yield from (
+                (f"same conversation: {form['format']} {n}", {"trace": form}) for n, form in enumerate(rows["forms"])
+            )
+        else:
+            yield from ((f"trace {file.stem}: {row['name']}", {"trace": row["input"]}) for row in rows)
+
+
+def _views() -> Named:
+    for name, trace in _load("judges", "views.yaml")["traces"].items():
+        yield f"view: {name}", {"trace": {"format": "callgrade", **trace}}
+
+
+def _set() -> Named:
+    table = _load("summary", "set.yaml")
+    for case in table["cases"]:
+        trace = _trace([(name, {}) for name in case["calls"]], "Done.")
+        trace |= {"id": case["id"], "tools": [{"name": name} for name in table["tools"]]}
+        yield f"set: {case['id']}", {"trace": trace} | {k: case[k] for k in ("expected", "tags") if k in case}

@@ -1,0 +1,143 @@
+"""Bodies that are edited a little, and what the service says of them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+from zlib import crc32
+
+from tests.frozen.asking import Asker
+from tests.frozen.cases import read_cases
+from tests.frozen.golden import canonical, differences, digest, read_golden, write_golden
+from tests.labelled import item
+
+Json = Any
+Path = tuple[str | int, ...]
+
+FILE = "corpus.json"
+
+EACH = 45
+"""Edits of one valid body: those whose names come first in an order by chance, the same each time."""
+
+EXTREME: dict[type, Json] = {
+    str: "x" * 70_000,
+    int: 10**30,
+    float: -1e308,
+    bool: None,
+    list: [1] * 1_200,
+    dict: {"": {}},
+}
+EMPTY: dict[type, Json] = {str: "", int: 0, float: 0.0, bool: False, list: [], dict: {}}
+WRONG: dict[type, Json] = {str: 7, int: "7", float: "0.5", bool: "true", list: {"0": 1}, dict: ["a"]}
+
+
+def seeds() -> dict[str, tuple[str, Json]]:
+    """Valid bodies: the route, and what is sent."""
+    cases = read_cases()
+    score = {f"score {name}": ("/v1/score", cases[name]) for name in SCORED}
+    own = cases["api: an inline rubric"]["rubric"] | {"thresholds": {"fail": 0.5, "warn": 0.75}}
+    entry = {"custom_id": "a", **cases["demo: 1"]}
+    labelled = [item(number) for number in range(2)]
+    said = [{"id": one["id"], "criterion": "grounded", "raw": 0.5, "model": "m"} for one in labelled]
+    return score | {
+        "many": ("/v1/score/many", [cases["demo: 0"], cases["api: a call that is right"]]),
+        "validate": ("/v1/rubrics/validate", own),
+        "validate changes": ("/v1/rubrics/validate", {"extends": "four_step", "id": "s", "thresholds": {"warn": 0.95}}),
+        "batch": ("/v1/batches", {"items": [entry], "name": "n", "tags": {"a": "b"}, "judges": "off"}),
+        "calibration": ("/v1/calibrations", {"items": labelled, "predictions": said, "method": "platt"}),
+    }
+
+
+SCORED = (
+    "api: a call that is right",
+    "api: a wrong argument and an extra call, with matchers and weights",
+    "api: a rubric with changes",
+    "api: an inline rubric",
+    "demo: 1",
+    "same conversation: anthropic 2",
+)
+
+
+def edits_of(body: Json) -> Iterator[tuple[str, Json]]:
+    """Each place with each edit, by name."""
+    yield "as it is", body
+    named = [(f"{edit} {_pointer(path)}", path, edit) for path in _paths(body) for edit in EDITS]
+    named.sort(key=lambda row: crc32(row[0].encode()))
+    made = ((name, edited) for name, path, edit in named if (edited := _edited(body, path, edit)) is not None)
+    for _, row in zip(range(EACH), made, strict=False):
+        yield row
+
+
+EDITS = ("drop", "null", "wrong", "empty", "extreme", "unknown")
+
+
+def _paths(value: Json, path: Path = ()) -> Iterator[Path]:
+    yield path
+    if isinstance(value, dict | list):
+        for key, inside in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _paths(inside, (*path, key))
+
+
+def _pointer(path: Path) -> str:
+    return "".join(f"/{key}" for key in path) or "the whole"
+
+
+def _edited(body: Json, path: Path, edit: str) -> list[Json] | None:
+    """The body with the edit, in a list; None where the place cannot have it."""
+    holder = [copy.deepcopy(body)]
+    *way, last = (0, *path)
+    inside = holder
+    for key in way:
+        inside = inside[key]
+    kind = type(inside[last])
+    if edit == "drop":
+        if not path:
+            return None
+        del inside[last]
+    elif edit == "unknown":
+        if kind is not dict:
+            return None
+        inside[last]["nobody_knows"] = 1
+    else:
+        chosen = {"null": {}, "wrong": WRONG, "empty": EMPTY, "extreme": EXTREME}[edit]
+        inside[last] = chosen.get(kind)
+    return holder
+
+
+def make_corpus() -> dict[str, dict[str, str]]:
+    """What comes of each edit, by the name of its body."""
+    with Asker() as ask:
+        found = {name: dict(_answers(ask, route, body)) for name, (route, body) in _all(ask).items()}
+    assert all(rows["as it is"][:3] in ("200", "202") for rows in found.values()), found
+    return found
+
+
+def _all(ask: Asker) -> dict[str, tuple[str, Json]]:
+    reports = [ask("POST", "/v1/score", read_cases()[f"demo: {number}"]).json for number in range(2)]
+    return seeds() | {"summary": ("/v1/summaries", {"reports": reports, "assertions": ["pass_rate >= 0.5"]})}
+
+
+def _answers(ask: Asker, route: str, body: Json) -> Iterator[tuple[str, str]]:
+    for name, edited in edits_of(body):
+        answer = ask("POST", route, edited[0] if name != "as it is" else edited)
+        yield name, _told(answer.status, json.loads(answer.body))
+
+
+def _told(status: int, said: Json) -> str:
+    if status == 202:
+        return "202"
+    if status == 200:
+        return f"200 {digest(canonical(said))}"
+    return " ".join([str(status), *[error["pointer"] for error in said["errors"][:1]]])
+
+
+def write_corpus() -> None:
+    """Writes what is so now."""
+    write_golden(FILE, make_corpus())
+
+
+def check_corpus() -> list[str]:
+    """What differs from what was kept."""
+    return differences(read_golden(FILE), make_corpus(), most=20)

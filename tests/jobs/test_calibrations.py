@@ -1,0 +1,105 @@
+"""A calibration whose worker is killed goes on, while it is judged and while it is fitted: no judged item is asked again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from service.engine import Engine
+from service.jobs.admission import BatchBounds, Upload
+from service.jobs.calibrations import CalibrationAdmission
+from service.jobs.chunking import Cutter
+from service.jobs.spool import Spool
+from service.registry import Shelf
+from service.store.calibrations import Calibrations
+from service.strict_json import Limits
+from service.wiring import build_demo_judging
+from tests.faults.provider import Provider, serving
+from tests.jobs.process import Service, service
+from tests.labelled import item
+
+IN_FLIGHT = 8
+ITEMS, REPEATS = 120, 2
+
+
+def submitted(run: Service, items: int = ITEMS, repeats: int = REPEATS) -> tuple[Calibrations, str]:
+    kept = Calibrations(run.batches.of_kind("calibration"))
+    engine = Engine(Shelf(), judging=build_demo_judging())
+    bounds = BatchBounds(limits=Limits(), chunk=50, max_items=10_000, hours=24)
+    with Spool(max_bytes=2**20) as spool, Cutter(size=50) as cutter:
+        spool.write("\n".join(json.dumps(item(n)) for n in range(items)).encode())
+        spool.finish()
+        options: dict[str, Any] = {"repeats": repeats, "judges": "fresh"}
+        sent = Upload(tenant="", key=None, form="lines", options=options, body=spool)
+        return kept, CalibrationAdmission(engine, bounds).take(sent, kept, cutter).id
+
+
+def asked_of(provider: Provider) -> Counter[str]:
+    """How often each answer was put to the judge."""
+    texts = ["\n".join(str(message.get("content")) for message in one.body["messages"]) for one in provider.requests]
+    return Counter(text.partition("Order ")[2].partition(" cost")[0] for text in texts)
+
+
+def test_a_killed_worker_judges_nothing_again(tmp_path: Path) -> None:
+    provider = Provider(latency=0.05)
+    in_flight = {"CALLGRADE_BATCH_IN_FLIGHT": str(IN_FLIGHT)}
+    with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider, **in_flight) as run:
+        kept, name = submitted(run)
+        worker = run.start()
+        run.until(lambda: len(provider.requests) >= 100)
+        worker.kill()
+        worker.wait()
+        run.start()
+        run.until(lambda: kept.find("", name).ended_at is not None)
+        found = kept.find("", name)
+        assert (found.status, found.unanswered, found.fits) == ("completed", 0, 1), found
+        assert found.request_counts.completed == ITEMS * REPEATS
+        asked = asked_of(provider)
+        assert set(asked) == {str(n) for n in range(ITEMS)}
+        assert sum(asked.values()) - ITEMS * REPEATS <= IN_FLIGHT
+        [judge] = json.loads(kept.report("", name))["judges"]
+        assert (judge["missing"], judge["retest"]["items"]) == (0, ITEMS)
+        [file] = json.loads(kept.fits("", name))
+        assert file["fit"]["model"] == "gpt-fine"
+        run.until(lambda: run.workflows().keys() == {"SUCCESS"})
+
+
+def fits_under_way(home: Path) -> list[int]:
+    """The processes that fit for workers of this home."""
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _fits(entry, home)]
+
+
+def _fits(process: Path, home: Path) -> bool:
+    try:
+        called, environ = (process / "cmdline").read_bytes(), (process / "environ").read_bytes()
+    except OSError:  # it has ended, or is another user's
+        return False
+    return b"service.jobs.fitted" in called and f"CALLGRADE_HOME={home}".encode() in environ.split(b"\0")
+
+
+def test_a_worker_that_is_killed_while_it_fits_leaves_the_fit_to_the_next(tmp_path: Path) -> None:
+    provider = Provider()
+    with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider) as run:
+        kept, name = submitted(run, items=60, repeats=1)
+        worker = run.start()
+        run.until(lambda: bool(fits_under_way(tmp_path)))
+        [fit] = fits_under_way(tmp_path)
+        os.kill(fit, signal.SIGSTOP)  # so that it is still at it when its worker dies
+        worker.kill()
+        worker.wait()
+        os.kill(fit, signal.SIGKILL)
+        left = kept.find("", name)
+        assert (left.status, left.request_counts.completed, left.fits) == ("finalizing", 60, 0)
+        asked = len(provider.requests)
+        run.start()
+        run.until(lambda: kept.find("", name).ended_at is not None)
+        found = kept.find("", name)
+        assert (found.status, found.unanswered, found.fits) == ("completed", 0, 1), found
+        assert len(provider.requests) == asked == 60
+        [judge] = json.loads(kept.report("", name))["judges"]
+        assert judge["missing"] == 0
+        run.until(lambda: run.workflows().keys() == {"SUCCESS"})

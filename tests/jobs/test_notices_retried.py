@@ -1,0 +1,95 @@
+"""Notices that are not taken: how often another one is sent, after how long, and what the batch says of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from service.errors import BusyError, CallgradeError, InputError, WebhookError
+from service.jobs.runner import Runner
+from service.jobs.worker import NOTICES, Worker
+from service.store.batches import Batches, BatchSubmission, Chunk
+from service.store.database import Database
+from tests.store.played import Recording, ended, recorded
+
+BUSY = WebhookError("the receiver answered 503", retryable=True)
+FINAL = WebhookError("the receiver answered 404", retryable=False)
+DELAYS = [5.0, 20.0, 80.0, 320.0, 1_280.0, 5_120.0, 20_480.0]
+
+
+class Script:
+    """A notifier that does as it is told, once for each notice."""
+
+    def __init__(self, outcomes: Sequence[CallgradeError | None]) -> None:
+        self._outcomes: Iterator[CallgradeError | None] = iter(outcomes)
+        self.told: list[str] = []
+
+    async def notify(self, batch: str) -> None:
+        self.told.append(batch)
+        outcome = next(self._outcomes)
+        if outcome is not None:
+            raise outcome
+
+
+class Idle(Runner):
+    """No notice needs what works on chunks."""
+
+    def __init__(self) -> None:
+        pass
+
+
+def over(database: Database, queue: Recording) -> str:
+    """A batch that has ended, and whose end is to be told."""
+    given = BatchSubmission(tenant="t", fingerprint="f", hours=1.0, webhook="https://receiver/")
+    batch = Batches(database, queue).submit(given, [Chunk(0, 1, b"")]).id
+    recorded(database, batch, [0])
+    ended(database, batch)
+    return batch
+
+
+def status(database: Database, batch: str) -> str | None:
+    webhook = Batches(database, Recording()).find("t", batch).webhook
+    assert webhook
+    return webhook.status
+
+
+CASES: list[tuple[str, list[CallgradeError | None], list[float], str]] = [
+    ("taken at once", [None], [], "delivered"),
+    ("taken later", [BUSY, BUSY, None], DELAYS[:2], "delivered"),
+    ("taken at last", [*[BUSY] * 7, None], DELAYS, "delivered"),
+    ("never taken", [BUSY] * 8, DELAYS, "failed"),
+    ("refused for good", [FINAL], [], "failed"),
+    ("refused for good later", [BUSY, FINAL], DELAYS[:1], "failed"),
+    ("another error that may pass", [BusyError("no room"), None], DELAYS[:1], "delivered"),
+    ("another error that stays", [InputError.at("", "wrong")], [], "failed"),
+]
+
+
+@pytest.mark.parametrize(("outcomes", "delays", "last"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
+def test_a_notice_is_sent_again_later_each_time(
+    database: Database, outcomes: list[CallgradeError | None], delays: list[float], last: str
+) -> None:
+    queue, notifier = Recording(), Script(outcomes)
+    batch = over(database, queue)
+    worker = Worker(database, queue, Idle(), notifier)
+    for attempt in range(1, len(outcomes) + 1):
+        assert status(database, batch) == "pending"
+        asyncio.run(worker.notify(batch, attempt))
+        assert queue.notices == [(batch, 2 + n, delay) for n, delay in enumerate(delays[:attempt])]
+    assert status(database, batch) == last
+    assert notifier.told == [batch] * len(outcomes)
+
+
+def test_there_are_as_many_attempts_as_are_spoken_of() -> None:
+    assert len(DELAYS) == NOTICES - 1
+    assert 7 * 3_600 < sum(DELAYS) < 8 * 3_600
+
+
+def test_of_a_batch_that_is_gone_nothing_is_kept(database: Database) -> None:
+    queue = Recording()
+    batch = over(database, queue)
+    Batches(database, queue).delete("t", batch)
+    asyncio.run(Worker(database, queue, Idle(), Script([FINAL])).notify(batch, 1))
+    assert queue.notices == []

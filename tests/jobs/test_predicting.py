@@ -1,0 +1,184 @@
+"""Labelled items are judged: what the judge says becomes a prediction, what it does not say is told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from service.asking.budget.reservations import Spending
+from service.asking.demo_judge import DemoJudge
+from service.asking.judging import Judges, Judging, NoCache
+from service.calibration.importers.published import import_labels
+from service.calibration.labels import LabelledItem
+from service.calibration.predictions import AnswerId, Prediction
+from service.calibration.report_predictions import UnansweredItem
+from service.core.judging.prompts import Completion, Prompt
+from service.core.judging.questions import ASSEMBLY
+from service.engine import Engine
+from service.errors import InputError, JudgeError
+from service.jobs.predicting import Asking, collect_predictions
+from service.registry import Shelf
+from service.wiring import build_demo_judging
+from tests.conftest import Run
+
+T = TypeVar("T")
+
+SHELF = Shelf()
+STARTER = Path(__file__).parents[2] / "calibration" / "labels" / "starter.jsonl"
+
+
+class Kept:
+    """A cache in memory."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    async def get(self, key: str) -> str | None:
+        return self.texts.get(key)
+
+    async def set(self, key: str, text: str) -> None:
+        self.texts[key] = text
+
+    async def close(self) -> None:
+        pass
+
+
+class Counted:
+    """The stand-in, counting what it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self._calls = DemoJudge()
+
+    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+        self.asked += 1
+        return await self._calls.complete(prompt, spending)
+
+
+class Down:
+    """A judge that cannot be reached."""
+
+    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+        raise JudgeError("provider_error", "nobody there")
+
+
+def item(**more: Any) -> LabelledItem:
+    written = {
+        "id": "a",
+        "criterion": "grounded",
+        "group": "g",
+        "labels": [{"annotator": "ana", "label": True}],
+        **more,
+    }
+    return LabelledItem.model_validate(written)
+
+
+def predicted(
+    run: Run,
+    items: Sequence[LabelledItem],
+    judging: Judging | None = None,
+    *,
+    repeats: int = 1,
+    done: Collection[AnswerId] = (),
+) -> tuple[list[Prediction], list[str]]:
+    asking = Asking(SHELF.find("four_step"), repeats=repeats)
+    found = run(
+        listed(collect_predictions(Engine(SHELF, judging=judging or build_demo_judging()), items, asking, done=done))
+    )
+    missing = [str(one) for one in found if isinstance(one, UnansweredItem)]
+    return [one for one in found if isinstance(one, Prediction)], missing
+
+
+async def listed(found: AsyncIterator[T]) -> list[T]:
+    return [one async for one in found]
+
+
+def test_every_case_of_the_starter_set_is_judged(run: Run):
+    items = import_labels(STARTER.read_text("utf-8").splitlines()).labels.items
+    made, missing = predicted(run, items)
+    assert (len(made), missing) == (60, [])
+    assert {one.criterion for one in made} == {"warranted", "tool_choice", "plausible", "grounded"}
+    for one in made:
+        judge = SHELF.judges[one.judge]
+        assert (one.judge_digest, one.model, one.assembly) == (judge.digest, "callgrade/stand-in", ASSEMBLY)
+        assert one.raw in {label.value for label in judge.scale.values()}
+        assert one.reason
+
+
+PAIRS = [("It is $54.00.", 1.0), ("It is $77.00.", 0.0)]
+
+
+@pytest.mark.parametrize(("answer", "raw"), PAIRS)
+def test_a_payload_with_an_answer_is_a_trace_too(run: Run, answer: str, raw: float):
+    [one], missing = predicted(run, [item(payload={"amount_cents": 5400}, answer=answer)])
+    assert (one.id, one.raw, missing) == ("a", raw, [])
+
+
+def test_the_judge_is_asked_even_where_code_would_decide(run: Run):
+    """A scale flip never reaches a judge in four_step; to be fitted, the judge must say what it makes of it."""
+    [one], _ = predicted(run, [item(payload={"amount_cents": 540000}, answer="It is $54.00.")])
+    assert one.raw == 0.0
+
+
+def test_what_no_judge_answered_is_told_and_left_out(run: Run):
+    judging = Judging(Down(), NoCache(), Judges("openai/down"))
+    made, missing = predicted(run, [item(payload={"a": 1}, answer="It is 1.")], judging)
+    assert (made, missing) == ([], ["a: nobody there"])
+
+
+def test_a_criterion_without_a_judge_is_refused(run: Run):
+    with pytest.raises(InputError, match="no judge of four_step decides 'schema'; known: "):
+        predicted(run, [item(criterion="schema", payload={}, answer="x")])
+
+
+TWO = [item(id=name, payload={"amount_cents": 5400}, answer=f"{name}: it is $54.00.") for name in ("a", "b")]
+
+
+def test_each_repeat_is_an_answer_of_its_own_and_the_cache_knows_them_apart(run: Run):
+    calls, cache = Counted(), Kept()
+    judging = Judging(calls, cache, Judges("openai/m"))
+    made, _ = predicted(run, TWO, judging)
+    assert [one.sample for one in made] == [0, 0]
+    made, missing = predicted(run, TWO, judging, repeats=3)
+    assert sorted(one.said for one in made) == [(name, "grounded", n) for name in ("a", "b") for n in range(3)]
+    assert (calls.asked, len(cache.texts), missing) == (6, 6, [])
+    predicted(run, TWO, judging, repeats=3)
+    assert calls.asked == 6
+
+
+def test_votes_of_a_judge_are_taken_anew_for_each_repeat(run: Run):
+    """A judge with two votes takes samples 0 and 1 the first time, 2 and 3 the second."""
+    judge = SHELF.judges["result_groundedness"].model_copy(update={"votes": 2})
+    rubric = SHELF.find("four_step")
+    others = tuple(one for one in rubric.judges if one.id != judge.id)
+    voting = rubric.model_validate(
+        {**{name: getattr(rubric, name) for name in type(rubric).model_fields}, "judges": (*others, judge)}
+    )
+    calls, cache = Counted(), Kept()
+    engine = Engine(SHELF, judging=Judging(calls, cache, Judges("openai/m")))
+    found = run(listed(collect_predictions(engine, TWO[:1], Asking(voting, repeats=2))))
+    assert (len(found), calls.asked, len(cache.texts)) == (2, 4, 4)
+
+
+def test_what_is_there_is_not_asked_again(run: Run):
+    calls = Counted()
+    judging = Judging(calls, NoCache(), Judges("openai/m"))
+    made, _ = predicted(run, TWO, judging, repeats=2, done={AnswerId("a", "grounded", 0), AnswerId("b", "grounded", 1)})
+    assert sorted(one.said for one in made) == [("a", "grounded", 1), ("b", "grounded", 0)]
+    assert calls.asked == 2
+
+
+def test_a_trace_that_cannot_be_read_is_told_with_its_item_before_anybody_is_asked(run: Run):
+    calls = Counted()
+    with pytest.raises(InputError) as refused:
+        predicted(run, [*TWO, item(id="odd", trace={"format": "openai"})], Judging(calls, NoCache(), Judges("m")))
+    assert refused.value.problems[0].path.startswith("odd: /trace")
+    assert calls.asked == 0
+
+
+def test_without_a_judge_nothing_is_asked(run: Run):
+    with pytest.raises(InputError, match="no judge model is set"):
+        run(listed(collect_predictions(Engine(SHELF), TWO, Asking(SHELF.find("four_step")))))

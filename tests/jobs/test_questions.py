@@ -1,0 +1,63 @@
+"""A limit of questions holds for a batch, however many workers there are and whichever of them is killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from service.jobs.recorder import AHEAD
+from service.store.batch import Batch
+from tests.faults.provider import Provider, serving
+from tests.jobs.process import Service, numbers, request, service
+
+ITEMS, LIMIT = 300, 150
+
+pytestmark = pytest.mark.xdist_group("takeover")
+
+
+def paused(run: Service, batch: str) -> Batch:
+    """The batch when it has asked all that it may."""
+    run.until(lambda: run.find(batch).status == "paused_budget")
+    return run.find(batch)
+
+
+def test_no_more_is_asked_than_may_be(tmp_path: Path, store_url: str) -> None:
+    """One worker is killed meanwhile: what it may have asked counts as asked, and is no more than was written down ahead."""
+    provider = Provider(latency=0.05)
+    with serving(provider), service(store_url, tmp_path, provider, CALLGRADE_BATCH_IN_FLIGHT="8") as run:
+        workers = [run.start() for _ in range(1 if run.database.is_sqlite else 3)]
+        run.until(lambda: run.logs().count('"working"') == len(workers))
+        batch = run.submit([request(n) for n in range(ITEMS)], size=20, max_questions=LIMIT)
+        run.until(lambda: len(provider.requests) >= LIMIT // 3)
+        workers[0].kill()
+        workers[0].wait()
+        run.start()
+        found = paused(run, batch)
+        assert (found.questions, found.reason) == (
+            LIMIT,
+            "the batch has asked judges as many questions as it may (max_questions)",
+        )
+        assert LIMIT - AHEAD <= len(provider.requests) <= LIMIT
+        run.batches.resume("", batch, max_questions=2 * ITEMS)
+        ended = run.ended(batch)
+        assert (ended.status, ended.request_counts.completed) == ("completed", ITEMS)
+        assert numbers(run.results(batch)) == list(range(ITEMS))
+        assert len(provider.requests) <= ended.questions <= len(provider.requests) + AHEAD
+
+
+def test_batches_at_once_have_limits_of_their_own(tmp_path: Path, store_url: str) -> None:
+    provider = Provider(latency=0.02)
+    limits = (0, 13, 40)
+    with serving(provider), service(store_url, tmp_path, provider) as run:
+        if not run.database.is_sqlite:
+            run.start()
+        run.start()
+        batches = [
+            run.submit([request(1_000 * limit + n) for n in range(60)], size=20, max_questions=limit)
+            for limit in limits
+        ]
+        for limit, batch in zip(limits, batches, strict=True):
+            assert paused(run, batch).questions == limit
+            asked = sum(count for order, count in run.paid().items() if order // 1_000 == limit)
+            assert asked == limit

@@ -1,0 +1,378 @@
+"""From the body of a submission to chunks."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tracemalloc
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from service.engine import Engine
+from service.errors import BadLinesError, InputError, MalformedError, TooLargeError
+from service.jobs.admission import BatchBounds
+from service.jobs.chunking import MAX_CHUNK, Cutter
+from service.jobs.items import widen_limits
+from service.jobs.spool import Spool
+from service.jobs.submissions import (
+    LISTED,
+    MAX_TAGS,
+    OF_ONE,
+    Defaults,
+    ItemIntake,
+    point_to_item,
+    read_document_entries,
+    read_line_entries,
+)
+from service.registry import Shelf
+from service.request import read_request
+from service.store.batch import SkippedItems
+from service.strict_json import Limits, parse
+
+ENGINE = Engine(Shelf())
+LIMITS = Limits()
+TRACE = {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}
+
+
+def item(**more: Any) -> dict[str, Any]:
+    return {"trace": TRACE, **more}
+
+
+def jsonl(items: Iterable[Any]) -> bytes:
+    return b"".join(one if isinstance(one, bytes) else json.dumps(one).encode() + b"\n" for one in items)
+
+
+def taken(
+    items: Iterable[Any], given: Mapping[str, Any] | None = None, *, size: int = 2, max_items: int = 100_000
+) -> tuple[list[dict[str, Any]], SkippedItems]:
+    """The items as a worker finds them, and those left out."""
+    with Cutter(size=size) as cutter:
+        left_out = ItemIntake(Defaults(given or {}, ENGINE), cutter, max_items=max_items).take(
+            read_line_entries(io.BytesIO(jsonl(items)), LIMITS)
+        )
+        return kept(cutter), left_out
+
+
+def kept(cutter: Cutter) -> list[dict[str, Any]]:
+    lines = [line for chunk in cutter for line in zlib.decompress(chunk.payload).splitlines()]
+    assert [chunk.first for chunk in cutter] == list(_firsts(cutter))
+    return [json.loads(line) for line in lines]
+
+
+def _firsts(cutter: Cutter) -> Iterable[int]:
+    first = 0
+    for chunk in cutter:
+        yield first
+        first += chunk.size
+
+
+def problems(error: pytest.ExceptionInfo[InputError]) -> list[str]:
+    return [problem.path for problem in error.value.problems]
+
+
+# What arrives.
+
+
+def spooled(body: bytes, *, packed: bool, max_bytes: int = 10_000, step: int = 7) -> tuple[bytes, str]:
+    with Spool(max_bytes=max_bytes, packed=packed) as spool:
+        for start in range(0, len(body), step):
+            spool.write(body[start : start + step])
+        spool.finish()
+        assert spool.size <= max_bytes
+        return spool.file.read(), spool.digest
+
+
+@pytest.mark.parametrize("step", [1, 7, 10_000])
+def test_what_is_packed_is_unpacked_and_has_the_same_digest(step: int) -> None:
+    body = jsonl(item(custom_id=str(n)) for n in range(50))
+    plain = spooled(body, packed=False)
+    assert plain[0] == body
+    assert spooled(gzip.compress(body), packed=True, step=step) == plain
+    assert spooled(gzip.compress(body[:99]) + gzip.compress(body[99:]), packed=True, step=step) == plain
+
+
+PACKED = gzip.compress(b"x" * 500)
+DAMAGED = [
+    ("nothing", b"", "too early"),
+    ("truncated", PACKED[:-9], "too early"),
+    ("without its end", PACKED[:-1], "too early"),
+    ("no gzip", b'{"trace": {}}', "damaged"),
+    ("a bit is flipped", PACKED[:-5] + bytes([PACKED[-5] ^ 1]) + PACKED[-4:], "damaged"),
+    ("something follows", PACKED + b"more", "damaged"),
+]
+
+
+@pytest.mark.parametrize(("body", "told"), [pytest.param(*case[1:], id=case[0]) for case in DAMAGED])
+@pytest.mark.parametrize("step", [1, 10_000])
+def test_damaged_gzip_is_malformed(body: bytes, told: str, step: int) -> None:
+    with pytest.raises(MalformedError, match=told):
+        spooled(body, packed=True, step=step)
+
+
+def test_a_body_that_is_too_large_is_refused_as_soon_as_it_is() -> None:
+    with pytest.raises(TooLargeError, match="100 bytes"):
+        spooled(b"x" * 101, packed=False, max_bytes=100)
+    assert len(spooled(b"x" * 100, packed=False, max_bytes=100)[0]) == 100
+
+
+def test_a_bomb_is_never_unpacked_whole() -> None:
+    bomb = gzip.compress(bytes(64 * 2**20), 9)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLargeError, match="unpacked"):
+            spooled(bomb, packed=True, max_bytes=2**20, step=len(bomb))
+        assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+# What is good.
+
+
+def test_items_are_kept_in_order_with_what_they_do_not_say() -> None:
+    given = {"rubric": "arcade", "judges": "off", "tags": {"a": "1", "b": "1"}, "name": "n"}
+    items = [item(custom_id="x", rubric="four_step", tags={"b": "2"}), item(), b"\n", item(judges="off", custom_id="é")]
+    found, left_out = taken(items, given)
+    assert left_out == SkippedItems()
+    assert [one["custom_id"] for one in found] == ["x", "item-1", "é"]
+    assert [one["request"]["rubric"] for one in found] == ["four_step", "arcade", "arcade"]
+    assert [one["request"]["tags"] for one in found] == [{"a": "1", "b": "2"}, *[{"a": "1", "b": "1"}] * 2]
+    assert all(one["request"]["judges"] == "off" and one["request"]["trace"] == TRACE for one in found)
+    assert all(read_request(one["request"]) for one in found)
+
+
+def test_an_inline_rubric_of_the_batch_reaches_its_items() -> None:
+    rubric = {"extends": "four_step", "id": "mine", "thresholds": {"fail": 0.5, "warn": 0.6}}
+    found, _ = taken([item(), item(rubric="arcade")], {"rubric": rubric})
+    assert [one["request"]["rubric"] for one in found] == [rubric, "arcade"]
+
+
+def test_numbers_and_text_are_kept_as_they_are() -> None:
+    line = b'{"custom_id":"a","trace":{"format":"callgrade","events":[{"user":"\\u2028\\ud83d\\ude00"},{"call":{"name":"f","arguments":{"n":123456789012345678901234567890,"x":1.0,"y":1e300}}}]}}\n'  # noqa: E501
+    found, _ = taken([line])
+    arguments = found[0]["request"]["trace"]["events"][1]["call"]["arguments"]
+    assert arguments == {"n": 123456789012345678901234567890, "x": 1.0, "y": 1e300}
+    assert isinstance(arguments["x"], float)
+    assert found[0]["request"]["trace"]["events"][0]["user"] == "\u2028😀"
+
+
+def test_chunks_are_bounded_by_items_and_by_bytes() -> None:
+    with Cutter(size=3) as cutter:
+        for n in range(7):
+            cutter.add(b"%d" % n)
+        cutter.finish()
+        assert cutter.total == 7
+        assert [(chunk.first, chunk.size) for chunk in cutter] == [(0, 3), (3, 3), (6, 1)]
+    with Cutter(size=100) as cutter:
+        for _ in range(5):
+            cutter.add(b"x" * (MAX_CHUNK // 2))
+        cutter.finish()
+        assert [chunk.size for chunk in cutter] == [2, 2, 1]
+
+
+def test_an_item_at_the_limits_can_be_read_where_it_is_kept() -> None:
+    deep: Any = 1
+    limits = Limits(max_depth=8, max_bytes=2_000)
+    for _ in range(2):
+        deep = [deep]
+    call = {"call": {"name": "f", "arguments": {"n": deep, "e": "1e9"}}}
+    line = jsonl([item(trace={"format": "callgrade", "events": [call]})])
+    parse(line, limits)
+    with pytest.raises(TooLargeError):
+        parse(jsonl([{"more": json.loads(line)}]), limits)
+    with Cutter(size=2) as cutter:
+        tags = {str(n): "x" * 60 for n in range(40)}
+        ItemIntake(Defaults({"tags": tags}, ENGINE), cutter, max_items=9).take(
+            read_line_entries(io.BytesIO(line), limits)
+        )
+        for chunk in cutter:
+            stored = zlib.decompress(chunk.payload)
+            with pytest.raises(TooLargeError):
+                parse(stored, limits)
+            assert parse(stored, widen_limits(limits))
+
+
+# What is wrong.
+
+
+BAD = [
+    ("no json", b"{nope}\n", "/2"),
+    ("no object", b"[1]\n", "/2"),
+    ("no trace", {"custom_id": "a"}, "/2/trace"),
+    ("a trace that contradicts itself", item(trace={"format": "callgrade", "events": [{"result": 1}]}), "/2/trace"),
+    ("a custom_id that is no text", item(custom_id=1), "/2/custom_id"),
+    ("an empty custom_id", item(custom_id=""), "/2/custom_id"),
+    ("a long custom_id", item(custom_id="x" * 257), "/2/custom_id"),
+    ("an unknown field", item(nope=1), "/2/nope"),
+    ("an unknown rubric", item(rubric="nope"), "/2/rubric"),
+    ("judges where there is none", item(judges="live"), "/2/judges"),
+    ("a sandbox where there is none", item(sandbox={"url": "https://e/"}), "/2/sandbox/url"),
+    ("too many tags", item(tags={f"b{n}": "" for n in range(MAX_TAGS)}), "/2/tags"),
+    ("a key twice", b'{"trace":1,"trace":1}\n', "/2"),
+    ("a line that is too long", b'{"x":"' + b"x" * LIMITS.max_bytes + b'"}\n', "/2"),
+]
+
+
+@pytest.mark.parametrize(("bad", "place"), [pytest.param(*case[1:], id=case[0]) for case in BAD])
+def test_a_bad_line_refuses_the_batch_or_is_left_out(bad: Any, place: str) -> None:
+    items = [item(custom_id="first"), bad, item(custom_id="last")]
+    given = {"tags": {"a": ""}}
+    with pytest.raises(BadLinesError) as error:
+        taken(items, given)
+    assert error.value.message == "1 of the items cannot be taken"
+    assert all(path.startswith(place) for path in problems(error))
+    found, left_out = taken(items, {**given, "skip_invalid": True})
+    assert [one["custom_id"] for one in found] == ["first", "last"]
+    assert (left_out.count, [one.line for one in left_out.lines]) == (1, [2])
+    assert left_out.lines[0].errors[0].pointer.startswith(place.removeprefix("/2"))
+
+
+def test_all_bad_lines_are_named_up_to_a_thousand() -> None:
+    bad = [item(custom_id=str(n)) if n % 2 else {} for n in range(100)]
+    with pytest.raises(BadLinesError) as error:
+        taken(bad)
+    assert problems(error) == [f"/{n + 1}/trace" for n in range(0, 100, 2)]
+    assert error.value.message == "50 of the items cannot be taken"
+    with pytest.raises(BadLinesError) as error:
+        taken([{}] * (LISTED + 5))
+    assert problems(error) == [f"/{n + 1}/trace" for n in range(LISTED)]
+    assert error.value.message.startswith(f"{LISTED + 5} of the items")
+    found, left_out = taken([*[{}] * (LISTED + 5), item()], {"skip_invalid": True})
+    assert (len(found), left_out.count, len(left_out.lines)) == (1, LISTED + 5, LISTED)
+
+
+def test_of_one_line_some_problems_are_named() -> None:
+    with pytest.raises(BadLinesError) as error:
+        taken([{f"x{n}": 1 for n in range(50)}])
+    assert len(problems(error)) == OF_ONE
+
+
+def test_items_of_one_custom_id_are_all_named() -> None:
+    twice = [item(custom_id=name) for name in ("a", "b", "a", "c", "b", "a")]
+    with pytest.raises(BadLinesError) as error:
+        taken(twice)
+    assert error.value.message == "5 of the items cannot be taken"
+    assert problems(error) == [f"/{n}/custom_id" for n in (1, 2, 3, 5, 6)]
+    found, left_out = taken(twice, {"skip_invalid": True})
+    assert [one["custom_id"] for one in found] == ["a", "b", "c"]
+    assert [one.line for one in left_out.lines] == [3, 5, 6]
+    assert "/1" in left_out.lines[0].errors[0].detail
+
+
+def test_a_name_that_is_given_may_not_be_taken_by_one_that_is_made() -> None:
+    with pytest.raises(BadLinesError) as error:
+        taken([item(custom_id="item-1"), item()])
+    assert problems(error) == ["/1/custom_id", "/2/custom_id"]
+
+
+@pytest.mark.parametrize("items", [[], [b"\n", b"  \n"]])
+@pytest.mark.parametrize("skip", [False, True])
+def test_no_item_is_no_batch(items: list[Any], skip: bool) -> None:
+    with pytest.raises(MalformedError, match="no item"):
+        taken(items, {"skip_invalid": skip})
+
+
+def test_no_good_item_is_no_batch() -> None:
+    with pytest.raises(BadLinesError) as error:
+        taken([{}, {}], {"skip_invalid": True})
+    assert problems(error) == ["/1/trace", "/2/trace"]
+
+
+def test_too_many_items_are_too_large() -> None:
+    assert len(taken([item()] * 3, max_items=3)[0]) == 3
+    with pytest.raises(TooLargeError, match="more than 3 items"):
+        taken([item()] * 4, max_items=3)
+
+
+def test_gzip_within_is_never_unpacked() -> None:
+    with Cutter(size=2) as cutter, pytest.raises(BadLinesError):
+        ItemIntake(Defaults({}, ENGINE), cutter, max_items=9).take(
+            read_line_entries(io.BytesIO(gzip.compress(jsonl([item()]))), LIMITS)
+        )
+
+
+OPTIONS = [
+    ({"nope": 1}, "/nope"),
+    ({"rubric": "nope"}, "/rubric"),
+    ({"rubric": {"extends": "nope", "id": "x"}}, "/rubric"),
+    ({"judges": "live"}, "/judges"),
+    ({"judges": "maybe"}, "/judges"),
+    ({"budget_usd": -1}, "/budget_usd"),
+    ({"max_questions": -1}, "/max_questions"),
+    ({"deadline_hours": 0}, "/deadline_hours"),
+    ({"tags": {"a": 1}}, "/tags/a"),
+    ({"name": "x" * 257}, "/name"),
+]
+
+
+@pytest.mark.parametrize(("given", "place"), OPTIONS)
+def test_options_that_cannot_be_used_are_refused(given: dict[str, Any], place: str) -> None:
+    with pytest.raises(InputError) as error:
+        Defaults(given, ENGINE)
+    assert problems(error)[0].startswith(place)
+
+
+# given, budget, limit of questions; or the place of what is refused
+BOUNDED: list[tuple[dict[str, Any], tuple[float, int] | str]] = [
+    ({}, (2.0, 100)),
+    ({"budget_usd": 1.5, "max_questions": 99}, (1.5, 99)),
+    ({"budget_usd": 2.0, "max_questions": 100}, (2.0, 100)),
+    ({"max_questions": 0}, (2.0, 0)),
+    ({"budget_usd": 2.1}, "/budget_usd"),
+    ({"max_questions": 101}, "/max_questions"),
+]
+
+
+@pytest.mark.parametrize(("given", "outcome"), BOUNDED)
+def test_a_batch_has_what_it_asks_for_or_all_that_is_allowed(
+    given: dict[str, Any], outcome: tuple[float, int] | str
+) -> None:
+    bounds = BatchBounds(limits=LIMITS, chunk=1, max_items=1, hours=1, usd=2.0, questions=100)
+    asked = Defaults(given, ENGINE).options
+    if isinstance(outcome, str):
+        with pytest.raises(InputError, match="CALLGRADE_BATCH_MAX") as error:
+            bounds.admit_spending(asked)
+        assert problems(error) == [outcome]
+    else:
+        bounds.admit_spending(asked)
+        assert (bounds.choose_budget(asked), bounds.choose_max_questions(asked)) == outcome
+
+
+# One document.
+
+
+def test_a_document_has_items_and_options() -> None:
+    body = json.dumps({"items": [item(), {}, item()], "name": "n", "skip_invalid": True}).encode()
+    given, entries = read_document_entries(body, LIMITS)
+    assert given == {"name": "n", "skip_invalid": True}
+    with Cutter(size=2) as cutter:
+        left_out = ItemIntake(Defaults(given, ENGINE), cutter, max_items=3, pointer_of=point_to_item).take(entries)
+        assert [one["custom_id"] for one in kept(cutter)] == ["item-0", "item-1"]
+    assert [one.line for one in left_out.lines] == [2]
+    with Cutter(size=2) as cutter, pytest.raises(BadLinesError) as error:
+        ItemIntake(Defaults({}, ENGINE), cutter, max_items=3, pointer_of=point_to_item).take(entries)
+    assert problems(error) == ["/items/1/trace"]
+
+
+@pytest.mark.parametrize(("body", "place"), [(b"[]", ""), (b"{}", "/items"), (b'{"items":1}', "/items")])
+def test_what_is_no_such_document_is_refused(body: bytes, place: str) -> None:
+    with pytest.raises(InputError) as error:
+        read_document_entries(body, LIMITS)
+    assert problems(error) == [place]
+
+
+def test_memory_does_not_grow_with_the_items_but_by_their_names() -> None:
+    items = jsonl(item(custom_id=str(n), tags={"x": "y" * 500}) for n in range(4_000))
+    tracemalloc.start()
+    try:
+        with Cutter(size=100) as cutter:
+            intake = ItemIntake(Defaults({}, ENGINE), cutter, max_items=100_000)
+            before = tracemalloc.get_traced_memory()[0]
+            intake.take(read_line_entries(io.BytesIO(items), LIMITS))
+            assert tracemalloc.get_traced_memory()[1] - before < 2**21 < len(items)
+    finally:
+        tracemalloc.stop()

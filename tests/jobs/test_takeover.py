@@ -1,0 +1,160 @@
+"""Several workers on one PostgreSQL: what a dead or frozen one held is done by the others, once."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from tests.faults.provider import Provider, serving
+from tests.faults.proxy import proxied
+from tests.jobs.cluster import cluster
+from tests.jobs.process import Service, numbers, request, service, until, with_signal
+
+pytestmark = [pytest.mark.needs_postgres, pytest.mark.xdist_group("takeover")]
+
+IN_FLIGHT = 16
+SETTINGS = {"CALLGRADE_BATCH_IN_FLIGHT": str(IN_FLIGHT), "CALLGRADE_BATCH_CHUNK": "20"}
+
+
+def check(run: Service, batch: str, items: int) -> int:
+    """That every item of an ended batch was recorded once; how many calls were made more than once."""
+    ended = run.ended(batch)
+    assert (ended.status, ended.request_counts.completed) == ("completed", items)
+    assert numbers(run.results(batch)) == list(range(items))
+    assert set(run.paid()) == set(range(items))
+    run.until(lambda: run.workflows().keys() == {"SUCCESS"})
+    return sum(run.paid().values()) - items
+
+
+def test_a_dead_workers_work_is_taken_over(postgres_url: str, tmp_path: Path) -> None:
+    provider = Provider(latency=0.05)
+    with serving(provider), service(postgres_url, tmp_path, provider, **SETTINGS) as run:
+        dead, _ = run.start(), run.start()
+        run.until(lambda: run.logs().count('"working"') == 2)
+        batch = run.submit([request(n) for n in range(1_500)], size=20)
+        run.until(lambda: len(provider.requests) >= 300)
+        dead.kill()
+        at = time.time()
+        assert check(run, batch, 1_500) <= IN_FLIGHT
+        taken = next(json.loads(line) for line in run.log(1).splitlines() if "taking over" in line)
+        assert datetime.fromisoformat(taken["time"]).timestamp() - at <= 30
+
+
+def test_a_frozen_worker_records_nothing_when_it_wakes_up(postgres_url: str, tmp_path: Path) -> None:
+    provider = Provider(latency=0.05)
+    with serving(provider), service(postgres_url, tmp_path, provider, **SETTINGS) as run:
+        frozen, _ = run.start(), run.start()
+        run.until(lambda: run.logs().count('"working"') == 2)
+        first = run.submit([request(n) for n in range(600)], size=20)
+        run.until(lambda: len(provider.requests) >= 200)
+        with_signal(frozen, signal.SIGSTOP)
+        run.until(lambda: "taking over" in run.log(1))
+        second = run.submit([request(n) for n in range(600, 1_200)], size=20)
+        with_signal(frozen, signal.SIGCONT)
+        run.ended(first)
+        ended = run.ended(second)
+        assert ended.request_counts.completed == 600
+        assert numbers(run.results(first)) == numbers(run.results(second)) == list(range(600))
+        assert sum(run.paid().values()) - 1_200 <= 2 * IN_FLIGHT
+        run.until(lambda: run.workflows().keys() == {"SUCCESS"})
+
+
+@pytest.mark.parametrize("moment", ["open", pytest.param("record", marks=pytest.mark.chaos)])
+def test_a_worker_frozen_in_a_bad_moment_stops_nobody(postgres_url: str, tmp_path: Path, moment: str) -> None:
+    provider = Provider(latency=0.2)
+    with serving(provider), service(postgres_url, tmp_path, provider, **SETTINGS) as run:
+        frozen = run.start(module="tests.jobs.freezing", FREEZE=moment)
+        batch = run.submit([request(n) for n in range(400)], size=20)
+        run.until(lambda: "frozen" in run.log(0))
+        run.start()
+        run.until(lambda: "taking over" in run.log(1) and len(provider.requests) > 20)
+        with_signal(frozen, signal.SIGCONT)
+        assert check(run, batch, 400) <= 2 * IN_FLIGHT
+
+
+@pytest.mark.chaos
+def test_nobody_is_taken_for_dead_when_the_database_was_away(postgres_url: str, tmp_path: Path) -> None:
+    parts = urlsplit(postgres_url)
+    provider = Provider(latency=0.05)
+    with proxied(parts.hostname or "", parts.port or 5432) as proxy, serving(provider):
+        through = postgres_url.replace(f":{parts.port}/", f":{proxy.port}/").replace("+psycopg", "")
+        with service(postgres_url, tmp_path, provider, **SETTINGS) as run:
+            for _ in range(2):
+                run.start(CALLGRADE_DATABASE_URL=through)
+            batch = run.submit([request(n) for n in range(6_000)], size=20)
+            run.until(lambda: len(provider.requests) >= 1_000)
+            proxy.down()
+            time.sleep(25)
+            proxy.up()
+            assert check(run, batch, 6_000) <= 2 * IN_FLIGHT
+            assert "taking over" not in run.logs()
+
+
+def test_a_database_that_goes_away_is_waited_for(postgres_url: str, tmp_path: Path) -> None:
+    parts = urlsplit(postgres_url)
+    provider = Provider(latency=0.02)
+    with proxied(parts.hostname or "", parts.port or 5432) as proxy, serving(provider):
+        through = postgres_url.replace(f":{parts.port}/", f":{proxy.port}/")
+        assert through != postgres_url
+        with service(postgres_url, tmp_path, provider, **SETTINGS) as run:
+            run.start(CALLGRADE_DATABASE_URL=through.replace("+psycopg", ""))
+            batch = run.submit([request(n) for n in range(1_000)], size=20)
+            for moment in (100, 300, 500):
+                run.until(lambda moment=moment: len(provider.requests) >= moment)
+                proxy.down()
+                run.until(lambda: "no beat" in run.log() or "waited for" in run.log())
+                proxy.up()
+            assert check(run, batch, 1_000) <= 3 * IN_FLIGHT
+
+
+@pytest.mark.chaos
+def test_a_server_that_is_restarted_is_waited_for(tmp_path: Path) -> None:
+    provider = Provider(latency=0.05)
+    with cluster() as server, serving(provider), service(server.url, tmp_path, provider, **SETTINGS) as run:
+        for _ in range(2):
+            run.start()
+        run.until(lambda: run.logs().count('"working"') == 2)
+        batch = run.submit([request(n) for n in range(3_000)], size=20)
+        for moment, mode in ((300, "fast"), (900, "immediate"), (1_500, "immediate")):
+            run.until(lambda moment=moment: len(provider.requests) >= moment)
+            server.stop(mode)
+            time.sleep(3)
+            server.start()
+        until(lambda: answers(run, batch))
+        assert check(run, batch, 3_000) <= 3 * 2 * IN_FLIGHT
+        assert "taking over" not in run.logs()
+
+
+def answers(run: Service, batch: str) -> bool:
+    """Whether the database is there again for this process too."""
+    try:
+        return bool(run.find(batch).id)
+    except OperationalError:
+        return False
+
+
+def test_workers_are_replaced_by_those_of_a_later_version_one_after_the_other(
+    own_postgres_url: str, tmp_path: Path
+) -> None:
+    provider = Provider(latency=0.05)
+    with serving(provider), service(own_postgres_url, tmp_path, provider, **SETTINGS) as run:
+        old = [run.start(), run.start()]
+        run.until(lambda: run.logs().count('"working"') == 2)
+        batch = run.submit([request(n) for n in range(1_500)], size=20)
+        for number, one in enumerate(old):
+            run.until(lambda number=number: len(provider.requests) >= 200 * (number + 1))
+            run.start(module="tests.jobs.later")
+            run.until(lambda number=number: run.logs().count('"working"') == 3 + number)
+            one.terminate()
+            one.wait(30)
+        assert check(run, batch, 1_500) == 0  # they were told to stop, and finished what was under way
+        second = run.submit([request(n) for n in range(20)], size=20)  # by a service of the version before
+        assert run.ended(second).request_counts.completed == 20
+        assert "Traceback" not in run.logs()

@@ -1,0 +1,284 @@
+"""Where no connection must ever go, for every kind of URL that others hand us: sandboxes and webhooks, by the same table."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from service.errors import CallgradeError, InputError, SandboxError, WebhookError
+from service.outbound.http import Outbound
+from service.outbound.sandbox import Sandboxes
+from service.outbound.timeouts import Timeouts
+from service.outbound.webhooks import Webhooks
+from tests.faults.receiver import Scripted, crowded, drip, http, scripted, stall
+
+GOOD = http(b'{"results": [], "final": 1}')
+
+
+def asks_a_sandbox(url: str, hosts: Iterable[str], **more: Any) -> None:
+    sandboxes = Sandboxes(hosts, timeout=20, **more)
+    sandboxes.exchange(sandboxes.admit(url), {"initial": None, "calls": []})
+
+
+def delivers_a_webhook(url: str, hosts: Iterable[str], **more: Any) -> None:
+    webhooks = Webhooks(hosts, secret="the-secret", timeout=20, **more)
+    webhooks.admit(url)
+    asyncio.run(webhooks.deliver(url, id="batch_1", body=b"{}"))
+
+
+@dataclass(frozen=True)
+class Front:
+    """A way from a URL of somebody else's to a connection of ours."""
+
+    go: Callable[..., None]
+    fault: type[CallgradeError]
+    place: str
+
+
+FRONTS = [
+    pytest.param(Front(asks_a_sandbox, SandboxError, "/sandbox/url"), id="sandbox"),
+    pytest.param(Front(delivers_a_webhook, WebhookError, "/webhook"), id="webhook"),
+]
+
+
+@pytest.fixture(params=FRONTS)
+def front(request: pytest.FixtureRequest) -> Front:
+    return request.param
+
+
+@pytest.fixture
+def listener() -> Iterator[Scripted]:
+    """At every address of this machine, and answering: a connection that is made is counted."""
+    with scripted(GOOD, everywhere=True) as server:
+        yield server
+
+
+# How 127.0.0.1 can be written. Each leads to the listener where private addresses are allowed, so each could.
+LOOPBACK = [
+    "127.0.0.1",
+    "localhost",
+    "127.1",
+    "2130706433",
+    "0x7f000001",
+    "0177.0.0.1",
+    "017700000001",
+    "0x7f.1",
+    "[::1]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]",
+]
+
+
+@pytest.mark.parametrize("host", LOOPBACK)
+def test_however_it_is_written_this_machine_is_not_connected_to(front: Front, host: str, listener: Scripted) -> None:
+    with pytest.raises(front.fault, match="may not be connected to"):
+        front.go(f"http://{host}:{listener.port}/", [f"{host}:{listener.port}"])
+    assert listener.untouched()
+
+
+@pytest.mark.parametrize("host", LOOPBACK)
+def test_it_is_where_that_is_allowed(front: Front, host: str, listener: Scripted) -> None:
+    front.go(f"http://{host}:{listener.port}/", [f"{host}:{listener.port}"], allow_private=True)
+    assert listener.connections == 1
+
+
+# Hosts by name, and what they resolve to. None: what the system says.
+PRIVATE = [
+    ("[::127.0.0.1]", None),
+    ("[64:ff9b::127.0.0.1]", None),
+    ("[2002:7f00:1::]", None),
+    ("inside.example", ["10.0.0.7"]),
+    ("inside.example", ["172.16.0.1"]),
+    ("inside.example", ["192.168.1.1"]),
+    ("inside.example", ["100.64.0.1"]),
+    ("inside.example", ["fd12:3456::1"]),
+    ("half.example", ["93.184.216.34", "127.0.0.1"]),
+    ("half.example", ["127.0.0.1", "93.184.216.34"]),
+]
+# Not even where private addresses are allowed.
+NEVER = [
+    ("169.254.169.254", None),
+    ("2852039166", None),  # the same in decimal
+    ("0xa9fea9fe", None),
+    ("[::ffff:169.254.169.254]", None),
+    ("0.0.0.0", None),  # noqa: S104 (refused)
+    ("0", None),
+    ("[::]", None),
+    ("metadata.example", ["169.254.169.254"]),
+    ("inside.example", ["fe80::1"]),
+    ("inside.example", ["fe80::1%1"]),
+    ("inside.example", ["224.0.0.1"]),
+    ("inside.example", ["240.0.0.1"]),
+    ("inside.example", ["255.255.255.255"]),
+    ("inside.example", ["not an address"]),
+    ("168.63.129.16", None),
+    ("192.0.0.192", None),
+    ("[fec0::1]", None),
+    ("[64:ff9b::a9fe:a9fe]", None),
+    ("metadata.example", ["fd00:ec2::254"]),
+    ("metadata.example", ["fd20:ce::254"]),
+    ("metadata.example", ["100.100.100.200"]),
+    ("half.example", ["127.0.0.1", "169.254.169.254"]),
+]
+REFUSED = [(host, addresses, False) for host, addresses in PRIVATE + NEVER]
+REFUSED += [(host, addresses, True) for host, addresses in NEVER]
+
+
+@pytest.mark.parametrize(("host", "addresses", "allow_private"), REFUSED)
+def test_no_connection_is_made_to_what_may_not_be_reached(
+    front: Front, host: str, addresses: list[str] | None, allow_private: bool, listener: Scripted
+) -> None:
+    more = {} if addresses is None else {"resolve": lambda *_: addresses}
+    url, hosts = f"http://{host}:{listener.port}/", [f"{host}:{listener.port}"]
+    with pytest.raises(front.fault, match="may not be connected to"):
+        front.go(url, hosts, allow_private=allow_private, **more)
+    assert listener.untouched()
+
+
+def test_a_name_that_resolves_otherwise_the_second_time_leads_nowhere_else(front: Front) -> None:
+    looked: list[str] = []
+
+    def rebinding(host: str, port: int) -> list[str]:
+        looked.append(host)
+        return ["127.0.0.2" if len(looked) == 1 else "127.0.0.1"]
+
+    with scripted(GOOD) as server:  # at 127.0.0.1 only; nobody listens at 127.0.0.2
+        url, hosts = f"http://moving.example:{server.port}/", [f"moving.example:{server.port}"]
+        with pytest.raises(front.fault, match=r"did not answer: .ConnectionRefusedError"):
+            front.go(url, hosts, allow_private=True, resolve=rebinding)
+        assert server.untouched()
+        assert looked == ["moving.example"]
+        front.go(url, hosts, allow_private=True, resolve=rebinding)
+        assert server.connections == 2
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(front: Front, status: int) -> None:
+    with scripted(GOOD, everywhere=True) as other:
+        head = b"HTTP/1.1 %d Moved\r\nLocation: http://127.0.0.1:%d/\r\n" % (status, other.port)
+        with scripted(http(b"", head)) as server:
+            hosts = [f"127.0.0.1:{server.port}", f"127.0.0.1:{other.port}"]
+            with pytest.raises(front.fault, match=f"answered {status}, and redirects are not followed"):
+                front.go(f"http://127.0.0.1:{server.port}/", hosts, allow_private=True)
+            assert len(server.requests) == 1
+        assert other.untouched()
+
+
+def test_proxies_of_the_environment_are_not_used(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
+    with scripted(GOOD) as proxy, scripted(GOOD) as server:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        front.go(f"http://127.0.0.1:{server.port}/", [f"127.0.0.1:{server.port}"], allow_private=True)
+        assert len(server.requests) == 1
+        assert proxy.untouched()
+
+
+# Times. Each of these peers waits for ever; what is asserted is which of our three times ended it.
+
+
+def test_a_connection_that_is_not_taken_is_given_up(front: Front) -> None:
+    with crowded() as port, pytest.raises(front.fault, match=r"no connection within 0\.3 seconds"):
+        front.go(f"http://127.0.0.1:{port}/", [f"127.0.0.1:{port}"], allow_private=True, connect=0.3)
+
+
+def test_a_name_that_is_not_resolved_is_given_up(front: Front) -> None:
+    released = threading.Event()
+    hosts = ["slow.example:80"]
+    try:
+        with pytest.raises(front.fault, match=r"no connection within 0\.3 seconds"):
+            front.go("http://slow.example/", hosts, connect=0.3, resolve=lambda *_: [str(released.wait(20))])
+    finally:
+        released.set()
+
+
+SLOW_HEADS = [stall, drip(b"HTTP/1.1 200 OK\r\nX: ", b"x"), drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n")]
+
+
+@pytest.mark.parametrize("behaviour", SLOW_HEADS, ids=["none", "dripping", "continued"])
+def test_an_answer_that_does_not_begin_is_given_up(front: Front, behaviour: Callable[..., None]) -> None:
+    words = r"no answer began within 0\.3 seconds"
+    with scripted(behaviour) as server, pytest.raises(front.fault, match=words):
+        front.go(f"http://127.0.0.1:{server.port}/", [f"127.0.0.1:{server.port}"], allow_private=True, first_byte=0.3)
+
+
+def test_a_handshake_that_does_not_end_is_given_up(front: Front) -> None:
+    with scripted(stall) as server, pytest.raises(front.fault, match=r"no connection within 0\.3 seconds"):
+        front.go(f"https://127.0.0.1:{server.port}/", [f"127.0.0.1:{server.port}"], allow_private=True, connect=0.3)
+
+
+# What is let in. PORT stands for the listener's: every row would reach it, were the URL only believed.
+
+ALLOWED = ("a.example:PORT", "a.example")
+KEPT_OUT = [
+    ("http://b.example:PORT/", "not among"),
+    ("http://sub.a.example:PORT/", "not among"),
+    ("http://a.example.evil.example:PORT/", "not among"),
+    ("http://evil.example:PORT/a.example", "not among"),
+    ("http://a.example:1PORT/", "not a"),
+    ("http://2130706433:PORT/", "not among"),
+    ("http://0177.0.0.1:PORT/", "not among"),
+    ("http://127.1:PORT/", "not among"),
+    ("http://[::1]:PORT/", "not among"),
+    ("http://[::ffff:127.0.0.1]:PORT/", "not among"),
+    ("http://169.254.169.254/latest/meta-data/", "not among"),
+    ("http://user:password@a.example:PORT/", "without a user"),
+    ("http://a.example:PORT@evil.example:PORT/", "without a user"),
+    ("http://a.example@evil.example:PORT/", "without a user"),
+    ("http://evil.example@a.example:PORT/", "without a user"),
+    ("http://evil.example:PORT\\@a.example:PORT/", "printable ASCII"),
+    ("http://evil.example:PORT#@a.example:PORT/", "printable ASCII"),
+    ("http://a.example:PORT/\r\nX: y", "printable ASCII"),
+    ("http://a.example:PORT\r\n/", "printable ASCII"),
+    ("http://a.example:PORT/%0d%0a x", "printable ASCII"),
+    ("http://a.example:PORT/\tx", "printable ASCII"),
+    ("http://\uff41.example:PORT/", "printable ASCII"),
+    ("file:///etc/passwd", "http://host/path"),
+    ("file://a.example:PORT/etc/passwd", "http://host/path"),
+    ("gopher://a.example:PORT/_x", "http://host/path"),
+    ("ftp://a.example:PORT/", "http://host/path"),
+    ("//a.example:PORT/", "http://host/path"),
+    ("a.example:PORT", "http://host/path"),
+    ("http://", "http://host/path"),
+    ("", "http://host/path"),
+    ("http://a.example:99999/", "not a URL"),
+    ("http://[::1/", "not a URL"),
+]
+
+
+@pytest.mark.parametrize(("url", "words"), KEPT_OUT)
+def test_other_urls_are_not_let_in(front: Front, url: str, words: str, listener: Scripted) -> None:
+    hosts = [host.replace("PORT", str(listener.port)) for host in ALLOWED]
+    with pytest.raises(InputError) as caught:
+        front.go(url.replace("PORT", str(listener.port)), hosts, allow_private=True, resolve=lambda *_: ["127.0.0.1"])
+    (problem,) = caught.value.problems
+    assert problem.path == front.place
+    assert words in problem.message
+    assert listener.untouched()
+
+
+def test_what_is_escaped_stays_so(front: Front) -> None:
+    with scripted(GOOD) as server:
+        url = f"http://127.0.0.1:{server.port}/a%0d%0aX:%20y?q=%0a"
+        front.go(url, [f"127.0.0.1:{server.port}"], allow_private=True)
+    assert server.requests[0].startswith(b"POST /a%0d%0aX:%20y?q=%0a HTTP/1.1\r\n")
+
+
+LET_IN = [
+    ("http://a.example", ("a.example", 80, "/", False, "a.example")),
+    ("https://a.example/run?x=1", ("a.example", 443, "/run?x=1", True, "a.example")),
+    ("https://A.Example.:443/", ("a.example", 443, "/", True, "a.example.:443")),
+    ("http://b.example:8443/", ("b.example", 8443, "/", False, "b.example:8443")),
+    ("http://[2606:2800::1]:90/", ("2606:2800::1", 90, "/", False, "[2606:2800::1]:90")),
+]
+
+
+@pytest.mark.parametrize(("url", "target"), LET_IN)
+def test_allowed_urls_are_let_in(url: str, target: tuple[Any, ...]) -> None:
+    hosts = ["a.example", "b.example:8443", "[2606:2800::1]:90"]
+    outbound = Outbound(hosts, allow_private=False, times=Timeouts.within(1), max_bytes=1)
+    assert tuple(outbound.admit(url, place="/url")) == target

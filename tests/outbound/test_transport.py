@@ -1,0 +1,346 @@
+"""What passes between litellm and a provider, by every way that litellm has: how large, how long, to where."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.asking.faults import CallError
+from service.asking.model import LiteLLM
+from service.core.judging.prompts import Completion, Prompt, Turn, Usage
+from service.outbound.exchanges import ExchangeBounds
+from service.outbound.timeouts import Timeouts
+from service.outbound.unpacking import AnswerBody, PackedError, TooLongError, holds_more_values
+from service.redaction import Redactor
+from tests.conftest import Run
+from tests.faults.provider import BOMB, FLOOD, Provider
+from tests.faults.receiver import Scripted, crowded, http, scripted
+
+pytestmark = pytest.mark.filterwarnings("ignore:Items? .* on TypedDict class:UserWarning")  # litellm's own, once
+
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"label": {"enum": ["yes", "no"]}}, "required": ["label"]}
+
+# One of each way: OpenAI's SDK, Azure's, litellm's own client with several dialects, a signed request, and those of its
+# providers that are asked by a synchronous client in a thread.
+ROUTES = [
+    "openai/x",
+    "azure/x",
+    "anthropic/claude-haiku-4-5",
+    "gemini/gemini-2.5-flash",
+    "ollama/llama3",
+    "ollama_chat/llama3",
+    "mistral/mistral-small",
+    "bedrock/anthropic.claude-3-haiku-20240307-v1:0",
+    "nlp_cloud/x",
+    "amazon_nova/x",
+]
+
+
+@pytest.fixture(params=ROUTES)
+def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    for name, value in SURROUNDINGS.items():
+        monkeypatch.setenv(name, value)
+    return request.param
+
+
+SURROUNDINGS = {
+    "AZURE_API_VERSION": "2024-06-01",
+    "AWS_ACCESS_KEY_ID": "none",
+    "AWS_SECRET_ACCESS_KEY": "none",
+    "AWS_REGION": "us-east-1",
+}
+
+
+def asked(run: Run, base: str, model: str, bounds: ExchangeBounds | None = None) -> Completion | CallError:
+    port = LiteLLM(api_base=base, api_key="the-key", reply="auto", redact=Redactor(["the-key"]), bounds=bounds)
+    try:
+        return run(port.complete(Prompt(model, (Turn("user", "Judge."),), SCHEMA, 50)))
+    except CallError as error:
+        return error
+
+
+def refused(run: Run, base: str, model: str, bounds: ExchangeBounds | None = None) -> CallError:
+    outcome = asked(run, base, model, bounds)
+    assert isinstance(outcome, CallError)
+    return outcome
+
+
+# How large
+
+
+@pytest.mark.parametrize("kind", ["flood", "bomb", "bomb-in-500"])
+def test_a_reply_that_is_too_long_is_not_read_to_its_end(run: Run, provider: Provider, route: str, kind: str) -> None:
+    error = refused(run, provider.base(f"fault-{kind}"), route)
+    assert (error.cause, error.retryable) == ("provider_error", False)
+    assert error.reason == "the reply passes 8388608 bytes"
+    assert len(provider.requests) == 1
+
+
+def test_what_is_too_long_takes_no_memory(provider: Provider) -> None:
+    grown = alone(
+        """
+        import asyncio, resource, sys
+        from service.core.judging.prompts import Prompt, Turn
+        from service.errors import JudgeError
+        from service.asking.model import LiteLLM, disconnect
+        from service.redaction import Redactor
+
+        async def asked(base, model):
+            port = LiteLLM(api_base=base, api_key="none", reply="auto", redact=Redactor())
+            try:
+                await port.complete(Prompt(model, (Turn("user", "Judge."),), {"type": "object"}, 50))
+            except JudgeError:
+                pass
+
+        async def play(good, *bad):
+            models = ["openai/x", "anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash", "ollama/llama3", "nlp_cloud/x"]
+            for model in models:
+                await asked(good, model)
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            for base in bad:
+                for model in models:
+                    await asked(base, model)
+            print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+            await disconnect()
+
+        asyncio.run(play(*sys.argv[1:]))
+        """,
+        *[provider.base(f"fault-{kind}") for kind in ("400", "flood", "bomb", "bomb-in-500")],
+    )
+    assert len(provider.requests) == 20
+    assert int(grown) < 64  # MiB
+    assert min(FLOOD, BOMB) > 3 * 64 * 2**20
+
+
+def alone(code: str, *args: str) -> str:
+    command = [sys.executable, "-c", textwrap.dedent(code), *args]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **SURROUNDINGS})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_bound_is_what_is_set(run: Run, provider: Provider) -> None:
+    size = len(str(asked(run, provider.base("fault-gzip"), "openai/x")))
+    assert isinstance(
+        asked(run, provider.base("fault-gzip"), "openai/x", ExchangeBounds(max_bytes=10 * size)), Completion
+    )
+    tight = refused(run, provider.base("fault-gzip"), "openai/x", ExchangeBounds(max_bytes=100))
+    assert tight.reason == "the reply passes 100 bytes"
+
+
+@pytest.mark.parametrize("kind", ["brotli", "not-gzip", "half-gzip"])
+def test_what_is_packed_otherwise_is_no_reply(run: Run, provider: Provider, kind: str) -> None:
+    error = refused(run, provider.base(f"fault-{kind}"), "openai/x")
+    assert (error.cause, error.retryable, error.usage) == ("provider_error", True, Usage())
+    assert error.reason == "the reply is packed in a way that cannot be read"
+
+
+@pytest.mark.parametrize("kind", ["crowd", "crowd-in-500"])
+def test_a_reply_of_too_many_values_is_not_parsed(run: Run, provider: Provider, route: str, kind: str) -> None:
+    error = refused(run, provider.base(f"fault-{kind}"), route)
+    assert (error.cause, error.retryable) == ("provider_error", False)
+    assert error.reason == "the reply holds more than 20000 values"
+    assert len(provider.requests) == 1
+
+
+def test_a_reply_nested_too_deep_is_no_reply(run: Run, provider: Provider, route: str) -> None:
+    error = refused(run, provider.base("fault-deep"), route)
+    assert (error.cause, error.reason) == ("provider_error", "the provider's reply could not be read")
+
+
+def test_log_probabilities_have_room(run: Run, provider: Provider) -> None:
+    port = LiteLLM(api_base=provider.base("fault-all-logprobs"), api_key="none", reply="auto", redact=Redactor())
+    prompt = Prompt("openai/x", (Turn("user", "Judge."),), SCHEMA, 1_000, logprobs=True)
+    assert len(run(port.complete(prompt)).tokens) == 1_000
+
+
+@given(st.recursive(st.none() | st.text(max_size=9), st.lists, max_leaves=60), st.integers(1, 40))
+def test_what_is_counted_is_the_values(value: Any, most: int) -> None:
+    def count(one: Any) -> int:
+        return 1 + sum(map(count, one)) if isinstance(one, list) else 1
+
+    if holds_more_values(json.dumps(value, ensure_ascii=False).encode(), most):
+        assert count(value) > most
+
+
+HOSTILE = [b'"' * 2**20, b'"' + b'\\"' * 2**20, b"\\" * 2**20, b"[" * 2**20, b'"\\', b'["' + b",[{" * 2**20 + b'"]']
+
+
+@pytest.mark.parametrize("body", HOSTILE, ids=lambda body: repr(body[:8]))
+def test_counting_ends_whatever_is_counted(body: bytes) -> None:
+    assert holds_more_values(body, 10) is (body[:2] == b"[[")
+
+
+GOOD = ["anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash", "ollama/llama3", "ollama_chat/llama3", "nlp_cloud/x"]
+
+
+@pytest.mark.parametrize("model", GOOD)
+def test_a_good_reply_passes_by_every_way(run: Run, provider: Provider, model: str) -> None:
+    reply = asked(run, provider.base("fault-none"), model)
+    assert isinstance(reply, Completion)
+    assert reply.text == '{"label": "yes"}'
+
+
+def test_a_way_that_has_no_bounds_is_not_gone(run: Run, provider: Provider) -> None:
+    error = refused(run, provider.base(), "aiohttp_openai/x")
+    assert (error.cause, error.retryable, error.usage) == ("provider_error", False, None)
+    assert not provider.requests
+
+
+def test_a_reply_that_came_by_no_way_of_ours_is_refused(run: Run, provider: Provider) -> None:
+    import litellm
+
+    class Elsewhere(litellm.CustomLLM):
+        async def acompletion(self, *_: Any, **__: Any) -> Any:
+            return litellm.completion(model="openai/x", messages=[{"role": "user", "content": "x"}], mock_response="{}")
+
+    before = litellm.custom_provider_map
+    litellm.custom_provider_map = [{"provider": "elsewhere", "custom_handler": Elsewhere()}]
+    try:
+        error = refused(run, provider.base(), "elsewhere/x")
+    finally:
+        litellm.custom_provider_map = before
+    assert "no bounds" in error.reason
+
+
+def test_what_is_not_our_call_goes_as_it_always_did(run: Run, provider: Provider) -> None:
+    import litellm
+
+    async def theirs() -> Any:
+        messages = [{"role": "user", "content": "Hello"}]
+        return await litellm.acompletion(
+            model="openai/fault-302", messages=messages, api_base=provider.base(), api_key="none", max_retries=0
+        )
+
+    refused(run, provider.base(), "openai/fault-400")
+    provider.elsewhere = provider.base("says-yes") + "/chat/completions"
+    run(theirs())
+    assert len(provider.requests) == 1 + 2
+
+
+@given(st.binary(max_size=5_000), st.integers(1, 5_000), st.sampled_from(["", "gzip", "deflate"]), st.integers(1, 700))
+def test_a_body_is_whole_or_refused(text: bytes, most: int, encoding: str, piece: int) -> None:
+    packed = {"": bytes, "gzip": gzip.compress, "deflate": zlib.compress}[encoding](text)
+    body = AnswerBody(encoding, most=most)
+    try:
+        for start in range(0, len(packed), piece):
+            body.add(packed[start : start + piece])
+        assert body.whole() == text
+        assert len(text) <= most
+    except TooLongError:
+        assert max(len(text), len(packed)) > most
+
+
+@given(st.binary(min_size=1, max_size=500), st.data())
+def test_a_packed_body_that_is_cut_is_refused(text: bytes, data: st.DataObject) -> None:
+    packed = gzip.compress(text)
+    body = AnswerBody("gzip", most=10_000)
+    body.add(packed[: data.draw(st.integers(1, len(packed) - 1))])
+    with pytest.raises(PackedError):
+        body.whole()
+
+
+# To where
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Scripted]:
+    with scripted(http(b"{}"), everywhere=True) as server:
+        yield server
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed(run: Run, provider: Provider, route: str, status: int, elsewhere: Scripted) -> None:
+    provider.elsewhere = f"http://127.0.0.1:{elsewhere.port}/latest/meta-data/"
+    error = refused(run, provider.base(f"fault-{status}"), route)
+    assert (error.cause, error.status, error.retryable) == ("provider_error", status, False)
+    assert error.reason == f"the provider answered {status}, and redirects are not followed"
+    assert len(provider.requests) == 1
+    assert elsewhere.untouched()
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "168.63.129.16", "100.100.100.200", "[fd00:ec2::254]"])
+@pytest.mark.parametrize("way", ["openai/x", "anthropic/claude-haiku-4-5", "nlp_cloud/x"])
+def test_no_provider_stands_where_metadata_do(run: Run, address: str, way: str) -> None:
+    error = refused(run, f"http://{address}/v1", way)
+    assert (error.cause, error.retryable, error.usage) == ("provider_error", False, None)
+    assert error.reason == "the provider stands at an address that may not be connected to"
+
+
+def test_a_name_is_looked_up_before_its_address_is_checked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    import socket
+
+    found = socket.getaddrinfo("127.0.0.1", 80, type=socket.SOCK_STREAM)
+    moved = [(*one[:4], ("169.254.169.254", 80)) for one in found]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: moved)  # the system's, not ours
+    error = refused(run, "http://judge.example/v1", "openai/x")
+    assert error.reason == "the provider stands at an address that may not be connected to"
+
+
+# How often. litellm asks once more by itself where a connection breaks; nobody pays twice here.
+
+
+@pytest.mark.parametrize("kind", ["reset", "truncated-body", "500", "429-bare"])
+def test_nothing_is_asked_twice(run: Run, provider: Provider, route: str, kind: str) -> None:
+    refused(run, provider.base(f"fault-{kind}"), route)
+    assert len(provider.requests) == 1
+
+
+# How long. Each of these would last for ever; which of the three times ended it is what is asserted.
+
+
+def bounds(**times: float) -> ExchangeBounds:
+    return ExchangeBounds(Timeouts(**{"connect": 20.0, "first_byte": 20.0, "total": 20.0} | times))
+
+
+WAYS = ["openai/x", "anthropic/claude-haiku-4-5", "ollama/llama3", "nlp_cloud/x"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_connection_that_is_not_taken_is_given_up(run: Run, way: str) -> None:
+    with crowded() as port:
+        error = refused(run, f"http://127.0.0.1:{port}/v1", way, bounds(connect=0.3))
+    assert (error.cause, error.retryable, error.usage) == ("timeout", True, None)
+    assert error.reason == "no connection to the provider in 0.3 s"
+
+
+@pytest.mark.parametrize("kind", ["hang", "drip-head"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_reply_that_does_not_begin_is_given_up(run: Run, provider: Provider, way: str, kind: str) -> None:
+    error = refused(run, provider.base(f"fault-{kind}"), way, bounds(first_byte=0.3))
+    assert (error.cause, error.retryable, error.usage) == ("timeout", True, Usage())
+    assert error.reason == "no reply began in 0.3 s"
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_reply_that_does_not_end_is_given_up(run: Run, provider: Provider, way: str) -> None:
+    error = refused(run, provider.base("fault-drip"), way, bounds(total=0.5))
+    assert (error.cause, error.retryable, error.usage) == ("timeout", True, Usage())
+    assert error.reason == "no whole reply in 0.5 s"
+    assert len(provider.requests) == 1
+
+
+def test_a_call_that_is_cancelled_leaves_no_connection(run: Run, provider: Provider) -> None:
+    async def play() -> None:
+        port = LiteLLM(api_base=provider.base("fault-hang"), api_key="none", reply="auto", redact=Redactor())
+        call = asyncio.create_task(port.complete(Prompt("openai/x", (Turn("user", "Judge."),), SCHEMA, 50)))
+        while not provider.requests:  # noqa: ASYNC110 (counted on another thread)
+            await asyncio.sleep(0.01)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    run(play())

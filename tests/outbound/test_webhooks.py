@@ -1,0 +1,297 @@
+"""Webhooks: what a receiver gets and can check, what is worth another try, and what is refused before anything is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.errors import InputError, SettingsError, WebhookError
+from service.outbound.webhooks import Webhooks, read_secret, signature, verify
+from service.settings import Settings
+from service.wiring import build_webhooks
+from tests.faults.receiver import Behaviour, Scripted, drip, http, scripted, stall
+
+NOW = 1_700_000_000.9
+RAW = b"\x00\x01 thirty-two bytes of anything \xff"
+ENCODED = f"whsec_{base64.b64encode(RAW).decode()}"
+BODY = json.dumps({"type": "batch.completed", "data": {"id": "batch_1", "name": "Zürich"}}).encode()
+OK = http(b"")
+
+
+def local(port: int, **more: Any) -> Webhooks:
+    more = {"secret": ENCODED, "allow_private": True, "timeout": 20, "now": lambda: NOW} | more
+    return Webhooks([f"127.0.0.1:{port}"], **more)
+
+
+def delivered(server: Scripted, *, body: bytes = BODY, **more: Any) -> tuple[dict[str, str], bytes]:
+    """The headers and the body of the request that came of one delivery."""
+    url = f"http://127.0.0.1:{server.port}/hooks?of=ours"
+    asyncio.run(local(server.port, **more).deliver(url, id="batch_1", body=body))
+    head, _, sent = server.requests[-1].partition(b"\r\n\r\n")
+    lines = [line.partition(": ") for line in head.decode().split("\r\n")[1:]]
+    return {name: value for name, _, value in lines}, sent
+
+
+# What a receiver gets.
+
+
+def test_it_is_a_post_with_the_body_as_it_was() -> None:
+    with scripted(OK) as server:
+        headers, body = delivered(server)
+    assert server.requests[0].startswith(b"POST /hooks?of=ours HTTP/1.1\r\n")
+    assert body == BODY
+    assert headers["Content-Type"] == "application/json"
+    assert headers["Host"] == f"127.0.0.1:{server.port}"
+    assert (headers["webhook-id"], headers["webhook-timestamp"]) == ("batch_1", "1700000000")
+
+
+@pytest.mark.parametrize(
+    ("secret", "key"), [(ENCODED, RAW), ("plain text", b"plain text"), ("zürich", "zürich".encode())]
+)
+def test_the_signature_is_the_one_of_the_convention(secret: str, key: bytes) -> None:
+    with scripted(OK) as server:
+        headers, body = delivered(server, secret=secret)
+    digest = hmac.new(key, b"batch_1.1700000000." + BODY, hashlib.sha256).digest()
+    assert headers["webhook-signature"] == "v1," + base64.b64encode(digest).decode()
+    verify(secret, headers, body, now=lambda: NOW)
+
+
+def test_an_example_of_the_convention() -> None:
+    """The one with which its own libraries are tested."""
+    headers = {
+        "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "webhook-timestamp": "1614265330",
+        "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    }
+    secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    verify(secret, headers, b'{"test": 2432232314}', now=lambda: 1614265330)
+
+
+def test_each_try_has_its_own_time_and_the_same_id() -> None:
+    times = iter([1_000.0, 2_000.0])
+    with scripted(OK) as server:
+        tries = [delivered(server, now=lambda: next(times))[0] for _ in range(2)]
+    assert [one["webhook-id"] for one in tries] == ["batch_1", "batch_1"]
+    assert [one["webhook-timestamp"] for one in tries] == ["1000", "2000"]
+
+
+# What a receiver believes.
+
+SIGNED = {
+    "Webhook-Id": "batch_1",
+    "WEBHOOK-TIMESTAMP": "1700000000",
+    "webhook-signature": signature(ENCODED, "batch_1", "1700000000", BODY),
+}
+OTHER = signature("other", "batch_1", "1700000000", BODY)
+BELIEVED: list[tuple[str, Mapping[str, str], float]] = [
+    ("as it was sent", {}, NOW),
+    ("at the end of its time", {}, 1_700_000_300),
+    ("by a clock that is behind", {}, 1_699_999_700),
+    ("with one more signature", {"webhook-signature": f"{OTHER} {SIGNED['webhook-signature']}"}, NOW),
+    ("with one of another version", {"webhook-signature": f"v1a,abc {SIGNED['webhook-signature']}"}, NOW),
+]
+
+
+@pytest.mark.parametrize(("change", "now"), [pytest.param(*row[1:], id=row[0]) for row in BELIEVED])
+def test_believed(change: Mapping[str, str], now: float) -> None:
+    verify(ENCODED, SIGNED | dict(change), BODY, now=lambda: now)
+
+
+BROKEN: list[tuple[str, Mapping[str, str], bytes, str, float, str]] = [
+    ("another body", {}, BODY + b" ", ENCODED, NOW, "does not fit"),
+    ("another secret", {}, BODY, ENCODED[:-4] + "AAAA", NOW, "does not fit"),
+    ("another id", {"Webhook-Id": "batch_2"}, BODY, ENCODED, NOW, "does not fit"),
+    ("another time", {"WEBHOOK-TIMESTAMP": "1700000001"}, BODY, ENCODED, NOW, "does not fit"),
+    ("the signature of another secret", {"webhook-signature": OTHER}, BODY, ENCODED, NOW, "does not fit"),
+    ("another version", {"webhook-signature": "v2" + SIGNED["webhook-signature"][2:]}, BODY, ENCODED, NOW, "not fit"),
+    ("half a signature", {"webhook-signature": SIGNED["webhook-signature"][:-1]}, BODY, ENCODED, NOW, "does not fit"),
+    ("no text", {"webhook-signature": "v1,\xe9"}, BODY, ENCODED, NOW, "does not fit"),
+    ("too old", {}, BODY, ENCODED, 1_700_000_301, "301 s away"),
+    ("from the future", {}, BODY, ENCODED, 1_699_999_699, "301 s away"),
+    ("no signature", {"webhook-signature": ""}, BODY, ENCODED, NOW, "expected the headers"),
+    ("no id", {"Webhook-Id": ""}, BODY, ENCODED, NOW, "expected the headers"),
+    ("no time", {"WEBHOOK-TIMESTAMP": ""}, BODY, ENCODED, NOW, "expected the headers"),
+    ("a time in words", {"WEBHOOK-TIMESTAMP": "now"}, BODY, ENCODED, NOW, "expected the headers"),
+    ("a time without end", {"WEBHOOK-TIMESTAMP": "9" * 5_000}, BODY, ENCODED, NOW, "expected the headers"),
+    (
+        "digits of another script",
+        {"WEBHOOK-TIMESTAMP": "\u0661\u0667" + "\u0660" * 8},
+        BODY,
+        ENCODED,
+        NOW,
+        "expected the headers",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "body", "secret", "now", "words"), [pytest.param(*row[1:], id=row[0]) for row in BROKEN]
+)
+def test_not_believed(change: Mapping[str, str], body: bytes, secret: str, now: float, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        verify(secret, SIGNED | dict(change), body, now=lambda: now)
+
+
+def test_without_headers_nothing_is_believed() -> None:
+    with pytest.raises(ValueError, match="expected the headers"):
+        verify(ENCODED, {}, BODY, now=lambda: NOW)
+
+
+@given(st.binary(), st.integers(0, 2**40), st.text(min_size=1).filter(lambda text: not text.startswith("whsec_")))
+def test_what_is_signed_is_believed_and_one_bit_more_is_not(body: bytes, at: int, secret: str) -> None:
+    try:
+        signed = signature(secret, "b", str(at), body)
+    except ValueError:
+        return  # a lone surrogate is no text
+    headers = {"webhook-id": "b", "webhook-timestamp": str(at), "webhook-signature": signed}
+    verify(secret, headers, body, now=lambda: at)
+    with pytest.raises(ValueError, match="does not fit"):
+        verify(secret, headers, body + b"\0", now=lambda: at)
+
+
+@pytest.mark.parametrize("secret", ["", "whsec_", "whsec_!", "whsec_c2V", "whsec_zürich", "whsec_c2Vj cmV0"])
+def test_what_is_no_secret(secret: str) -> None:
+    with pytest.raises(ValueError, match="whsec_ and base64") as caught:
+        read_secret(secret)
+    assert secret[6:] == "" or secret not in str(caught.value)
+
+
+# What is worth another try.
+
+STATUSES = [(200, None), (201, None), (202, None), (204, None), (299, None)]
+STATUSES += [(429, True), (500, True), (502, True), (503, True), (504, True), (599, True)]
+STATUSES += [(300, False), (301, False), (302, False), (304, False), (307, False), (308, False)]
+STATUSES += [(400, False), (401, False), (403, False), (404, False), (408, False), (410, False), (422, False)]
+
+
+@pytest.mark.parametrize(("status", "again"), STATUSES)
+def test_the_status_says_whether_it_was_delivered(status: int, again: bool | None) -> None:
+    with scripted(b"HTTP/1.1 %d X\r\nContent-Length: 0\r\n\r\n" % status) as server:
+        if again is None:
+            delivered(server)
+        else:
+            with pytest.raises(WebhookError, match=f"the receiver answered {status}") as caught:
+                delivered(server)
+            assert caught.value.retryable is again
+    assert len(server.requests) == 1
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+SLOW: list[tuple[str, Behaviour | bytes, str]] = [
+    ("nothing at all", b"", "RemoteDisconnected"),
+    ("garbage", b"\x00\xff not HTTP\r\n\r\n", "BadStatusLine"),
+    ("stalling", stall, "not within 0.4 seconds"),
+    ("dripping in its head", drip(HEAD + b"X: ", b"x"), "not within 0.4 seconds"),
+    ("always about to answer", drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), "not within 0.4 seconds"),
+]
+
+
+@pytest.mark.parametrize(("behaviour", "words"), [pytest.param(*row[1:], id=row[0]) for row in SLOW])
+def test_no_answer_is_worth_another_try(behaviour: Behaviour | bytes, words: str) -> None:
+    with scripted(behaviour) as server, pytest.raises(WebhookError, match="the receiver did not answer") as caught:
+        delivered(server, timeout=0.4 if "within" in words else 20)
+    assert words in str(caught.value)
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize(
+    "behaviour", [drip(HEAD + b"\r\n", b" "), drip(HEAD + b"Content-Length: 9999999\r\n\r\n", b" ")]
+)
+def test_the_body_of_an_answer_is_not_waited_for(behaviour: Behaviour) -> None:
+    with scripted(behaviour) as server:
+        delivered(server)
+
+
+def test_nobody_there_is_worth_another_try_and_an_address_that_is_refused_is_not() -> None:
+    with scripted(OK) as server:
+        port = server.port
+        for allow_private, again in ((True, True), (False, False)):
+            url = f"http://there.example:{port}/"
+            webhooks = Webhooks(
+                [f"there.example:{port}"], secret="s", allow_private=allow_private, resolve=lambda *_: ["127.0.0.2"]
+            )
+            with pytest.raises(WebhookError) as caught:
+                asyncio.run(webhooks.deliver(url, id="b", body=b"{}"))
+            assert caught.value.retryable is again
+        assert server.untouched()
+
+
+def test_a_name_that_is_not_known_is_worth_another_try() -> None:
+    def unknown(host: str, port: int) -> list[str]:
+        raise OSError(-3, "Temporary failure in name resolution")
+
+    webhooks = Webhooks(["a.example"], secret="s", resolve=unknown)
+    with pytest.raises(WebhookError, match="Temporary failure") as caught:
+        asyncio.run(webhooks.deliver("https://a.example/", id="b", body=b"{}"))
+    assert caught.value.retryable
+
+
+# What is refused before anything is sent.
+
+OFF = [
+    ([], "s", "no webhook host is set"),
+    (["a.example"], "", "no webhook secret is set"),
+    (["b.example"], "s", "a.example is not among"),
+]
+
+
+@pytest.mark.parametrize(("hosts", "secret", "words"), OFF)
+def test_it_is_refused_when_it_is_named_and_when_it_is_due(hosts: list[str], secret: str, words: str) -> None:
+    looked: list[str] = []
+    webhooks = Webhooks(hosts, secret=secret, resolve=lambda host, _: looked.append(host) or [])
+    with pytest.raises(InputError, match=words) as refused:
+        webhooks.admit("https://a.example/hook")
+    assert [problem.path for problem in refused.value.problems] == ["/webhook"]
+    with pytest.raises(WebhookError, match=words) as caught:
+        asyncio.run(webhooks.deliver("https://a.example/hook", id="b", body=b"{}"))
+    assert not caught.value.retryable
+    assert looked == []
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "a\r\nX: y", "a b", "é", "x" * 256])
+def test_an_id_that_would_blur_what_is_signed_is_a_mistake(name: str) -> None:
+    with scripted(OK) as server:
+        with pytest.raises(ValueError, match="expected an id"):
+            asyncio.run(local(server.port).deliver(f"http://127.0.0.1:{server.port}/", id=name, body=b"{}"))
+        assert server.untouched()
+
+
+# Settings.
+
+
+def test_settings_make_webhooks_or_none() -> None:
+    assert build_webhooks(Settings()) is None
+    assert build_webhooks(Settings(webhook_secret="s")) is None
+    with scripted(OK) as server:
+        environ = {
+            "CALLGRADE_WEBHOOK_HOSTS": f"127.0.0.1:{server.port}",
+            "CALLGRADE_WEBHOOK_SECRET": ENCODED,
+            "CALLGRADE_WEBHOOK_ALLOW_PRIVATE": "true",
+        }
+        webhooks = build_webhooks(Settings.from_env(environ))
+        assert webhooks is not None
+        asyncio.run(webhooks.deliver(f"http://127.0.0.1:{server.port}/", id="b", body=b"{}"))
+        private = Settings.from_env(environ | {"CALLGRADE_WEBHOOK_ALLOW_PRIVATE": "false"})
+        cautious = build_webhooks(private)
+        assert cautious is not None
+        with pytest.raises(WebhookError, match="may not be connected to"):
+            asyncio.run(cautious.deliver(f"http://127.0.0.1:{server.port}/", id="b", body=b"{}"))
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("secret", ["", "whsec_", "whsec_not-base64"])
+def test_hosts_without_a_secret_that_works_are_a_mistake(secret: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        build_webhooks(Settings(webhook_hosts=("a.example",), webhook_secret=secret))
+    (problem,) = caught.value.problems
+    assert problem.path == "CALLGRADE_WEBHOOK_SECRET"
+    assert "not-base64" not in problem.message

@@ -1,0 +1,89 @@
+"""Without the extras: what scores traces runs, what needs a server says so. The extras are there, and are hidden."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.faults.provider import Provider, serving
+
+HIDE = """
+import sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in HIDDEN:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Hidden())
+from service.cli import main
+sys.argv = ["callgrade", *sys.argv[1:]]
+sys.exit(main())
+"""
+MODULES = {"psycopg[binary]": "psycopg", "prometheus-client": "prometheus_client"}
+
+
+@pytest.fixture(scope="module")
+def light(root: Path) -> str:
+    """A program that runs callgrade where nothing of an extra can be imported."""
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = [one for extra in project["optional-dependencies"].values() for one in extra]
+    names = {one.partition(">")[0] for one in needed}
+    return f"HIDDEN = {sorted(MODULES.get(name, name) for name in names)}\n{HIDE}"
+
+
+def run(light: str, folder: Path, *args: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-c", light, *args],
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8", **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", [["demo"], ["rubrics", "list"], ["cache", "stats"], ["calibrate", "--help"]])
+def test_what_scores_needs_no_extra(light: str, tmp_path: Path, command: list[str]) -> None:
+    done = run(light, tmp_path, *command)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_traces_are_scored_by_code_and_by_a_judge(light: str, tmp_path: Path) -> None:
+    assert run(light, tmp_path, "demo", "--save", "cases.jsonl").returncode == 0
+    provider = Provider()
+    with serving(provider):
+        judge = {
+            "CALLGRADE_JUDGE_MODEL": "openai/gpt-fine",
+            "CALLGRADE_JUDGE_API_BASE": provider.base(),
+            "CALLGRADE_JUDGE_API_KEY": "none",
+        }
+        done = run(light, tmp_path, "score", "cases.jsonl", "--format", "ndjson", **judge)
+    assert done.returncode == 2, done.stderr
+    assert "fault" not in done.stderr
+    assert len([json.loads(line)["verdict"] for line in done.stdout.splitlines()]) == 11
+    assert provider.requests
+
+
+def test_calls_are_paired_as_they_are_with_the_extras(light: str, tmp_path: Path) -> None:
+    made = [{"call": {"name": "set", "arguments": {"a": n, "b": n % 2}}} for n in (3, 1, 2, 4)]
+    due = [{"tool": "set", "args": {"a": n, "b": 0}} for n in (1, 2, 3, 4)]
+    record = {"trace": {"format": "callgrade", "events": made}, "expected": {"calls": due}}
+    (tmp_path / "one.jsonl").write_text(json.dumps(record))
+    command = ("score", "one.jsonl", "--judges", "off", "--format", "ndjson")
+    with_extras = subprocess.run(
+        [sys.executable, "-m", "service.cli", *command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert run(light, tmp_path, *command).stdout == with_extras.stdout
+
+
+@pytest.mark.parametrize("command", [["serve"], ["worker"], ["keys", "list"]])
+def test_what_needs_an_extra_names_it(light: str, tmp_path: Path, command: list[str]) -> None:
+    done = run(light, tmp_path, *command)
+    assert done.returncode == 4
+    assert "pip install 'callgrade[server]'" in done.stderr

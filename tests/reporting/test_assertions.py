@@ -1,0 +1,224 @@
+"""Assertions in both dialects, against a set counted by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service import InputError, Report
+from service.core.outcome import Errored
+from service.core.report import OpenOutcome
+from service.packaged_files import read_yaml
+from service.reporting.assertions import Conditions, judge_assertions, parse_assertion
+from service.reporting.summaries import read_gate, summarize_reports
+from service.reporting.summary import read_samples
+from service.reporting.summary.gate import AssertionResult
+from tests.reporting.report_sets import reports_of, table, trials
+
+CASES = table("assertions")
+REPORTS = reports_of()
+SAMPLES = read_samples(REPORTS)
+
+
+def result_of(assertion: str) -> AssertionResult:
+    (found,) = judge_assertions([assertion], SAMPLES).results
+    return found
+
+
+@pytest.mark.parametrize(("text", "value"), CASES["holds"])
+def test_holds(text: str, value: list[int]) -> None:
+    found = result_of(text)
+    assert (found.status, found.message, found.failing, found.broke_at) == ("passed", "", (), None)
+    assert found.actual == pytest.approx(value[0] / value[1])
+
+
+@pytest.mark.parametrize(("text", "value", "broke_at"), CASES["fails"])
+def test_fails(text: str, value: list[int], broke_at: str) -> None:
+    found = result_of(text)
+    assert (found.status, found.broke_at) == ("failed", broke_at)
+    assert found.actual == pytest.approx(value[0] / value[1])
+    assert found.failing
+    assert found.message
+
+
+@pytest.mark.parametrize("text", CASES["not_measured"])
+def test_an_empty_sample_is_an_error_and_fails_the_gate(text: str) -> None:
+    gate = judge_assertions(["total_count > 0", text], SAMPLES)
+    assert (gate.passed, [one.status for one in gate.results]) == (False, ["passed", "error"])
+    assert gate.results[1].actual is None
+
+
+@pytest.mark.parametrize("text", [*CASES["unknown"], *CASES["unreadable"]])
+def test_what_cannot_be_read_or_is_unknown_is_refused_with_its_place(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        judge_assertions(["total_count > 0", text], SAMPLES)
+    assert [problem.path for problem in caught.value.problems] == ["/assertions/1"]
+
+
+def test_an_unknown_metric_is_told_what_is_near() -> None:
+    with pytest.raises(InputError, match="near it: pass_rate"):
+        judge_assertions(["pas_rate >= 0.9"], SAMPLES)
+
+
+AS_WRITTEN = """
+        assertions:
+          - "call_or_no_call_precision.score >= 0.95 for at least 95% of cases"
+          - "tool_name_f1.score              >= 0.95 for at least 95% of cases"
+          - "argument_validation.score        >= 0.90 for at least 90% of cases"
+          - "argument_plausibility.score      >= 0.85 for at least 85% of cases"
+          - "result_groundedness.score        >= 0.90 for at least 90% of cases"
+"""
+
+
+def test_the_list_that_is_about_loads_as_it_stands() -> None:
+    loaded = read_gate(read_yaml(AS_WRITTEN, source="gate.yaml"))
+    read = [parse_assertion(one) for one in loaded if isinstance(one, str)]
+    assert [(one.name, [b.number for b in one.bounds], one.share) for one in read] == [
+        ("call_or_no_call_precision.score", [0.95], 0.95),
+        ("tool_name_f1.score", [0.95], 0.95),
+        ("argument_validation.score", [0.9], 0.9),
+        ("argument_plausibility.score", [0.85], 0.85),
+        ("result_groundedness.score", [0.9], 0.9),
+    ]
+    statuses = [one.status for one in judge_assertions(loaded, read_samples([REPORTS[0]])).results]
+    assert statuses == ["passed", "passed", "passed", "error", "error"]
+
+
+FI_RUN = """
+assertions:
+  - template: tool_name_f1
+    conditions: ["pass_rate >= 0.5", "p50_score >= 0.66", "0.2 <= avg_score <= 0.9"]
+  - global: true
+    conditions: ["pass_rate >= 0.9"]
+    on_fail: warn
+  - template: grounded
+    conditions: ["pass_rate >= 0.9"]
+    on_fail: skip
+"""
+
+
+def test_conditions_in_the_form_of_fi_run() -> None:
+    gate = judge_assertions(read_gate(read_yaml(FI_RUN, source="gate.yaml")), SAMPLES)
+    assert gate.passed
+    assert [(one.assertion, one.status) for one in gate.results] == [
+        ("tool_name_f1: pass_rate >= 0.5", "passed"),
+        ("tool_name_f1: p50_score >= 0.66", "passed"),
+        ("tool_name_f1: 0.2 <= avg_score <= 0.9", "passed"),
+        ("pass_rate >= 0.9", "warned"),
+        ("grounded: pass_rate >= 0.9", "skipped"),
+    ]
+
+
+BAD_FILES = [
+    "assertions: []",
+    "assertion: [pass_rate > 0]",
+    "assertions: [{template: score, condition: pass_rate > 0}]",
+    "assertions: [{template: score, conditions: []}]",
+    "assertions: [{template: score, conditions: [pass_rate > 0], on_fail: ignore}]",
+    "assertions: [1]",
+]
+
+
+@pytest.mark.parametrize("text", BAD_FILES)
+def test_a_file_that_would_assert_nothing_is_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        read_gate(read_yaml(text, source="gate.yaml"))
+
+
+NOTHING_ASSERTED = [
+    [],
+    [Conditions(template="score", conditions=("pass_rate > 0",), on_fail="skip")],
+    [Conditions(conditions=("pass_rate > 0",))],
+]
+
+
+@pytest.mark.parametrize("assertions", NOTHING_ASSERTED)
+def test_a_gate_that_looks_at_nothing_is_refused(assertions: list[Conditions]) -> None:
+    with pytest.raises(InputError):
+        judge_assertions(assertions, SAMPLES)
+
+
+def unmeasured(report: Report) -> Report:
+    """The report with a groundedness that a provider's fault left open."""
+    (first, *_) = (one for one in report.criteria if one.id == "decide")
+    left = replace(first.outcomes[0], outcome=Errored("provider", "503"))
+    ends = {"score_range": (0.0, 1.0), "decided": None, "decided_range": (0.0, 1.0)}
+    found = OpenOutcome("grounded", "integrate", None, 1, None, "errored", "provider", "503", decides=True)
+    return replace(
+        report, criteria=(replace(first, id="grounded", value=None, outcomes=(left,), **ends),), open=(found,)
+    )
+
+
+def measured(report: Report, value: float) -> Report:
+    (first, *_) = (one for one in report.criteria if one.id == "decide")
+    return replace(report, criteria=(replace(first, id="grounded", value=value),))
+
+
+OPEN = [  # measured at 1.0, not measured, assertion, what comes of it
+    (1, 1, "result_groundedness.score >= 0.9 for at least 50% of cases", "passed"),
+    (1, 1, "result_groundedness.score >= 0.9 for at least 51% of cases", "undecided"),
+    (1, 1, "result_groundedness.score >= 0.9 for at least 51% of cases of measured", "passed"),
+    (0, 2, "result_groundedness.score >= 0.9 for at least 0% of cases", "passed"),
+    (0, 2, "result_groundedness.score >= 0.9 for at least 1% of cases of measured", "error"),
+    (1, 1, "grounded.score >= 0.5", "passed"),
+    (1, 1, "grounded.score >= 0.9", "undecided"),
+    (1, 1, "grounded.score > 1", "failed"),
+    (1, 1, "grounded.score >= 0.9 of measured", "passed"),
+    (1, 1, "0.6 <= grounded.score <= 0.7", "undecided"),
+    (1, 1, "0.2 <= grounded.score <= 0.4", "failed"),
+    (1, 1, "grounded.score != 0.75", "undecided"),
+    (0, 1, "grounded.score >= 0.1 of measured", "error"),
+    (1, 2, "grounded.pass_rate >= 0.33", "passed"),
+    (1, 2, "grounded.pass_rate >= 0.34", "undecided"),
+    (1, 2, "grounded.pass_rate >= 0.34 of measured", "passed"),
+    (0, 1, "grounded.failed_count <= 1", "passed"),
+    (0, 1, "grounded.failed_count <= 0", "undecided"),
+]
+
+
+@pytest.mark.parametrize(("good", "open_", "text", "status"), OPEN)
+def test_cases_that_could_not_be_measured_never_help(good: int, open_: int, text: str, status: str) -> None:
+    reports = [*[measured(REPORTS[0], 1.0)] * good, *[unmeasured(REPORTS[0])] * open_]
+    gate = summarize_reports(reports, assertions=[text]).gate
+    assert gate is not None
+    assert gate.results[0].status == status
+    assert (gate.passed, gate.undecided) == (status == "passed", status == "undecided")
+
+
+@pytest.mark.parametrize(("k", "status"), [(1, "passed"), (2, "failed"), (4, "failed"), (5, "error")])
+def test_pass_hat_k_is_a_metric(k: int, status: str) -> None:
+    (found,) = judge_assertions([f"pass^{k} >= 0.5"], read_samples(trials("a", [True, True, False, False]))).results
+    assert found.status == status
+
+
+def test_the_step_that_broke_most_often_is_named() -> None:
+    """Without n2: r2 and l2 broke at select, r3 at decide, which is before it."""
+    without = read_samples([report for report in REPORTS if report.trace_id != "n2"])
+    gate = judge_assertions(["total_count > 0", "select.pass_rate >= 0.99", "decide.pass_rate >= 0.99"], without)
+    assert (gate.passed, gate.broke_at) == (False, "select")
+    assert [one.broke_at for one in gate.results] == [None, "select", "decide"]
+    assert [one.failing for one in gate.results] == [(), ("l2", "r2", "r3"), ("r3",)]
+
+
+@given(
+    value=st.integers(0, 100),
+    bound=st.integers(0, 100),
+    op=st.sampled_from([">=", "<=", ">", "<", "==", "!="]),
+    per_cent=st.booleans(),
+)
+def test_bounds_are_those_of_whole_numbers(value: int, bound: int, op: str, per_cent: bool) -> None:
+    text = f"score {op} {bound}%" if per_cent else f"score {op} {bound / 100:.2f}"
+    exact = {">=": value >= bound, "<=": value <= bound, ">": value > bound, "<": value < bound, "==": value == bound}
+    assert parse_assertion(text).holds(value / 100) == exact.get(op, value != bound)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        found = parse_assertion(text)
+    except InputError:
+        return
+    assert found.bounds

@@ -1,0 +1,342 @@
+"""Summaries: counts against those made by hand, and what holds of any set."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from service import InputError, Report, report_json
+from service.core.outcome import PERFECT, Errored, Outcome, Skipped, build_failure
+from service.registry import Shelf
+from service.reporting.summaries import (
+    answer_request,
+    make_families_finder,
+    read_report,
+    read_summary_request,
+    render_json,
+    summarize_reports,
+)
+from service.reporting.summary import Summary, SummaryOptions
+from service.reporting.summary.makeup import Targets, ToolOverride, ToolTarget
+from service.stats.rates import Estimate
+from tests.reporting.report_sets import Table, report_of, reports_of, table, trials
+
+SET = table("set")
+WANT: Table = SET["want"]
+REPORTS = reports_of()
+SUMMARY = summarize_reports(REPORTS, SummaryOptions(families=SET["families"]))
+
+
+def is_rate(found: Estimate, wanted: list[int] | None) -> bool:
+    """Whether an estimate is the fraction (None: nothing to estimate), within its interval."""
+    if wanted is None:
+        return (found.value, found.low, found.high, found.n) == (None, None, None, 0)
+    assert found.value == pytest.approx(wanted[0] / wanted[1], abs=1e-12)
+    return found.low is not None and found.high is not None and 0 <= found.low <= found.value <= found.high <= 1
+
+
+def test_verdicts() -> None:
+    assert SUMMARY.rates.verdicts == WANT["verdicts"]
+    assert SUMMARY.rates.broke_at == WANT["broke_at"]
+    assert is_rate(SUMMARY.rates.passed, WANT["passed"])
+    assert (SUMMARY.rates.cases, SUMMARY.rates.passed.n) == (8, 7)
+
+
+@pytest.mark.parametrize("label", ["call", "no_call"])
+def test_call_or_no_call(label: str) -> None:
+    found, want = getattr(SUMMARY.rates.decide, label), WANT["decide"][label]
+    for name, value in want.items():
+        assert is_rate(getattr(found, name), value) if isinstance(value, list) else getattr(found, name) == value
+    assert is_rate(SUMMARY.rates.decide.accuracy, WANT["accuracy"])
+
+
+def test_tools() -> None:
+    assert [one.tool for one in SUMMARY.tools.scores] == list(WANT["tools"])
+    for one in SUMMARY.tools.scores:
+        want = WANT["tools"][one.tool]
+        assert [one.support, one.called, one.right] == [want["support"], want["called"], want["right"]]
+        assert all(is_rate(getattr(one, name), want[name]) for name in ("precision", "recall", "f1"))
+    top, bottom = WANT["macro_f1"]
+    assert SUMMARY.tools.macro_f1 == pytest.approx(top / bottom)
+
+
+def test_confusions_and_families() -> None:
+    found = [[c.expected, c.called, c.count, c.family] for c in SUMMARY.tools.confusions]
+    assert found == WANT["confusions"]
+    (family,) = SUMMARY.tools.families
+    assert {name: getattr(family, name) for name in WANT["families"]["money"]} == WANT["families"]["money"]
+
+
+def test_a_close_name_is_a_near_miss_without_a_family() -> None:
+    case = {"id": "c", "expected": {"calls": [{"tool": "get_order"}]}, "calls": ["get_orders"]}
+    (found,) = summarize_reports([report_of(case, ["get_order", "get_orders"])]).tools.confusions
+    assert (found.family, found.near_miss) == (None, True)
+
+
+def test_make_up() -> None:
+    made = SUMMARY.make_up
+    assert {name: getattr(made, name) for name in WANT["make_up"]} == WANT["make_up"]
+    assert {t.tool: [t.positive, t.no_call, t.recovery] for t in made.tools} == WANT["examples"]
+    assert [[s.tag, s.value, s.cases] for s in made.shares] == WANT["shares"]
+    assert [[w.code, w.subject] for w in SUMMARY.warnings] == WANT["warnings"]
+
+
+def test_slices() -> None:
+    assert [[s.tag, s.value, s.rates.cases] for s in SUMMARY.slices] == [one[:3] for one in WANT["slices"]]
+    assert all(is_rate(s.rates.passed, one[3]) for s, one in zip(SUMMARY.slices, WANT["slices"], strict=True))
+
+
+TARGETS: list[tuple[Targets, set[tuple[str, str | None]]]] = [
+    (Targets(per_tool=ToolTarget(positive=0, no_call=0)), set()),
+    (Targets(no_call=0.25, per_tool=ToolTarget(positive=0)), set()),
+    (Targets(no_call=0.26, per_tool=ToolTarget(positive=0)), {("few_no_call", None)}),
+    (Targets(per_tool=ToolTarget(positive=3)), {("few_positive", "lookup"), ("few_positive", "void")}),
+    (Targets(per_tool=ToolTarget(positive=0, no_call=3)), {("no_negative", t) for t in ("lookup", "refund", "void")}),
+    (
+        Targets(
+            per_tool=ToolTarget(positive=0), tools={"refund": ToolOverride(recovery=1), "new": ToolOverride(positive=1)}
+        ),
+        {("few_recovery", "refund"), ("few_positive", "new"), ("no_negative", "new")},
+    ),
+    (
+        Targets(per_tool=ToolTarget(positive=0), shares={"step": {"select": 0.5, "integrate": 0.1}}),
+        {("small_share", "step=integrate")},
+    ),
+]
+
+
+@pytest.mark.parametrize(("targets", "want"), TARGETS)
+def test_targets(targets: Targets, want: set[tuple[str, str | None]]) -> None:
+    assert {(w.code, w.subject) for w in summarize_reports(REPORTS, SummaryOptions(targets=targets)).warnings} == want
+
+
+def test_few_no_call_cases_are_warned_of_at_ten_per_cent() -> None:
+    def told(no_call: int, call: int) -> bool:
+        none = [report_of({"id": f"n{n}", "expected": {"calls": "none"}, "calls": []}) for n in range(no_call)]
+        some = [report_of({"id": f"c{n}", "expected": {"calls": "some"}, "calls": ["refund"]}) for n in range(call)]
+        return any(w.code == "few_no_call" for w in summarize_reports([*none, *some]).warnings)
+
+    assert [told(0, 3), told(1, 10), told(1, 9), told(2, 9)] == [True, True, False, False]
+
+
+def test_a_call_that_failed_is_a_recovery_example() -> None:
+    events = [{"user": "x"}, {"call": {"name": "refund", "arguments": {}}, "result": "no", "is_error": True}]
+    case: Table = {"id": "r", "calls": []}
+    base = report_of(case)
+    from service import score
+
+    failed = score({"trace": {"format": "callgrade", "id": "r", "events": events, "tools": [{"name": "refund"}]}})
+    assert [t.recovery for t in summarize_reports([base, failed]).make_up.tools if t.tool == "refund"] == [1]
+
+
+def test_tags_choose_slices_and_an_unknown_one_is_told() -> None:
+    found = summarize_reports(REPORTS, SummaryOptions(by=["difficulty", "model"]))
+    assert [(s.tag, s.value) for s in found.slices] == [("difficulty", "easy"), ("difficulty", "hard")]
+    assert [w.subject for w in found.warnings if w.code == "unknown_tag"] == ["model"]
+
+
+def test_a_tag_with_too_many_values_is_told_and_not_sliced() -> None:
+    many = [replace(REPORTS[0], tags={"model": str(n), "step": "decide"}) for n in range(201)]
+    found = summarize_reports(many)
+    assert [s.tag for s in found.slices] == ["step"]
+    assert [(w.code, w.subject) for w in found.warnings if w.code == "too_many_values"] == [
+        ("too_many_values", "model")
+    ]
+
+
+def test_reports_of_several_rubrics_are_told_apart() -> None:
+    other = replace(REPORTS[0], rubric=replace(REPORTS[0].rubric, id="other"))
+    found = summarize_reports([*REPORTS, other])
+    assert [ref.id for ref in found.rubrics] == ["four_step", "other"]
+    assert found.warnings[0].code == "mixed_rubrics"
+
+
+def test_what_could_not_be_measured_is_no_pass() -> None:
+    """A criterion that broke counts among those it applies to, has no score, and lowers coverage."""
+    broken = replace(
+        REPORTS[0],
+        criteria=tuple(
+            replace(
+                c,
+                value=None,
+                score_range=(0.0, 1.0),
+                decided_range=(0.0, 1.0),
+                outcomes=(replace(c.outcomes[0], outcome=Errored("provider", "503")),),
+            )
+            if c.id == "decide"
+            else c
+            for c in REPORTS[0].criteria
+        ),
+    )
+    found = next(c for c in summarize_reports([REPORTS[3], broken]).rates.criteria if c.name == "decide")
+    assert (found.passed.value, found.passed.n, found.cases, found.coverage) == (1.0, 1, 2, 0.5)
+    for rate in (found.passed, found.score):
+        assert (rate.value, rate.n, rate.worst, rate.best, rate.open) == (1.0, 1, 0.5, 1.0, 1)
+
+
+def with_outcome(report: Report, criterion: str, outcome: Outcome, value: float | None) -> Report:
+    """The report with another outcome of a criterion at every step."""
+    return replace(
+        report,
+        failing=(),
+        criteria=tuple(replace(c, value=value) if c.id == criterion else c for c in report.criteria),
+        steps=tuple(replace(step, outcomes={**step.outcomes, criterion: outcome}) for step in report.steps),
+    )
+
+
+BLOCKED = Skipped("blocked", "blocked by tool_name")
+
+
+def test_a_blocked_criterion_did_not_pass() -> None:
+    fine, blocked = (
+        with_outcome(REPORTS[0], "arguments", outcome, value) for outcome, value in ((PERFECT, 1.0), (BLOCKED, 0.0))
+    )
+    found = [{c.name: c.passed.value for c in summarize_reports([one]).rates.criteria} for one in (fine, blocked)]
+    assert [one["arguments"] for one in found] == [1.0, 0.0]
+
+
+LAYERS: list[tuple[Report, dict[str, tuple[float | None, int]]]] = [
+    (REPORTS[0], {"schema": (1.0, 0), "ast": (1.0, 0), "execution": (None, 0)}),
+    (with_outcome(REPORTS[0], "schema", BLOCKED, 0.0), {"schema": (None, 1), "ast": (1.0, 0), "execution": (None, 0)}),
+    (
+        with_outcome(REPORTS[0], "schema", build_failure(0.0), 0.0),
+        {"schema": (0.0, 0), "ast": (0.0, 0), "execution": (None, 0)},
+    ),
+    (
+        with_outcome(REPORTS[0], "arguments", build_failure(0.9), 0.9),
+        {"schema": (1.0, 0), "ast": (0.0, 0), "execution": (None, 0)},
+    ),
+    (
+        with_outcome(REPORTS[0], "state", build_failure(0.0), 0.0),
+        {"schema": (1.0, 0), "ast": (1.0, 0), "execution": (0.0, 0)},
+    ),
+    (REPORTS[7], {"schema": (None, 0), "ast": (None, 0), "execution": (None, 0)}),
+]
+
+
+@pytest.mark.parametrize(("report", "want"), LAYERS)
+def test_layers(report: Report, want: dict[str, tuple[float | None, int]]) -> None:
+    found = {layer.name: (layer.passed.value, layer.unmeasured) for layer in summarize_reports([report]).rates.layers}
+    assert found == want
+
+
+def test_pass_k_by_brute_force() -> None:
+    tasks = {"a": [True, True, False, False], "b": [True] * 4, "c": [True, False, False, False, False]}
+    reports = [report for task, passed in tasks.items() for report in trials(task, passed)]
+    repeats = summarize_reports(reports).repeats
+    assert repeats is not None
+    assert [(t.task, t.trials, t.successes) for t in repeats.tasks] == [("a", 4, 2), ("b", 4, 4), ("c", 5, 1)]
+    assert [one.k for one in repeats.pass_k] == [1, 2, 3, 4]
+    for one in repeats.pass_k:
+        assert one.rate.value == pytest.approx(brute_force(tasks, one.k))
+
+
+def brute_force(tasks: dict[str, list[bool]], k: int) -> float:
+    """The mean over tasks of the share of k-subsets of trials that all passed, each subset looked at."""
+    shares = [[all(subset) for subset in combinations(passed, k)] for passed in tasks.values()]
+    return sum(sum(share) / len(share) for share in shares) / len(shares)
+
+
+def test_pass_k_beyond_the_trials_is_an_error() -> None:
+    reports = [*trials("a", [True] * 4), *trials("b", [True] * 3)]
+    with pytest.raises(InputError, match=r"/pass_k: pass\^4: the task 'b' has 3 trials"):
+        summarize_reports(reports, SummaryOptions(pass_k=[4]))
+    with pytest.raises(InputError, match="no case names its task"):
+        summarize_reports(REPORTS, SummaryOptions(pass_k=[1]))
+    assert summarize_reports(REPORTS).repeats is None
+
+
+def test_nothing_is_no_set() -> None:
+    with pytest.raises(InputError, match="/reports: no report"):
+        summarize_reports([])
+
+
+TAMPERED: list[tuple[dict[str, Any], str]] = [
+    ({"score": 1.5}, "/reports/0/score"),
+    ({"coverage": -0.1}, "/reports/0/coverage"),
+    ({"score": float("nan")}, "/reports/0/score"),
+]
+
+
+@pytest.mark.parametrize(("change", "where"), TAMPERED)
+def test_numbers_that_no_report_holds_are_refused(change: dict[str, Any], where: str) -> None:
+    with pytest.raises(InputError, match=where):
+        summarize_reports([replace(REPORTS[0], **change)])
+
+
+def test_the_families_of_the_reports_own_rubric_are_used() -> None:
+    rubric = Shelf().find("four_step").model_copy(update={"families": {"money": ("refund", "void")}})
+    same = make_families_finder(lambda _: rubric)
+    body = {"reports": [json.loads(report_json(report)) for report in REPORTS]}
+    assert [f.family for f in answer_request(read_summary_request(body), same).tools.families] == ["money"]
+    other = make_families_finder(lambda _: Shelf().find("bfcl_ast"))
+    assert answer_request(read_summary_request(body), other).tools.families == ()
+
+
+def test_reports_read_back_from_json_give_the_same_summary() -> None:
+    back = [read_report(json.loads(report_json(report))) for report in REPORTS]
+    assert summarize_reports(back) == summarize_reports(REPORTS)
+    assert TypeAdapter(Summary).validate_json(render_json(SUMMARY)) == SUMMARY
+
+
+OUTCOMES = st.sampled_from(SET["cases"])
+SETS = st.lists(OUTCOMES, min_size=1, max_size=8)
+BY_ID: dict[str, Report] = {case["id"]: report for case, report in zip(SET["cases"], REPORTS, strict=True)}
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases=SETS, groups=st.none() | st.integers(1, 3), data=st.data())
+def test_laws(cases: list[Table], groups: int | None, data: st.DataObject) -> None:
+    """Rates and intervals lie in [0, 1], the interval holds the rate, and the order of reports changes nothing."""
+    reports = [
+        replace(BY_ID[case["id"]], tags={} if groups is None else {"group": str(n % groups)})
+        for n, case in enumerate(cases)
+    ]
+    found = render_json(
+        summarize_reports(reports, assertions=["pass_rate >= 0.5", "tool_name_f1 > 0.5 for at least 50% of cases"])
+    )
+    assert (
+        render_json(
+            summarize_reports(
+                data.draw(st.permutations(reports)),
+                assertions=["pass_rate >= 0.5", "tool_name_f1 > 0.5 for at least 50% of cases"],
+            )
+        )
+        == found
+    )
+    for one in estimates(json.loads(found)):
+        if one["value"] is None:
+            assert (one["low"], one["high"], one["n"]) == (None, None, 0)
+        else:
+            assert 0 <= one["low"] <= one["value"] <= one["high"] <= 1
+            assert one["n"] > 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases=SETS)
+def test_f1_lies_between_precision_and_recall(cases: list[Table]) -> None:
+    found = summarize_reports([BY_ID[case["id"]] for case in cases])
+    scored = [*found.tools.scores, found.rates.decide.call, found.rates.decide.no_call]
+    for one in scored:
+        p, r, f = one.precision.value, one.recall.value, one.f1.value
+        if p is not None and r is not None:
+            assert f is not None
+            assert min(p, r) - 1e-12 <= f <= max(p, r) + 1e-12
+
+
+def estimates(value: Any) -> list[dict[str, Any]]:
+    """Every estimate anywhere in the JSON of a summary."""
+    if isinstance(value, list):
+        return [one for item in value for one in estimates(item)]
+    if not isinstance(value, dict):
+        return []
+    if value.keys() == {"value", "low", "high", "n"}:
+        return [value]
+    return [one for item in value.values() for one in estimates(item)]

@@ -1,0 +1,111 @@
+"""Large requests are scored in another process, as they would be in this one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from service import InputError
+from service.engine import Engine, report_json
+from service.jobs.items import ItemScorer, widen_limits
+from service.registry import Shelf
+from service.scoring_process import (
+    LARGE_BYTES,
+    ApartAnswer,
+    ApartRefusal,
+    ApartReport,
+    ScoringProcess,
+    TakenDownError,
+    answer_apart,
+)
+from service.store.chunks import ChunkItem, OutcomeRow
+from service.strict_json import Limits
+
+LIMITS = Limits()
+PADDING = "x" * LARGE_BYTES
+BODY: dict[str, Any] = {
+    "judges": "off",
+    "trace": {
+        "format": "callgrade",
+        "events": [{"user": PADDING}, {"call": {"name": "f"}, "result": {"a": 1}}, {"assistant": "Done."}],
+    },
+    "expected": {"calls": [{"tool": "f"}]},
+}
+
+
+def line(name: str = "mine", **more: Any) -> ChunkItem:
+    return ChunkItem(7, json.dumps({"custom_id": name, "request": BODY | more}, separators=(",", ":")).encode())
+
+
+@pytest.fixture(scope="module")
+def beside() -> Iterator[ScoringProcess]:
+    made = ScoringProcess()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return Engine(Shelf())
+
+
+def test_the_report_is_the_same(beside: ScoringProcess, engine: Engine) -> None:
+    found = beside.score(json.dumps(BODY).encode(), LIMITS)
+    assert isinstance(found, ApartReport)
+    assert found.report == report_json(engine.score(BODY))
+    assert (found.tally.verdict, found.tally.asked) == ("pass", 0)
+    assert found == answer_apart(engine, json.dumps(BODY).encode(), LIMITS)
+
+
+def test_what_cannot_be_scored_is_refused_with_its_places(beside: ScoringProcess, engine: Engine) -> None:
+    found = beside.score(json.dumps(BODY | {"trace": {"format": "xml"}}).encode(), LIMITS)
+    assert isinstance(found, ApartRefusal)
+    with pytest.raises(InputError, match="no format 'xml'"):
+        raise found.error(found.problems)
+    assert isinstance(beside.score(b"{", LIMITS), ApartRefusal)
+
+
+def test_what_waits_for_others_comes_back(engine: Engine) -> None:
+    class Waits(Engine):
+        def waits(self, request: Any) -> bool:  # noqa: ARG002 (whatever is asked)
+            return True
+
+    assert answer_apart(Waits(engine.shelf), json.dumps(BODY).encode(), LIMITS) is None
+
+
+def test_an_item_is_scored_as_here(beside: ScoringProcess, engine: Engine) -> None:
+    for item in (line(), line(trace={"format": "xml", "pad": PADDING})):
+        [there] = ItemScorer(engine, widen_limits(LIMITS), apart=beside).begin([item])
+        [here] = ItemScorer(engine, widen_limits(LIMITS)).begin([item])
+        assert isinstance(there, OutcomeRow)
+        assert there == here
+
+
+class Never:
+    """Must not be asked."""
+
+    def score(self, data: bytes, limits: Limits, *, key: str | None = None) -> ApartAnswer:
+        raise AssertionError(f"{len(data)} bytes, {limits}, {key}")
+
+
+def test_a_small_item_stays_here(engine: Engine) -> None:
+    small = ChunkItem(0, json.dumps({"custom_id": "a", "request": {**BODY, "trace": {"format": "callgrade"}}}).encode())
+    assert len(ItemScorer(engine, widen_limits(LIMITS), apart=Never()).begin([small])) == 1
+
+
+DYING = (sys.executable, "-c", "import sys; sys.stdin.buffer.read(8); sys.exit(3)")
+
+
+def test_one_that_ends_its_process_is_given_up_and_the_next_has_another(engine: Engine) -> None:
+    dying = ScoringProcess(DYING)
+    for _ in range(2):
+        with pytest.raises(TakenDownError, match="ended with 3"):
+            dying.score(b"x" * LARGE_BYTES, LIMITS)
+    [row] = ItemScorer(engine, widen_limits(LIMITS), apart=dying).begin([line()])
+    assert isinstance(row, OutcomeRow)
+    told = json.loads(row.line)
+    assert (row.ok, told["custom_id"], told["error"]["title"]) == (False, "mine", "Quarantined")

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from service.errors import InputError, RubricError, TooLargeError
+from service.packaged_files import MAX_BYTES, MAX_DEPTH, find_resource, read_yaml
+
+SPELT: list[tuple[str, JsonValue]] = [
+    ("a: 1", {"a": 1}),
+    ("- 1\n- -2.5\n- 1e3\n- 0", [1, -2.5, 1000.0, 0]),
+    ("a: {b: [x, 'y', \"z\\n\"]}", {"a": {"b": ["x", "y", "z\n"]}}),
+    ("[~, null, true, False]", [None, None, True, False]),
+    ("a:\nb: ''", {"a": None, "b": ""}),
+    ("text: |\n  one\n  two\n", {"text": "one\ntwo\n"}),
+    ("text: >-\n  one\n  two\n", {"text": "one two"}),
+    ("# only a comment before\n---\na: 1\n...\n", {"a": 1}),
+    ("plain", "plain"),
+    ("ø: 日本 😀", {"ø": "日本 😀"}),
+    ("\ufeffa: 1", {"a": 1}),
+]
+
+# What YAML 1.1 turns into something else than what was written.
+TRAPS = ["no", "yes", "on", "off", "No", "y", "n", "1:30", "12:30:45", "2024-05-01", "2024-05-01T10:00:00Z"]
+TRAPS += ["010", "007", "0o7", "0x1F", "0b1", "1_000", ".5", "1.", "+1", "=", "<<", "1.2.3", "e3", "TrUe"]
+
+NUMBERED = ["true", "null", "1", "1.5", "1e3", ".inf", "~"]
+
+JSON_ONLY: list[tuple[str, JsonValue]] = [
+    ('{\n\t"a":\t1\n}', {"a": 1}),
+    ('["\\ud83d\\ude00", "\\/"]', ["😀", "/"]),
+    ('{"a":1,"b":[true,null]}', {"a": 1, "b": [True, None]}),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), [*SPELT, *JSON_ONLY])
+def test_a_document_is_read_as_written(text: str, value: JsonValue) -> None:
+    found = read_yaml(text, source="x.yaml")
+    assert json.dumps(found) == json.dumps(value)  # unlike ==, tells 1 from 1.0 and from True
+
+
+@pytest.mark.parametrize("text", TRAPS)
+def test_plain_text_stays_text(text: str) -> None:
+    assert read_yaml(f"a: {text}", source="x.yaml") == {"a": text}
+
+
+@pytest.mark.parametrize("key", ["no", "on", "y", "1:30", "2024-05-01", "007"])
+def test_plain_keys_stay_text(key: str) -> None:
+    assert read_yaml(f"{key}: 1", source="x.yaml") == {key: 1}
+
+
+@pytest.mark.parametrize("text", NUMBERED)
+def test_quotes_make_text(text: str) -> None:
+    assert read_yaml(f"a: '{text}'\nb: \"{text}\"", source="x.yaml") == {"a": text, "b": text}
+
+
+REFUSED = [
+    ("base: &x 1\nb: 2", (1, 7), "anchors and aliases"),
+    ("a: 1\nb: *x", (2, 4), "anchors and aliases"),
+    ("a: 1\nb: &x {c: 1}", (2, 4), "anchors and aliases"),
+    ("a: 1\n*x : 1", (2, 1), "anchors and aliases"),
+    ("a: !!python/object/apply:os.system ['true']", (1, 4), "tags"),
+    ("a: !!str 1", (1, 4), "tags"),
+    ("! a: 1", (1, 1), "tags"),
+    ("a: 1\nb: 2\na: 3", (3, 1), "'a' is given twice, first in line 1"),
+    ("x:\n  - {p: 1,\n     p: 2}", (3, 6), "'p' is given twice, first in line 2"),
+    ('{"a": 1,\n "a": 2}', (2, 2), "'a' is given twice, first in line 1"),
+    ("a: .inf", (1, 4), ".inf is no JSON number"),
+    ("a: -.INF", (1, 4), "no JSON number"),
+    ("a: .NaN", (1, 4), "no JSON number"),
+    ('{"a": NaN}', (1, 7), "no JSON number"),
+    ('{"a": -Infinity}', (1, 7), "no JSON number"),
+    ("a: 1e999", (1, 4), "too large for a float"),
+    ("a: 1\n1: b", (2, 1), "a key must be a string"),
+    ("true: b", (1, 1), "a key must be a string"),
+    ("~: b", (1, 1), "a key must be a string"),
+    ("? [a]\n: b", (1, 3), "a key must be a string"),
+    ("", (1, 1), "empty"),
+    ("# nothing\n", (1, 1), "empty"),
+    ("a: 1\n---\nb: 2", (2, 1), "a second document"),
+    ("a: [1", (2, 1), "did not find expected"),
+    ("a: 'b\n", (2, 1), "end of stream"),
+    ("a:\n\t- b", (2, 1), "cannot start any token"),
+    ("a: 1\nb: x\0", (2, 5), "U+0000"),
+    ("a: \x1b[0m", (1, 4), "U+001B"),
+    ("a: \ud800", (1, 4), "U+D800"),
+    ('a: "\\0"', (1, 4), "U+0000"),
+    ("%YAML 2.0\n---\na: 1", (1, 1), "incompatible"),
+]
+
+
+@pytest.mark.parametrize(("text", "place", "message"), REFUSED)
+def test_what_is_refused_is_located(text: str, place: tuple[int, int], message: str) -> None:
+    with pytest.raises(RubricError) as caught:
+        read_yaml(text, source="mine.yaml")
+    (problem,) = caught.value.problems
+    assert problem.path == "mine.yaml"
+    assert problem.message.startswith("line {}, column {}: ".format(*place))
+    assert message in problem.message
+
+
+TOO_LARGE = [
+    ("a: " + "x" * MAX_BYTES, "more than 64 KiB"),
+    ("é" * (MAX_BYTES // 2 + 1), "more than 64 KiB"),
+    ("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1), "nested deeper than 64"),
+    ("[" * (MAX_BYTES - 1), "nested deeper than 64"),
+    ('{"a":' * 9000, "nested deeper than 64"),
+    ("- " * 9000 + "x", "nested deeper than 64"),
+    ("a: " + "9" * 65, "more than 64 digits"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), TOO_LARGE, ids=range(len(TOO_LARGE)))
+def test_what_is_too_large_is_refused(text: str, message: str) -> None:
+    with pytest.raises(TooLargeError, match=message):
+        read_yaml(text, source="x.yaml")
+
+
+def test_the_limits_themselves_are_allowed() -> None:
+    assert read_yaml("'" + "x" * (MAX_BYTES - 2) + "'", source="x.yaml") == "x" * (MAX_BYTES - 2)
+    assert read_yaml("- " * MAX_DEPTH + "x", source="x.yaml")
+    assert read_yaml("-" + "9" * 64, source="x.yaml") == -int("9" * 64)
+
+
+PRINTABLE = st.text(
+    st.characters(min_codepoint=0x20, max_codepoint=0x2FFF, exclude_categories=["Cs", "Cc"]), max_size=8
+)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | PRINTABLE,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(PRINTABLE, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(VALUES)
+def test_json_is_read_as_json_in_any_layout(value: JsonValue) -> None:
+    for indent in (None, 2, "\t"):
+        assert read_yaml(json.dumps(value, indent=indent), source="x") == value
+
+
+@given(VALUES)
+def test_flow_and_block_layouts_say_the_same(value: JsonValue) -> None:
+    text = json.dumps(value, ensure_ascii=False)
+    assert read_yaml(f"a:\n  - {text}", source="x") == {"a": [value]}
+    assert json.dumps(read_yaml(f"a: {text}", source="x")) == json.dumps({"a": value})
+
+
+@given(st.text(max_size=60) | st.text("a:-[]{}?|>&*!%@`'\"#,\n \t1.~", max_size=40))
+def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
+    said = "x: line 1, column 1: read"
+    try:
+        read_yaml(text, source="x")
+    except InputError as error:
+        said = str(error)
+    assert re.match(r"x: line \d+, column \d+: .", said)
+
+
+def test_the_c_parser_is_there() -> None:
+    assert yaml.__with_libyaml__  # the limits on time hold for it only
+
+
+def test_packaged_files_are_found() -> None:
+    assert "version" in find_resource("rubrics", "four_step.yaml").read_text(encoding="utf-8")
+    assert find_resource("rubrics").is_dir()
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ("rubrics", "none_such.yaml"),
+        ("rubrics", ".."),
+        ("..", "etc"),
+        ("rubrics/four_step.yaml",),
+        ("rubrics", "..\\x"),
+        ("/etc", "passwd"),
+        ("rubrics", "a\0"),
+        ("rubrics", ""),
+    ],
+)
+def test_other_names_are_not_found(parts: tuple[str, ...]) -> None:
+    with pytest.raises(FileNotFoundError, match="callgrade comes with no"):
+        find_resource(*parts)

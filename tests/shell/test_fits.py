@@ -1,0 +1,69 @@
+"""Fits are read strictly, and grow old by the shell's clock."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from service.core.judging.fits import Fit
+from service.errors import SettingsError
+from service.fit_files import AgingFits, get_today, read_fits
+from service.settings import Settings
+from service.wiring import build_engine
+from tests.fits import make_fit
+
+MADE = date(2026, 3, 1)
+
+
+def fit(**changes: object) -> Fit:
+    return make_fit(**{"made": MADE, **changes})
+
+
+AGES = [
+    (90, 0, False),
+    (90, 90, False),
+    (90, 91, True),
+    (1, 2, True),
+    (0, 36_500, False),
+    (90, -5, False),
+]
+
+
+@pytest.mark.parametrize(("most", "age", "stale"), AGES)
+def test_a_fit_is_stale_beyond_its_age(most: int, age: int, stale: bool) -> None:
+    fits = AgingFits([fit(), fit(made=None)], max_age_days=most, today=lambda: MADE + timedelta(days=age))
+    assert [one.stale for one in fits] == [stale, False]
+
+
+def test_it_becomes_so_while_the_process_runs() -> None:
+    days = iter([MADE, MADE + timedelta(days=90), MADE + timedelta(days=91), MADE + timedelta(days=91)])
+    fits = AgingFits([fit()], max_age_days=90, today=lambda: next(days))
+    assert [[one.stale for one in fits] for _ in range(4)] == [[False], [False], [True], [True]]
+    assert len(fits) == 1
+
+
+@pytest.mark.parametrize(("days", "stale"), [("", True), ("0", False), ("400", False)])
+def test_the_age_is_a_setting(tmp_path: Path, days: str, stale: bool) -> None:
+    folder = tmp_path / "fits"
+    folder.mkdir()
+    old, new = fit(made=get_today() - timedelta(days=100)), fit(model="n", made=get_today())
+    for one in (old, new):
+        (folder / f"{one.model}.json").write_text(one.model_dump_json(), "utf-8")
+    settings = Settings.from_env({"CALLGRADE_HOME": str(tmp_path), "CALLGRADE_FIT_MAX_AGE_DAYS": days})
+    assert [one.stale for one in build_engine(settings).fits] == [stale, False]
+
+
+def test_a_file_that_is_no_fit_is_named(tmp_path: Path) -> None:
+    (tmp_path / "odd.json").write_text(fit().model_dump_json().replace('"labels":100', '"labels":-1'), "utf-8")
+    with pytest.raises(SettingsError, match=r"odd\.json: /labels"):
+        read_fits([tmp_path])
+    assert read_fits([tmp_path / "nowhere"]) == ()
+
+
+def test_two_fits_of_the_very_same_judge_are_refused(tmp_path: Path) -> None:
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text(fit(threshold=0.5).model_dump_json(), "utf-8")
+    with pytest.raises(SettingsError, match=r"b\.json: a fit of j on c for m, as a\.json is"):
+        read_fits([tmp_path])

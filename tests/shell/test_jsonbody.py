@@ -1,0 +1,286 @@
+"""The one parser for bodies: what it takes unchanged, what it refuses, and that it names the place."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import math
+import struct
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from service.errors import MalformedError, TooLargeError
+from service.strict_json import Limits, parse
+
+LIMITS = Limits()
+SMALL = Limits(max_bytes=80, max_depth=3, max_digits=5, max_string=6, max_items=7)
+
+
+def refusal(data, limits=LIMITS):
+    with pytest.raises((MalformedError, TooLargeError)) as caught:
+        parse(data, limits)
+    (problem,) = caught.value.problems
+    return type(caught.value), problem.path, problem.message
+
+
+def same(one, other):
+    """Equal to the last bit and in the order of keys: 1 is not 1.0, 0.0 is not -0.0."""
+    if isinstance(one, float):
+        return isinstance(other, float) and struct.pack("d", one) == struct.pack("d", other)
+    if isinstance(one, dict):
+        return isinstance(other, dict) and list(one) == list(other) and all(same(one[k], other[k]) for k in one)
+    if isinstance(one, list):
+        return isinstance(other, list) and len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and one == other
+
+
+TAKEN = [
+    ("null", None),
+    ("true", True),
+    (" [1, 2.5 ,-3e2]\n", [1, 2.5, -300.0]),
+    ("18446744073709551617", 2**64 + 1),
+    ("-170141183460469231731687303715884105729", -(2**127) - 1),
+    ("-0", 0),
+    ("-0.0", -0.0),
+    ("0e999", 0.0),
+    ("0.000e-9999", 0.0),
+    ("0." + "0" * 400, 0.0),
+    ("1e308", 1e308),
+    ("1.7976931348623157e308", 1.7976931348623157e308),
+    ("1" + "0" * 70 + ".0", 1e70),
+    ("5e-324", 5e-324),
+    ("1E+002", 100.0),
+    ("0.1000000000000000055511151231257827", 0.1),
+    ('"\\ud83d\\ude00 \\u00e9 \u2028"', "\U0001f600 \u00e9 \u2028"),
+    ('"1e999 and 12345678901234567890123456789012345678901234567890123456789012345678901234567890"', None),
+    ('["id: 4e123, 1e-999", "\\\\u0000"]', ["id: 4e123, 1e-999", "\\u0000"]),
+    ('{"a": {"a": {"a": 1}}, "b": {"a": 2}}', {"a": {"a": {"a": 1}}, "b": {"a": 2}}),
+    ('{"": 1, " ": 2}', {"": 1, " ": 2}),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), TAKEN, ids=[text[:40] for text, _ in TAKEN])
+def test_taken_as_it_is(text, value):
+    assert same(parse(text.encode(), LIMITS), json.loads(text) if value is None else value)
+
+
+# Bytes, the error, the pointer, words of the message.
+REFUSED = [
+    (b"", MalformedError, "", ["empty"]),
+    (b" \n\t", MalformedError, "", ["empty"]),
+    (b"\xef\xbb\xbf{}", MalformedError, "", ["byte order mark"]),
+    ("{}".encode("utf-16"), MalformedError, "", ["UTF-8", "UTF-16"]),
+    ("{}".encode("utf-16-le"), MalformedError, "", ["UTF-16"]),
+    ("{}".encode("utf-16-be"), MalformedError, "", ["UTF-16"]),
+    ("1".encode("utf-32"), MalformedError, "", ["UTF-32"]),
+    (b'{"a": "\xff"}', MalformedError, "", ["line 1", "unicode"]),
+    (b'"\xed\xa0\x80"', MalformedError, "", ["line 1, column 2"]),
+    (b'{"a": "\\ud800"}', MalformedError, "", ["line 1"]),
+    (b'"\\udc00"', MalformedError, "", ["line 1"]),
+    (b'"\\ud800\\ud800"', MalformedError, "", ["line 1"]),
+    (b'"\\ud800x"', MalformedError, "", ["line 1"]),
+    (b'{"\\udfff": 1}', MalformedError, "", ["line 1"]),
+    (b'{\n "a": 1,\n "a": 2}', MalformedError, "", ["line 3", 'key "a"', "twice"]),
+    (b'{"a": 1, "\\u0061": 2}', MalformedError, "", ['key "a"', "twice"]),
+    (b'[{"x": {"k": 1, "k": 1}}]', MalformedError, "", ['key "k"', "line 1, column"]),
+    (b'{"' + b"k" * 5000 + b'": 1, "' + b"k" * 5000 + b'": 1}', MalformedError, "", ["twice"]),
+    (b"NaN", MalformedError, "", ["line 1"]),
+    (b"[Infinity]", MalformedError, "", ["line 1"]),
+    (b'{"a": -Infinity}', MalformedError, "", ["line 1"]),
+    (b"1e999", MalformedError, "", ["too large for a float: 1e999"]),
+    (b'{"a/b": [0, -1E+400]}', MalformedError, "/a~1b/1", ["too large for a float: -1E+400"]),
+    (b'{"a":1e99999999999999999999}', MalformedError, "/a", ["too large for a float"]),
+    (b"[" + b"9" * 400 + b".5]", MalformedError, "/0", ["too large for a float"]),
+    (b"[1e-999]", MalformedError, "/0", ["too small for a float: 1e-999"]),
+    (b"[0, 1e-400]", MalformedError, "/1", ["too small"]),
+    (b"-0.0001e-321", MalformedError, "", ["too small"]),
+    (b"[0." + b"0" * 400 + b"1]", MalformedError, "/0", ["too small"]),
+    (b'{"a": ["x", "a\\u0000b"]}', MalformedError, "/a/1", ["NUL"]),
+    (b'{"a": {"b\\u0000": 1}}', MalformedError, "/a", ["NUL"]),
+    (b'"\x00"', MalformedError, "", ["UTF-16"]),
+    (b'["abc", "\x00"]', MalformedError, "", ["control character"]),
+    (b'{"a": }', MalformedError, "", ["line 1, column 7"]),
+    (b"[1, 2", MalformedError, "", ["EOF"]),
+    (b"{} {}", MalformedError, "", ["trailing"]),
+    (b"[" * 100_000, TooLargeError, "", ["more than 64 levels"]),
+    (b'{"a":' * 100_000, TooLargeError, "", ["more than 64 levels"]),
+    (b"1" * 5_000, TooLargeError, "", ["more than 64 digits"]),
+    (b'{"a": ' + b"1" * 65 + b"}", TooLargeError, "/a", ["more than 64 digits"]),
+    (b'{"a": -' + b"1" * 65 + b"}", TooLargeError, "/a", ["more than 64 digits"]),
+    (b" " * 4_000_001, TooLargeError, "", ["4000001 bytes"]),
+]
+
+
+@pytest.mark.parametrize(("data", "error", "path", "words"), REFUSED, ids=[str(data[:30]) for data, *_ in REFUSED])
+def test_refused(data, error, path, words):
+    kind, where, message = refusal(data)
+    assert (kind, where) == (error, path)
+    assert [word for word in words if word not in message] == []
+    assert len(message) <= 400
+
+
+@pytest.mark.parametrize("depth", [63, 64])
+def test_depth_within_the_limit(depth):
+    assert parse(b"[" * depth + b"]" * depth, LIMITS) == json.loads("[" * depth + "]" * depth)
+
+
+@pytest.mark.parametrize("depth", [65, 66, 197, 198])
+def test_depth_beyond_the_limit_names_the_first_place(depth):
+    assert refusal(b"[" * depth + b"]" * depth) == (TooLargeError, "/0" * 64, "nested in more than 64 levels")
+    mixed = b'{"k":[' * (depth // 2 + 1) + b"1" + b"]}" * (depth // 2 + 1)
+    assert refusal(mixed)[:2] == (TooLargeError, "/k/0" * 32)
+
+
+@pytest.mark.parametrize("digits", [63, 64])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_digits_within_the_limit(digits, sign):
+    number = sign * (10**digits - 1)
+    assert parse(json.dumps([number]).encode(), LIMITS) == [number]
+
+
+# Limits of SMALL: the last that is taken, the first that is not, and where.
+EDGES = [
+    (b'"' + b"x" * 6 + b'"' + b" " * 72, b" " * 81, "", "81 bytes"),
+    (b"[[[1]]]", b"[[[[1]]]]", "/0/0/0", "3 levels"),
+    (b'{"a":[{"b":1}]}', b'{"a":[{"b":{}}]}', "/a/0/b", "3 levels"),
+    (b"[99999]", b"[100000]", "/0", "5 digits"),
+    (b"[-99999]", b"[-100000]", "/0", "5 digits"),
+    (b'["123456"]', b'["1234567"]', "/0", "7 characters"),
+    (
+        '["\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9"]'.encode(),
+        '["\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9"]'.encode(),
+        "/0",
+        "7 characters",
+    ),
+    (b'{"123456":1}', b'{"1234567":1}', "", "7 characters"),
+    (b"[1,2,3,4,5,6,7]", b"[1,2,3,4,5,6,7,8]", "", "at most 7 entries"),
+    (b"[[1,2],[3,4],5]", b"[[1,2],[3,4],[5]]", "/2", "at most 7 entries"),
+    (b'["a,b,c","[","{{"]', b"[[],[],[],[],[],[],[],[]]", "", "at most 7 entries"),
+]
+
+
+@pytest.mark.parametrize(("last", "first", "path", "words"), EDGES)
+def test_each_limit_at_its_edge(last, first, path, words):
+    parse(last, SMALL)
+    kind, where, message = refusal(first, SMALL)
+    assert (kind, where) == (TooLargeError, path)
+    assert words in message
+
+
+@pytest.mark.parametrize("field", ["max_depth", "max_digits"])
+@pytest.mark.parametrize("value", [0, 5_000])
+def test_limits_beyond_the_parser_are_refused(field, value):
+    with pytest.raises(ValueError, match="max_depth is 1 to 200"):
+        Limits(**{field: value})
+
+
+def test_the_first_fault_in_the_document_is_named():
+    assert refusal(b'{"b": ["ok", 1e999], "a": "\\u0000"}')[1] == "/b/1"
+    assert refusal(b'{"b": [["\\u0000"], 1e999]}')[1] == "/b/0/0"
+
+
+def test_many_small_objects():
+    assert len(parse(b"[" + b"{}," * 199_998 + b"{}]", LIMITS)) == 199_999
+    assert refusal(b"[" + b"{}," * 300_000 + b"{}]")[0] is TooLargeError
+
+
+# --- packaged corpora --------------------------------------------------------------------------------------------------
+
+
+def corpus(shared_data):
+    lines = gzip.decompress((shared_data / "hostile" / "json_test_suite.jsonl.gz").read_bytes()).splitlines()
+    rows = [json.loads(line) for line in lines]
+    return [(row["name"], row["expected"], base64.b64decode(row["content_base64"])) for row in rows]
+
+
+def outcome(data):
+    try:
+        return parse(data, LIMITS)
+    except (MalformedError, TooLargeError) as error:
+        return error
+
+
+# Valid JSON whose value would not survive, so we refuse it.
+NOT_TAKEN = {
+    "y_object_duplicated_key.json",
+    "y_object_duplicated_key_and_value.json",
+    "y_object_escaped_null_in_key.json",
+    "y_string_null_escape.json",
+}
+
+
+@pytest.mark.shared_data
+def test_json_test_suite(shared_data):
+    rows = corpus(shared_data)
+    assert len(rows) == 318
+    found = {name: outcome(data) for name, _, data in rows}
+    refused = {name for name, value in found.items() if isinstance(value, Exception)}
+    assert {name for name, expected, _ in rows if expected == "n"} <= refused
+    assert {name for name, expected, _ in rows if expected == "y"} & refused == NOT_TAKEN
+    assert all(isinstance(found[name], MalformedError) for name in NOT_TAKEN)
+    changed = [
+        name
+        for name, expected, data in rows
+        if name not in refused and not same(found[name], json.loads(data.decode("utf-8")))
+    ]
+    assert changed == []
+
+
+@pytest.mark.shared_data
+def test_naughty_strings_survive(shared_data):
+    lines = (shared_data / "hostile" / "blns.jsonl").read_text("utf-8").split("\n")
+    texts = [json.loads(line)["text"] for line in lines if line]
+    assert len(texts) == 517
+    for escaped in (True, False):
+        body = json.dumps({"texts": texts}, ensure_ascii=escaped).encode()
+        assert parse(body, LIMITS) == {"texts": texts}
+
+
+# --- laws --------------------------------------------------------------------------------------------------------------
+
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
+INTEGERS = st.integers(-(10**64) + 1, 10**64 - 1)
+JSON = st.recursive(
+    st.none() | st.booleans() | INTEGERS | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(TEXTS, inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@given(JSON, st.booleans())
+@example("4e123 e000 \\u0000", False)
+@example([5e-324, 1.7976931348623157e308], True)
+def test_what_was_written_is_read(value, escaped):
+    assert same(parse(json.dumps(value, ensure_ascii=escaped).encode(), LIMITS), value)
+
+
+@given(st.binary(max_size=40) | st.text(alphabet='[]{}",:0123456789eE+-.\\utrfalsn \n', max_size=40).map(str.encode))
+def test_bytes_are_read_as_the_standard_library_reads_them_or_refused(data):
+    found = outcome(data)
+    if not isinstance(found, Exception):
+        assert same(found, json.loads(data.decode("utf-8")))
+
+
+NUMBERS = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["", "-"]),
+    st.sampled_from(["0", "1", "9" * 20, "1" + "0" * 63, "123"]),
+    st.sampled_from(["", ".0", ".5", "." + "0" * 70 + "1", "." + "0" * 30 + "7"]),
+    st.builds("{}{}{}".format, st.sampled_from("eE"), st.sampled_from(["", "+", "-"]), st.integers(0, 500))
+    | st.just(""),
+)
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=3))
+def test_a_number_is_the_nearest_float_or_refused(literals):
+    expected = [json.loads(literal) for literal in literals]
+    zero = [
+        value == 0 and any(c in "123456789" for c in text.lower().split("e")[0])
+        for text, value in zip(literals, expected, strict=True)
+    ]
+    lost = any(zero) or any(isinstance(value, float) and math.isinf(value) for value in expected)
+    found = outcome(f"[{', '.join(literals)}]".encode())
+    assert isinstance(found, MalformedError) if lost else same(found, expected)

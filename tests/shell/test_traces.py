@@ -1,0 +1,231 @@
+"""Files of traces: what is read from each, where it stands, and what becomes of the rest when something is broken."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service import trace_files as traces
+from service.strict_json import Limits
+from service.trace_files import BadRecord, RecordPlace, TraceRecord, scan_records
+
+SMALL = Limits(max_bytes=40)
+PLAIN = Limits()
+
+
+def told(data: bytes, limits: Limits = PLAIN) -> list[str]:
+    """Each item in a line: its place, then the record as JSON or what is wrong."""
+    return [told_one(item) for item in scan_records(io.BytesIO(data), limits=limits, name="f")]
+
+
+def told_one(item: TraceRecord | BadRecord) -> str:
+    where = f"{item.place}{item.place.pointer}"
+    return (
+        f"{where} {json.dumps(item.value) if isinstance(item, TraceRecord) else f'! {item.error.problems[0].message}'}"
+    )
+
+
+WHOLE = [
+    ("one object", b'{"a": 1}', ["f:1"]),
+    ("no newline at the end", b'{"a": 1}\n{"a": 1}', ["f:1", "f:2"]),
+    ("blank lines count", b'\n \n{"a": 1}\n\n\t\n{"a": 1}\n\n', ["f:3", "f:6"]),
+    ("CRLF", b'{"a": 1}\r\n\r\n{"a": 1}\r\n', ["f:1", "f:3"]),
+    ("an object over several lines", b'\n{\n "a":\n 1\n}\n', ["f:2"]),
+    ("a list in one line", b'[{"a": 1}, {"a": 1}]', ["f:1/0", "f:1/1"]),
+    ("a list over several lines", b'\n[\n {"a":\n 1},\n\n {"a": 1}\n]\n', ["f:3/0", "f:6/1"]),
+    ("a list that begins in a line of its own object", b'[{"a": 1}\n,{"a": 1}]', ["f:1/0", "f:2/1"]),
+]
+
+
+@pytest.mark.parametrize(("data", "places"), [pytest.param(d, p, id=name) for name, d, p in WHOLE])
+def test_every_layout_gives_the_same_records(data: bytes, places: list[str]) -> None:
+    wanted = [f'{place} {{"a": 1}}' for place in places]
+    assert told(data) == wanted
+    assert told(gzip.compress(data)) == wanted
+
+
+def test_brackets_and_quotes_inside_strings_end_nothing() -> None:
+    awkward = {"a": '],"}{[', "b": 'say "\\" \\\\', "c]": ["}", {"d": ","}]}
+    assert told(json.dumps([awkward, awkward]).encode()) == [
+        f"f:1/0 {json.dumps(awkward)}",
+        f"f:1/1 {json.dumps(awkward)}",
+    ]
+
+
+NO_OBJECTS = [f"f:{n} ! expected an object, not" for n in range(2, 7)]
+BROKEN = [
+    ("an empty file", b"", ["f ! there is no record in it"]),
+    ("nothing but white space", b" \n\r\n\t\n", ["f ! there is no record in it"]),
+    ("an empty list", b"[ ]", ["f ! there is no record in it"]),
+    ("a bad line among good ones", b'{"a": 1}\n{"a" 1}\n{"a": 1}\n', ["f:1 {", "f:2 ! column 6", "f:3 {"]),
+    ("a bad first line that is whole", b'{"a": NaN}\n{"a": 1}\n', ["f:1 ! column 7", "f:2 {"]),
+    ("a torn first line", b'{"a": \n{"a": 1}\n{"a": 1}\n', ["f:1 ! column", "f:2 {", "f:3 {"]),
+    ("a torn last line", b'{"a": 1}\n{"a": ', ["f:1 {", "f:2 ! column"]),
+    ("a string without an end", b'{"a": "x}\n{"a": 1}\n', ["f:1 !", "f:2 {"]),
+    ("a key given twice", b'{"a": 1, "a": 2}\n', ["f:1 !"]),
+    ("no objects", b'{"a": 1}\n7\n"x"\nnull\ntrue\n[1]\n', ["f:1 {", *NO_OBJECTS]),
+    ("a broken document", b'{\n"a": 1,\n"b" 2\n}\n', ["f:3 ! column 5"]),
+    ("a broken document with blank lines", b'{\n\n\n"a": 1,\n"b" 2\n}\n', ["f:5 ! column 5"]),
+    ("a broken element", b'[{"a": 1},\n{"a" 1},\n{"a": 1}]', ["f:1/0 {", "f:2/1 !", "f:3/2 {"]),
+    ("a comma too many in a list", b'[{"a": 1},]', ["f:1/0 {", "f:1/1 ! empty"]),
+    ("a list without an end", b'[{"a": 1},\n{"a": 1}\n', ["f:1/0 {", "f:2/1 {", "f:2 ! the list has no end"]),
+    ("a string without an end in a list", b'[{"a": 1}, {"a": "x}]', ["f:1/0 {", "f:1/1 !", "f:1 ! the list has no end"]),
+    ("a text after a list", b'[{"a": 1}]\n{"a": 1}\n', ["f:1/0 {", "f:1 ! something follows the list"]),
+    ("a byte order mark", b'\xef\xbb\xbf{"a": 1}\n', ["f:1 ! expected UTF-8 without a byte order mark, not UTF-8 with"]),
+    ("UTF-16", '{"a": 1}'.encode("utf-16"), ["f:1 ! expected UTF-8 without a byte order mark, not UTF-16"]),
+    ("not UTF-8", b'{"a": "\xff"}\n{"a": 1}\n', ["f:1 !", "f:2 {"]),
+    ("not gzip after all", b"\x1f\x8bnothing of the kind", ["f ! the gzip data is damaged"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "wanted"), [pytest.param(d, w, id=name) for name, d, w in BROKEN])
+def test_what_is_broken_is_named_and_the_rest_is_read(data: bytes, wanted: list[str]) -> None:
+    found = told(data)
+    assert len(found) == len(wanted), found
+    assert all(line.startswith(start) for line, start in zip(found, wanted, strict=True)), found
+
+
+def test_gzip_that_ends_too_early_gives_what_came_before() -> None:
+    noise = "".join(f'{{"a": "{n * n}"}}\n' for n in range(50_000)).encode()
+    cut = gzip.compress(noise)[:-20]
+    found = list(scan_records(io.BytesIO(cut), limits=PLAIN, name="f"))
+    assert len(found) > 40_000
+    assert all(isinstance(item, TraceRecord) for item in found[:-1])
+    assert isinstance(found[-1], BadRecord)
+    assert "ends too early" in str(found[-1].error)
+
+
+LINE = b'{"a": "' + b"x" * 24 + b'"}'
+LONG = b'{"a": "' + b"x" * 60 + b'"}'
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b" \n"])
+def test_a_line_over_the_limit_spoils_no_other(end: bytes) -> None:
+    found = told(end.join([LONG, LINE, LONG, LINE]), SMALL)
+    assert [line[:5] for line in found] == ["f:1 !", "f:2 {", "f:3 !", "f:4 {"]
+    assert "more than 40 bytes" in found[0]
+
+
+def test_a_line_of_exactly_the_limit_is_read() -> None:
+    line = b'{"a": "' + b"x" * 31 + b'"}'
+    assert len(line) == SMALL.max_bytes
+    assert [item[:5] for item in told(line + b"\r\n" + line, SMALL)] == ["f:1 {", "f:2 {"]
+
+
+def test_the_limit_holds_for_an_element_and_not_for_the_list() -> None:
+    found = told(b"[" + b",".join([LINE, LINE, LONG, LINE]) + b"]", SMALL)
+    assert [line[:7] for line in found] == ["f:1/0 {", "f:1/1 {", "f:1/2 !", "f:1/3 {"]
+
+
+def test_a_document_or_line_without_end_is_given_up() -> None:
+    endless = b"x" * (3 * traces.CHUNK)
+    for start, limits in ((b"[", PLAIN), (b"{", PLAIN), (b"{", SMALL)):
+        data = b'{"a": 1}\n' + start + endless + b'\n{"a": 1}' if limits is SMALL else start + endless
+        found = list(scan_records(io.BytesIO(data), limits=limits, max_document=2 * traces.CHUNK))
+        assert isinstance(found[-1], BadRecord)
+        assert "more than 131072 bytes" in str(found[-1].error)
+        assert sum(isinstance(item, TraceRecord) for item in found) == (limits is SMALL)
+
+
+class Counting(io.RawIOBase):
+    """JSON Lines without end; counts what was taken."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        text = (b'{"a": 1}\n' * (len(buffer) // 9 + 1))[: len(buffer)]
+        buffer[:] = text
+        self.taken += len(buffer)
+        return len(buffer)
+
+
+def test_lines_are_read_as_they_are_wanted() -> None:
+    stream = Counting()
+    found: Iterator[TraceRecord | BadRecord] = scan_records(io.BufferedReader(stream), limits=PLAIN)
+    for _ in range(1_000):
+        next(found)
+    assert stream.taken < 100_000
+
+
+def test_a_stream_that_was_given_stays_open() -> None:
+    for stream in (io.BytesIO(b'{"a": 1}'), io.BufferedReader(io.BytesIO(b'{"a": 1}'))):  # type: ignore[arg-type]
+        assert len(list(scan_records(stream, limits=PLAIN))) == 1
+        assert not stream.closed
+
+
+def test_files_are_named_as_they_were_given(tmp_path: Path) -> None:
+    file = tmp_path / "some.txt"
+    file.write_bytes(gzip.compress(b'{"a": 1}\n7'))
+    assert [item.place for item in scan_records(file, limits=PLAIN)] == [
+        RecordPlace(str(file), 1),
+        RecordPlace(str(file), 2),
+    ]
+
+
+@pytest.mark.parametrize("name", ["absent.jsonl", "."])
+def test_what_cannot_be_opened_is_one_bad_record(tmp_path: Path, name: str) -> None:
+    (found,) = scan_records(tmp_path / name, limits=PLAIN)
+    assert isinstance(found, BadRecord)
+    assert found.place.line is None
+    assert "cannot be read" in str(found.error)
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+objects = st.dictionaries(
+    texts,
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(10**20), 10**20) | texts,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from('[]{}",\\'), inner, max_size=3),
+        max_leaves=6,
+    ),
+    max_size=4,
+)  # fmt: skip
+LAYOUTS = {
+    "lines": lambda values: "\n".join(map(json.dumps, values)),
+    "list": json.dumps,
+    "indented list": lambda values: json.dumps(values, indent=1, ensure_ascii=False),
+    "spaced lines": lambda values: "\r\n\r\n".join(json.dumps(v, ensure_ascii=False) for v in values) + "\r\n",
+}
+
+
+@given(st.lists(objects, min_size=1, max_size=5), st.sampled_from(sorted(LAYOUTS)), st.booleans())
+def test_what_is_written_is_read(values: list[dict[str, Any]], layout: str, packed: bool) -> None:
+    data = LAYOUTS[layout](values).encode()
+    found = list(scan_records(io.BytesIO(gzip.compress(data) if packed else data), limits=PLAIN))
+    assert [item.value for item in found if isinstance(item, TraceRecord)] == values
+    assert len(found) == len(values)
+
+
+@given(st.binary(max_size=60) | st.text('{}[]",:\\1 \n\r', max_size=40).map(str.encode))
+def test_no_content_raises_and_every_line_is_one_of_the_file(data: bytes) -> None:
+    found = list(scan_records(io.BytesIO(data), limits=SMALL))
+    assert found
+    last = data.count(b"\n") + 1
+    lines = [item.place.line for item in found if item.place.line is not None]
+    assert lines == sorted(lines)
+    assert all(1 <= line <= last for line in lines)
+
+
+@pytest.mark.shared_data
+def test_the_hostile_json_is_an_item_each(shared_data: Path) -> None:
+    import base64
+
+    rows = gzip.decompress((shared_data / "hostile" / "json_test_suite.jsonl.gz").read_bytes()).splitlines()
+    for row in map(json.loads, rows):
+        data = base64.b64decode(row["content_base64"])
+        found = list(scan_records(io.BytesIO(data), limits=PLAIN))
+        assert found, row["name"]
+        if row["expected"] == "n":
+            assert any(isinstance(item, BadRecord) for item in found), row["name"]

@@ -1,0 +1,152 @@
+"""The audit log: an entry for every act, in the act's own transaction; pages; age; files that changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from service.errors import BatchStateError, UnknownBatchError
+from service.own_files import SHOWN, note_own_files
+from service.settings import Settings
+from service.store.audit import Actor, Audit, AuditEntry
+from service.store.batches import Batches
+from service.store.database import Database
+from service.store.keys import Keys
+from service.store.tables import AUDIT
+from tests.store.played import Recording
+from tests.store.test_store_batches import chunks, ended, recorded, submission
+
+ANN = Actor("user ann", "here")
+
+
+@pytest.fixture
+def audit(database: Database) -> Audit:
+    return Audit(database)
+
+
+def told(audit: Audit) -> list[tuple[str, str, str, str, str]]:
+    """All entries, the oldest first."""
+    found = audit.page(limit=1_000).data
+    return [(one.who, one.origin, one.act, one.tenant, one.target) for one in reversed(found)]
+
+
+def test_what_becomes_of_keys_is_told(database: Database, audit: Audit) -> None:
+    keys = Keys(database)
+    first, _ = keys.create_first() or pytest.fail("there was a key")
+    key, _ = keys.create(name="ci", tenant="acme", by=ANN)
+    made = keys.rotate(key.id, overlap_s=60.0, by=ANN)
+    assert made is not None
+    assert [keys.revoke(key.id, by=ANN) for _ in range(2)] == [True, True]
+    assert told(audit) == [
+        ("service", "", "key.create", "default", first.id),
+        ("user ann", "here", "key.create", "acme", key.id),
+        ("user ann", "here", "key.rotate", "acme", key.id),
+        ("user ann", "here", "key.revoke", "acme", key.id),
+    ]
+    rotated = audit.page(limit=1, act="key.rotate").data[0]
+    assert rotated.detail == {
+        "name": "ci",
+        "scopes": ["score", "batch"],
+        "replaced_by": made[0].id,
+        "overlap_s": 60.0,
+    }
+
+
+@pytest.mark.parametrize("kind", ["scores", "calibration"])
+def test_what_becomes_of_batches_is_told(database: Database, audit: Audit, kind: str) -> None:
+    batches = Batches(database, Recording()).of_kind(kind)  # type: ignore[arg-type]
+    batch = batches.submit(submission(), chunks(1)).id
+    with pytest.raises(BatchStateError):
+        batches.delete("t", batch, by=ANN)
+    with pytest.raises(UnknownBatchError):
+        batches.cancel("other", batch, by=ANN)
+    for _ in range(2):  # the second time it changes nothing
+        batches.cancel("t", batch, by=ANN)
+    recorded(database, batch, [])
+    ended(database, batch)
+    batches.delete("t", batch, by=ANN)
+    stem = "batch" if kind == "scores" else "calibration"
+    assert told(audit) == [("user ann", "here", f"{stem}.{verb}", "t", batch) for verb in ("cancel", "delete")]
+
+
+def test_the_service_s_own_housekeeping_is_no_act_of_anybody(database: Database, audit: Audit) -> None:
+    batches = Batches(database, Recording())
+    batch = batches.submit(submission(), chunks(1)).id
+    batches.cancel("t", batch)
+    assert told(audit) == []
+
+
+def test_pages_hold_all_once_newest_first(database: Database, audit: Audit) -> None:
+    keys = Keys(database)
+    made = [keys.create(name=f"{number}")[0].id for number in range(5)]
+    seen: list[AuditEntry] = []
+    page = audit.page(limit=2)
+    while True:
+        seen += page.data
+        if not page.has_more:
+            break
+        page = audit.page(limit=2, after=page.next)
+    assert [one.target for one in seen] == made[::-1]
+    assert page.next is None
+
+
+def test_entries_are_forgotten_with_age(database: Database, audit: Audit) -> None:
+    keys = Keys(database)
+    old, fresh = (keys.create(name=name)[0].id for name in ("old", "fresh"))
+    for target, days in ((old, 31), (fresh, 29)):
+        with database.begin() as connection:
+            aged = sa.update(AUDIT).where(AUDIT.c.target == target)
+            connection.execute(aged.values(at=database.now() - days * 86_400.0))
+    assert audit.forget_old(days=30) == 1
+    assert [entry.target for entry in audit.page(limit=9).data] == [fresh]
+
+
+def test_an_id_is_never_given_twice(database: Database, audit: Audit) -> None:
+    keys = Keys(database)
+    keys.create(name="a")
+    (first,) = audit.page(limit=9).data
+    with database.begin() as connection:
+        connection.execute(AUDIT.delete())
+    keys.create(name="b")
+    assert audit.page(limit=9).data[0].id > first.id
+
+
+def test_files_are_told_when_they_change(database: Database, audit: Audit, tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    note_own_files(settings, database)
+    assert told(audit) == []
+    (tmp_path / "rubrics/judges").mkdir(parents=True)
+    (tmp_path / "fits").mkdir()
+    steps = [
+        ("rubrics/own.yaml", "a", "rubrics.change"),
+        ("rubrics/judges/own.yaml", "a", "rubrics.change"),
+        ("rubrics/own.yaml", "b", "rubrics.change"),
+        ("fits/0.json", "a", "fits.change"),
+    ]
+    for name, text, _ in steps:
+        (tmp_path / name).write_text(text)
+        for _ in range(2):
+            note_own_files(settings, database)
+    (tmp_path / "fits/0.json").unlink()
+    note_own_files(settings, database)
+    assert [act for _, _, act, _, _ in told(audit)] == [*[act for _, _, act in steps], "fits.change"]
+    newest, before = audit.page(limit=2).data
+    assert newest.detail == {"files": {}}
+    assert list(before.detail["files"]) == [str(tmp_path / "fits/0.json")]  # type: ignore[call-overload]
+
+
+def test_an_entry_of_many_files_is_bounded_and_still_tells_of_a_change(
+    database: Database, audit: Audit, tmp_path: Path
+) -> None:
+    (tmp_path / "fits").mkdir()
+    for number in range(SHOWN + 2):
+        (tmp_path / f"fits/{number:04}.json").write_text("a")
+    settings = Settings(home=tmp_path)
+    note_own_files(settings, database)
+    (tmp_path / f"fits/{SHOWN + 1:04}.json").write_text("b")
+    note_own_files(settings, database)
+    first, second = (entry.detail["files"] for entry in audit.page(limit=9).data)
+    assert [len(files) for files in (first, second)] == [SHOWN + 1] * 2  # type: ignore[arg-type]
+    assert "2 more" in first  # type: ignore[operator]

@@ -1,0 +1,559 @@
+"""Batches in the database, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule, run_state_machine_as_test
+
+from service.errors import (
+    BatchGoneError,
+    BatchStateError,
+    InputError,
+    KeyReusedError,
+    QueueFullError,
+    UnknownBatchError,
+)
+from service.problems import Place
+from service.store.batch import ENDED, PAUSED, Batch, Rejected, SkippedItems
+from service.store.batches import Batches, BatchSubmission, Chunk, Room
+from service.store.chunks import Pause
+from service.store.database import Database, open_database
+from service.store.keys import Keys
+from service.store.results import find_window, read_error_pages, read_result_pages
+from service.store.tables import BATCHES, CHUNKS, RESULTS, SUBMISSIONS
+from tests.store.played import Recording, closed, ended, opened, overdue, paused, recorded
+
+
+def submission(**more: Any) -> BatchSubmission:
+    return BatchSubmission(**{"tenant": "t", "fingerprint": "f", "hours": 24.0, **more})
+
+
+def chunks(*sizes: int) -> Iterator[Chunk]:
+    first = 0
+    for size in sizes:
+        lines = [json.dumps({"custom_id": f"c{n}", "request": {}}).encode() for n in range(first, first + size)]
+        yield Chunk(first, size, zlib.compress(b"\n".join(lines)))
+        first += size
+
+
+@pytest.fixture
+def queue() -> Recording:
+    return Recording()
+
+
+@pytest.fixture
+def batches(database: Database, queue: Recording) -> Batches:
+    return Batches(database, queue)
+
+
+def test_a_submission_becomes_a_batch_with_its_chunks_in_the_queue(batches: Batches, queue: Recording) -> None:
+    left_out = SkippedItems(2, (Rejected(3, (Place("/trace", "required, and missing"),)),))
+    given = submission(name="n", tags={"a": "b"}, webhook="https://e/", hours=2.0, left_out=left_out)
+    batch = batches.submit(given, chunks(2, 2, 1))
+    assert batch == batches.find("t", batch.id)
+    assert (batch.name, batch.status, batch.tags, batch.rejected) == ("n", "in_progress", {"a": "b"}, left_out.lines)
+    counts = batch.request_counts
+    assert (counts.total, counts.completed, counts.failed, counts.rejected) == (5, 0, 0, 2)
+    assert batch.webhook is not None
+    assert (batch.webhook.url, batch.webhook.status) == ("https://e/", None)
+    assert batch.created_at < batch.deadline_at
+    assert batch.created_at.endswith("Z")
+    assert queue.chunks == [(batch.id, n, 0) for n in range(3)]
+    assert queue.finished == []
+
+
+def test_of_a_batch_with_a_budget_only_the_first_chunk_is_enqueued(batches: Batches, queue: Recording) -> None:
+    batch = batches.submit(submission(budget_usd=1.0), chunks(1, 1, 1))
+    assert batch.budget_usd == 1.0
+    assert queue.chunks == [(batch.id, 0, 0)]
+
+
+def test_nothing_stays_of_a_submission_that_fails_half_way(batches: Batches, database: Database) -> None:
+    def broken() -> Iterator[Chunk]:
+        yield from chunks(1)
+        raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        batches.submit(submission(key="k"), broken())
+    with database.read() as connection:
+        for table in (BATCHES, CHUNKS, SUBMISSIONS):
+            assert connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one() == 0
+
+
+# Keys.
+
+
+def test_a_key_stands_for_one_submission_of_one_tenant(batches: Batches, queue: Recording) -> None:
+    first = batches.submit(submission(key="k"), chunks(1))
+    assert batches.submit(submission(key="k"), chunks(1)) == first
+    assert batches.find_submitted("t", "k", "f") == first
+    assert len(queue.chunks) == 1
+    with pytest.raises(KeyReusedError):
+        batches.submit(submission(key="k", fingerprint="g"), chunks(1))
+    with pytest.raises(KeyReusedError):
+        batches.find_submitted("t", "k", "g")
+    other = batches.submit(submission(key="k", tenant="u"), chunks(1))
+    assert other.id != first.id
+    assert batches.find_submitted("u", "l", "f") is None
+
+
+def test_a_key_whose_batch_was_deleted_is_not_free(batches: Batches, database: Database) -> None:
+    batch = batches.submit(submission(key="k"), chunks(1))
+    recorded(database, batch.id, [0])
+    ended(database, batch.id)
+    batches.delete("t", batch.id)
+    with pytest.raises(BatchGoneError):
+        batches.submit(submission(key="k"), chunks(1))
+    with pytest.raises(BatchGoneError):
+        batches.find_submitted("t", "k", "f")
+
+
+def test_of_many_submissions_at_once_with_one_key_one_makes_a_batch(batches: Batches, queue: Recording) -> None:
+    with ThreadPoolExecutor(10) as threads:
+        made = list(threads.map(lambda _: batches.submit(submission(key="k"), chunks(1, 1)), range(40)))
+    assert len({batch.id for batch in made}) == 1
+    assert len(queue.chunks) == 2
+    assert len(batches.page("t", limit=10).data) == 1
+
+
+# Looking up.
+
+
+def test_batches_are_listed_newest_first_in_pages(batches: Batches, database: Database) -> None:
+    made = [batches.submit(submission(), chunks(1)).id for _ in range(5)][::-1]
+    made.sort(reverse=True)  # of the same millisecond any may come first
+    batches.submit(submission(tenant="u"), chunks(1))
+    first = batches.page("t", limit=2)
+    assert ([batch.id for batch in first.data], first.has_more, first.next) == (made[:2], True, made[1])
+    rest = batches.page("t", limit=3, after=first.next)
+    assert ([batch.id for batch in rest.data], rest.has_more, rest.next) == (made[2:], False, None)
+    batches.cancel("t", made[3])
+    ended(database, made[3])
+    assert [batch.id for batch in batches.page("t", limit=9, status="cancelled").data] == [made[3]]
+    batches.delete("t", made[3])
+    assert [batch.id for batch in batches.page("t", limit=9, after=made[3]).data] == [made[4]]
+    with pytest.raises(InputError, match="after"):
+        batches.page("t", limit=9, after="batch_1")
+
+
+@pytest.mark.parametrize("name", ["batch_0", "", "\0", "'", "batch_" + "0" * 32])
+def test_what_is_no_batch_is_unknown(batches: Batches, name: str) -> None:
+    for act in (batches.find, batches.cancel, batches.resume, batches.delete):
+        with pytest.raises(UnknownBatchError):
+            act("t", name)
+
+
+def test_another_tenants_batch_is_unknown(batches: Batches) -> None:
+    batch = batches.submit(submission(), chunks(1))
+    for act in (batches.find, batches.cancel, batches.resume, batches.delete):
+        with pytest.raises(UnknownBatchError):
+            act("u", batch.id)
+    assert batches.find("t", batch.id) == batch
+
+
+# Room.
+
+
+def test_what_finds_no_room_is_refused_and_leaves_nothing(database: Database, queue: Recording) -> None:
+    batches = Batches(database, queue, Room(whole=6, tenant=4))
+    batch = batches.submit(submission(), chunks(2, 2))
+    assert (batches.count_queued(), batches.count_queued("t"), batches.count_queued("u")) == (4, 4, 0)
+    with pytest.raises(QueueFullError, match="5 items would wait of yours"):
+        batches.submit(submission(key="k"), chunks(1))
+    with pytest.raises(QueueFullError, match="7 items would wait in all"):
+        batches.submit(submission(tenant="u"), chunks(3))
+    with pytest.raises(QueueFullError):
+        batches.check_room("t")
+    batches.check_room("u")
+    assert len(batches.page("t", limit=9).data) == 1
+    recorded(database, batch.id, [0, 1, 3])
+    assert batches.count_queued() == 1
+    batches.submit(submission(key="k"), chunks(3))
+    batches.cancel("t", batch.id)
+    assert batches.count_queued() == 3
+
+
+# Cancelling.
+
+
+@pytest.mark.parametrize("under_way", [0, 1, 3])
+def test_cancelling_leaves_what_is_under_way_and_closes_the_rest(
+    batches: Batches, database: Database, queue: Recording, under_way: int
+) -> None:
+    batch = batches.submit(submission(), chunks(2, 2, 2)).id
+    opened(database, batch, *range(under_way))
+    recorded(database, batch, [0, 1] if under_way > 1 else [])
+    found = batches.cancel("t", batch)
+    still = under_way - (under_way > 1)
+    assert found.status == ("cancelling" if still else "finalizing")
+    assert queue.finished == ([] if still else [batch])
+    assert batches.cancel("t", batch) == found
+    if still:
+        closed(database, batch)
+    ended(database, batch)
+    done = batches.cancel("t", batch)
+    counts = done.request_counts
+    assert (done.status, counts.completed, counts.cancelled) == ("cancelled", *((2, 4) if under_way > 1 else (0, 6)))
+    assert done.ended_at is not None
+
+
+def test_of_a_paused_batch_everything_is_closed(batches: Batches, database: Database, queue: Recording) -> None:
+    batch = batches.submit(submission(budget_usd=1.0), chunks(2, 2)).id
+    opened(database, batch, 0)
+    recorded(database, batch, [0])
+    paused(database, batch, "paused_budget")
+    found = batches.cancel("t", batch)
+    assert (found.status, found.reason) == ("finalizing", None)
+    assert queue.finished == [batch]
+
+
+# Going on.
+
+
+@pytest.mark.parametrize("status", sorted(PAUSED))
+@pytest.mark.parametrize("serial", [False, True])
+def test_a_paused_batch_goes_on(
+    batches: Batches, database: Database, queue: Recording, status: Pause, serial: bool
+) -> None:
+    batch = batches.submit(submission(budget_usd=1.0 if serial else None), chunks(1, 1, 1)).id
+    recorded(database, batch, [0])
+    paused(database, batch, status)
+    assert batches.find("t", batch).reason == "because"
+    queue.chunks.clear()
+    found = batches.resume("t", batch, budget_usd=2.0 if serial else None)
+    assert (found.status, found.reason, found.resume_at) == ("in_progress", None, None)
+    assert found.budget_usd == (2.0 if serial else None)
+    assert queue.chunks == ([(batch, 1, 2)] if serial else [(batch, 1, 2), (batch, 2, 1)])
+
+
+def test_what_cannot_go_on_stays_as_it_is(batches: Batches, database: Database, queue: Recording) -> None:
+    free = batches.submit(submission(), chunks(1)).id
+    with pytest.raises(BatchStateError, match="in_progress"):
+        batches.resume("t", free)
+    paused(database, free, "paused_provider")
+    with pytest.raises(InputError, match="without a budget"):
+        batches.resume("t", free, budget_usd=1.0)
+    with pytest.raises(InputError, match="without a limit of questions"):
+        batches.resume("t", free, max_questions=1)
+    capped = batches.submit(submission(budget_usd=1.0, max_questions=7), chunks(2)).id
+    recorded(database, capped, [0])
+    paused(database, capped, "paused_budget")
+    with pytest.raises(InputError, match=r"more than the \$0\.250000"):
+        batches.resume("t", capped, budget_usd=0.25)
+    with pytest.raises(InputError, match="more than the 0 that were asked"):
+        batches.resume("t", capped, max_questions=0)
+    assert {batches.find("t", one).status for one in (free, capped)} == {"paused_provider", "paused_budget"}
+    assert len(queue.chunks) == 2
+
+
+# The end.
+
+
+def test_batches_end_at_their_deadline(batches: Batches, database: Database, queue: Recording) -> None:
+    idle, busy, waits, early = [batches.submit(submission(), chunks(2, 2)).id for _ in range(4)]
+    opened(database, busy, 0)
+    paused(database, waits, "paused_provider")
+    for late in (idle, busy, waits):
+        overdue(database, late)
+    assert set(batches.expire_due()) == {idle, busy, waits}
+    assert batches.expire_due() == []
+    assert sorted(queue.finished) == sorted([idle, waits])
+    assert [batches.find("t", one).status for one in (idle, busy, waits, early)] == ["finalizing"] * 3 + ["in_progress"]
+    closed(database, busy)
+    ended(database, busy)
+    found = batches.find("t", busy)
+    assert (found.status, found.request_counts.expired) == ("expired", 4)
+
+
+def test_only_what_has_ended_is_deleted_and_with_all_that_is_of_it(batches: Batches, database: Database) -> None:
+    batch = batches.submit(submission(), chunks(1)).id
+    with pytest.raises(BatchStateError, match="cancel it first"):
+        batches.delete("t", batch)
+    recorded(database, batch, [0])
+    ended(database, batch)
+    batches.delete("t", batch)
+    with pytest.raises(UnknownBatchError):
+        batches.delete("t", batch)
+    with database.read() as connection:
+        for table in (BATCHES, CHUNKS, RESULTS):
+            assert connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one() == 0
+
+
+def test_what_ended_long_ago_is_forgotten(batches: Batches, database: Database) -> None:
+    old, fresh, running = [batches.submit(submission(), chunks(1)).id for _ in range(3)]
+    for batch, days in ((old, 31.0), (fresh, 29.0)):
+        recorded(database, batch, [0])
+        ended(database, batch, days_ago=days)
+    assert batches.forget_old(days=30) == 1
+    assert {batch.id for batch in batches.page("t", limit=9).data} == {fresh, running}
+
+
+def test_each_further_batch_of_a_tenant_begins_one_turn_later(batches: Batches, queue: Recording) -> None:
+    for tenant in ("t", "t", "other"):
+        batches.submit(submission(tenant=tenant), chunks(1, 1, 1))
+    assert queue.aheads == [0, 0, 0, 1, 1, 1, 0, 0, 0]
+
+
+def test_a_key_is_free_again_when_its_batch_is_long_gone(batches: Batches, database: Database) -> None:
+    gone, kept = (batches.submit(submission(key=key), chunks(1)).id for key in ("gone", "kept"))
+    recorded(database, gone, [0])
+    ended(database, gone, days_ago=31.0)
+    with database.begin() as connection:
+        connection.execute(SUBMISSIONS.update().values(created_at=database.now() - 31 * 86_400.0))
+    batches.forget_old(days=30)
+    assert batches.submit(submission(key="gone"), chunks(1)).id != gone
+    assert batches.submit(submission(key="kept"), chunks(1)).id == kept
+
+
+# Results.
+
+
+def told(database: Database, batch: Batch, **bounds: int) -> tuple[list[int], list[int], int, bool]:
+    """The positions with results and with errors, the next offset, and whether that is all."""
+    found = find_window(database, batch, **bounds)
+    results, errors = (
+        [json.loads(line)["index"] for page in pages(database, batch, found) for line in page.splitlines()]
+        for pages in (read_result_pages, read_error_pages)
+    )
+    return results, errors, found.end, found.complete
+
+
+def test_results_come_in_order_as_far_as_all_before_them_are_there(batches: Batches, database: Database) -> None:
+    batch = batches.submit(submission(), chunks(3, 3, 3)).id
+
+    def now(**bounds: int) -> tuple[list[int], list[int], int, bool]:
+        return told(database, batches.find("t", batch), **bounds)
+
+    assert now() == ([], [], 0, False)
+    recorded(database, batch, [4, 5, 8, 1])
+    assert now() == ([], [], 0, False)
+    recorded(database, batch, [0], ok=False)
+    assert now() == ([1], [0], 2, False)
+    recorded(database, batch, [2])
+    assert now() == ([1, 2], [0], 3, False)
+    recorded(database, batch, [3, 6])
+    assert now() == ([1, 2, 3, 4, 5, 6], [0], 7, False)
+    assert now(offset=2, limit=2) == ([2, 3], [], 4, False)
+    assert now(offset=7) == ([], [], 7, False)
+    assert now(offset=20) == ([], [], 20, False)
+    recorded(database, batch, [7], ok=False)
+    assert now() == ([1, 2, 3, 4, 5, 6, 8], [0, 7], 9, False)
+    ended(database, batch)
+    assert now() == ([1, 2, 3, 4, 5, 6, 8], [0, 7], 9, True)
+    assert now(limit=8) == ([1, 2, 3, 4, 5, 6], [0, 7], 8, False)
+    assert now(offset=8, limit=9) == ([8], [], 9, True)
+
+
+@pytest.mark.parametrize("ending", ["cancelled", "expired"])
+def test_every_item_of_a_batch_that_was_stopped_is_in_one_of_the_two(
+    batches: Batches, database: Database, ending: str
+) -> None:
+    batch = batches.submit(submission(), chunks(3, 3, 3, 2)).id
+    recorded(database, batch, [3, 4, 5, 1])
+    recorded(database, batch, [7], ok=False)
+    opened(database, batch, 0, 2)
+    if ending == "cancelled":
+        batches.cancel("t", batch)
+    else:
+        overdue(database, batch)
+        batches.expire_due()
+    assert told(database, batches.find("t", batch)) == ([], [], 0, False)
+    closed(database, batch)
+    ended(database, batch)
+    found = batches.find("t", batch)
+    assert told(database, found) == ([1, 3, 4, 5], [0, 2, 6, 7, 8, 9, 10], 11, True)
+    assert told(database, found, offset=2, limit=6) == ([3, 4, 5], [2, 6, 7], 8, False)
+    lines = [
+        json.loads(line)
+        for page in read_error_pages(database, found, find_window(database, found))
+        for line in page.splitlines()
+    ]
+    assert [line["custom_id"] for line in lines] == [f"c{line['index']}" for line in lines]
+    assert {line["error"]["title"] for line in lines if line["index"] != 7} == {ending.capitalize()}
+
+
+def test_pages_are_as_one(batches: Batches, database: Database) -> None:
+    batch = batches.submit(submission(), chunks(200)).id
+    recorded(database, batch, range(200))
+    found = batches.find("t", batch)
+    pages = list(read_result_pages(database, found, find_window(database, found)))
+    assert len(pages) == 4
+    assert b"".join(pages) == b"".join(
+        page
+        for start in range(0, 200, 7)
+        for page in read_result_pages(database, found, find_window(database, found, offset=start, limit=7))
+    )
+
+
+def test_who_reads_a_batch_that_is_deleted_is_told(batches: Batches, database: Database) -> None:
+    batch = batches.submit(submission(), chunks(100)).id
+    recorded(database, batch, range(100))
+    ended(database, batch)
+    found = batches.find("t", batch)
+    pages = read_result_pages(database, found, find_window(database, found))
+    next(pages)
+    batches.delete("t", batch)
+    with pytest.raises(UnknownBatchError, match="while it was read"):
+        list(pages)
+
+
+# Whatever happens to batches, in any order.
+
+
+class Lives(RuleBasedStateMachine):
+    """Batches that are submitted, worked on, stopped and deleted by chance."""
+
+    made = Bundle("made")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.database = open_database(f"sqlite:///{Path(self.folder.name) / 'store.db'}")
+        sa.event.listen(self.database.engine, "connect", lambda made, _: made.execute("PRAGMA synchronous=OFF"))
+        with self.database.begin() as connection:  # quicker than its migrations
+            for table in (BATCHES, CHUNKS, RESULTS, SUBMISSIONS):
+                table.create(connection)
+        self.batches = Batches(self.database, Recording())
+        self.terminal: dict[str, Batch] = {}
+        self.lines: dict[str, bytes] = {}
+        self.alive: set[str] = set()
+
+    def teardown(self) -> None:
+        self.database.close()
+        self.folder.cleanup()
+
+    @rule(target=made, sizes=st.lists(st.integers(1, 3), min_size=1, max_size=3), capped=st.booleans())
+    def submit(self, sizes: list[int], capped: bool) -> str:
+        batch = self.batches.submit(submission(budget_usd=9.0 if capped else None), chunks(*sizes)).id
+        self.alive.add(batch)
+        return batch
+
+    @rule(batch=made, position=st.integers(0, 8), ok=st.booleans())
+    def record(self, batch: str, position: int, ok: bool) -> None:
+        with self.database.read() as connection:
+            chunk = connection.execute(
+                sa.select(CHUNKS).where(
+                    CHUNKS.c.batch == batch, CHUNKS.c.first <= position, CHUNKS.c.first + CHUNKS.c.size > position
+                )
+            ).one_or_none()
+            there = connection.execute(
+                sa.select(RESULTS).where(RESULTS.c.batch == batch, RESULTS.c.position == position)
+            ).one_or_none()
+        if chunk is None or chunk.done or there is not None:
+            return
+        if chunk.under_way or opened(self.database, batch, chunk.number):
+            recorded(self.database, batch, [position], ok=ok)
+
+    @rule(batch=made, status=st.sampled_from(get_args(Pause)))
+    def pause(self, batch: str, status: Pause) -> None:
+        paused(self.database, batch, status)
+
+    @rule(batch=made)
+    def resume(self, batch: str) -> None:
+        if batch not in self.alive:
+            return
+        before = self.batches.find("t", batch).status
+        try:
+            assert self.batches.resume("t", batch).status == "in_progress"
+            assert before in PAUSED
+        except BatchStateError:
+            assert before not in PAUSED
+
+    @rule(batch=made)
+    def cancel(self, batch: str) -> None:
+        if batch in self.alive:
+            assert self.batches.cancel("t", batch).status not in {"in_progress", *PAUSED}
+
+    @rule(batch=made)
+    def expire(self, batch: str) -> None:
+        if batch in self.alive and not self.batches.find("t", batch).ended:
+            overdue(self.database, batch)
+            self.batches.expire_due()
+
+    @rule(batch=made)
+    def stop(self, batch: str) -> None:
+        if batch in self.alive and self.batches.find("t", batch).status in ("cancelling", "finalizing"):
+            with self.database.read() as connection:
+                left = connection.execute(sa.select(BATCHES.c.open_chunks).where(BATCHES.c.id == batch)).scalar_one()
+            if left:
+                closed(self.database, batch)
+            ended(self.database, batch)
+
+    @rule(batch=consumes(made))
+    def delete(self, batch: str) -> None:
+        was = self.batches.find("t", batch).status
+        if was in ENDED:
+            self.batches.delete("t", batch)
+            self.alive.discard(batch)
+            return
+        with pytest.raises(BatchStateError):
+            self.batches.delete("t", batch)
+
+    @invariant()
+    def counts_add_up(self) -> None:
+        with self.database.read() as connection:
+            rows = {row.id: row for row in connection.execute(sa.select(BATCHES))}
+            open_chunks = dict(
+                map(
+                    tuple,
+                    connection.execute(
+                        sa.select(CHUNKS.c.batch, sa.func.count()).where(~CHUNKS.c.done).group_by(CHUNKS.c.batch)
+                    ),
+                )
+            )
+        assert set(rows) == self.alive
+        for name, row in rows.items():
+            assert row.open_chunks == open_chunks.get(name, 0)
+            self.check(self.batches.find("t", name))
+
+    def check(self, batch: Batch) -> None:
+        counts, found = batch.request_counts, find_window(self.database, batch)
+        never_run = counts.total - counts.completed - counts.failed
+        assert counts.cancelled + counts.expired == (never_run if batch.ended else 0)
+        results, errors, end, complete = told(self.database, batch)
+        assert sorted(results + errors) == list(range(end))
+        assert complete == batch.ended == (end == counts.total and batch.ended)
+        if batch.ended:
+            assert self.terminal.setdefault(batch.id, batch) == batch
+        text = b"".join(read_result_pages(self.database, batch, found))
+        assert text.startswith(self.lines.get(batch.id, b""))
+        self.lines[batch.id] = text
+
+
+def test_counts_add_up_and_what_has_ended_stays_whatever_happens() -> None:
+    run_state_machine_as_test(
+        Lives,
+        settings=settings(
+            max_examples=15,
+            stateful_step_count=20,
+            derandomize=True,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def test_what_came_before_there_was_any_key_is_the_first_ones_tenants(batches: Batches, database: Database) -> None:
+    batch = batches.submit(submission(tenant="", key="k"), chunks(2))
+    keys = Keys(database)
+    keys.create(name="first", tenant="acme")
+    assert batches.find("acme", batch.id).request_counts.total == 2
+    assert batches.find_submitted("acme", "k", "f") is not None
+    with pytest.raises(UnknownBatchError):
+        batches.find("", batch.id)
+    late = batches.submit(submission(tenant=""), chunks(1))
+    keys.create(name="second", tenant="other")
+    assert not batches.page("other", limit=10).data
+    assert batches.find("", late.id).id == late.id

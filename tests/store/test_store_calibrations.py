@@ -1,0 +1,77 @@
+"""Calibrations in the database: made with their material, fitted once, gone with their batch."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import sqlalchemy as sa
+
+from service.errors import BatchStateError, UnknownBatchError
+from service.store.batches import Batches, BatchSubmission
+from service.store.calibrations import Calibrations, FitOutcome, Material, find_due
+from service.store.database import Database
+from service.store.endings import end
+from service.store.tables import BATCHES, CALIBRATIONS
+from tests.store.played import Recording
+
+OPTIONS = {"rubric": None, "judges": None, "judge_model": None, "repeats": 1, "method": "auto", "seed": "s"}
+MATERIAL = Material(2, b'{"id":"\xe2\x82\xac"}\n{}', b"{}", OPTIONS)
+MADE = FitOutcome('{"version":2}', json.dumps([{"name": "f.json", "fit": {}}]), 1, ("a: nobody there",))
+
+
+def submitted(database: Database, queue: Recording) -> tuple[Calibrations, str]:
+    kept = Calibrations(Batches(database, queue).of_kind("calibration"))
+    return kept, kept.submit(BatchSubmission(tenant="t", fingerprint="f", hours=1, name="n"), [], MATERIAL).id
+
+
+def test_from_material_to_fits(database: Database) -> None:
+    queue = Recording()
+    kept, name = submitted(database, queue)
+    assert queue.finished == [name]
+    found = find_due(database, name)
+    assert found is not None
+    assert (found.name, found.material, found.results) == ("n", MATERIAL, ())
+    with pytest.raises(BatchStateError, match="the calibration is finalizing"):
+        kept.report("t", name)
+    end(database, queue, name, fitted=MADE)
+    told = kept.find("t", name)
+    assert (told.status, told.unanswered, told.reasons, told.fits, told.reason) == (
+        "completed",
+        1,
+        ("a: nobody there",),
+        1,
+        None,
+    )
+    assert (kept.report("t", name), kept.fits("t", name)) == (MADE.report, MADE.fits)
+    assert find_due(database, name) is None
+    end(database, queue, name, fitted=FitOutcome(problem="too late"))
+    assert kept.find("t", name) == told
+
+
+def test_what_cannot_be_fitted_has_failed(database: Database) -> None:
+    queue = Recording()
+    kept, name = submitted(database, queue)
+    end(database, queue, name, fitted=FitOutcome(problem="no prediction"))
+    told = kept.find("t", name)
+    assert (told.status, told.reason, told.fits) == ("failed", "no prediction", 0)
+
+
+def test_it_is_no_other_kind_and_no_other_tenants(database: Database) -> None:
+    kept, name = submitted(database, Recording())
+    for other in (lambda: kept.find("x", name), lambda: kept.batches.of_kind("scores").find("t", name)):
+        with pytest.raises(UnknownBatchError):
+            other()
+    assert kept.batches.of_kind("scores").page("t", limit=9).data == ()
+    assert [one.id for one in kept.page("t", limit=9).data] == [name]
+
+
+def test_it_is_forgotten_with_its_batch(database: Database) -> None:
+    queue = Recording()
+    kept, name = submitted(database, queue)
+    end(database, queue, name, fitted=MADE)
+    with database.begin() as connection:
+        connection.execute(BATCHES.update().values(ended_at=database.now() - 86_400 * 40))
+    assert kept.batches.of_kind("scores").forget_old(days=30) == 1
+    with database.read() as connection:
+        assert connection.execute(sa.select(sa.func.count()).select_from(CALIBRATIONS)).scalar_one() == 0
