@@ -67,7 +67,7 @@ def result_content(given: JsonValue) -> JsonValue:
     A bare `123456` stays the string it was, since many an id looks like a number; so does text that is nearly JSON.
     Parts that are all text are read as one text, a part to a line; other parts (images, search results) are kept as given.
     """
-    text = _joined(given) if isinstance(given, list) else given
+    text = _join_texts(given) if isinstance(given, list) else given
     if not isinstance(text, str):
         return given
     if not text.lstrip().startswith(("{", "[")):
@@ -78,7 +78,7 @@ def result_content(given: JsonValue) -> JsonValue:
         return text
 
 
-def _joined(parts: Sequence[JsonValue]) -> str | None:
+def _join_texts(parts: Sequence[JsonValue]) -> str | None:
     texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") in _TEXT_PARTS]
     if len(texts) < len(parts) or not all(isinstance(text, str) for text in texts):
         return None
@@ -156,9 +156,9 @@ class Transcript:
         answers = self._answers
         unread = self._unread
         if self._results:
-            paired = pair(self._calls, self._results)
-            answers = answers | paired.answers
-            unread = [*unread, *[_lost(*self._places[at]) for at in paired.orphans if self._places[at][0]]]
+            pairing = pair(self._calls, self._results)
+            answers = answers | pairing.answers
+            unread = [*unread, *[_describe_orphan(*self._places[at]) for at in pairing.orphans if self._places[at][0]]]
         return Trace(
             trace_id,
             record["format"],
@@ -181,11 +181,11 @@ class Transcript:
         return None if calling else self._messages[-1].text
 
 
-def _lost(path: str, turn: int) -> Unread:
+def _describe_orphan(path: str, turn: int) -> Unread:
     return Unread("call", path, "a result answers no call of the trace: its call is missing", turn)
 
 
-class Paired(NamedTuple):
+class Pairing(NamedTuple):
     """Results by the index of the call that each answers, and the indices of results whose call is missing."""
 
     answers: _Answers
@@ -194,7 +194,7 @@ class Paired(NamedTuple):
 
 def pair(
     calls: Sequence[tuple[ToolCall, int, int]], results: Sequence[tuple[str | None, ToolResult | None, int]]
-) -> Paired:
+) -> Pairing:
     """Which call each result answers: calls as (call, turn, message), results as (id, result, calls so far).
 
     In linear time, whatever ids a hostile log repeats. The rules stand at the head of the module.
@@ -203,25 +203,25 @@ def pair(
     unnamed: list[tuple[int, int]] = []
     # For each id seen, a queue of unanswered calls for each message that used it, the latest message last.
     open_calls: dict[str, list[tuple[int, deque[int]]]] = {}
-    seen = 0
+    calls_read = 0
     for at, (call_id, result, made) in enumerate(results):
-        for index in range(seen, made):
-            _open(open_calls, index, calls[index])
-        seen = made
+        for index in range(calls_read, made):
+            _enqueue(open_calls, index, calls[index])
+        calls_read = made
         if call_id is None or call_id not in open_calls:
             unnamed.append((at, made))
         elif open_calls[call_id]:
             answers[_take(open_calls[call_id])] = result
     if not unnamed:
-        return Paired(answers)
-    by_order = _by_order(calls, unnamed, answers)
+        return Pairing(answers)
+    by_order = _match_by_order(calls, unnamed, answers)
     taken = set(by_order.values())
-    found: _Answers = {index: results[at][1] for index, at in by_order.items()}
-    return Paired(answers | found, [at for at, _ in unnamed if at not in taken])
+    late: _Answers = {index: results[at][1] for index, at in by_order.items()}
+    return Pairing(answers | late, [at for at, _ in unnamed if at not in taken])
 
 
-def _open(open_calls: dict[str, list[tuple[int, deque[int]]]], index: int, made: tuple[ToolCall, int, int]) -> None:
-    call, _, message = made
+def _enqueue(open_calls: dict[str, list[tuple[int, deque[int]]]], index: int, entry: tuple[ToolCall, int, int]) -> None:
+    call, _, message = entry
     if call.id is None:
         return
     queues = open_calls.setdefault(call.id, [])
@@ -238,7 +238,7 @@ def _take(queues: list[tuple[int, deque[int]]]) -> int:
     return index
 
 
-def _by_order(
+def _match_by_order(
     calls: Sequence[tuple[ToolCall, int, int]], results: Sequence[tuple[int, int]], answered: _Answers
 ) -> dict[int, int]:
     """The calls that results without a known id answer, by their order: indices of calls with indices of results."""
@@ -246,9 +246,9 @@ def _by_order(
     for index, (_, _, message) in enumerate(calls):
         if index not in answered:
             waiting.setdefault(message, deque()).append(index)
-    found: dict[int, int] = {}
+    matches: dict[int, int] = {}
     for at, made in results:
         queue = waiting.get(calls[made - 1][2]) if made else None
         if queue:
-            found[queue.popleft()] = at
-    return found
+            matches[queue.popleft()] = at
+    return matches

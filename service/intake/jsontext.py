@@ -47,10 +47,10 @@ def _may_be_deep(text: str) -> bool:
     return len(text) > 2 * MAX_DEPTH and text.count("[") + text.count("{") > MAX_DEPTH
 
 
-def _reason(said: str) -> str:
-    if said.startswith("recursion limit"):
+def _reason(message: str) -> str:
+    if message.startswith("recursion limit"):
         return f"nested deeper than {MAX_DEPTH}"
-    return f"not valid JSON: {said[:MAX_REASON]}"
+    return f"not valid JSON: {message[:MAX_REASON]}"
 
 
 def _check(value: JsonValue) -> None:

@@ -41,15 +41,15 @@ class Span(NamedTuple):
 
     def get(self, path: str) -> JsonValue:
         """The attribute at a dotted path; None where it is absent or null."""
-        return found(self.attributes, path)
+        return look_up(self.attributes, path)
 
 
 def kind(span: Span) -> str:
     """What sort of operation it is, in capitals, by any of the conventions; "" where none says."""
-    return next((said.upper() for name in _KINDS if isinstance(said := span.get(name), str)), "")
+    return next((value.upper() for name in _KINDS if isinstance(value := span.get(name), str)), "")
 
 
-def found(tree: Given, path: str) -> JsonValue:
+def look_up(tree: Given, path: str) -> JsonValue:
     """What stands at a dotted path of a tree; None where nothing does."""
     here: JsonValue = cast("JsonValue", tree)
     for part in path.split("."):
@@ -59,10 +59,10 @@ def found(tree: Given, path: str) -> JsonValue:
     return here
 
 
-def opened(given: Given) -> Given:
+def unflatten(given: Given) -> Given:
     """The tree that dotted keys spell. Values are left as they are: the keys of an argument may have dots too.
 
-    >>> opened({"tool.name": "f", "input.value": {"a.b": 1}})
+    >>> unflatten({"tool.name": "f", "input.value": {"a.b": 1}})
     {'tool': {'name': 'f'}, 'input': {'value': {'a.b': 1}}}
     """
     if not any("." in key for key in given):
@@ -81,14 +81,14 @@ def opened(given: Given) -> Given:
 def items(value: JsonValue) -> list[Given]:
     """The objects of a list, however it is written: a list, a tree with indices for keys, or either as JSON text."""
     if isinstance(value, str):
-        return items(_parsed(value))
+        return items(_parse_items(value))
     if isinstance(value, dict):
         indices = sorted([key for key in value if key.isdecimal() and len(key) < 10], key=int)
         value = [value[index] for index in indices]
-    return [opened(item) for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return [unflatten(item) for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _parsed(text: str) -> JsonValue:
+def _parse_items(text: str) -> JsonValue:
     try:
         value = parse(text)
     except UnreadableError:  # cut off by an exporter's limit, perhaps
@@ -101,21 +101,21 @@ def spans_of(spans: Sequence[Given] | None, resource_spans: JsonValue) -> list[S
 
     Raises InputError for a part of OTLP's form that is no object or list.
     """
-    places = [*_placed(cast("JsonValue", spans), "/spans"), *_exported(resource_spans)]
-    known: list[Span] = []
+    places = [*_list_objects(cast("JsonValue", spans), "/spans"), *_list_exported(resource_spans)]
+    unordered: list[Span] = []
     for path, given in places:
-        known.append(_span(path, given, known[-1].start if known else 0))
-    known.sort(key=lambda span: span.start)
-    return [span._replace(order=order) for order, span in enumerate(known)]
+        unordered.append(_span(path, given, unordered[-1].start if unordered else 0))
+    unordered.sort(key=lambda span: span.start)
+    return [span._replace(order=order) for order, span in enumerate(unordered)]
 
 
-def _exported(given: JsonValue) -> Iterator[tuple[str, Given]]:
-    for path, resource in _placed(given, "/resourceSpans"):
-        for below, scope in _placed(resource.get("scopeSpans"), f"{path}/scopeSpans"):
-            yield from _placed(scope.get("spans"), f"{below}/spans")
+def _list_exported(given: JsonValue) -> Iterator[tuple[str, Given]]:
+    for path, resource in _list_objects(given, "/resourceSpans"):
+        for below, scope in _list_objects(resource.get("scopeSpans"), f"{path}/scopeSpans"):
+            yield from _list_objects(scope.get("spans"), f"{below}/spans")
 
 
-def _placed(given: JsonValue, path: str) -> Iterator[tuple[str, Given]]:
+def _list_objects(given: JsonValue, path: str) -> Iterator[tuple[str, Given]]:
     """The objects of a list with their pointers; nothing where there is no list."""
     if given is None:
         return
@@ -130,10 +130,10 @@ def _placed(given: JsonValue, path: str) -> Iterator[tuple[str, Given]]:
 def _span(path: str, given: Given, before: int) -> Span:
     context = given.get("context")
     ids = {**context, **given} if isinstance(context, dict) else given
-    tree = opened(_attributes(given.get("attributes")))
+    tree = unflatten(_attributes(given.get("attributes")))
     status = given.get("status")
-    told: Given = status if isinstance(status, dict) else {"code": status}
-    code = _first(told, "code", "status_code") or given.get("status_code")
+    outcome: Given = status if isinstance(status, dict) else {"code": status}
+    code = _first(outcome, "code", "status_code") or given.get("status_code")
     started = _nanos(_first(given, "startTimeUnixNano", "start_time", "startTime", "start_time_unix_nano"))
     start = before if started is None else started
     ended = _nanos(_first(given, "endTimeUnixNano", "end_time", "endTime", "end_time_unix_nano"))
@@ -145,8 +145,8 @@ def _span(path: str, given: Given, before: int) -> Span:
         trace=_text(_first(ids, "traceId", "trace_id")),
         start=start,
         end=max(start, ended or start),
-        failed=_is_error(code) or bool(found(tree, "error.type")),
-        message=_text(_first(told, "message", "description") or given.get("status_message")),
+        failed=_is_error(code) or bool(look_up(tree, "error.type")),
+        message=_text(_first(outcome, "message", "description") or given.get("status_message")),
         attributes=tree,
     )
 

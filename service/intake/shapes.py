@@ -76,7 +76,7 @@ def read_state(given: StateShape | None) -> State | None:
     return State(given.get("initial"), given.get("final"), captured)
 
 
-def unread_parts(content: str | Sequence[Part] | None) -> Iterator[tuple[int, str]]:
+def list_unread_parts(content: str | Sequence[Part] | None) -> Iterator[tuple[int, str]]:
     """The parts of what an assistant said that `text_of` does not read, with their types; thinking is no part of it."""
     for n, part in enumerate(content if isinstance(content, list) else ()):
         if part["type"] not in THINKING and not (part.get("text") or part.get("refusal")) and part["type"] not in TEXTS:

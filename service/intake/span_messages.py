@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from service.core.trace import Role, ToolCall, ToolDef, ToolResult
 from service.errors import InputError
 from service.intake.build import result_content, tool_call
-from service.intake.otlp import Given, Span, found, items
+from service.intake.otlp import Given, Span, items, look_up
 from service.intake.tools import read_tools
 
 HIDDEN = "__REDACTED__"
@@ -34,31 +34,31 @@ _ROLES: dict[str, Role] = {
 _TOOL_ROLES = ("tool", "function")
 _TEXTS = (None, "text", "input_text", "output_text", "refusal")
 
-Returned = tuple[str | None, ToolResult | None]
+CallResult = tuple[str | None, ToolResult | None]
 """The id of a call and what it returned."""
 
 
-class Spoken(NamedTuple):
+class SpanMessage(NamedTuple):
     """One message. `role` is None where it holds nothing but results."""
 
     role: Role | None
     text: str
     calls: tuple[ToolCall, ...] = ()
-    results: tuple[Returned, ...] = ()
+    results: tuple[CallResult, ...] = ()
 
 
-def heard(span: Span) -> list[Spoken]:
+def read_input(span: Span) -> list[SpanMessage]:
     """The messages a model was given: instructions first. Raises InputError: a call without a name."""
-    instructions = _joined(items(span.get("gen_ai.system_instructions")), "\n")
+    instructions = _join_texts(items(span.get("gen_ai.system_instructions")), "\n")
     given = items(span.get("gen_ai.input.messages")) or items(span.get("llm.input_messages"))
-    system = [Spoken("system", instructions)] if instructions else []
-    return [*system, *[_spoken(message, "user", span.path) for message in given]]
+    system = [SpanMessage("system", instructions)] if instructions else []
+    return [*system, *[_read_message(message, "user", span.path) for message in given]]
 
 
-def spoken(span: Span) -> list[Spoken]:
+def read_output(span: Span) -> list[SpanMessage]:
     """The messages a model gave. Raises InputError: a call without a name."""
     given = items(span.get("gen_ai.output.messages"))[:1] or items(span.get("llm.output_messages"))
-    return [_spoken(message, "assistant", span.path) for message in given]
+    return [_read_message(message, "assistant", span.path) for message in given]
 
 
 def has_messages(span: Span) -> bool:
@@ -69,17 +69,17 @@ def has_messages(span: Span) -> bool:
     )
 
 
-def _spoken(item: Given, usual: Role, path: str) -> Spoken:
+def _read_message(item: Given, usual: Role, path: str) -> SpanMessage:
     inner = item.get("message")
     message = inner if isinstance(inner, dict) else item
-    said = str(message.get("role") or usual).lower()
-    role = None if said in _TOOL_ROLES else _ROLES.get(said, usual)
+    role_name = str(message.get("role") or usual).lower()
+    role = None if role_name in _TOOL_ROLES else _ROLES.get(role_name, usual)
     parts = list(_parts(message))
     results = tuple(_results(message, parts, told=role is not None))
-    text = _joined(parts, "" if role == "assistant" else "\n") if role else ""
+    text = _join_texts(parts, "" if role == "assistant" else "\n") if role else ""
     calls = tuple(_calls(message, parts, path))
     alone = bool(results) and not text and not calls
-    return Spoken(None if alone else role, text, calls, results)
+    return SpanMessage(None if alone else role, text, calls, results)
 
 
 def _parts(message: Given) -> Iterator[Given]:
@@ -92,7 +92,7 @@ def _parts(message: Given) -> Iterator[Given]:
             yield inner if isinstance(inner, dict) else part
 
 
-def _joined(parts: Sequence[Given], joint: str) -> str:
+def _join_texts(parts: Sequence[Given], joint: str) -> str:
     texts = [part.get("content") or part.get("text") for part in parts if part.get("type") in _TEXTS]
     return joint.join([text for text in texts if isinstance(text, str) and text != HIDDEN])
 
@@ -117,13 +117,13 @@ def call_of(call_id: JsonValue, name: JsonValue, holder: Given, key: str, path: 
     """The call whose arguments stand in `holder` at `key`; not captured where nothing does, or they are hidden."""
     if not isinstance(name, str) or not name:
         raise InputError.at(path, "a tool call has a name")
-    known = call_id if isinstance(call_id, str) and call_id else None
+    named_id = call_id if isinstance(call_id, str) and call_id else None
     if key not in holder or holder[key] == HIDDEN:
-        return ToolCall(known, name, None, captured=False)
-    return tool_call(known, name, holder[key])
+        return ToolCall(named_id, name, None, captured=False)
+    return tool_call(named_id, name, holder[key])
 
 
-def _results(message: Given, parts: Sequence[Given], *, told: bool) -> Iterator[Returned]:
+def _results(message: Given, parts: Sequence[Given], *, told: bool) -> Iterator[CallResult]:
     """What tools returned. A message of the tool's own role returned its content, unless its parts say more."""
     answers = [part for part in parts if part.get("type") in ("tool_call_response", "tool_result")]
     for part in answers:
@@ -132,7 +132,7 @@ def _results(message: Given, parts: Sequence[Given], *, told: bool) -> Iterator[
         yield _id(call_id), _result(part[keys[0]]) if keys else None
     if not (answers or told):
         keys = [key for key in ("content", "contents") if message.get(key) is not None]
-        content = message.get("content") if keys[:1] == ["content"] else _joined(parts, "\n")
+        content = message.get("content") if keys[:1] == ["content"] else _join_texts(parts, "\n")
         yield _id(message.get("tool_call_id") or message.get("id")), _result(content) if keys else None
 
 
@@ -149,15 +149,15 @@ def content_of(given: JsonValue) -> JsonValue:
     return given if given == [] else result_content(given)
 
 
-def offered(spans: Sequence[Span]) -> tuple[ToolDef, ...] | None:
+def read_tools_on_offer(spans: Sequence[Span]) -> tuple[ToolDef, ...] | None:
     """The tools that any span says were on offer, each name once. None where none says, or a definition cannot be read.
 
     A catalogue with a gap would make a good call look like one of a tool that never was.
     """
     given = [(name, span.get(name)) for span in spans for name in ("gen_ai.tool.definitions", "llm.tools")]
-    told = [(name, value) for name, value in given if value is not None]
+    offers = [(name, value) for name, value in given if value is not None]
     tools: dict[str, ToolDef] = {}
-    for name, value in told:
+    for name, value in offers:
         definitions = items(value)
         if not definitions and value not in ([], "[]"):
             return None
@@ -166,7 +166,7 @@ def offered(spans: Sequence[Span]) -> tuple[ToolDef, ...] | None:
             if tool is None:
                 return None
             tools.setdefault(tool.name, tool)
-    return tuple(tools.values()) if told else None
+    return tuple(tools.values()) if offers else None
 
 
 def _tool(given: Given) -> ToolDef | None:
@@ -185,7 +185,7 @@ def _definition(item: Given) -> Given:
     schema = next(iter(items(f"[{text}]" if isinstance(text, str) else [text])), None)
     if schema is None:
         return {}
-    if found(schema, "function.name") or schema.get("name"):
+    if look_up(schema, "function.name") or schema.get("name"):
         return schema
     described = {key: tool[key] for key in ("name", "description") if isinstance(tool.get(key), str)}
     return {**described, "parameters": dict(schema)}

@@ -27,13 +27,15 @@ class Run(NamedTuple):
     call: ToolCall
     output: ToolResult | None
 
-    def result(self, told: ToolResult | None = None) -> ToolResult | None:
-        """What the tool returned; `told` is what a message says of it."""
+    def result(self, in_message: ToolResult | None = None) -> ToolResult | None:
+        """What the tool returned; `in_message` is what a message says of it."""
         if self.output is not None:
-            return ToolResult(self.output.content, self.output.is_error or (told is not None and told.is_error))
+            return ToolResult(
+                self.output.content, self.output.is_error or (in_message is not None and in_message.is_error)
+            )
         if self.span.failed:
-            return ToolResult(told.content if told else self.span.message, True)
-        return told
+            return ToolResult(in_message.content if in_message else self.span.message, True)
+        return in_message
 
 
 def runs_of(spans: Iterable[Span]) -> list[Run]:

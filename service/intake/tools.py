@@ -31,16 +31,16 @@ def read_tools(given: object, *, path: str = "/tools") -> tuple[ToolDef, ...] | 
         return read_tools(cast("Given", given)["tools"], path=path + "/tools")
     if not isinstance(given, list):
         raise InputError.at(path, 'expected a list of tools, or {"tools": [...]}')
-    found: dict[str, ToolDef] = {}
+    tools: dict[str, ToolDef] = {}
     for index, item in enumerate(cast("list[JsonValue]", given)):
         try:
             tool = _tool(item)
         except InputError as error:
             raise error.below(f"{path}/{index}") from None
-        if tool.name in found:
+        if tool.name in tools:
             raise InputError.at(f"{path}/{index}", f"a second tool named {tool.name!r}")
-        found[tool.name] = tool
-    return tuple(found.values())
+        tools[tool.name] = tool
+    return tuple(tools.values())
 
 
 def _tool(given: JsonValue) -> ToolDef:
@@ -49,21 +49,21 @@ def _tool(given: JsonValue) -> ToolDef:
     for key in ("function", "custom"):
         inner = given.get(key)
         if isinstance(inner, dict):
-            return _nested(inner, key)
-    return _flat(given)
+            return _read_nested(inner, key)
+    return _read_flat(given)
 
 
-def _nested(inner: Given, key: str) -> ToolDef:
+def _read_nested(inner: Given, key: str) -> ToolDef:
     """Chat Completions puts the definition, always named, below the name of the tool's type."""
     if inner.get("name") is None:
         raise InputError.at(f"/{key}", _NAMELESS)
     try:
-        return _flat(inner)
+        return _read_flat(inner)
     except InputError as error:
         raise error.below(f"/{key}") from None
 
 
-def _flat(given: Given) -> ToolDef:
+def _read_flat(given: Given) -> ToolDef:
     annotations = given.get("annotations")
     if annotations is not None and not isinstance(annotations, dict):
         raise InputError.at("/annotations", "expected an object of hints")

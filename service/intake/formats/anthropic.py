@@ -88,15 +88,15 @@ def _user(transcript: Transcript, role: Literal["system", "user"], blocks: Seque
     for index, block in enumerate(blocks):
         if _is_result(block):
             transcript.result(block.get("tool_use_id"), _result(block), path=f"{path}/{index}")
-    said = [block for block in blocks if not _is_result(block)]
-    if said:
-        transcript.say(role, _text(said))
+    content = [block for block in blocks if not _is_result(block)]
+    if content:
+        transcript.say(role, _text(content))
 
 
 def _assistant(transcript: Transcript, blocks: Sequence[Block], path: str) -> None:
     """The results of a server's tools cut the message in runs, each of them a message."""
-    for returned, run in groupby(enumerate(blocks), key=lambda place: _is_result(place[1])):
-        if returned:
+    for are_results, run in groupby(enumerate(blocks), key=lambda place: _is_result(place[1])):
+        if are_results:
             for index, block in run:
                 transcript.result(block.get("tool_use_id"), _result(block), path=f"{path}/{index}")
         else:
@@ -105,10 +105,10 @@ def _assistant(transcript: Transcript, blocks: Sequence[Block], path: str) -> No
 
 def _speak(transcript: Transcript, run: Sequence[tuple[int, Block]], path: str) -> None:
     calls = [_call(block, f"{path}/{index}") for index, block in run if _is_call(block)]
-    said = _text([block for _, block in run], joint="")
+    text = _text([block for _, block in run], joint="")
     # Thinking after a result is no message; a message of thinking alone is an empty one.
-    if said or calls or run[0][0] == 0:
-        transcript.say("assistant", said)
+    if text or calls or run[0][0] == 0:
+        transcript.say("assistant", text)
     for call in calls:
         transcript.call(call)
     for index, block in run:

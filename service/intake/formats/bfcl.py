@@ -64,10 +64,10 @@ def read_gold(record: BfclTrace) -> dict[str, JsonValue] | None:
     keyed = "possible_answer" in record or "ground_truth" in record
     if not keyed and "relevance" not in (category or ""):
         return None
-    shown: list[JsonValue] | None = None
+    answers: list[JsonValue] | None = None
     if answer is not None:
-        shown = [{_shown(name, record): accepted for name, accepted in call.items()} for call in answer]
-    return {"format": "bfcl", "category": category, "possible_answer": shown}
+        answers = [{_encode_name(name, record): accepted for name, accepted in call.items()} for call in answer]
+    return {"format": "bfcl", "category": category, "possible_answer": answers}
 
 
 def _read_question(transcript: Transcript, question: Question) -> None:
@@ -99,10 +99,12 @@ def _tools(record: BfclTrace) -> tuple[ToolDef, ...] | None:
     tools = read_tools([given] if lone else given, path=f"/{key}")  # pyright: ignore[reportUnknownArgumentType]
     if tools is None:
         return None
-    return tuple(tool if "." not in tool.name else replace(tool, name=_shown(tool.name, record)) for tool in tools)
+    return tuple(
+        tool if "." not in tool.name else replace(tool, name=_encode_name(tool.name, record)) for tool in tools
+    )
 
 
-def _shown(name: str, record: BfclTrace) -> str:
+def _encode_name(name: str, record: BfclTrace) -> str:
     """A function's name as the model saw it."""
     return name.replace(".", "_") if record.get("underscore_to_dot") else name
 

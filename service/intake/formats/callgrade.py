@@ -82,17 +82,17 @@ def read(record: CallgradeTrace) -> Trace:
 
 def _read_event(transcript: Transcript, event: Event, path: str) -> None:
     call = event.get("call")
-    said: list[tuple[Role, str]] = [(role, text) for role in _ROLES if (text := event.get(role)) is not None]
-    if len(said) + (call is not None) != 1:
+    texts: list[tuple[Role, str]] = [(role, text) for role in _ROLES if (text := event.get(role)) is not None]
+    if len(texts) + (call is not None) != 1:
         raise InputError.at(path, "an event has exactly one of user, assistant, system and call")
     if call is not None:
-        made = tool_call(call.get("id"), call["name"], call.get("arguments"))
-        transcript.call(made, parallel=event.get("parallel", False))
+        parsed = tool_call(call.get("id"), call["name"], call.get("arguments"))
+        transcript.call(parsed, parallel=event.get("parallel", False))
         transcript.answer(_result(event))
     elif len(event) > 1:
         raise InputError.at(path, "result, is_error and parallel belong to a call")
     else:
-        transcript.say(*said[0])
+        transcript.say(*texts[0])
 
 
 def _result(event: Event) -> ToolResult | None:

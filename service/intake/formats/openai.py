@@ -17,7 +17,17 @@ from service.core.trace import ToolCall, ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, custom_call, result_content, tool_call
 from service.intake.format import Format, Given
-from service.intake.shapes import OPEN, Content, Loose, StateShape, Tools, kind_of, read_state, text_of, unread_parts
+from service.intake.shapes import (
+    OPEN,
+    Content,
+    Loose,
+    StateShape,
+    Tools,
+    kind_of,
+    list_unread_parts,
+    read_state,
+    text_of,
+)
 from service.intake.tools import read_tools
 
 
@@ -103,7 +113,7 @@ def read_messages(
 def _assistant(transcript: Transcript, message: ChatMessage, path: str, index: int) -> None:
     content = message.get("content")
     transcript.say("assistant", text_of(content, joint="") or message.get("refusal") or "")
-    for place, name in unread_parts(content):
+    for place, name in list_unread_parts(content):
         transcript.lose(kind_of(name), f"{path}/{index}/content/{place}", f"a part of the type {name}")
     if not content and message.get("audio"):
         transcript.lose("text", f"{path}/{index}/audio", "what was said as audio")

@@ -16,7 +16,17 @@ from service.core.trace import ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, custom_call, result_content, tool_call
 from service.intake.format import Format, Given
-from service.intake.shapes import OPEN, Content, Loose, StateShape, Tools, kind_of, read_state, text_of, unread_parts
+from service.intake.shapes import (
+    OPEN,
+    Content,
+    Loose,
+    StateShape,
+    Tools,
+    kind_of,
+    list_unread_parts,
+    read_state,
+    text_of,
+)
 from service.intake.tools import read_tools
 
 
@@ -53,8 +63,8 @@ def read(record: ResponsesTrace) -> Trace:
     if not any(key in record for key in ("input", "output", "items")):
         raise InputError.at("", "expected at least one of input, output and items")
     transcript = Transcript()
-    _read_items(transcript, _listed(record.get("instructions"), "system"), "/instructions")
-    _read_items(transcript, _listed(record.get("input"), "user"), "/input")
+    _read_items(transcript, _list_items(record.get("instructions"), "system"), "/instructions")
+    _read_items(transcript, _list_items(record.get("input"), "user"), "/input")
     _read_items(transcript, record.get("output") or (), "/output")
     _read_items(transcript, record.get("items") or (), "/items")
     return transcript.trace(
@@ -65,7 +75,7 @@ def read(record: ResponsesTrace) -> Trace:
     )
 
 
-def _listed(given: str | Sequence[Item] | None, role: Literal["system", "user"]) -> Sequence[Item]:
+def _list_items(given: str | Sequence[Item] | None, role: Literal["system", "user"]) -> Sequence[Item]:
     """A bare text stands for one message."""
     if isinstance(given, str):
         return (Item(role=role, content=given),)
@@ -101,7 +111,7 @@ def _message(transcript: Transcript, item: Item, path: str) -> None:
     transcript.say(
         "system" if role == "developer" else role, text_of(content, joint="" if role == "assistant" else "\n")
     )
-    for place, name in unread_parts(content) if role == "assistant" else ():
+    for place, name in list_unread_parts(content) if role == "assistant" else ():
         transcript.lose(kind_of(name), f"{path}/content/{place}", f"a part of the type {name}")
 
 

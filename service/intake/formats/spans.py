@@ -28,7 +28,7 @@ from service.intake.build import Transcript
 from service.intake.format import Format, Given
 from service.intake.otlp import Span, kind, spans_of
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
-from service.intake.span_messages import Spoken, has_messages, heard, offered, spoken
+from service.intake.span_messages import SpanMessage, has_messages, read_input, read_output, read_tools_on_offer
 from service.intake.span_runs import Run, runs_of
 from service.intake.tools import read_tools
 
@@ -57,18 +57,18 @@ def read(record: SpansTrace) -> Trace:
     if not any(span.attributes.keys() & _OURS for span in spans):
         raise InputError.at("", "no span in spans or resourceSpans has attributes of a model or a tool")
     runs = runs_of(spans)
-    said = _dialogue(_speakers([span for span in spans if has_messages(span)]))
-    claims, alone = _claimed([call for _, message in said for call in message.calls], runs)
+    dialogue = _read_dialogue(_speakers([span for span in spans if has_messages(span)]))
+    claims, alone = _claim_runs([call for _, message in dialogue for call in message.calls], runs)
     tools = read_tools(record.get("tools"))
     transcript = Transcript()
-    ran = _write(transcript, said, claims, alone)
+    runs_by_step = _write(transcript, dialogue, claims, alone)
     trace = transcript.trace(
         record,
         trace_id=record.get("id") or _conversation(spans),
-        tools=offered(spans) if tools is None else tools,
+        tools=read_tools_on_offer(spans) if tools is None else tools,
         state=read_state(record.get("state")),
     )
-    return replace(trace, steps=tuple([_with_run(step, ran.get(step.index)) for step in trace.steps]))
+    return replace(trace, steps=tuple([_add_result(step, runs_by_step.get(step.index)) for step in trace.steps]))
 
 
 def _conversation(spans: Sequence[Span]) -> str | None:
@@ -96,35 +96,35 @@ def _speakers(talking: Sequence[Span]) -> list[Span]:
 
 Moment = tuple[int, int]
 """A time, and the order of the span where times are the same."""
-Said = list[tuple[Moment, Spoken]]
+Dialogue = list[tuple[Moment, SpanMessage]]
 
 
-def _dialogue(spans: Iterable[Span]) -> Said:
+def _read_dialogue(spans: Iterable[Span]) -> Dialogue:
     """What was said, once each: what a model was given at its start, what it gave at its end."""
     moments = [
         moment
         for span in spans
         for moment in (((span.start, span.order), False, span), ((span.end, span.order), True, span))
     ]
-    said: Said = []
+    dialogue: Dialogue = []
     times: Counter[str] = Counter()
-    known: set[str] = set()
+    call_ids: set[str] = set()
     for time, closing, span in sorted(moments, key=lambda moment: moment[0]):
         here: Counter[str] = Counter()
-        for message in spoken(span) if closing else heard(span):
+        for message in read_output(span) if closing else read_input(span):
             key = _key(message)
             here[key] += 1
             ids = {call.id for call in message.calls if call.id}
-            repeated = ids <= known if ids else not closing and here[key] <= times[key]
+            repeated = ids <= call_ids if ids else not closing and here[key] <= times[key]
             if repeated:
                 continue
             times[key] += 1
-            known |= ids
-            said.append((time, message))
-    return said
+            call_ids |= ids
+            dialogue.append((time, message))
+    return dialogue
 
 
-def _key(message: Spoken) -> str:
+def _key(message: SpanMessage) -> str:
     """The same for the same message, told twice. Ids do, where there are any: the rest may be written otherwise."""
     if message.results and all(call_id for call_id, _ in message.results):
         return json.dumps(["results", message.role, message.text, [call_id for call_id, _ in message.results]])
@@ -133,7 +133,7 @@ def _key(message: Spoken) -> str:
     return json.dumps([message.role, message.text, calls, results], sort_keys=True)
 
 
-def _claimed(calls: Sequence[ToolCall], runs: Sequence[Run]) -> tuple[dict[int, Run], list[Run]]:
+def _claim_runs(calls: Sequence[ToolCall], runs: Sequence[Run]) -> tuple[dict[int, Run], list[Run]]:
     """The run of each call that a message made, by the call's place, and the runs that stand for themselves.
 
     Two ids that differ are two calls; an id on one side alone settles nothing.
@@ -160,7 +160,7 @@ def _call_id(call: ToolCall) -> str | None:
     return call.id
 
 
-def _name_and_arguments(call: ToolCall) -> str | None:
+def _name_with_arguments(call: ToolCall) -> str | None:
     return None if call.arguments is None else json.dumps([call.name, call.arguments], sort_keys=True)
 
 
@@ -170,60 +170,60 @@ def _name(call: ToolCall) -> str | None:
 
 _LIKENESS = (
     (_call_id, True),
-    (_name_and_arguments, False),
-    (_name_and_arguments, True),
+    (_name_with_arguments, False),
+    (_name_with_arguments, True),
     (_name, False),
     (_name, True),
 )
 """What tells that a run is a call, best first, and whether it is asked of the runs with an id or of those without."""
 
 
-def _write(transcript: Transcript, said: Said, claims: dict[int, Run], alone: Sequence[Run]) -> dict[int, Run]:
+def _write(transcript: Transcript, dialogue: Dialogue, claims: dict[int, Run], alone: Sequence[Run]) -> dict[int, Run]:
     """Write everything down in the order of time; gives the run of each step that has one."""
-    ran: dict[int, Run] = {}
-    made = told = 0
+    runs_by_step: dict[int, Run] = {}
+    steps = message_calls = 0
     waiting = deque(alone)
-    for moment, message in said:
-        made += _write_runs(transcript, _before(waiting, moment), ran, made)
+    for moment, message in dialogue:
+        steps += _write_runs(transcript, _take_before(waiting, moment), runs_by_step, steps)
         for call_id, result in message.results:
             transcript.result(call_id, result)
         if message.role is not None:
             transcript.say(message.role, message.text)
         for call in message.calls:
-            run = claims.get(told)
-            transcript.call(_completed(call, run))
+            run = claims.get(message_calls)
+            transcript.call(_complete(call, run))
             if run is not None:
-                ran[made] = run
-            made, told = made + 1, told + 1
-    _write_runs(transcript, waiting, ran, made)
-    return ran
+                runs_by_step[steps] = run
+            steps, message_calls = steps + 1, message_calls + 1
+    _write_runs(transcript, waiting, runs_by_step, steps)
+    return runs_by_step
 
 
-def _before(waiting: deque[Run], moment: Moment) -> Iterator[Run]:
+def _take_before(waiting: deque[Run], moment: Moment) -> Iterator[Run]:
     while waiting and (waiting[0].span.start, waiting[0].span.order) < moment:
         yield waiting.popleft()
 
 
-def _write_runs(transcript: Transcript, runs: Iterable[Run], ran: dict[int, Run], made: int) -> int:
+def _write_runs(transcript: Transcript, runs: Iterable[Run], runs_by_step: dict[int, Run], steps: int) -> int:
     """Write down calls that no message made, and say how many; those that overlap in time were made at once."""
     count = end = 0
     for run in runs:
         transcript.call(run.call, parallel=run.span.start < end)
         transcript.answer(run.result())
-        ran[made + count] = run
+        runs_by_step[steps + count] = run
         count, end = count + 1, max(end, run.span.end)
     return count
 
 
-def _completed(call: ToolCall, run: Run | None) -> ToolCall:
+def _complete(call: ToolCall, run: Run | None) -> ToolCall:
     """A call with what only its tool's span tells of it."""
     if run is None:
         return call
-    told = call if call.captured else run.call
-    return replace(told, id=call.id or run.call.id)
+    source = call if call.captured else run.call
+    return replace(source, id=call.id or run.call.id)
 
 
-def _with_run(step: Step, run: Run | None) -> Step:
+def _add_result(step: Step, run: Run | None) -> Step:
     return step if run is None else replace(step, result=run.result(step.result))
 
 

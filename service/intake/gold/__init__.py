@@ -31,7 +31,7 @@ def expectation_of(gold: GoldForm | Mapping[str, JsonValue], tools: Iterable[Too
     Raises InputError below `/expected` for gold out of shape.
     """
     try:
-        known = GOLD.validate_python(dict(gold)) if isinstance(gold, Mapping) else gold
+        form = GOLD.validate_python(dict(gold)) if isinstance(gold, Mapping) else gold
     except ValidationError as error:
         raise InputError(list_problems(error, cast("JsonValue", gold), below="/expected")) from None
-    return known.expect(tools)
+    return form.expect(tools)

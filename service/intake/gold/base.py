@@ -25,6 +25,6 @@ class GoldForm(FrozenModel):
         """The expectation that it amounts to; `tools` are those of the trace, named as the model saw them."""
 
 
-def literal(arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def match_exactly(arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Arguments of gold, none of which is a matcher, whatever it looks like."""
     return {name: {"kind": "exact", "value": value} for name, value in arguments.items()}

@@ -11,7 +11,7 @@ from service.core.expectation import Expectation
 from service.core.trace import ToolDef
 from service.errors import InputError
 from service.intake.build import tool_call
-from service.intake.gold.base import GoldForm, literal
+from service.intake.gold.base import GoldForm, match_exactly
 
 
 class FutureAgiGold(GoldForm):
@@ -50,4 +50,4 @@ def _call(given: JsonValue, path: str) -> dict[str, JsonValue]:
     made = tool_call(None, name, given.get(key))
     if made.arguments is None:
         raise InputError.at(f"{path}/{key}", f"the arguments are no JSON object: {made.problem}")
-    return {"tool": name, "args": literal(made.arguments)}
+    return {"tool": name, "args": match_exactly(made.arguments)}

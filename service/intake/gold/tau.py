@@ -11,7 +11,7 @@ from pydantic import Field
 from service.core.expectation import Expectation
 from service.core.kinds import FrozenModel, Several
 from service.core.trace import ToolDef
-from service.intake.gold.base import GoldForm, literal
+from service.intake.gold.base import GoldForm, match_exactly
 
 
 class TauGoldAction(FrozenModel):
@@ -32,8 +32,8 @@ class TauGold(GoldForm):
 
     def expect(self, tools: Iterable[ToolDef]) -> Expectation:  # noqa: ARG002
         """The calls with others beside them, the final state, and what is to be said."""
-        calls = [{"tool": action.name, "args": literal(action.kwargs)} for action in self.actions or ()]
-        said: dict[str, object] = {
+        calls = [{"tool": action.name, "args": match_exactly(action.kwargs)} for action in self.actions or ()]
+        expected: dict[str, object] = {
             "calls"
             if calls
             else "unordered": calls,  # without gold actions any call may be made, so long as nothing changes
@@ -41,10 +41,10 @@ class TauGold(GoldForm):
             "gold": self.model_dump(mode="json"),
         }
         if self.state is not None:
-            said["state"] = {"final": self.state}
+            expected["state"] = {"final": self.state}
         if self.outputs:
-            said["said"] = [_matcher(output) for output in self.outputs]
-        return Expectation.model_validate(said)
+            expected["said"] = [_matcher(output) for output in self.outputs]
+        return Expectation.model_validate(expected)
 
 
 def _matcher(output: str) -> dict[str, object]:
