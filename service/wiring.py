@@ -62,7 +62,7 @@ def build_engine(settings: Settings, database: Database | None = None) -> Engine
         build_label_queue(settings),
         judges=settings.judges,
         ask_limits=AskLimits(settings.request_max_questions, settings.request_max_usd),
-        days=None if database is None or judging is None else build_days(settings, database),
+        days=None if database is None else build_days(settings, database),
     )
 
 

@@ -45,7 +45,7 @@ from service.store.answers import Answers
 from service.store.audit import Audit
 from service.store.backlog import read_backlog
 from service.store.batches import Batches, Room
-from service.wiring import build_days, build_engine, build_limits, build_webhooks, load_judges, load_rubrics
+from service.wiring import build_engine, build_limits, build_webhooks, load_judges, load_rubrics
 
 if TYPE_CHECKING:
     from service.store.database import Database
@@ -99,7 +99,7 @@ def create_app(
                 repeats=IdempotentAnswers(None if database is None else Answers(database)),
                 apart=apart,
             ).all(),
-            *UsageRoutes(engine.days or (None if database is None else build_days(settings, database))).all(),
+            *UsageRoutes(engine.days).all(),
             *[found for routes in _build_batch_routes(settings, engine, database, queue) for found in routes.all()],
             *AuditRoutes(None if database is None else Audit(database)).all(),
             build_docs_route(),

@@ -64,6 +64,9 @@ def test_a_batch_from_its_submission_to_the_notice_of_its_end(tmp_path: Path) ->
                 assert {one["report"]["steps"][0]["outcomes"]["plausible"]["kind"] for one in lines} == {"scored"}
                 assert client.get(f"{path}/errors").text == ""
                 assert client.get(f"{path}/summary").json()["rates"]["cases"] == 300
+                # What a request asks is counted in its day as what a batch asks is: by each process, for all.
+                assert client.post("/v1/score", json=request(10**6)).json()["verdict"] == "pass"
+                run.until(lambda: [day["questions"] for day in client.get("/v1/usage").json()["data"]] == [301])
                 run.until(lambda: client.get(path).json()["webhook"]["status"] == "delivered")
     assert len(receiver.requests) == 2
     for sent in receiver.requests:

@@ -55,7 +55,7 @@ def run_serve(
     database = prepare_database(settings)
     prepare(database)
     make_first_key(settings, Keys(database))
-    engine = build_engine(settings)
+    engine = build_engine(settings, database)
     # Here, also for workers: what cannot be used is told before anything listens.
     app = create_app(settings, engine=engine, database=database, apart=ScoringProcess())
     log_warnings(engine.list_warnings())
