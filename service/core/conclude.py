@@ -58,6 +58,7 @@ from service.core.scores import (
     fold_step,
 )
 from service.core.trace import Trace
+from service.core.unread import UNREAD_RESULT
 
 Answer = Outcome | tuple[Vote, ...]
 """The votes on a question, or an outcome that stands in their place."""
@@ -269,13 +270,13 @@ NOT_JUDGED = CalibrationCounts(0, 0, 0, 0)
 
 def _list_unread(trace: Trace, rows: Iterable[Row]) -> tuple[UnreadPart, ...]:
     """What could not be read: of the source, and of the trace where a check needed it."""
-    found = {part.path: UnreadPart(part.path, part.reason) for part in trace.unread}
+    found = {part.path: UnreadPart(part.kind, part.path, part.reason) for part in trace.unread}
     for _, cells in rows:
         for _, outcome in cells:
             if isinstance(outcome, Skipped) and outcome.cause == "unread":
                 for finding in outcome.findings:
-                    if finding.code.startswith("unread_"):
-                        found.setdefault(finding.path, UnreadPart(finding.path, finding.message))
+                    if finding.code == UNREAD_RESULT:
+                        found.setdefault(finding.path, UnreadPart("result", finding.path, finding.message))
     return tuple(found.values())
 
 

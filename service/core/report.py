@@ -12,6 +12,7 @@ from service.core.judging.withheld import WithheldJudgement
 from service.core.outcome import Errored, Finding, MethodScore, Scored, Skipped
 from service.core.rubric import Stage
 from service.core.scores import Range, Verdict
+from service.core.trace import UnreadKind
 
 JudgeMode = Literal["off", "cached", "live", "fresh"]
 """How a caller wants judges asked."""
@@ -144,6 +145,8 @@ class OpenOutcome:
 class UnreadPart:
     """A part of the trace that could not be read, by its pointer."""
 
+    kind: UnreadKind
+    """What it is or may be. `other`: nothing that is scored, as far as one can tell, so nothing is open because of it."""
     path: str
     reason: str
 
@@ -236,7 +239,7 @@ class Report:
     """The names of the tools on offer; None where the trace does not tell."""
     not_asked: tuple[NotAsked, ...]
     unread: tuple[UnreadPart, ...] = ()
-    """The parts of the trace that could not be read, and on which something open rests."""
+    """The parts of the trace that could not be read: what rests on them is open."""
     calibration: CalibrationCounts = CalibrationCounts(0, 0, 0, 0)
     tags: dict[str, str]
     provenance: Provenance

@@ -9,6 +9,8 @@ from typing import Literal
 from pydantic import JsonValue
 
 Role = Literal["system", "user", "assistant"]
+UnreadKind = Literal["call", "result", "text", "other"]
+"""What a part that was not read is or may be. Nothing rests on `other`, which is named all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +87,9 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A part of the source that could not be read: a call, a result or a text of the assistant's."""
+    """A part of the source that could not be read: a call, a result, a text of the assistant's, or something else."""
 
-    kind: Literal["call", "result", "text"]
+    kind: UnreadKind
     path: str
     """Its pointer in the source, or in the trace for what the source gave in a form that nothing reads."""
     reason: str

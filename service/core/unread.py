@@ -11,11 +11,14 @@ from service.core.trace import Unread
 
 T = TypeVar("T")
 
+UNREAD_RESULT = "unread_result"
+"""The code of the finding that names such a result."""
+
 
 def build_unread_result(path: str, findings: tuple[Finding, ...] = ()) -> Skipped:
     """The outcome where fields of a result at this pointer had to be looked up, and it is in no form that has any."""
     reason = "the result is text or media, and no JSON in which its fields could be looked up"
-    return Skipped("unread", reason, (*findings, Finding("unread_result", reason, path)))
+    return Skipped("unread", reason, (*findings, Finding(UNREAD_RESULT, reason, path)))
 
 
 def build_missing_result(path: str) -> Skipped:

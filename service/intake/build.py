@@ -9,13 +9,14 @@ makes no step: where its call was answered already it stays in `raw`, else its c
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, cast
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
 
-from service.core.trace import Message, Role, State, Step, ToolCall, ToolDef, ToolResult, Trace, Unread
+from service.core.trace import Message, Role, State, Step, ToolCall, ToolDef, ToolResult, Trace, Unread, UnreadKind
 from service.intake.jsontext import UnreadableError, parse
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
@@ -92,7 +93,20 @@ class Transcript:
     `Step.message` always points at the message that made the call, and calls made at once share it.
     """
 
-    __slots__ = ("_answers", "_calls", "_messages", "_places", "_replied", "_results", "_speaking", "_turn", "_unread")
+    __slots__ = (
+        "_answers",
+        "_calls",
+        "_ids",
+        "_messages",
+        "_offers",
+        "_others",
+        "_places",
+        "_replied",
+        "_results",
+        "_speaking",
+        "_turn",
+        "_unread",
+    )
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
@@ -101,6 +115,9 @@ class Transcript:
         self._answers: _Answers = {}
         self._places: list[tuple[str, int]] = []
         self._unread: list[Unread] = []
+        self._others: dict[str, tuple[str, int]] = {}
+        self._ids: set[str | None] = set()
+        self._offers: dict[str, ToolDef] = {}
         self._turn = 0
         self._replied = True
         self._speaking = False
@@ -122,6 +139,7 @@ class Transcript:
         if not self._speaking and not parallel:
             self.say("assistant", "")
         self._speaking = True
+        self._ids.add(call.id)
         self._calls.append((call, self._turn, len(self._messages) - 1))
 
     def result(self, call_id: str | None, result: ToolResult | None, *, path: str = "") -> None:
@@ -133,11 +151,23 @@ class Transcript:
         self._results.append((call_id or None, result, len(self._calls)))
         self._places.append((path, self._turn))
 
-    def lose(self, kind: Literal["call", "text"], path: str, what: str) -> None:
-        """Something of the assistant's that stands at `path` and is not read: a call, or what it said."""
+    def lose(self, kind: UnreadKind, path: str, what: str) -> None:
+        """Something that stands at `path` and is not read. Of other things the first of each sort is named, with their number."""
+        if kind == "other":
+            first, count = self._others.get(what, (path, 0))
+            self._others[what] = first, count + 1
+            return
         if kind == "call":
             self._replied = True
         self._unread.append(Unread(kind, path, f"{what} is not read: it stays in the source", self._turn))
+
+    def offer(self, tool: ToolDef) -> None:
+        """A tool that is on offer though the source does not list it with the others. The first of a name counts."""
+        self._offers.setdefault(tool.name, tool)
+
+    def knows(self, call_id: str) -> bool:
+        """Whether a call of this id was made."""
+        return call_id in self._ids
 
     def answer(self, result: ToolResult | None) -> None:
         """What the call just made returned."""
@@ -154,7 +184,7 @@ class Transcript:
     ) -> Trace:
         """The finished trace of `record`, which is kept as `raw`."""
         answers = self._answers
-        unread = self._unread
+        unread = [*self._unread, *_list_others(self._others)]
         if self._results:
             pairing = pair(self._calls, self._results)
             answers = answers | pairing.answers
@@ -162,7 +192,7 @@ class Transcript:
         return Trace(
             trace_id,
             record["format"],
-            tools,
+            None if tools is None else self._complete(tools),
             tuple(self._messages),
             tuple(
                 [Step(i, turn, call, answers.get(i), message) for i, (call, turn, message) in enumerate(self._calls)]
@@ -174,11 +204,29 @@ class Transcript:
             tuple(unread),
         )
 
+    def _complete(self, tools: tuple[ToolDef, ...]) -> tuple[ToolDef, ...]:
+        """The tools that are listed, and those that are on offer besides."""
+        names = {tool.name for tool in tools}
+        return (*tools, *[tool for name, tool in self._offers.items() if name not in names])
+
     def _answer(self) -> str | None:
         if not self._messages or self._messages[-1].role != "assistant":
             return None
         calling = bool(self._calls) and self._calls[-1][2] == len(self._messages) - 1
         return None if calling else self._messages[-1].text
+
+
+MOST_OTHERS = 50
+"""Sorts of things that carry nothing for scoring, as far as one can tell, that are named one by one."""
+
+
+def _list_others(others: Mapping[str, tuple[str, int]]) -> Iterator[Unread]:
+    """What is not read and leaves nothing open; of a source that holds very many sorts of it, the first ones and a number."""
+    for what, (path, count) in islice(others.items(), MOST_OTHERS):
+        places = "" if count == 1 else f", in {count} places"
+        yield Unread("other", path, f"{what} is not read{places}", 0)
+    if len(others) > MOST_OTHERS:
+        yield Unread("other", "", f"{len(others) - MOST_OTHERS} more sorts of members and parts are not read", 0)
 
 
 def _describe_orphan(path: str, turn: int) -> Unread:

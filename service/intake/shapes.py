@@ -7,13 +7,16 @@ size and sanity of a request's body are checked once, where it is parsed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal, Required
 
 from pydantic import ConfigDict, JsonValue, SkipValidation, with_config
 from typing_extensions import TypedDict
 
 from service.core.trace import State
+from service.errors import InputError
+from service.intake.accounting import account_members, account_part, members_of
+from service.intake.build import Transcript
 
 OPEN = ConfigDict(extra="allow", strict=True)
 CLOSED = ConfigDict(extra="forbid", strict=True)
@@ -66,6 +69,7 @@ class Part(TypedDict, total=False):
 
 
 Content = str | list[Part] | None
+ChatRole = Literal["system", "developer", "user", "assistant", "tool", "function"]
 
 
 def read_state(given: StateShape | None) -> State | None:
@@ -76,24 +80,33 @@ def read_state(given: StateShape | None) -> State | None:
     return State(given.get("initial"), given.get("final"), captured)
 
 
-def list_unread_parts(content: str | Sequence[Part] | None) -> Iterator[tuple[int, str]]:
-    """The parts of what an assistant said that `text_of` does not read, with their types; thinking is no part of it."""
-    for n, part in enumerate(content if isinstance(content, list) else ()):
-        if part["type"] not in THINKING and not (part.get("text") or part.get("refusal")) and part["type"] not in TEXTS:
-            yield n, part["type"]
+def lose_parts(
+    transcript: Transcript, content: str | Sequence[Part] | None, path: str, *, role: Literal["user", "assistant"]
+) -> None:
+    """Tells a transcript of the parts of a message that `text_of` does not read; thinking is none of what was said.
+
+    What a user shows besides text is named and leaves nothing open.
+    """
+    for index, part in enumerate(content if isinstance(content, list) else ()):
+        name = part["type"]
+        if name in TEXTS or part.get("text") or part.get("refusal"):
+            account_members(transcript, part, PART, f"{path}/{index}")
+        elif name not in THINKING:
+            account_part(transcript, part, "a part", f"{path}/{index}", idle=role == "user")
 
 
+def pick_sample(chosen: int | None, count: int, name: str) -> int:
+    """Which of several replies in the member `name` is read. InputError where none is chosen, or one that is not there."""
+    if chosen is None and count > 1:
+        raise InputError.at(f"/{name}", f'{count} replies are {count} traces; say which is read with "sample", from 0')
+    if chosen is not None and not 0 <= chosen < count:
+        raise InputError.at("/sample", f"expected a number from 0 to {count - 1}")
+    return chosen or 0
+
+
+PART = members_of("a part", "type text refusal", "annotations logprobs cache_control citations id")
 TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
 THINKING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"})
-
-
-def kind_of(part_type: str) -> Literal["call", "text"]:
-    """What a part or item of a type that is not read may be: it names a call, or it is something that was said.
-
-    >>> kind_of("mcp_tool_use"), kind_of("web_search_call"), kind_of("audio")
-    ('call', 'call', 'text')
-    """
-    return "call" if part_type.endswith(("_use", "_call", "_request")) or part_type == "tool_use" else "text"
 
 
 def text_of(content: str | Sequence[Part] | None, *, joint: str = "\n") -> str:

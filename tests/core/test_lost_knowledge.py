@@ -46,19 +46,13 @@ def openai(*messages: Json) -> Json:
 
 CALL = {"call_id": "1", "name": "wipe", "arguments": "{}"}
 UNREAD = {
-    **{
-        kind: responses({"type": kind, **CALL})
-        for kind in (
-            "mcp_call",
-            "web_search_call",
-            "computer_call",
-            "local_shell_call",
-            "some_new_call",
-            "mcp_approval_request",
-        )
-    },
-    "mcp_tool_use": anthropic({"type": "mcp_tool_use", "id": "1", "name": "wipe", "input": {}}),
+    "some_new_call": responses({"type": "some_new_call", **CALL}),
+    "a member that nobody knows": {**responses(), "trail": [{"step": {"type": "mcp_call", **CALL}}]},
     "some_new_tool_use": anthropic({"type": "some_new_tool_use", "id": "1", "name": "wipe", "input": {}}),
+    "calls of a user": openai(
+        {"role": "user", "content": "x", "tool_calls": [{"id": "1", "function": {"name": "wipe", "arguments": "{}"}}]},
+        {"role": "assistant", "content": "Done."},
+    ),
     "a part that calls": openai({"role": "assistant", "content": [{"type": "tool_use", "name": "wipe"}]}),
     "a result without its call": openai(
         {"role": "tool", "tool_call_id": "1", "content": "gone"}, {"role": "assistant", "content": "Done."}
@@ -75,6 +69,42 @@ def test_a_call_that_is_not_read_is_not_no_call(trace: Json, expected: Json) -> 
     assert [(part.kind, part.path != "") for part in made.trace.unread] == [("call", True)]
     assert report.unread
     assert verdict(trace, expected, rubric="apple_trajectory") == "abstain"
+
+
+HOSTED = ("mcp_call", "web_search_call", "computer_call", "local_shell_call", "mcp_approval_request")
+RUN_ELSEWHERE = {
+    **{kind: responses({"type": kind, "action": {"x": 1}, **CALL}) for kind in HOSTED},
+    "mcp_tool_use": anthropic({"type": "mcp_tool_use", "id": "1", "name": "wipe", "input": {}}),
+    "a reply beside its request": {
+        **openai(),
+        "choices": [{"message": {"role": "assistant", "tool_calls": [{"function": {"name": "wipe"}}]}}],
+    },
+}
+
+
+@pytest.mark.parametrize("trace", RUN_ELSEWHERE.values(), ids=RUN_ELSEWHERE)
+def test_a_call_that_the_provider_runs_is_a_call(trace: Json) -> None:
+    made = plan({"trace": trace, "expected": NONE, "judges": "off"})
+    assert (len(made.trace.steps), made.trace.unread) == (1, ())
+    assert conclude(made, mode="off").verdict == "fail"
+
+
+HOSTED = ("mcp_call", "web_search_call", "computer_call", "local_shell_call", "mcp_approval_request")
+RUN_ELSEWHERE = {
+    **{kind: responses({"type": kind, "action": {"x": 1}, **CALL}) for kind in HOSTED},
+    "mcp_tool_use": anthropic({"type": "mcp_tool_use", "id": "1", "name": "wipe", "input": {}}),
+    "a reply beside its request": {
+        **openai(),
+        "choices": [{"message": {"role": "assistant", "tool_calls": [{"function": {"name": "wipe"}}]}}],
+    },
+}
+
+
+@pytest.mark.parametrize("trace", RUN_ELSEWHERE.values(), ids=RUN_ELSEWHERE)
+def test_a_call_that_the_provider_runs_is_a_call(trace: Json) -> None:
+    made = plan({"trace": trace, "expected": NONE, "judges": "off"})
+    assert (len(made.trace.steps), made.trace.unread) == (1, ())
+    assert conclude(made, mode="off").verdict == "fail"
 
 
 READ = {
@@ -195,7 +225,7 @@ def test_a_rate_over_decisions_is_open_where_a_call_is_not_read() -> None:
         return conclude(plan({"trace": trace, "expected": NONE, "judges": "off"}), mode="off")
 
     right, over = report(responses()), report(responses({"type": "function_call", **CALL}))
-    unread = report(UNREAD["mcp_call"])
+    unread = report(UNREAD["some_new_call"])
     for text in ("decide.accuracy >= 1", "decide.no_call.recall >= 1", "decide.no_call.f1 >= 1"):
         gates = [summarize_reports([right, other], assertions=[text]).gate for other in (right, over, unread)]
         assert [(gate.passed, gate.undecided) for gate in gates if gate] == [

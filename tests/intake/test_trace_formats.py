@@ -19,7 +19,7 @@ INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
 
 CASES = [(name, case) for name in FORMATS for case in json.loads((DATA / f"{name}.json").read_text("utf-8"))]
 SAME = json.loads((DATA / "same_conversation.json").read_text("utf-8"))
-DEFAULTS = {"id": None, "tools": None, "messages": [], "steps": [], "answer": None, "state": None}
+DEFAULTS = {"id": None, "tools": None, "messages": [], "steps": [], "answer": None, "state": None, "unread": []}
 
 cases = pytest.mark.parametrize("case", [pytest.param(case, id=f"{name}: {case['name']}") for name, case in CASES])
 
@@ -60,6 +60,7 @@ def plain(trace: Trace) -> dict[str, Any]:
         "steps": [plain_step(step) for step in trace.steps],
         "answer": trace.answer,
         "turns": trace.turns,
+        "unread": [[part.kind, part.path] for part in trace.unread],
         "state": state and {"initial": state.initial, "final": state.final, "captured": sorted(state.captured)},
     }
 
@@ -201,7 +202,7 @@ def test_a_misfit_is_named_by_its_place(record: dict[str, Any], path: str, words
 SHAPES: list[tuple[dict[str, Any], tuple[str | int, ...]]] = [
     ({"format": "opnai", "messages": []}, ()),
     ({"messages": []}, ()),
-    ({"format": "openai"}, ("openai", "messages")),
+    ({"format": "openai", "choices": [{}]}, ("openai", "choices", 0, "message")),
     ({"format": "openai", "messages": [{"role": "robot"}]}, ("openai", "messages", 0, "role")),
     ({"format": "openai", "messages": [], "id": 7}, ("openai", "id")),
     (

@@ -14,11 +14,12 @@ from typing import Literal, NotRequired, Required, cast
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
-from service.core.trace import ToolCall, ToolResult, Trace
+from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
+from service.intake.accounting import account_members, account_part, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format, Given
-from service.intake.shapes import OPEN, THINKING, Loose, Part, StateShape, Tools, kind_of, read_state, text_of
+from service.intake.shapes import OPEN, THINKING, Loose, Part, StateShape, Tools, read_state, text_of
 from service.intake.tools import read_tools
 
 
@@ -46,30 +47,62 @@ class AnthropicMessage(TypedDict):
 
 @with_config(OPEN)
 class AnthropicTrace(TypedDict):
-    """A conversation in the form of Anthropic's Messages."""
+    """A conversation in the form of Anthropic's Messages: `messages`, then the reply's `content`."""
 
     format: Literal["anthropic"]
     id: NotRequired[str | None]
     system: NotRequired[str | list[Block] | None]
-    messages: list[AnthropicMessage]
+    messages: NotRequired[list[AnthropicMessage]]
+    content: NotRequired[list[Block] | None]
     tools: NotRequired[Tools]
     state: NotRequired[StateShape | None]
 
 
+BLOCK = members_of(
+    "a block",
+    "type text id name input tool_use_id content is_error",
+    "cache_control citations thinking signature data source caller server_name title context file_id",
+)
+SAID = members_of(
+    "a message", "role content", "id type model stop_reason stop_sequence usage container name created_at"
+)
+RECORD = members_of(
+    "the trace",
+    "format id system messages content tools state",
+    "type role model stop_reason stop_sequence stop_details usage container context_management max_tokens temperature top_k "
+    "top_p stop_sequences stream thinking tool_choice metadata mcp_servers service_tier betas output_config output_format",
+)
+
+
 def read(record: AnthropicTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: a call without a name, unusable tools."""
+    """The trace of a validated record. Raises InputError: no messages and no reply, a call without a name, unusable tools."""
+    if "messages" not in record and "content" not in record:
+        raise InputError.at("", "expected messages, the content of a reply, or both")
     transcript = Transcript()
     system = record.get("system")
     if system is not None:
         transcript.say("system", _text(system))
-    for index, message in enumerate(record["messages"]):
+        _account_blocks(transcript, system, "/system")
+    for index, message in enumerate(record.get("messages", ())):
         _read_message(transcript, message, f"/messages/{index}/content")
+        _account_blocks(transcript, message["content"], f"/messages/{index}/content")
+        account_members(transcript, message, SAID, f"/messages/{index}")
+    reply = record.get("content")
+    if reply:
+        _read_message(transcript, {"role": "assistant", "content": reply}, "/content")
+        _account_blocks(transcript, reply, "/content")
+    account_members(transcript, record, RECORD, "")
     return transcript.trace(
         record,
         trace_id=record.get("id"),
         tools=read_tools(record.get("tools")),
         state=read_state(record.get("state")),
     )
+
+
+def _account_blocks(transcript: Transcript, content: str | Sequence[Block], path: str) -> None:
+    for index, block in enumerate(() if isinstance(content, str) else content):
+        account_members(transcript, block, BLOCK, f"{path}/{index}")
 
 
 def _read_message(transcript: Transcript, message: AnthropicMessage, path: str) -> None:
@@ -88,6 +121,8 @@ def _user(transcript: Transcript, role: Literal["system", "user"], blocks: Seque
     for index, block in enumerate(blocks):
         if _is_result(block):
             transcript.result(block.get("tool_use_id"), _result(block), path=f"{path}/{index}")
+        elif block["type"] != "text":
+            account_part(transcript, block, "a block", f"{path}/{index}", idle=True)
     content = [block for block in blocks if not _is_result(block)]
     if content:
         transcript.say(role, _text(content))
@@ -112,23 +147,24 @@ def _speak(transcript: Transcript, run: Sequence[tuple[int, Block]], path: str) 
     for call in calls:
         transcript.call(call)
     for index, block in run:
-        if not _is_read(block):
-            transcript.lose(kind_of(block["type"]), f"{path}/{index}", f"a block of the type {block['type']}")
+        name = block["type"]
+        if name in RUN_BY_PROVIDER:
+            transcript.offer(ToolDef(block.get("name") or ""))
+        if name != "text" and name not in THINKING and not _is_call(block):
+            account_part(transcript, block, "a block", f"{path}/{index}")
 
 
-def _is_read(block: Block) -> bool:
-    """Whether nothing is lost with a block: what an MCP server returned is lost with its call."""
-    return block["type"] in {"text", "mcp_tool_result", *THINKING} or _is_call(block)
+RUN_BY_PROVIDER = frozenset({"server_tool_use", "mcp_tool_use"})
+"""Calls of tools that are on offer though `tools` need not list them: the provider has run them."""
 
 
 def _is_call(block: Block) -> bool:
-    return block["type"] in ("tool_use", "server_tool_use")
+    return block["type"] == "tool_use" or block["type"] in RUN_BY_PROVIDER
 
 
 def _is_result(block: Block) -> bool:
-    """`tool_result`, or the result of one of the provider's own tools, such as `web_search_tool_result`."""
-    kind = block["type"]
-    return kind.endswith("tool_result") and kind != "mcp_tool_result"
+    """`tool_result`, or the result of a tool that the provider ran, such as `web_search_tool_result`."""
+    return block["type"].endswith("tool_result")
 
 
 def _call(block: Block, path: str) -> ToolCall:
@@ -151,11 +187,13 @@ def _text(content: str | Iterable[Block], *, joint: str = "\n") -> str:
     return text_of(cast("list[Part]", [block for block in content if block["type"] == "text"]), joint=joint)
 
 
-_MARKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"})
+_MARKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"})
 """Types of blocks that no other format has."""
 
 
 def _recognise(record: Given) -> bool:
+    if record.get("type") == "message" and isinstance(record.get("content"), list):
+        return True
     if not isinstance(record.get("messages"), list):
         return False
     if "system" in record or any("input_schema" in tool for tool in _objects(record.get("tools"))):

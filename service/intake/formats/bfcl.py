@@ -16,9 +16,10 @@ from typing_extensions import TypedDict
 
 from service.core.trace import ToolDef, Trace
 from service.errors import InputError
+from service.intake.accounting import account_members, members_of
 from service.intake.build import Transcript, tool_call
+from service.intake.chat import ChatMessage, read_messages
 from service.intake.format import Format, Given
-from service.intake.formats.openai import ChatMessage, read_messages
 from service.intake.shapes import OPEN, Loose, Tools
 from service.intake.tools import read_tools
 
@@ -43,6 +44,13 @@ class BfclTrace(TypedDict):
     ground_truth: NotRequired[Calls | None]
 
 
+RECORD = members_of(
+    "the output",
+    "format id question functions function calls result underscore_to_dot possible_answer ground_truth category",
+    "model model_name valid error error_type execution_result_type input_token_count output_token_count latency",
+)
+
+
 def read(record: BfclTrace) -> Trace:
     """The trace of a validated record. Raises InputError: neither calls nor result, unusable functions."""
     if "calls" not in record and "result" not in record:
@@ -50,6 +58,7 @@ def read(record: BfclTrace) -> Trace:
     transcript = Transcript()
     _read_question(transcript, record["question"])
     _read_output(transcript, record.get("calls"), record.get("result"))
+    account_members(transcript, record, RECORD, "")
     return transcript.trace(record, trace_id=record["id"], tools=_tools(record))
 
 

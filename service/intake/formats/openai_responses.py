@@ -1,32 +1,31 @@
 """The Responses API: `input` and `output` items, or a whole Response object as the API returned it.
 
 Calls that stand together, and those right after a text of the assistant, were made by one message, as in Chat Completions.
-Reasoning stays in `raw`. Hosted tool calls (`web_search_call`, `mcp_call`, ...) and other items are told as unread.
+Reasoning stays in `raw`; items of types that are not known are told as unread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NotRequired
 
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from service.core.trace import ToolResult, Trace
+from service.core.trace import ToolDef, ToolResult, Trace
 from service.errors import InputError
+from service.intake.accounting import account_members, account_part, members_of
 from service.intake.build import Transcript, custom_call, result_content, tool_call
 from service.intake.format import Format, Given
-from service.intake.shapes import (
-    OPEN,
-    Content,
-    Loose,
-    StateShape,
-    Tools,
-    kind_of,
-    list_unread_parts,
-    read_state,
-    text_of,
+from service.intake.hosted import (
+    HOSTED,
+    OUTPUTS,
+    read_hosted,
+    read_mcp_call,
+    read_mcp_tools,
+    read_output,
 )
+from service.intake.shapes import OPEN, Content, Loose, StateShape, Tools, lose_parts, read_state, text_of
 from service.intake.tools import read_tools
 
 
@@ -58,19 +57,34 @@ class ResponsesTrace(TypedDict):
     state: NotRequired[StateShape | None]
 
 
+RECORD = members_of(
+    "the trace",
+    "format id instructions input output items tools state",
+    "object created_at completed_at status model temperature top_p top_logprobs max_output_tokens max_tool_calls "
+    "tool_choice parallel_tool_calls reasoning text truncation usage user metadata store stream stream_options include "
+    "background service_tier safety_identifier prompt_cache_key prompt_cache_retention billing incomplete_details "
+    "output_text frequency_penalty presence_penalty",
+)
+
+Catalogue = Mapping[str, ToolDef]
+
+
 def read(record: ResponsesTrace) -> Trace:
     """The trace of a validated record. Raises InputError: no items at all, an item without its role or name, unusable tools."""
     if not any(key in record for key in ("input", "output", "items")):
         raise InputError.at("", "expected at least one of input, output and items")
     transcript = Transcript()
-    _read_items(transcript, _list_items(record.get("instructions"), "system"), "/instructions")
-    _read_items(transcript, _list_items(record.get("input"), "user"), "/input")
-    _read_items(transcript, record.get("output") or (), "/output")
-    _read_items(transcript, record.get("items") or (), "/items")
+    tools = read_tools(record.get("tools"))
+    catalogue = {tool.name: tool for tool in tools or ()}
+    _read_items(transcript, _list_items(record.get("instructions"), "system"), "/instructions", catalogue)
+    _read_items(transcript, _list_items(record.get("input"), "user"), "/input", catalogue)
+    _read_items(transcript, record.get("output") or (), "/output", catalogue)
+    _read_items(transcript, record.get("items") or (), "/items", catalogue)
+    account_members(transcript, record, RECORD, "")
     return transcript.trace(
         record,
         trace_id=record.get("id"),
-        tools=read_tools(record.get("tools")),
+        tools=tools,
         state=read_state(record.get("state")),
     )
 
@@ -82,37 +96,59 @@ def _list_items(given: str | Sequence[Item] | None, role: Literal["system", "use
     return given or ()
 
 
-def _read_items(transcript: Transcript, items: Sequence[Item], path: str) -> None:
+def _read_items(transcript: Transcript, items: Sequence[Item], path: str, catalogue: Catalogue) -> None:
     for index, item in enumerate(items):
-        kind = item.get("type") or "message"
-        if kind == "message":
-            _message(transcript, item, f"{path}/{index}")
-        elif kind == "function_call":
-            name = _name(item, f"{path}/{index}")
-            transcript.call(tool_call(item.get("call_id"), name, item.get("arguments")))
-        elif kind == "custom_tool_call":
-            name = _name(item, f"{path}/{index}")
-            transcript.call(custom_call(item.get("call_id"), name, item.get("input")))
-        elif kind in ("function_call_output", "custom_tool_call_output"):
-            transcript.result(item.get("call_id"), _result(item), path=f"{path}/{index}")
-        elif kind not in NOTHING and not kind.endswith("_output"):
-            transcript.lose("call", f"{path}/{index}", f"an item of the type {kind}")
+        _read_item(transcript, item, f"{path}/{index}", catalogue)
 
 
-NOTHING = frozenset({"reasoning", "mcp_list_tools", "mcp_approval_response", "item_reference", "compaction"})
-"""Items that carry nothing that is scored. Outputs of hosted tools are lost with their calls."""
+def _read_item(transcript: Transcript, item: Item, path: str, catalogue: Catalogue) -> None:
+    kind = item.get("type") or "message"
+    read_kind = READERS.get(kind)
+    if read_kind is not None:
+        read_kind(transcript, item, path)
+    elif kind in HOSTED:
+        read_hosted(transcript, item, catalogue)
+    elif kind not in NOTHING:
+        account_part(transcript, {**item, "type": kind}, "an item", path)
+        return
+    if kind != "message":
+        account_members(transcript, item, ITEM, path)
 
 
-def _message(transcript: Transcript, item: Item, path: str) -> None:
+NOTHING = frozenset({"reasoning", "mcp_approval_response", "compaction"})
+"""Items that carry nothing that is scored."""
+
+ITEM = members_of(
+    "an item",
+    "type role content call_id name arguments input output id status action actions queries results code outputs operation "
+    "tools error server_label approval_request_id",
+    "object namespace container_id summary encrypted_content pending_safety_checks acknowledged_safety_checks execution "
+    "max_output_length created_by approve reason request_id result revised_prompt background quality size agent",
+)
+SAID = members_of("a message", "type role content", "id status phase name object")
+
+
+def _read_message(transcript: Transcript, item: Item, path: str) -> None:
     role = item.get("role")
     if role is None:
         raise InputError.at(path, "a message has a role; other items name their type")
-    content = item.get("content")
-    transcript.say(
-        "system" if role == "developer" else role, text_of(content, joint="" if role == "assistant" else "\n")
-    )
-    for place, name in list_unread_parts(content) if role == "assistant" else ():
-        transcript.lose(kind_of(name), f"{path}/content/{place}", f"a part of the type {name}")
+    content, replied = item.get("content"), role == "assistant"
+    text = text_of(content, joint="" if replied else "\n")
+    transcript.say("system" if role == "developer" else role, text)
+    lose_parts(transcript, content, f"{path}/content", role="assistant" if replied else "user")
+    account_members(transcript, item, SAID, path, holds="text" if replied and not content else "other")
+
+
+def _read_call(transcript: Transcript, item: Item, path: str) -> None:
+    transcript.call(tool_call(item.get("call_id"), _name(item, path), item.get("arguments")))
+
+
+def _read_custom_call(transcript: Transcript, item: Item, path: str) -> None:
+    transcript.call(custom_call(item.get("call_id"), _name(item, path), item.get("input")))
+
+
+def _read_call_output(transcript: Transcript, item: Item, path: str) -> None:
+    transcript.result(item.get("call_id"), _result(item), path=path)
 
 
 def _name(item: Item, path: str) -> str:
@@ -124,6 +160,20 @@ def _name(item: Item, path: str) -> str:
 
 def _result(item: Item) -> ToolResult | None:
     return ToolResult(result_content(item["output"])) if "output" in item else None
+
+
+READERS: Mapping[str, Callable[[Transcript, Item, str], None]] = {
+    "message": _read_message,
+    "function_call": _read_call,
+    "custom_tool_call": _read_custom_call,
+    "function_call_output": _read_call_output,
+    "custom_tool_call_output": _read_call_output,
+    "mcp_call": read_mcp_call,
+    "mcp_approval_request": read_mcp_call,
+    "mcp_list_tools": read_mcp_tools,
+    **dict.fromkeys(OUTPUTS, read_output),
+}
+"""Who reads an item that needs nothing but itself, by its type."""
 
 
 def _recognise(record: Given) -> bool:

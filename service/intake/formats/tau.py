@@ -14,9 +14,10 @@ from typing_extensions import TypedDict
 
 from service.core.trace import State, Trace
 from service.errors import InputError
+from service.intake.accounting import account_members, members_of
 from service.intake.build import Transcript
+from service.intake.chat import ChatMessage, read_messages
 from service.intake.format import Format, Given
-from service.intake.formats.openai import ChatMessage, read_messages
 from service.intake.shapes import OPEN, Loose, Tools
 from service.intake.tools import read_tools
 
@@ -62,6 +63,13 @@ class TauTrace(TypedDict):
     info: NotRequired[TauInfo | None]
 
 
+RECORD = members_of(
+    "the run",
+    "format task_id trial messages traj tools initial final gold gold_actions outputs info",
+    "id reward domain model score correct",
+)
+
+
 def read(record: TauTrace) -> Trace:
     """The trace of a validated record. Raises InputError: no messages, an unusable call or tools."""
     messages = record.get("messages", record.get("traj"))
@@ -70,6 +78,7 @@ def read(record: TauTrace) -> Trace:
     transcript = Transcript()
     path = "/messages" if "messages" in record else "/traj"
     read_messages(transcript, messages, path=path, error_prefix="Error")
+    account_members(transcript, record, RECORD, "")
     tools = read_tools(record.get("tools"))
     return transcript.trace(record, trace_id=_id(record), tools=tools, state=_state(record))
 

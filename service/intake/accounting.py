@@ -1,0 +1,134 @@
+"""The law of intake: every part of a source is read, stands on a list of what carries nothing that is scored, or is unread.
+
+A reader says with `Members` which members of an object it reads and which carry nothing; `account_members` tells a transcript of
+all others. What they hold decides what they leave open: each call in them is a call that nobody could read, and anything else
+is named and opens nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue
+
+from service.core.json.pointers import escape_token
+from service.core.trace import UnreadKind
+from service.intake.build import Transcript
+
+Given = Mapping[str, Any]
+
+LONGEST_NAME = 60
+"""Characters of a name from a source that are repeated in a reason."""
+
+_CALL_TYPE = re.compile(r"(?:^|[_-])(?:call|use|request)$|^(?:dynamic-)?tool[_-]", re.IGNORECASE)
+_RESULT_TYPE = re.compile(r"(?:result|output|response|return)s?$", re.IGNORECASE)
+_CALL_ID = re.compile(r"tool_?(?:use|call)_?id|call_?id", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The members of one sort of object in a source."""
+
+    of: str
+    """What the object is, as in "a message"."""
+    read: frozenset[str]
+    """Those that the reader reads."""
+    idle: frozenset[str] = frozenset()
+    """Those that carry nothing that is scored."""
+
+
+def members_of(of: str, read: str, idle: str = "") -> Members:
+    """The same from names that are parted by spaces."""
+    return Members(of, frozenset(read.split()), frozenset(idle.split()))
+
+
+def account_members(
+    transcript: Transcript, given: Given, members: Members, path: str, *, holds: UnreadKind = "other"
+) -> None:
+    """Tells the transcript of each member that is neither read nor idle. `holds`: what one may hold that holds no call."""
+    for name in given.keys() - members.read - members.idle:
+        if given[name] not in (None, "", False, [], {}):
+            what = f"the member {clip(name)!r} of {members.of}"
+            _lose(transcript, given[name], f"{path}/{escape_token(name)}", what, holds)
+
+
+def account_part(transcript: Transcript, part: Given, of: str, path: str, *, idle: bool = False) -> None:
+    """Tells the transcript of a part that is not read, as in "a block", by its type and by the calls in it.
+
+    `idle`: what is no call in it carries nothing that is scored, as what a user shows.
+    """
+    kind = kind_of(part["type"])
+    holds = "other" if idle and kind == "text" else kind
+    what = f"{of} of the type {clip(part['type'])}"
+    if kind == "call":
+        transcript.lose(kind, path, what)
+    else:
+        _lose(transcript, part, path, what, holds)
+
+
+def _lose(transcript: Transcript, value: Any, path: str, what: str, holds: UnreadKind) -> None:
+    calls = list(find_calls(value, path))
+    for place in calls:
+        transcript.lose("call", place, f"a call in {what}")
+    if not calls or holds != "other":
+        transcript.lose(holds, path, what)
+
+
+def clip(name: str) -> str:
+    """A name from a source, as far as it is repeated."""
+    return name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + "..."
+
+
+def find_calls(value: JsonValue, path: str) -> Iterator[str]:
+    """The pointers of what looks like a call in JSON of which nothing is known: the outermost ones, in their order.
+
+    >>> list(
+    ...     find_calls(
+    ...         {"steps": [{"type": "tool_use", "name": "f"}, {"function": {"name": "g", "arguments": "{}"}}]}, "/x"
+    ...     )
+    ... )
+    ['/x/steps/0', '/x/steps/1/function']
+    """
+    pending = [(value, path)]
+    while pending:
+        here, place = pending.pop()
+        if isinstance(here, dict):
+            if looks_like_call(here):
+                yield place
+            else:
+                pending += [(item, f"{place}/{escape_token(key)}") for key, item in reversed(here.items())]
+        elif isinstance(here, list):
+            pending += [(item, f"{place}/{index}") for index, item in reversed(list(enumerate(here)))]
+
+
+def looks_like_call(given: Given) -> bool:
+    """Whether an object is a call by its type, or by a name that stands with arguments or with the id of a call.
+
+    >>> (
+    ...     looks_like_call({"type": "mcp_call"}),
+    ...     looks_like_call({"name": "f", "args": {}}),
+    ...     looks_like_call({"name": "run 1"}),
+    ... )
+    (True, True, False)
+    """
+    kind = given.get("type") or given.get("part_kind")
+    if isinstance(kind, str) and kind_of(kind) == "call":
+        return True
+    named = any(isinstance(given.get(name), str) for name in ("name", "tool", "toolName", "tool_name"))
+    return named and (
+        "arguments" in given or "args" in given or ("input" in given and any(map(_CALL_ID.fullmatch, given)))
+    )
+
+
+def kind_of(type_name: str) -> UnreadKind:
+    """What a part or an item of a type that is not read may be, by its name: a call, a result, or something that was said.
+
+    >>> kind_of("mcp_tool_use"), kind_of("tool-weather"), kind_of("tool_result"), kind_of("audio")
+    ('call', 'call', 'result', 'text')
+    """
+    if _RESULT_TYPE.search(type_name):
+        return "result"
+    return "call" if _CALL_TYPE.search(type_name) else "text"

@@ -1,0 +1,133 @@
+"""Messages of Chat Completions, as sent to and received from the API; several formats hold them.
+
+A tool message without `content` says that the call returned but not what: its step has no result. The format has no mark
+for a failed tool; an optional `is_error` on a tool message is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NotRequired, Required
+
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from service.core.trace import ToolCall, ToolResult
+from service.errors import InputError
+from service.intake.accounting import account_members, members_of
+from service.intake.build import Transcript, custom_call, result_content, tool_call
+from service.intake.shapes import OPEN, ChatRole, Content, Loose, lose_parts, text_of
+
+
+@with_config(OPEN)
+class FunctionShape(TypedDict):
+    """A function's name and its arguments: a JSON string, which may be invalid, or an object."""
+
+    name: str
+    arguments: NotRequired[Loose]
+
+
+@with_config(OPEN)
+class CustomShape(TypedDict):
+    """A custom tool's name and the text it was given."""
+
+    name: str
+    input: NotRequired[Loose]
+
+
+@with_config(OPEN)
+class CallShape(TypedDict, total=False):
+    """One of an assistant message's `tool_calls`."""
+
+    id: str | None
+    type: str | None
+    function: FunctionShape
+    custom: CustomShape
+
+
+@with_config(OPEN)
+class ChatMessage(TypedDict, total=False):
+    """A message of any role."""
+
+    role: Required[ChatRole]
+    content: Content
+    tool_calls: list[CallShape] | None
+    function_call: FunctionShape | None
+    refusal: str | None
+    tool_call_id: str | None
+    is_error: bool | None
+    audio: Loose
+
+
+_COMMON = "id name object type status created_at timestamp model weight cache_control prefix"
+_THOUGHTS = "reasoning reasoning_content reasoning_details thinking thinking_blocks"
+ASSISTANT = members_of(
+    "an assistant message",
+    "role content refusal tool_calls function_call audio",
+    f"{_COMMON} {_THOUGHTS} annotations parsed index finish_reason provider_specific_fields",
+)
+CALL = members_of("a tool call", "id type function custom", "index status extra_content provider_specific_fields")
+RESULT = members_of("a tool message", "role content tool_call_id is_error", _COMMON)
+SAID = members_of("a message", "role content", _COMMON)
+
+
+def read_messages(
+    transcript: Transcript, messages: Sequence[ChatMessage], *, path: str = "/messages", error_prefix: str | None = None
+) -> None:
+    """Write Chat Completions messages down. With `error_prefix`, a result whose text begins so is an error.
+
+    Raises InputError: a tool call that calls nothing.
+    """
+    for index, message in enumerate(messages):
+        place = f"{path}/{index}"
+        if message["role"] == "assistant":
+            read_reply(transcript, message, place)
+        elif message["role"] in ("tool", "function"):
+            transcript.result(message.get("tool_call_id"), _read_result(message, error_prefix), path=place)
+            account_members(transcript, message, RESULT, place)
+        else:
+            _read_said(transcript, message, place)
+
+
+def _read_said(transcript: Transcript, message: ChatMessage, path: str) -> None:
+    content = message.get("content")
+    transcript.say("user" if message["role"] == "user" else "system", text_of(content))
+    lose_parts(transcript, content, f"{path}/content", role="user")
+    account_members(transcript, message, SAID, path)
+
+
+def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
+    """Write down what the assistant said and called. Raises InputError as `read_messages` does."""
+    content = message.get("content")
+    text = text_of(content, joint="") or message.get("refusal") or ""
+    transcript.say("assistant", text)
+    lose_parts(transcript, content, f"{path}/content", role="assistant")
+    if not content and message.get("audio"):
+        transcript.lose("text", f"{path}/audio", "what was said as audio")
+    calls = message.get("tool_calls") or ()
+    for place, given in enumerate(calls):
+        transcript.call(_read_call(given, f"{path}/tool_calls/{place}"))
+        account_members(transcript, given, CALL, f"{path}/tool_calls/{place}")
+    legacy = message.get("function_call")
+    if legacy is not None:
+        transcript.call(tool_call(None, legacy["name"], legacy.get("arguments")))
+    silent = not (text or calls or legacy or message.get("audio"))
+    account_members(transcript, message, ASSISTANT, path, holds="text" if silent else "other")
+
+
+def _read_call(given: CallShape, path: str) -> ToolCall:
+    function = given.get("function")
+    if function is not None:
+        return tool_call(given.get("id"), function["name"], function.get("arguments"))
+    custom = given.get("custom")
+    if custom is not None:
+        return custom_call(given.get("id"), custom["name"], custom.get("input"))
+    raise InputError.at(path, 'a tool call has "function": {"name", "arguments"} or "custom": {"name", "input"}')
+
+
+def _read_result(message: ChatMessage, error_prefix: str | None) -> ToolResult | None:
+    if "content" not in message:
+        return None
+    content = result_content(message["content"])  # pyright: ignore[reportArgumentType] (parts are JSON)
+    marked = error_prefix is not None and isinstance(content, str) and content.startswith(error_prefix)
+    return ToolResult(content, marked or message.get("is_error") is True)

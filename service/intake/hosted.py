@@ -1,0 +1,111 @@
+"""Items of the Responses API for tools that the provider runs itself, or asks its user's machine to run.
+
+A call is named as its tool is in `tools`, which may carry a version (`web_search_preview`), else by its item's type. A tool
+of an MCP server is on offer once the server lists it or the provider has run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from service.core.trace import ToolDef, ToolResult
+from service.errors import InputError
+from service.intake.build import Transcript, result_content, tool_call
+from service.intake.tools import read_tools
+
+Given = Mapping[str, Any]
+
+
+class Hosted(NamedTuple):
+    """How a call of one type is read from its item."""
+
+    tool: str
+    """What the type of its tool begins with."""
+    find_arguments: Callable[[Given], JsonValue]
+    result: str = ""
+    """The member that holds what it returned, where that stands in the same item."""
+
+
+def _pick(*names: str) -> Callable[[Given], JsonValue]:
+    return lambda item: {name: item[name] for name in names if item.get(name) is not None}
+
+
+def _take(name: str) -> Callable[[Given], JsonValue]:
+    return lambda item: item.get(name)
+
+
+def _find_action(item: Given) -> JsonValue:
+    action = item.get("action")
+    return {"actions": item["actions"]} if action is None and "actions" in item else action
+
+
+HOSTED: Mapping[str, Hosted] = {
+    "web_search_call": Hosted("web_search", _find_action, "results"),
+    "file_search_call": Hosted("file_search", _pick("queries"), "results"),
+    "code_interpreter_call": Hosted("code_interpreter", _pick("code"), "outputs"),
+    "image_generation_call": Hosted("image_generation", _pick("revised_prompt")),
+    "computer_call": Hosted("computer", _find_action),
+    "local_shell_call": Hosted("local_shell", _find_action),
+    "shell_call": Hosted("shell", _find_action),
+    "apply_patch_call": Hosted("apply_patch", _take("operation")),
+    "tool_search_call": Hosted("tool_search", _take("arguments")),
+}
+"""The items that call a hosted tool, by their type."""
+
+OUTPUTS = frozenset([f"{kind}_output" for kind in HOSTED] + ["tool_search_output"])
+"""The items that hold what such a call returned."""
+
+
+def read_hosted(transcript: Transcript, item: Given, catalogue: Mapping[str, ToolDef]) -> None:
+    """Writes down a call of a hosted tool, and what it returned where the item tells."""
+    kind = HOSTED[item["type"]]
+    name = next((name for name in catalogue if name.startswith(kind.tool)), kind.tool)
+    transcript.offer(ToolDef(name))
+    arguments = kind.find_arguments(item)
+    call = tool_call(item.get("call_id") or item.get("id"), name, arguments)
+    transcript.call(call if arguments else replace(call, arguments=None, captured=False))
+    failed = item.get("status") == "failed"
+    returned = item.get(kind.result)
+    if returned is not None or failed:
+        transcript.answer(ToolResult(returned, failed))
+
+
+def read_output(transcript: Transcript, item: Given, path: str) -> None:
+    """Writes down what a call of a hosted tool returned. Tools that a search found are on offer from now on."""
+    found = item.get("tools")
+    for tool in read_tools(found, path=f"{path}/tools") or ():
+        transcript.offer(tool)
+    output = item.get("output", found)
+    transcript.result(
+        item.get("call_id"), ToolResult(result_content(output), item.get("status") == "failed"), path=path
+    )
+
+
+def read_mcp_tools(transcript: Transcript, item: Given, path: str) -> None:
+    """Takes the tools of an MCP server into what is on offer."""
+    for tool in read_tools(item.get("tools"), path=f"{path}/tools") or ():
+        transcript.offer(tool)
+
+
+def read_mcp_call(transcript: Transcript, item: Given, path: str) -> None:
+    """Writes down a call of an MCP server's tool; one that had to be approved was made when approval was asked for.
+
+    Raises InputError: a call without a name.
+    """
+    error = item.get("error")
+    result = ToolResult(result_content(item.get("output") if error is None else error), error is not None)
+    approval = item.get("approval_request_id")
+    if approval is not None and transcript.knows(approval):
+        transcript.result(approval, result, path=path)
+        return
+    name = item.get("name")
+    if not name:
+        raise InputError.at(path, "a call has a name")
+    transcript.offer(ToolDef(name))
+    transcript.call(tool_call(item.get("id"), name, item.get("arguments")))
+    if error is not None or "output" in item:
+        transcript.answer(result)

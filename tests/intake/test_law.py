@@ -1,0 +1,97 @@
+"""The law of intake: a call that stands anywhere in a source is a step, stands in `unread`, or its record is refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from service.core.trace import Trace
+from service.errors import InputError
+from service.intake import FORMATS, TraceInput, read_trace
+
+DATA = Path(__file__).parents[1] / "data" / "traces"
+INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
+RECORDS = {
+    name: [
+        case["input"]
+        for case in json.loads((DATA / f"{name}.json").read_text("utf-8"))
+        if "sample" not in case["input"]  # the other replies are other traces
+    ]
+    for name in FORMATS
+}
+
+PAYLOAD = {
+    *("tools", "functions", "function", "function_call", "custom", "parameters", "json_schema", "annotations"),
+    *("arguments", "args", "input", "kwargs", "calls", "action", "operation"),
+    *("result", "results", "output", "outputs", "thinking", "audio", "metadata", "attributes", "delta"),
+    *("usage", "source", "summary", "citations", "container", "queries", "url"),
+    *("state", "initial", "final", "gold", "gold_actions", "possible_answer", "ground_truth", "info", "sample"),
+}
+"""Members that hold what a call carries, what was on offer or what was expected: a call in them is nobody's."""
+
+SHAPES: list[Any] = [
+    {"type": "tool_use", "id": "t", "name": "planted", "input": {}},
+    {"type": "function_call", "call_id": "c", "name": "planted", "arguments": "{}"},
+    {"id": "c", "type": "function", "function": {"name": "planted", "arguments": "{}"}},
+    {"type": "some_new_call", "tool": "planted"},
+    {"name": "planted", "args": {"x": 1}},
+    {"toolUse": {"toolUseId": "t", "name": "planted", "input": {}}},
+    {"functionCall": {"name": "planted", "args": {}}},
+    {"nested": [{"deeper": {"type": "tool-planted", "toolCallId": "t", "input": {}}}]},
+]
+NAMES = ["tool_calls", "function_call", "requests", "steps", "parts", "x/y~z", ""]
+
+
+def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Where something can be planted: objects and lists outside of payloads."""
+    if isinstance(value, dict) and (
+        value.get("role") in ("tool", "function") or str(value.get("type")).endswith("_result")
+    ):
+        return [path]
+    below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    inner = [place for key, item in below if key not in PAYLOAD for place in places(item, (*path, key))]
+    return [path, *inner] if isinstance(value, dict | list) else inner
+
+
+def look(value: Any, path: tuple[str | int, ...]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+def at_pointer(value: Any, path: str) -> Any:
+    for token in path.split("/")[1:]:
+        key = token.replace("~1", "/").replace("~0", "~")
+        value = value[int(key)] if isinstance(value, list) else value[key]
+    return value
+
+
+def accounts_for(trace: Trace, name: str) -> bool:
+    """Whether a call of this name is a step, or stands below the pointer of a call that was not read."""
+    shown = [json.dumps(at_pointer(trace.raw, part.path)) for part in trace.unread if part.kind == "call"]
+    return any(step.call.name == name for step in trace.steps) or any(name in text for text in shown)
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "spans"])
+@given(data=st.data())
+def test_no_call_is_lost(name: str, data: st.DataObject) -> None:
+    record = copy.deepcopy(data.draw(st.sampled_from(RECORDS[name])))
+    place = look(record, data.draw(st.sampled_from(places(record))))
+    shape = data.draw(st.sampled_from(SHAPES))
+    if isinstance(place, dict):
+        key = data.draw(st.sampled_from(NAMES))
+        place[key] = [*place[key], shape] if isinstance(place.get(key), list) else shape
+    else:
+        place.insert(data.draw(st.integers(0, len(place))), shape)
+    try:
+        trace = read_trace(INPUT.validate_python(record))
+    except (ValidationError, InputError):
+        return
+    assert accounts_for(trace, "planted")
