@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import ClassVar, Literal, NamedTuple
 
-from service.core.alignment.chain import Fits, Pairs, find_fullest, find_longest_chain
+from service.core.alignment.chain import Fits, Pairs, find_fullest, find_longest_chain, list_positions
 from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.expectation import Ban, CallPattern, ExpectedCall
@@ -112,7 +112,7 @@ class AppleTrajectoryGate(Check):
 
     def _score_upstream(self, case: Case, result: TrajectoryResult) -> Outcome:
         spend_on_pairs(case, each=2)
-        ordered, unordered = _split(case, result.required)
+        ordered, unordered = _split_by_order(case, result.required)
         numbers = compute_metrics(
             ordered,
             unordered,
@@ -207,7 +207,7 @@ def _match_most(case: Case, required: Sequence[int], table: Table) -> Pairs:
     Ordered and unordered calls compete only for calls that could meet either. Where these are few, every way to share them
     is tried, which is exact; where they are many, all for the one side or all for the other.
     """
-    ordered, unordered = _split(case, required)
+    ordered, unordered = _split_by_order(case, required)
     calls = range(len(case.trace.steps))
     places = [n for place in ordered for n in place]
     contested = sorted(_find_any_meeting(table, places) & _find_any_meeting(table, unordered))
@@ -240,17 +240,11 @@ def _list_shares(contested: Sequence[int]) -> Iterator[tuple[int, ...]]:
         yield from combinations(contested, size)
 
 
-def _split(case: Case, required: Iterable[int]) -> tuple[list[list[int]], list[int]]:
-    """The ordered calls by place (later turns after all of an earlier one), and the unordered ones."""
-    places: dict[tuple[int, int], list[int]] = {}
-    unordered: list[int] = []
-    for n in required:
-        one = case.wanted[n]
-        if one.position is None:
-            unordered.append(n)
-        else:
-            places.setdefault((one.turn or 0, one.position), []).append(n)
-    return [places[key] for key in sorted(places)], unordered
+def _split_by_order(case: Case, required: Sequence[int]) -> tuple[list[list[int]], list[int]]:
+    """The ordered calls by place, and the unordered ones."""
+    unordered = [n for n in required if case.wanted[n].position is None]
+    apart = set(unordered)
+    return list_positions(case.wanted, [n for n in required if n not in apart]), unordered
 
 
 def _is_allowed(case: Case, step: Step) -> bool:

@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from service.core.alignment.chain import Fits, find_longest_chain
+from service.core.alignment.chain import Fits, find_longest_chain, list_positions
 from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
 from service.core.critics import OpenComparison
@@ -93,9 +93,9 @@ class UipathOrderGate(Check):
     def _score_order(self, case: Case, placed: list[int]) -> Outcome:
         required = [n for n in placed if case.wanted[n].required]
         steps, fits = range(len(case.trace.steps)), _build_fits(case)
-        chain = find_longest_chain(_list_places(case, required), steps, fits, meter=case.meter)
+        chain = find_longest_chain(list_positions(case.wanted, required), steps, fits, meter=case.meter)
         kept = len(chain) / len(required) if required else 1.0
-        whole = find_longest_chain(_list_places(case, placed), steps, fits, meter=case.meter)
+        whole = find_longest_chain(list_positions(case.wanted, placed), steps, fits, meter=case.meter)
         exact = kept == 1.0 and len(whole) == len(case.trace.steps)
         if exact or (kept == 1.0 and not self.strict):
             return PERFECT
@@ -227,15 +227,6 @@ def _list_names(case: Case) -> list[str]:
 
 def _list_patterns(case: Case) -> list[tuple[str, CallPattern]]:
     return [wanted.options[0] for wanted in case.wanted]
-
-
-def _list_places(case: Case, wanted: list[int]) -> list[list[int]]:
-    """The expected calls by place: those of a turn together, later turns after all of an earlier one."""
-    places: dict[tuple[int, int], list[int]] = {}
-    for n in wanted:
-        one = case.wanted[n]
-        places.setdefault((one.turn or 0, one.position or 0), []).append(n)
-    return [places[key] for key in sorted(places)]
 
 
 def is_call_for(case: Case, wanted: ExpectedCall, step: Step) -> bool:
