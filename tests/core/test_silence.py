@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from service import Plan, Report, conclude, plan
 from service.cli.commands.score import VerdictPolicy as RunJudgement
-from service.cli.rendering.results import Graded, Tally
+from service.cli.rendering.results import ScoredRecord, Tally
 from service.core.judging.fits import Fit, Identity
 from service.core.judging.judges import Ask
 from service.core.judging.prompts import Usage
@@ -121,7 +121,7 @@ def fits_of(made: Plan, data: st.DataObject) -> list[Fit]:
 def codes_of(report: Report) -> list[int]:
     """The exit codes of a run of this trace alone, under each of the options."""
     tally = Tally()
-    tally.add(Graded(1, None, None, report))  # type: ignore[arg-type] (a tally looks at the report alone)
+    tally.add(ScoredRecord(1, None, None, report))  # type: ignore[arg-type] (a tally looks at the report alone)
     options = [
         RunJudgement(),
         RunJudgement(strict=True),

@@ -12,15 +12,15 @@ from service.cli.rendering.console import plural
 from service.cli.rendering.sections import MOST, Section
 
 
-def comparison_sections(found: Iterable[JudgeComparison]) -> Iterator[Section]:
+def build_comparison_sections(found: Iterable[JudgeComparison]) -> Iterator[Section]:
     """A section for each comparison, and one for the items in which they differ."""
     for one in found:
-        yield Section(f"{one.b} against {one.a} on {one.criterion}", *_figures(one), lines=tuple(_lines(one)))
+        yield Section(f"{one.b} against {one.a} on {one.criterion}", *_build_figures(one), lines=tuple(_lines(one)))
         if one.differing:
-            yield _differing(one)
+            yield _build_differing(one)
 
 
-def _figures(one: JudgeComparison) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def _build_figures(one: JudgeComparison) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     rows = [
         (NAMES[row.name], show_measure(row.a), show_measure(row.b), show_measure(row.difference)) for row in one.figures
     ]
@@ -39,7 +39,7 @@ def _lines(one: JudgeComparison) -> Iterator[str]:
             yield f"only in {side}, not counted: {plural(count, 'item')}"
 
 
-def _differing(one: JudgeComparison) -> Section:
+def _build_differing(one: JudgeComparison) -> Section:
     rows = [
         (item.id, "pass" if item.label else "fail", f"{item.a:.3f}", f"{item.b:.3f}", "b" if item.b_is_right else "a")
         for item in one.differing[:MOST]

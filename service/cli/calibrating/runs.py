@@ -15,7 +15,7 @@ from service.calibration.report.page import render_page
 from service.calibration.report.wording import show_measure
 from service.calibration.results import CalibrationReport, CalibrationRun, JudgeReport, render_json
 from service.cli.labelled import REPORT
-from service.cli.rendering.console import plural, printable, reading_console, say
+from service.cli.rendering.console import escape_unprintable, plural, reading_console, say
 from service.fit_files import name_file
 
 ReportFormat = Literal["table", "json", "markdown", "html"]
@@ -88,4 +88,4 @@ def _cell(judge: JudgeReport, name: str) -> str:
 
 
 def _text(text: str) -> Text:
-    return Text(printable(text))
+    return Text(escape_unprintable(text))

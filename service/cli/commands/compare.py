@@ -22,7 +22,7 @@ def compare(
     ] = "table",
 ) -> int:
     """Compare two runs of the same cases, paired by trace id: differences with intervals, and the cases that changed."""
-    from service.cli.rendering.sections import comparison_sections, markdown, show
+    from service.cli.rendering.sections import build_comparison_sections, render_markdown, show
     from service.cli.reports import Reports
     from service.reporting.summaries import compare_reports, render_json
 
@@ -31,7 +31,7 @@ def compare(
     if output_format == "json":
         sys.stdout.write(render_json(comparison).decode() + "\n")
     elif output_format == "markdown":
-        sys.stdout.write(markdown(comparison_sections(comparison)))
+        sys.stdout.write(render_markdown(build_comparison_sections(comparison)))
     else:
-        show(console(), comparison_sections(comparison))
+        show(console(), build_comparison_sections(comparison))
     return ExitCode.DATA if left.refused or right.refused else ExitCode.PASSED

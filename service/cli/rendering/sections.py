@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.rendering.console import number, plural, printable, share
+from service.cli.rendering.console import escape_unprintable, number, plural, share
 from service.reporting.comparison import CaseChange, Comparison, Difference
 from service.reporting.summary import Group, Rates, Summary
 from service.reporting.summary.classes import ClassScore
@@ -31,23 +31,23 @@ class Section:
     lines: tuple[str, ...] = ()
 
 
-def summary_sections(summary: Summary) -> Iterator[Section]:
+def build_summary_sections(summary: Summary) -> Iterator[Section]:
     """A summary, the gate first: that is what a run is read for."""
     if summary.gate is not None:
-        yield _gate(summary.gate)
-    yield _whole(summary)
-    yield from _rate_tables(summary.rates)
-    yield from _corrected(summary)
-    yield _decisions(summary)
-    yield from _tools(summary)
-    yield from _repeats(summary)
-    yield from _slices(summary)
+        yield _build_gate(summary.gate)
+    yield _build_overview(summary)
+    yield from _build_rate_tables(summary.rates)
+    yield from _build_corrected(summary)
+    yield _build_decisions(summary)
+    yield from _build_tools(summary)
+    yield from _build_repeats(summary)
+    yield from _build_slices(summary)
     yield from _make_up(summary)
     if summary.warnings:
         yield Section("Warnings", lines=tuple(caution.message for caution in summary.warnings))
 
 
-def _corrected(summary: Summary) -> Iterator[Section]:
+def _build_corrected(summary: Summary) -> Iterator[Section]:
     """What labels make of the rates."""
     head = ("pass rate by labels", "labels", "others", "as scored", "humans alone", "corrected", "to halve it")
     rows = [
@@ -56,8 +56,8 @@ def _corrected(summary: Summary) -> Iterator[Section]:
             str(one.labelled),
             str(one.unlabelled),
             "-" if one.naive is None else f"{one.naive:.3f}",
-            _labelled(one.humans),
-            _labelled(one.corrected),
+            _render_estimate(one.humans),
+            _render_estimate(one.corrected),
             "-" if one.more_labels is None else f"{one.more_labels} more",
         )
         for one in summary.corrected
@@ -72,7 +72,7 @@ def _corrected(summary: Summary) -> Iterator[Section]:
         yield Section("Corrected by labels", head, tuple(rows), tuple(lines))
 
 
-def _labelled(rate: RateEstimate | None) -> str:
+def _render_estimate(rate: RateEstimate | None) -> str:
     return "-" if rate is None else f"{rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}]"
 
 
@@ -80,7 +80,7 @@ def _item(item: ToLabel) -> str:
     return item.trace_id if item.step is None else f"{item.trace_id} call {item.step}"
 
 
-def comparison_sections(comparison: Comparison) -> Iterator[Section]:
+def build_comparison_sections(comparison: Comparison) -> Iterator[Section]:
     """A comparison: the differences, then the cases that changed."""
     lines = [f"{plural(comparison.cases, 'case')} in both"]
     for name, names in (("a", comparison.only_a), ("b", comparison.only_b)):
@@ -107,51 +107,55 @@ def show(console: Console, sections: Iterable[Section]) -> None:
             console.print()
         console.print(Text(section.title, style="bold"))
         if section.rows:
-            console.print(_table(section))
+            console.print(_build_table(section))
         for line in section.lines:
-            console.print(Text(printable(line)), soft_wrap=not console.is_terminal)
+            console.print(Text(escape_unprintable(line)), soft_wrap=not console.is_terminal)
 
 
-def markdown(sections: Iterable[Section]) -> str:
+def render_markdown(sections: Iterable[Section]) -> str:
     """The same as Markdown."""
-    return "\n\n".join(part for section in sections for part in _markdown(section)) + "\n"
+    return "\n\n".join(part for section in sections for part in _render_section(section)) + "\n"
 
 
-def _table(section: Section) -> Table:
+def _build_table(section: Section) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for n, name in enumerate(section.head):
         table.add_column(name, justify="right" if n else "left", overflow="fold")
     for row in section.rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+        table.add_row(*(Text(escape_unprintable(cell)) for cell in row))
     return table
 
 
-def _markdown(section: Section) -> Iterator[str]:
+def _render_section(section: Section) -> Iterator[str]:
     yield f"### {section.title}"
     if section.rows:
         rule = ["---", *["---:"] * (len(section.head) - 1)]
-        yield "\n".join(_row(cells) for cells in (section.head, rule, *section.rows))
+        yield "\n".join(_render_row(cells) for cells in (section.head, rule, *section.rows))
     if section.lines:
-        yield "\n".join(f"- {escaped(line)}" for line in section.lines)
+        yield "\n".join(f"- {escape_markdown(line)}" for line in section.lines)
 
 
-def _row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(map(escaped, cells)) + " |"
+def _render_row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(map(escape_markdown, cells)) + " |"
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     r"""Text that Markdown takes literally, on one line.
 
-    >>> escaped("a|b <i>_c_</i>")
+    >>> escape_markdown("a|b <i>_c_</i>")
     'a\\|b \\<i\\>\\_c\\_\\</i\\>'
     """
-    return "".join(f"\\{character}" if character in "\\|`*_<>[]#&" else character for character in printable(text))
+    return "".join(
+        f"\\{character}" if character in "\\|`*_<>[]#&" else character for character in escape_unprintable(text)
+    )
 
 
-def _gate(gate: Gate) -> Section:
+def _build_gate(gate: Gate) -> Section:
     verdict = "passed" if gate.passed else "undecided" if gate.undecided else "failed"
     broke = f"; the step that broke: {gate.broke_at}" if gate.broke_at else ""
-    rows = tuple((one.assertion, one.status, _actual(one), str(one.cases), _said(one)) for one in gate.results)
+    rows = tuple(
+        (one.assertion, one.status, _actual(one), str(one.cases), _render_assertion(one)) for one in gate.results
+    )
     return Section(f"Gate: {verdict}{broke}", ("assertion", "status", "value", "cases", "why"), rows)
 
 
@@ -160,23 +164,23 @@ def _actual(one: AssertionResult) -> str:
     return number(one.low) if one.low == one.high else f"{number(one.low)} to {number(one.high)}"
 
 
-def _said(one: AssertionResult) -> str:
+def _render_assertion(one: AssertionResult) -> str:
     broke = f" (broke at {one.broke_at})" if one.broke_at else ""
     return f"{one.message}{broke}" or "-"
 
 
-def _whole(summary: Summary) -> Section:
+def _build_overview(summary: Summary) -> Section:
     rates = summary.rates
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in rates.verdicts.items())
     rubrics = ", ".join(f"{ref.id}@{ref.version}" for ref in summary.rubrics)
     lines = (
         f"{plural(rates.cases, 'case')} under {rubrics}: {verdicts}",
-        f"passed {told(rates.passed)}; mean score {told(rates.score)}; coverage {share(rates.coverage)}",
+        f"passed {render_rate(rates.passed)}; mean score {render_rate(rates.score)}; coverage {share(rates.coverage)}",
     )
     return Section("Summary", lines=lines)
 
 
-def _rate_tables(rates: Group) -> Iterator[Section]:
+def _build_rate_tables(rates: Group) -> Iterator[Section]:
     broke: Mapping[str, int] = {**rates.broke_at}
     stages = [(*_rates(one), str(broke.get(one.name, 0))) for one in rates.stages if one.cases]
     yield Section(
@@ -184,45 +188,58 @@ def _rate_tables(rates: Group) -> Iterator[Section]:
     )
     criteria = tuple(_rates(one) for one in rates.criteria if one.cases)
     yield Section("Criteria", ("criterion", "passed", "score", "coverage", "cases"), criteria)
-    layers = tuple((one.name, told(one.passed), str(one.passed.n), str(one.unmeasured)) for one in rates.layers)
+    layers = tuple((one.name, render_rate(one.passed), str(one.passed.n), str(one.unmeasured)) for one in rates.layers)
     yield Section("Layers", ("layer", "passed", "cases", "not looked at"), layers)
 
 
 def _rates(one: Rates) -> tuple[str, ...]:
-    return one.name, told(one.passed), told(one.score), share(one.coverage), str(one.cases)
+    return one.name, render_rate(one.passed), render_rate(one.score), share(one.coverage), str(one.cases)
 
 
-def _decisions(summary: Summary) -> Section:
+def _build_decisions(summary: Summary) -> Section:
     decide = summary.rates.decide
     rows = (_class("call", decide.call), _class("no call", decide.no_call))
     head = ("decision", "precision", "recall", "F1", "accuracy", "due", "made")
-    return Section("Call or no call", head, rows, (f"right in {told(decide.accuracy)}",))
+    return Section("Call or no call", head, rows, (f"right in {render_rate(decide.accuracy)}",))
 
 
 def _class(name: str, one: ClassScore) -> tuple[str, ...]:
     return (
         name,
-        told(one.precision),
-        told(one.recall),
-        told(one.f1),
-        told(one.accuracy),
+        render_rate(one.precision),
+        render_rate(one.recall),
+        render_rate(one.f1),
+        render_rate(one.accuracy),
         str(one.support),
         str(one.chosen),
     )
 
 
-def _tools(summary: Summary) -> Iterator[Section]:
+def _build_tools(summary: Summary) -> Iterator[Section]:
     tools = summary.tools
     if tools.scores:
         head = ("tool", "precision", "recall", "F1", "due", "called", "right")
         rows = tuple(
-            (t.tool, told(t.precision), told(t.recall), told(t.f1), str(t.support), str(t.called), str(t.right))
+            (
+                t.tool,
+                render_rate(t.precision),
+                render_rate(t.recall),
+                render_rate(t.f1),
+                str(t.support),
+                str(t.called),
+                str(t.right),
+            )
             for t in tools.scores[:MOST]
         )
         yield Section("Tools", head, rows, (f"mean F1 over the tools: {number(tools.macro_f1)}", *_more(tools.scores)))
     if tools.confusions:
         wrong = tuple(
-            (c.expected or "(none due)", c.called or "(not called)", str(c.count), _near(c.family, near=c.near_miss))
+            (
+                c.expected or "(none due)",
+                c.called or "(not called)",
+                str(c.count),
+                _render_family(c.family, near=c.near_miss),
+            )
             for c in tools.confusions[:MOST]
         )
         yield Section("Confusions", ("expected", "called", "times", "near miss"), wrong, _more(tools.confusions))
@@ -233,27 +250,27 @@ def _tools(summary: Summary) -> Iterator[Section]:
         yield Section("Families", ("family", "due", "right", "near misses", "elsewhere"), families)
 
 
-def _near(family: str | None, *, near: bool) -> str:
+def _render_family(family: str | None, *, near: bool) -> str:
     return f"family {family}" if family else ("by name" if near else "-")
 
 
-def _repeats(summary: Summary) -> Iterator[Section]:
+def _build_repeats(summary: Summary) -> Iterator[Section]:
     repeats = summary.repeats
     if repeats is not None:
-        rows = tuple((f"pass^{one.k}", told(one.rate), str(one.rate.n)) for one in repeats.pass_k)
+        rows = tuple((f"pass^{one.k}", render_rate(one.rate), str(one.rate.n)) for one in repeats.pass_k)
         trials = sorted({task.trials for task in repeats.tasks})
         span = " to ".join(map(str, dict.fromkeys((trials[0], trials[-1]))))
         line = f"{plural(len(repeats.tasks), 'task')}, {span} trials each"
         yield Section("Repeated trials", ("", "rate", "tasks"), rows, (line,))
 
 
-def _slices(summary: Summary) -> Iterator[Section]:
+def _build_slices(summary: Summary) -> Iterator[Section]:
     if summary.slices:
         rows = tuple(
             (
                 f"{one.tag}={one.value}",
-                told(one.rates.passed),
-                told(one.rates.score),
+                render_rate(one.rates.passed),
+                render_rate(one.rates.score),
                 _broke(one.rates),
                 str(one.rates.cases),
             )
@@ -278,12 +295,12 @@ def _make_up(summary: Summary) -> Iterator[Section]:
     yield Section("Make-up of the set", ("tool", "positive", "no call", "recovery"), rows, (line, *shares))
 
 
-def told(one: Estimate) -> str:
+def render_rate(one: Estimate) -> str:
     """A rate of what was measured with its interval, and between which ends it lies with what is open.
 
-    >>> told(Estimate(0.5, 0.25, 0.75, 8)), told(Estimate(None, None, None, 0))
+    >>> render_rate(Estimate(0.5, 0.25, 0.75, 8)), render_rate(Estimate(None, None, None, 0))
     ('0.50 (0.25-0.75)', '-')
-    >>> told(Estimate(1.0, 0.5, 1.0, 2, 0.5, 1.0, 2)), told(Estimate(None, None, None, 0, 0.0, 1.0, 3))
+    >>> render_rate(Estimate(1.0, 0.5, 1.0, 2, 0.5, 1.0, 2)), render_rate(Estimate(None, None, None, 0, 0.0, 1.0, 3))
     ('1.00 (0.50-1.00), open 2: 0.50 to 1.00', 'open 3: 0.00 to 1.00')
     """
     measured = "-" if one.value is None else f"{number(one.value)} ({number(one.low)}-{number(one.high)})"

@@ -69,12 +69,12 @@ def _read(path: Path) -> list[QueuedItem]:
 
     from service.calibration.importers.queued import QueuedItem
     from service.calibration.labels import parse_lines, read_models
-    from service.cli.labelled import lines_of, placed
+    from service.cli.labelled import lines_of, read_in_file
 
     if not path.exists():  # nothing was appended yet
         return []
     lines, form = lines_of(path, "--file"), TypeAdapter[QueuedItem](QueuedItem)
-    return placed(path, lambda: [item for _, item in read_models(parse_lines(lines), form)])
+    return read_in_file(path, lambda: [item for _, item in read_models(parse_lines(lines), form)])
 
 
 def _keys(files: Sequence[Path]) -> set[Key]:

@@ -37,11 +37,11 @@ def show_calibration(path: Path, *, output_format: ReportFormat = "table") -> Ex
     if output_format == "table":
         show_overview(report)
     else:
-        sys.stdout.write(_written(report, output_format))
+        sys.stdout.write(_render(report, output_format))
     return ExitCode.PASSED
 
 
-def _written(report: CalibrationReport, output_format: ReportFormat) -> str:
+def _render(report: CalibrationReport, output_format: ReportFormat) -> str:
     from service.calibration.report.markdown import render_markdown
     from service.calibration.report.page import render_page
     from service.calibration.results import render_json
