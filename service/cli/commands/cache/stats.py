@@ -28,7 +28,7 @@ def show_stats(
     from rich.table import Table
     from rich.text import Text
 
-    from service.cli.opened_cache import use_cache
+    from service.cli.own_cache import use_cache
 
     found = use_cache(_measure)
     if output_format == "json":
