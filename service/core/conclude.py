@@ -90,8 +90,8 @@ def conclude(
     """
     asking = mode or ("none" if replies is None else "cached")
     answers = _Answers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
-    rows = [(filled.column, _resolve_outcomes(filled, answers)) for filled in plan.filled]
-    results = [fold_criterion(column, [outcome for _, outcome in cells]) for column, cells in rows]
+    rows = [(filled.criterion, _resolve_outcomes(filled, answers)) for filled in plan.filled]
+    results = [fold_criterion(criterion, [outcome for _, outcome in cells]) for criterion, cells in rows]
     folded = fold_results(results, plan.rubric)
     whole, trace = folded.whole, plan.trace
     return Report(
@@ -106,7 +106,7 @@ def conclude(
         coverage=whole.coverage,
         all_passed=whole.score is not None and all(one.clean for one in results),
         first_failing_stage=next((stage for stage, fold in folded.stages if fold.verdict == "fail"), None),
-        failing=tuple([one.column.id for one in results if one.failed]),
+        failing=tuple([one.criterion.id for one in results if one.failed]),
         open=tuple(_list_open_outcomes(plan, rows, find_deciding(results, folded, plan.rubric))),
         stages=tuple([_build_stage_score(stage, fold) for stage, fold in folded.stages]),
         criteria=tuple(
@@ -128,7 +128,7 @@ def conclude(
 def _find_scope(plan: Plan, results: Iterable[CriterionResult], asking: Asking) -> Scope:
     if asking != "off":
         return "full"
-    applied = any(one.column.judged and one.coverage is not None for one in results)
+    applied = any(one.criterion.judged and one.coverage is not None for one in results)
     return "code" if applied or any(filled.open for filled in plan.filled) else "full"
 
 
@@ -214,9 +214,9 @@ def _resolve_outcomes(filled: CriterionPlan, answers: _Answers) -> Sequence[Subj
     cells = filled.cells
     if filled.open:
         cells = [(subject, _resolve_outcome(found, answers)) for subject, found in cells]
-    if filled.column.judged and answers.asking == "off":
+    if filled.criterion.judged and answers.asking == "off":
         cells = [(subject, OUT_OF_SCOPE if _is_blocked(found) else found) for subject, found in cells]
-    if filled.column.insists:
+    if filled.criterion.insists:
         cells = [(subject, _require_outcome(found)) for subject, found in cells]
     return cells  # pyright: ignore[reportReturnType] (no cell waits for a reply any more)
 
@@ -243,7 +243,7 @@ def _require_outcome(outcome: Outcome | Ask | PendingOutcome) -> Outcome | Ask |
 
 def _list_fits(rows: Iterable[Row]) -> tuple[str, ...]:
     """The fits that values of the report rest on."""
-    outcomes = [outcome for column, cells in rows if column.judged for _, outcome in cells]
+    outcomes = [outcome for criterion, cells in rows if criterion.judged for _, outcome in cells]
     calibrations = [outcome.calibration for outcome in outcomes if isinstance(outcome, JudgedScore)]
     return tuple(sorted({one.fit for one in calibrations if one.fit and one.status == "calibrated"}))
 
@@ -289,19 +289,19 @@ def _list_not_asked(plan: Plan, answers: _Answers, estimates: Mapping[str, AskEs
 
 
 def _list_open_outcomes(plan: Plan, rows: Iterable[Row], decide: Collection[str]) -> Iterable[OpenOutcome]:
-    for column, cells in rows:
+    for criterion, cells in rows:
         for subject, outcome in cells:
             for part in list_open_parts(outcome):
                 yield OpenOutcome(
-                    criterion=column.id,
-                    stage=column.stage,
+                    criterion=criterion.id,
+                    stage=criterion.stage,
                     step=subject.step,
                     turn=subject.turn,
                     expected=None if subject.expected is None else plan.wanted[subject.expected],
                     kind=part.kind,
                     cause=part.cause,
                     reason=part.reason,
-                    decides=column.id in decide,
+                    decides=criterion.id in decide,
                 )
 
 
@@ -312,10 +312,10 @@ def _build_stage_score(stage: Stage, fold: Fold) -> StageScore:
 
 
 def _build_criterion_score(result: CriterionResult, cells: Sequence[SubjectResult], plan: Plan) -> CriterionScore:
-    column = result.column
+    criterion = result.criterion
     loose = [cell for cell in cells if cell[0].step is None]
     if len(loose) == len(cells) == 1 and loose[0][0] is WHOLE and (reason := _explain_absence(loose[0][1])):
-        return _build_absent_score(column.id, column.stage, column.weight, reason)
+        return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
     elsewhere = tuple(
         [
             LooseOutcome(subject.turn, None if subject.expected is None else plan.wanted[subject.expected], outcome)
@@ -324,11 +324,11 @@ def _build_criterion_score(result: CriterionResult, cells: Sequence[SubjectResul
     )
     measured, worst, best = result.measured, result.worst, result.best
     if measured is PERFECT_WORTH and worst is measured and not elsewhere:
-        return _build_perfect_score(column.id, column.stage, column.weight)
+        return _build_perfect_score(criterion.id, criterion.stage, criterion.weight)
     return CriterionScore(
-        column.id,
-        column.stage,
-        column.weight,
+        criterion.id,
+        criterion.stage,
+        criterion.weight,
         None if measured is None else measured.value,
         elsewhere,
         None if worst is None or best is None else (worst.value, best.value),
@@ -357,10 +357,10 @@ def _explain_absence(outcome: Outcome) -> str | None:
 
 def _build_steps(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, ...]:
     by_step: list[list[tuple[CompiledCriterion, Outcome]]] = [[] for _ in plan.trace.steps]
-    for column, cells in rows:
+    for criterion, cells in rows:
         for subject, outcome in cells:
             if subject.step is not None:
-                by_step[subject.step].append((column, outcome))
+                by_step[subject.step].append((criterion, outcome))
     matched = {pair.step: pair for pair in plan.alignment.pairs}
     return tuple([_build_step_verdict(plan, n, cells, matched.get(n)) for n, cells in enumerate(by_step)])
 
@@ -391,9 +391,9 @@ def _spell_tool(expected: str, called: str, rubric: Rubric) -> str:
 def _group_by_criterion(cells: Iterable[tuple[CompiledCriterion, Outcome]]) -> dict[str, Outcome]:
     """The outcome of each criterion; of several at one step the worst, with the findings of all."""
     outcomes: dict[str, Outcome] = {}
-    for column, outcome in cells:
-        before = outcomes.get(column.id)
-        outcomes[column.id] = outcome if before is None else _pick_worse(before, outcome)
+    for criterion, outcome in cells:
+        before = outcomes.get(criterion.id)
+        outcomes[criterion.id] = outcome if before is None else _pick_worse(before, outcome)
     return outcomes
 
 

@@ -25,7 +25,7 @@ Cell = tuple[Subject, Outcome | Ask | PendingOutcome]
 class CriterionPlan(NamedTuple):
     """A criterion with its cells, at least one."""
 
-    column: CompiledCriterion
+    criterion: CompiledCriterion
     cells: Sequence[Cell]
     open: bool
     """Whether a cell waits for a judge."""
@@ -95,7 +95,7 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         due=tuple([wanted.options[0][1].tool for wanted in case.wanted]),
         filled=filled,
         blocked=tuple(_iter_blocked_asks(seen, filled)) if blockers.by_rank else (),
-        saved=sum([one.saved + _count_decided(one) for one in filled if one.column.judged]),
+        saved=sum([one.saved + _count_decided(one) for one in filled if one.criterion.judged]),
         decisions=find_decisions(case),
         unexpected=find_unexpected(case),
     )
@@ -103,18 +103,22 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
 
 def _plan_criteria(case: Case, rubric: Rubric) -> tuple[CriterionPlan, ...]:
     """Every criterion with its cells. Code looks first: what it has answered need not be asked."""
-    checked = {column.id: _look(case, column, rubric) for column in rubric.columns if not column.judged}
-    return tuple([checked.get(column.id) or _ask(case, column, rubric, checked) for column in rubric.columns])
+    checked = {
+        criterion.id: _look(case, criterion, rubric) for criterion in rubric.compiled_criteria if not criterion.judged
+    }
+    return tuple(
+        [checked.get(criterion.id) or _ask(case, criterion, rubric, checked) for criterion in rubric.compiled_criteria]
+    )
 
 
-def _look(case: Case, column: CompiledCriterion, rubric: Rubric) -> CriterionPlan:
-    seen = collect_outcomes(case, lambda: column.check.look(case)) or [NOTHING_SEEN]
+def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> CriterionPlan:
+    seen = collect_outcomes(case, lambda: criterion.check.look(case)) or [NOTHING_SEEN]
     if case.trace.unread:
-        seen = leave_open(_find_reach(column.check, case), seen, case.trace.unread)
+        seen = leave_open(_find_reach(criterion.check, case), seen, case.trace.unread)
     if all([not isinstance(found, PartialOutcome) for _, found in seen]):  # noqa: C419 (a list is quicker, and short)
-        return CriterionPlan(column, seen, False)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
-    cells = [(subject, _build_pending(found, column, subject, case, rubric)) for subject, found in seen]
-    return CriterionPlan(column, cells, any(isinstance(found, PendingOutcome) for _, found in cells))
+        return CriterionPlan(criterion, seen, False)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
+    cells = [(subject, _build_pending(found, criterion, subject, case, rubric)) for subject, found in seen]
+    return CriterionPlan(criterion, cells, any(isinstance(found, PendingOutcome) for _, found in cells))
 
 
 def _find_reach(check: Check, case: Case) -> CheckReach:
@@ -126,17 +130,19 @@ CALLS: frozenset[Aspect] = frozenset({"tools", "extra", "args"})
 """What says which calls are right."""
 
 
-def _ask(case: Case, column: CompiledCriterion, rubric: Rubric, checked: Mapping[str, CriterionPlan]) -> CriterionPlan:
-    check = column.check
+def _ask(
+    case: Case, criterion: CompiledCriterion, rubric: Rubric, checked: Mapping[str, CriterionPlan]
+) -> CriterionPlan:
+    check = criterion.check
     if not isinstance(check, JudgeCheck):
-        return _look(case, column, rubric)
+        return _look(case, criterion, rubric)
     before = checked.get(check.unless or "")
     answered = {subject for subject, found in before.cells if isinstance(found, Scored)} if before else set[Subject]()
     judges = rubric.known_judges
-    asked = collect_outcomes(case, lambda: check.asks(case, criterion=column.id, judges=judges, answered=answered))
+    asked = collect_outcomes(case, lambda: check.asks(case, criterion=criterion.id, judges=judges, answered=answered))
     asked = leave_open(CheckReach(check.parts(rubric.known_judges), False), asked, case.trace.unread)
     if before is None:
-        return CriterionPlan(column, asked, any(isinstance(found, Ask) for _, found in asked))
+        return CriterionPlan(criterion, asked, any(isinstance(found, Ask) for _, found in asked))
     needless = Skipped("not_applicable", f"{check.unless} has decided it")
     cells = [
         (subject, needless if _is_question(found) and is_answered(subject, answered) else found)
@@ -144,7 +150,7 @@ def _ask(case: Case, column: CompiledCriterion, rubric: Rubric, checked: Mapping
     ]
     cells = _hold_back(cells, before)
     saved = sum([found is needless for _, found in cells])
-    return CriterionPlan(column, cells, any(isinstance(found, Ask) for _, found in cells), saved)
+    return CriterionPlan(criterion, cells, any(isinstance(found, Ask) for _, found in cells), saved)
 
 
 def _hold_back(
@@ -156,7 +162,7 @@ def _hold_back(
     }
     if not opened:
         return cells
-    waits = Skipped("not_asked", f"{before.column.id} is open, and may decide it")
+    waits = Skipped("not_asked", f"{before.criterion.id} is open, and may decide it")
     return [
         (subject, waits if isinstance(found, Ask | Scored) and is_answered(subject, opened) else found)
         for subject, found in cells
@@ -168,7 +174,7 @@ def _is_question(found: Outcome | Ask) -> bool:
 
 
 def _build_pending(
-    found: Outcome | PartialOutcome, column: CompiledCriterion, subject: Subject, case: Case, rubric: Rubric
+    found: Outcome | PartialOutcome, criterion: CompiledCriterion, subject: Subject, case: Case, rubric: Rubric
 ) -> Outcome | PendingOutcome:
     if not isinstance(found, PartialOutcome):
         return found
@@ -179,7 +185,7 @@ def _build_pending(
         or (
             NO_WORDS
             if judge is None
-            else Ask(column.id, judge, subject.step, tool, subject.turn, one.place, one.words, one.value)
+            else Ask(criterion.id, judge, subject.step, tool, subject.turn, one.place, one.words, one.value)
         )
         for one in found.open
     ]
@@ -199,12 +205,12 @@ class _Blockers:
 
     def __init__(self, seen: Iterable[CriterionPlan]) -> None:
         self.by_rank: dict[int, dict[Subject, str]] = {}
-        for column, cells, _, _ in seen:
-            if column.blocking:
+        for criterion, cells, _, _ in seen:
+            if criterion.blocking:
                 for subject, outcome in cells:
                     decided_part = outcome.partial if isinstance(outcome, PendingOutcome) else outcome
                     if isinstance(decided_part, Scored | PartialOutcome) and not decided_part.passed:
-                        self.by_rank.setdefault(column.rank, {}).setdefault(_widen_subject(subject), column.id)
+                        self.by_rank.setdefault(criterion.rank, {}).setdefault(_widen_subject(subject), criterion.id)
 
     def before(self, rank: int) -> list[dict[Subject, str]]:
         """Those of earlier stages."""
@@ -226,12 +232,12 @@ def _list_covering(subject: Subject, *, alone: bool) -> tuple[Subject, ...]:
 
 def _block_criterion(filled: CriterionPlan, blockers: _Blockers) -> CriterionPlan:
     """Code is blocked by earlier stages, a judge by its own stage too: asking costs."""
-    column = filled.column
-    active = blockers.before(column.rank + column.judged)
+    criterion = filled.criterion
+    active = blockers.before(criterion.rank + criterion.judged)
     if not active:
         return filled
-    cells = [_block_cell(cell, active, alone=column.check.stands_alone) for cell in filled.cells]
-    return CriterionPlan(column, cells, filled.open and any(list_asks(found) for _, found in cells), filled.saved)
+    cells = [_block_cell(cell, active, alone=criterion.check.stands_alone) for cell in filled.cells]
+    return CriterionPlan(criterion, cells, filled.open and any(list_asks(found) for _, found in cells), filled.saved)
 
 
 def _block_cell(cell: Cell, active: list[dict[Subject, str]], *, alone: bool) -> Cell:

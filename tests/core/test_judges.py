@@ -362,7 +362,7 @@ def planned(*events: dict[str, Any], rubric: Any = "four_step", **more: Any) -> 
 
 def settled(made: Plan, criterion: str) -> list[Outcome | str]:
     """The cells of a criterion: outcomes, and the keys of questions."""
-    cells = [found for filled in made.filled if filled.column.id == criterion for _, found in filled.cells]
+    cells = [found for filled in made.filled if filled.criterion.id == criterion for _, found in filled.cells]
     return [found.key if isinstance(found, Ask) else found for found in cells]  # type: ignore[misc]
 
 
