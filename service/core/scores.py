@@ -363,11 +363,11 @@ def _fold_with_worst(results: Iterable[CriterionResult], worst: CriterionResult,
     return fold_world([(criterion, worth) for criterion, worth in chosen if worth is not None], rubric)
 
 
-def fold_step(cells: Sequence[tuple[CompiledCriterion, Outcome]], rubric: Rubric) -> Fold:
+def fold_step(outcomes: Sequence[tuple[CompiledCriterion, Outcome]], rubric: Rubric) -> Fold:
     """What one step comes to by its own outcomes."""
-    if cells and all([outcome is PERFECT and criterion.weight for criterion, outcome in cells]):  # noqa: C419
+    if outcomes and all([outcome is PERFECT and criterion.weight for criterion, outcome in outcomes]):  # noqa: C419
         return PERFECT_STEP  # what the rest would come to
-    return fold_results([fold_criterion(criterion, (outcome,)) for criterion, outcome in cells], rubric).whole
+    return fold_results([fold_criterion(criterion, (outcome,)) for criterion, outcome in outcomes], rubric).whole
 
 
 PERFECT_STEP = Fold("pass", 1.0, 1.0, (1.0, 1.0), 1.0, (1.0, 1.0))
