@@ -100,12 +100,12 @@ class Fetch:
 
     def run(self, write: Callable[[bytes], object], *, offset: int = 0, wait: bool = False) -> FetchProgress:
         """Writes whole lines from an offset on. `wait`: until the batch has ended, or is paused for its budget."""
-        heard, pause = time.monotonic(), SHORTEST
+        answered_at, pause = time.monotonic(), SHORTEST
         with Progression("waiting") as progression:
             while True:
                 try:
                     offset, complete = self._part(write, offset)
-                    heard, pause = time.monotonic(), NEXT
+                    answered_at, pause = time.monotonic(), NEXT
                     if complete or not wait:
                         return FetchProgress(offset, complete)
                     batch = self._look(offset)
@@ -115,7 +115,7 @@ class Fetch:
                     progression.show(batch)
                 except _Broken as broken:
                     offset = broken.offset
-                    if not broken.error.retryable or time.monotonic() - heard > self._patience:
+                    if not broken.error.retryable or time.monotonic() - answered_at > self._patience:
                         raise broken.error from None
                 self._sleep(pause)
                 pause = min(LONGEST, pause * 2)
