@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
 from service.errors import NOBODY_THERE, CallgradeError, InputError, JudgeDownError, Problem, RubricError, SettingsError
+from service.reporting.escaping import escape_unprintable
 
 NO_JUDGE = {
     "unauthorized": "no key that its provider accepts; expected CALLGRADE_JUDGE_API_KEY or the provider's own variable",
@@ -70,19 +71,6 @@ def _list_lines(problems: tuple[Problem, ...]) -> Iterator[str]:
         yield escape_unprintable(f"{problem.path}: {problem.message}" if problem.path else problem.message)
     if len(problems) > SHOWN:
         yield f"and {len(problems) - SHOWN} more"
-
-
-def escape_unprintable(text: str) -> str:
-    r"""The text on one line and harmless to a terminal: what is not printable is written as an escape.
-
-    >>> escape_unprintable("a\nb \x1b[31m")
-    'a\\nb \\x1b[31m'
-    """
-    return text if text.isprintable() else "".join(map(_escape_character, text))
-
-
-def _escape_character(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
 
 
 def join_words(words: Iterable[str]) -> str:

@@ -10,9 +10,10 @@ from contextlib import suppress
 import typer
 from typer.main import get_command
 
-from service.cli.exits import ExitCode, describe_error, escape_unprintable, get_exit_code
+from service.cli.exits import ExitCode, describe_error, get_exit_code
 from service.cli.extras import explain_missing
 from service.errors import CallgradeError
+from service.reporting.escaping import escape_unprintable
 
 # What typer raises for a command called wrongly; it has no public name for the class itself.
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]

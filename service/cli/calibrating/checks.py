@@ -31,7 +31,7 @@ from service.calibration.splits import SEED
 from service.cli.calibrating.judging import build_judging_engine
 from service.cli.labelled import Sources, lines_of, read_labelled, read_run
 from service.cli.rendering.console import console, plural, say
-from service.cli.rendering.sections import Section, show
+from service.cli.rendering.documents import show
 from service.core.judging.fits import Fit
 from service.core.judging.votes import is_same_model
 from service.core.report import JudgeMode
@@ -40,6 +40,7 @@ from service.engine import Engine
 from service.errors import InputError
 from service.fit_files import read_fits
 from service.jobs.predicting import Asking, collect_predictions
+from service.reporting.document import Section, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,7 @@ def _build_sections(found: CheckReport) -> Iterator[Section]:
             (name, show_measure(one.then[name]), show_measure(one.now[name]), _side(one, name)) for name in STATISTICS
         ]
         title = f"{one.judge} on {one.criterion}: {plural(one.n, 'item')} of {plural(one.groups, 'group')}"
-        yield Section(title, ("", "then", "now", ""), tuple(rows))
+        yield Section(title, (Table(("", "then", "now", ""), tuple(rows)),))
 
 
 def _side(one: JudgeDrift, name: str) -> str:

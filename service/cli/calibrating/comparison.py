@@ -9,22 +9,23 @@ from service.calibration.comparing import (
 )
 from service.calibration.report.wording import NAMES, show_measure
 from service.cli.rendering.console import plural
-from service.cli.rendering.sections import MOST, Section
+from service.cli.rendering.summary_sections import MOST
+from service.reporting.document import Section, Table
 
 
 def build_comparison_sections(found: Iterable[JudgeComparison]) -> Iterator[Section]:
     """A section for each comparison, and one for the items in which they differ."""
     for one in found:
-        yield Section(f"{one.b} against {one.a} on {one.criterion}", *_build_figures(one), lines=tuple(_lines(one)))
+        yield Section(f"{one.b} against {one.a} on {one.criterion}", (_build_figures(one),), tuple(_lines(one)))
         if one.differing:
             yield _build_differing(one)
 
 
-def _build_figures(one: JudgeComparison) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def _build_figures(one: JudgeComparison) -> Table:
     rows = [
         (NAMES[row.name], show_measure(row.a), show_measure(row.b), show_measure(row.difference)) for row in one.figures
     ]
-    return ("", "a", "b", "b - a"), tuple(rows)
+    return Table(("", "a", "b", "b - a"), tuple(rows))
 
 
 def _lines(one: JudgeComparison) -> Iterator[str]:
@@ -48,7 +49,6 @@ def _build_differing(one: JudgeComparison) -> Section:
     lines = (f"and {more} more; --format json has all",) if more else ()
     return Section(
         f"Where they differ: {plural(len(one.differing), 'item')}",
-        ("item", "label", "a", "b", "right"),
-        tuple(rows),
+        (Table(("item", "label", "a", "b", "right"), tuple(rows)),),
         lines,
     )

@@ -22,8 +22,10 @@ def compare(
     ] = "table",
 ) -> int:
     """Compare two runs of the same cases, paired by trace id: differences with intervals, and the cases that changed."""
-    from service.cli.rendering.sections import build_comparison_sections, render_markdown, show
+    from service.cli.rendering.comparison_sections import build_comparison_sections
+    from service.cli.rendering.documents import show
     from service.cli.reports import Reports
+    from service.reporting.markdown import render_markdown
     from service.reporting.summaries import compare_reports, render_json
 
     left, right = Reports([a]).load(), Reports([b]).load()

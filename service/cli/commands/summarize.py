@@ -182,8 +182,10 @@ def _read_families(rubric: str | None, reports: Sequence[Report]) -> dict[str, S
 
 
 def _write(summary: Summary, output_format: SummaryFormat) -> None:
+    from service.cli.rendering.documents import show
     from service.cli.rendering.gate_junit import render_junit
-    from service.cli.rendering.sections import build_summary_sections, render_markdown, show
+    from service.cli.rendering.summary_sections import build_summary_sections
+    from service.reporting.markdown import render_markdown
     from service.reporting.summaries import render_json
 
     if output_format == "json":

@@ -6,9 +6,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from service.cli.exits import NO_JUDGE
-from service.cli.rendering.console import error_console, escape_unprintable, plural, say
+from service.cli.rendering.console import error_console, plural, say
 from service.errors import JudgeDownError
 from service.jobs.pauses import read_pause
+from service.reporting.escaping import escape_unprintable
 from service.store.batch import ENDED, STEMS
 
 if TYPE_CHECKING:

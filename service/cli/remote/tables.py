@@ -8,9 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli.remote.progress import count_done
-from service.cli.rendering.console import console, escape_unprintable, plural, reading_console
+from service.cli.rendering.console import console, plural, reading_console
 from service.client import Job
 from service.jobs.quotes import Quote
+from service.reporting.escaping import escape_unprintable
 from service.store.batch import Batch
 from service.store.calibrations import Calibration
 

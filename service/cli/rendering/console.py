@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import IO, TYPE_CHECKING
 
-from service.cli.exits import escape_unprintable
+from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from rich.console import Console

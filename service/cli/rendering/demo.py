@@ -16,12 +16,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.rendering.console import escape_unprintable, plural
+from service.cli.rendering.console import plural
 from service.cli.rendering.steps import show_steps
 from service.core.plan import Plan
 from service.core.report import Report
 from service.core.trace import Step
 from service.engine import Engine
+from service.reporting.escaping import escape_unprintable
 from service.request import read_request
 
 LONGEST = 400

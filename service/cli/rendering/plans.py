@@ -12,9 +12,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.rendering.console import console, escape_unprintable, plural
+from service.cli.rendering.console import console, plural
 from service.core.judging.judges import Ask, Judge
 from service.core.plan import Plan
+from service.reporting.escaping import escape_unprintable
 from service.trace_files import RecordPlace
 
 

@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.rendering.console import escape_unprintable, number, plural, share, verdict_text
+from service.cli.rendering.console import number, plural, share, verdict_text
 from service.cli.rendering.results import CriterionOutcome, list_outcomes, render_finding
 from service.core.outcome import Errored, Scored, Skipped
 from service.core.report import Report
+from service.reporting.escaping import escape_unprintable
 
 MOST_NOTES = 6
 """How many findings of one step are shown."""

@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.text import Text
 
 from service.cli.inputs import Refusal
-from service.cli.rendering.console import WIDEST, console, escape_unprintable, number, share, verdict_text
+from service.cli.rendering.console import WIDEST, console, number, share, verdict_text
 from service.cli.rendering.results import Result, ScoredRecord, Tally, list_findings, render_finding
 from service.cli.rendering.steps import show_steps
+from service.reporting.escaping import escape_unprintable
 
 LOOKAHEAD = 100
 """How many results are seen before the width of the first column is fixed."""

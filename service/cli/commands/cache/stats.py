@@ -9,7 +9,8 @@ import typer
 
 from service.cli.command import command
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import console, escape_unprintable, reading_console
+from service.cli.rendering.console import console, reading_console
+from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from service.asking.cache.guard import CacheStats, GuardedCache

@@ -10,7 +10,8 @@ import typer
 from service.cli.calibrating.options import LabelsOption
 from service.cli.command import command
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import escape_unprintable, say
+from service.cli.rendering.console import say
+from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from service.cli.calibrating.checks import Sampling

@@ -51,7 +51,8 @@ def compare_judges(
     from service.calibration.figures import Resampling
     from service.calibration.results import render_json
     from service.cli.calibrating.comparison import build_comparison_sections
-    from service.cli.rendering.sections import render_markdown, show
+    from service.cli.rendering.documents import show
+    from service.reporting.markdown import render_markdown
 
     found = compare_sides(_read_sides(a, labels), _read_sides(b, labels), judges, resampling=Resampling(draws))
     if output_format == "json":

@@ -12,8 +12,9 @@ import typer
 from service.cli.calibrating.options import LabelsOption
 from service.cli.command import command
 from service.cli.exits import NO_JUDGE, ExitCode
-from service.cli.rendering.console import escape_unprintable, plural, say
+from service.cli.rendering.console import plural, say
 from service.errors import SettingsError
+from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from service.calibration.labels import LabelledItem

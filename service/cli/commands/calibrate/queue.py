@@ -84,14 +84,15 @@ def _keys(files: Sequence[Path]) -> set[Key]:
 
 
 def _tell(items: Sequence[QueuedItem]) -> None:
-    from service.cli.rendering.sections import Section, show
+    from service.cli.rendering.documents import show
+    from service.reporting.document import Section, Table
 
     counts = Counter((item.criterion, item.prediction.judge, item.prediction.model) for item in items)
     if not counts:
         say("nothing waits for labels")
         return
     rows = tuple([(*names, str(count)) for names, count in sorted(counts.items())])
-    show(console(), [Section("Waiting for labels", ("criterion", "judge", "model", "items"), rows)])
+    show(console(), [Section("Waiting for labels", (Table(("criterion", "judge", "model", "items"), rows),))])
 
 
 def _export(items: Sequence[QueuedItem], out: Path | None) -> None:

@@ -11,8 +11,9 @@ import typer
 from service.cli.calibrating.options import LabelsOption, PredictionsOption
 from service.cli.command import command
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import escape_unprintable, reading_console
+from service.cli.rendering.console import reading_console
 from service.errors import InputError
+from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from service.calibration.rate import PassRate

@@ -42,10 +42,9 @@ def show_calibration(path: Path, *, output_format: ReportFormat = "table") -> Ex
 
 
 def _render(report: CalibrationReport, output_format: ReportFormat) -> str:
-    from service.calibration.report.markdown import render_markdown
-    from service.calibration.report.page import render_page
+    from service.calibration.report.rendering import render_report_markdown, render_report_page
     from service.calibration.results import render_json
 
     if output_format == "json":
         return render_json(report).decode()
-    return render_markdown(report) if output_format == "markdown" else render_page(report)
+    return render_report_markdown(report) if output_format == "markdown" else render_report_page(report)

@@ -8,7 +8,8 @@ import typer
 
 from service.cli.command import command
 from service.cli.exits import ExitCode, join_words
-from service.cli.rendering.console import console, escape_unprintable, reading_console
+from service.cli.rendering.console import console, reading_console
+from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from service.store.callers import Scope

@@ -13,8 +13,9 @@ import typer
 from service.cli.command import command
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import console, escape_unprintable
+from service.cli.rendering.console import console
 from service.errors import InputError, Problem
+from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from service.cli.rubric_yaml import YamlLines

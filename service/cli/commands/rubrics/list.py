@@ -5,7 +5,8 @@ from __future__ import annotations
 from service.cli.command import command
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import escape_unprintable, reading_console
+from service.cli.rendering.console import reading_console
+from service.reporting.escaping import escape_unprintable
 
 
 @command(10)

@@ -1,16 +1,11 @@
-"""Summaries and comparisons as tables of text, for a terminal and for Markdown."""
+"""A summary as sections of a document."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from service.cli.rendering.console import escape_unprintable, number, plural, share
-from service.reporting.comparison import CaseChange, Comparison, Difference
+from service.cli.rendering.console import number, plural, share
+from service.reporting.document import Section, Table
 from service.reporting.summary import Group, Rates, Summary
 from service.reporting.summary.classes import ClassScore
 from service.reporting.summary.gate import AssertionResult, Gate
@@ -19,16 +14,6 @@ from service.stats.rates import Estimate
 
 MOST = 50
 """Rows of one table that are shown; JSON has all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A heading with a table, lines below it, or both. The first column is text, the others are numbers."""
-
-    title: str
-    head: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    lines: tuple[str, ...] = ()
 
 
 def build_summary_sections(summary: Summary) -> Iterator[Section]:
@@ -69,7 +54,7 @@ def _build_corrected(summary: Summary) -> Iterator[Section]:
     ]
     lines += [f"{one.criterion}: {one.unmatched} labels fit no report" for one in summary.corrected if one.unmatched]
     if rows:
-        yield Section("Corrected by labels", head, tuple(rows), tuple(lines))
+        yield Section("Corrected by labels", (Table(head, tuple(rows)),), tuple(lines))
 
 
 def _render_estimate(rate: RateEstimate | None) -> str:
@@ -80,83 +65,13 @@ def _item(item: ToLabel) -> str:
     return item.trace_id if item.step is None else f"{item.trace_id} call {item.step}"
 
 
-def build_comparison_sections(comparison: Comparison) -> Iterator[Section]:
-    """A comparison: the differences, then the cases that changed."""
-    lines = [f"{plural(comparison.cases, 'case')} in both"]
-    for name, names in (("a", comparison.only_a), ("b", comparison.only_b)):
-        if names:
-            lines.append(f"only in {name}, not counted: {plural(len(names), 'case')}")
-    if comparison.rubrics_differ:
-        lines.append("the two runs were scored with different rubrics")
-    yield Section("Compared", lines=tuple(lines))
-    head = ("b against a", "a", "b", "b - a", "95% interval", "better", "worse", "cases", "open", "p")
-    numbers = [comparison.passed, comparison.score, *comparison.stages]
-    rows = (*(_difference(one) for one in numbers), *(_difference(one, "criterion ") for one in comparison.criteria))
-    yield Section("Differences", head, rows)
-    if comparison.changes:
-        rows = tuple(_change(one) for one in comparison.changes[:MOST])
-        yield Section(
-            "Changed cases", ("case", "kind", "a", "b", "broke at", "criteria"), rows, _more(comparison.changes)
-        )
-
-
-def show(console: Console, sections: Iterable[Section]) -> None:
-    """Print sections to a terminal or a file."""
-    for n, section in enumerate(sections):
-        if n:
-            console.print()
-        console.print(Text(section.title, style="bold"))
-        if section.rows:
-            console.print(_build_table(section))
-        for line in section.lines:
-            console.print(Text(escape_unprintable(line)), soft_wrap=not console.is_terminal)
-
-
-def render_markdown(sections: Iterable[Section]) -> str:
-    """The same as Markdown."""
-    return "\n\n".join(part for section in sections for part in _render_section(section)) + "\n"
-
-
-def _build_table(section: Section) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for n, name in enumerate(section.head):
-        table.add_column(name, justify="right" if n else "left", overflow="fold")
-    for row in section.rows:
-        table.add_row(*(Text(escape_unprintable(cell)) for cell in row))
-    return table
-
-
-def _render_section(section: Section) -> Iterator[str]:
-    yield f"### {section.title}"
-    if section.rows:
-        rule = ["---", *["---:"] * (len(section.head) - 1)]
-        yield "\n".join(_render_row(cells) for cells in (section.head, rule, *section.rows))
-    if section.lines:
-        yield "\n".join(f"- {escape_markdown(line)}" for line in section.lines)
-
-
-def _render_row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(map(escape_markdown, cells)) + " |"
-
-
-def escape_markdown(text: str) -> str:
-    r"""Text that Markdown takes literally, on one line.
-
-    >>> escape_markdown("a|b <i>_c_</i>")
-    'a\\|b \\<i\\>\\_c\\_\\</i\\>'
-    """
-    return "".join(
-        f"\\{character}" if character in "\\|`*_<>[]#&" else character for character in escape_unprintable(text)
-    )
-
-
 def _build_gate(gate: Gate) -> Section:
     verdict = "passed" if gate.passed else "undecided" if gate.undecided else "failed"
     broke = f"; the step that broke: {gate.broke_at}" if gate.broke_at else ""
     rows = tuple(
         (one.assertion, one.status, _actual(one), str(one.cases), _render_assertion(one)) for one in gate.results
     )
-    return Section(f"Gate: {verdict}{broke}", ("assertion", "status", "value", "cases", "why"), rows)
+    return Section(f"Gate: {verdict}{broke}", (Table(("assertion", "status", "value", "cases", "why"), rows),))
 
 
 def _actual(one: AssertionResult) -> str:
@@ -183,13 +98,12 @@ def _build_overview(summary: Summary) -> Section:
 def _build_rate_tables(rates: Group) -> Iterator[Section]:
     broke: Mapping[str, int] = {**rates.broke_at}
     stages = [(*_rates(one), str(broke.get(one.name, 0))) for one in rates.stages if one.cases]
-    yield Section(
-        "Steps of the contract", ("step", "passed", "score", "coverage", "cases", "broke first"), tuple(stages)
-    )
+    head = ("step", "passed", "score", "coverage", "cases")
+    yield Section("Steps of the contract", (Table((*head, "broke first"), tuple(stages)),))
     criteria = tuple(_rates(one) for one in rates.criteria if one.cases)
-    yield Section("Criteria", ("criterion", "passed", "score", "coverage", "cases"), criteria)
+    yield Section("Criteria", (Table(("criterion", *head[1:]), criteria),))
     layers = tuple((one.name, render_rate(one.passed), str(one.passed.n), str(one.unmeasured)) for one in rates.layers)
-    yield Section("Layers", ("layer", "passed", "cases", "not looked at"), layers)
+    yield Section("Layers", (Table(("layer", "passed", "cases", "not looked at"), layers),))
 
 
 def _rates(one: Rates) -> tuple[str, ...]:
@@ -200,7 +114,7 @@ def _build_decisions(summary: Summary) -> Section:
     decide = summary.rates.decide
     rows = (_class("call", decide.call), _class("no call", decide.no_call))
     head = ("decision", "precision", "recall", "F1", "accuracy", "due", "made")
-    return Section("Call or no call", head, rows, (f"right in {render_rate(decide.accuracy)}",))
+    return Section("Call or no call", (Table(head, rows),), (f"right in {render_rate(decide.accuracy)}",))
 
 
 def _class(name: str, one: ClassScore) -> tuple[str, ...]:
@@ -231,7 +145,11 @@ def _build_tools(summary: Summary) -> Iterator[Section]:
             )
             for t in tools.scores[:MOST]
         )
-        yield Section("Tools", head, rows, (f"mean F1 over the tools: {number(tools.macro_f1)}", *_more(tools.scores)))
+        yield Section(
+            "Tools",
+            (Table(head, rows),),
+            (f"mean F1 over the tools: {number(tools.macro_f1)}", *count_more(tools.scores)),
+        )
     if tools.confusions:
         wrong = tuple(
             (
@@ -242,12 +160,14 @@ def _build_tools(summary: Summary) -> Iterator[Section]:
             )
             for c in tools.confusions[:MOST]
         )
-        yield Section("Confusions", ("expected", "called", "times", "near miss"), wrong, _more(tools.confusions))
+        yield Section(
+            "Confusions", (Table(("expected", "called", "times", "near miss"), wrong),), count_more(tools.confusions)
+        )
     if tools.families:
         families = tuple(
             (f.family, str(f.support), str(f.right), str(f.near_misses), str(f.elsewhere)) for f in tools.families
         )
-        yield Section("Families", ("family", "due", "right", "near misses", "elsewhere"), families)
+        yield Section("Families", (Table(("family", "due", "right", "near misses", "elsewhere"), families),))
 
 
 def _render_family(family: str | None, *, near: bool) -> str:
@@ -261,7 +181,7 @@ def _build_repeats(summary: Summary) -> Iterator[Section]:
         trials = sorted({task.trials for task in repeats.tasks})
         span = " to ".join(map(str, dict.fromkeys((trials[0], trials[-1]))))
         line = f"{plural(len(repeats.tasks), 'task')}, {span} trials each"
-        yield Section("Repeated trials", ("", "rate", "tasks"), rows, (line,))
+        yield Section("Repeated trials", (Table(("", "rate", "tasks"), rows),), (line,))
 
 
 def _build_slices(summary: Summary) -> Iterator[Section]:
@@ -276,7 +196,9 @@ def _build_slices(summary: Summary) -> Iterator[Section]:
             )
             for one in summary.slices[:MOST]
         )
-        yield Section("Slices", ("slice", "passed", "score", "broke most at", "cases"), rows, _more(summary.slices))
+        yield Section(
+            "Slices", (Table(("slice", "passed", "score", "broke most at", "cases"), rows),), count_more(summary.slices)
+        )
 
 
 def _broke(rates: Group) -> str:
@@ -292,7 +214,7 @@ def _make_up(summary: Summary) -> Iterator[Section]:
         f"{one.tag} {one.value or '(none)'}: {plural(one.cases, 'case')} ({share(one.share)})" for one in made.shares
     )
     rows = tuple((t.tool, str(t.positive), str(t.no_call), str(t.recovery)) for t in made.tools[:MOST])
-    yield Section("Make-up of the set", ("tool", "positive", "no call", "recovery"), rows, (line, *shares))
+    yield Section("Make-up of the set", (Table(("tool", "positive", "no call", "recovery"), rows),), (line, *shares))
 
 
 def render_rate(one: Estimate) -> str:
@@ -310,28 +232,6 @@ def render_rate(one: Estimate) -> str:
     return between if one.value is None else f"{measured}, {between}"
 
 
-def _difference(one: Difference, before: str = "") -> tuple[str, ...]:
-    interval = "-" if one.low is None or one.high is None else f"{one.low:+.2f} to {one.high:+.2f}"
-    return (
-        before + one.name,
-        number(one.a.value),
-        number(one.b.value),
-        "-" if one.difference is None else f"{one.difference:+.3f}",
-        interval,
-        str(one.improved),
-        str(one.worsened),
-        str(one.n),
-        str(one.open),
-        "-" if one.p_value is None else f"{one.p_value:.3f}",
-    )
-
-
-def _change(one: CaseChange) -> tuple[str, ...]:
-    case = one.case if one.trial is None else f"{one.case} ({one.trial})"
-    a, b = (f"{side.verdict} {number(side.score)}" for side in (one.a, one.b))
-    criteria = [*(f"+{name}" for name in one.now_passing), *(f"-{name}" for name in one.now_failing)]
-    return case, one.kind, a, b, one.b.broke_at or "-", " ".join(criteria) or "-"
-
-
-def _more(found: Sequence[object]) -> tuple[str, ...]:
+def count_more(found: Sequence[object]) -> tuple[str, ...]:
+    """The line that says how many rows are not shown."""
     return (f"and {len(found) - MOST} more",) if len(found) > MOST else ()
