@@ -224,11 +224,11 @@ def watch_job(
     such a time begins.
     """
     job: J | None = None
-    heard, wait, streams = now(), 1.0, True
+    answered_at, wait, streams = now(), 1.0, True
     while not _is_over(job):
         try:
             for job in _read_until_break(client.events(name)) if streams else ():
-                heard, wait = now(), 1.0
+                answered_at, wait = now(), 1.0
                 yield job
         except (RefusedError, ForeignError):
             streams = False  # something on the way that lets no events pass; of another refusal the next request tells
@@ -236,12 +236,12 @@ def watch_job(
             return
         try:
             job = client.find(name)
-            heard, wait = now(), 1.0
+            answered_at, wait = now(), 1.0
             yield job
             if _is_over(job):
                 return
         except CallgradeError as error:
-            if job is None or not error.retryable or now() - heard > patience:
+            if job is None or not error.retryable or now() - answered_at > patience:
                 raise
             if wait == 1.0:
                 lost(error)

@@ -163,10 +163,10 @@ class Engine:
         else:
             self._admit_models(request, attempted.rubric)
             self.ask_limits.admit_budget(request.budget_usd)
-            purse = spending or self.build_spending(request, tenant)
-            asked = partial(self.judging.answer, spending=purse, tenant=tenant, repeat=repeat)
+            budget = spending or self.build_spending(request, tenant)
+            asked = partial(self.judging.answer, spending=budget, tenant=tenant, repeat=repeat)
             report = await self._judge(request, attempted, self.judging, partial(asked, mode=mode), mode)
-            _raise_spent(purse)
+            _raise_spent(budget)
         return add_executed_score(report, attempted)
 
     def build_spending(self, request: ScoreRequest, tenant: str, whole: Spending | None = None) -> Spending:

@@ -97,7 +97,7 @@ def build_judging(settings: Settings, environ: Mapping[str, str] | None = None) 
     model = _build_model(settings, os.environ if environ is None else environ)
     policy = Policy(settings.judge_attempts, settings.judge_deadline, settings.judge_total)
     cache, shared = build_cache(settings), build_shared_limits(settings)
-    lanes = ProviderGates(
+    gates = ProviderGates(
         make=lambda clock: ProviderGate(
             clock, slots=ConcurrencyLimit(most=settings.judge_in_flight), longest_pause=settings.judge_longest_pause
         ),
@@ -105,7 +105,7 @@ def build_judging(settings: Settings, environ: Mapping[str, str] | None = None) 
     )
     observers: list[Observe] = []
     caller = ModelCaller(
-        model, lanes, account=model.account, pricing=model.worst_usd, policy=policy, observers=observers
+        model, gates, account=model.account, pricing=model.worst_usd, policy=policy, observers=observers
     )
     judges = Judges(
         settings.judge_model,

@@ -54,7 +54,7 @@ class ModelCaller:
     def __init__(  # noqa: PLR0913 (each by name)
         self,
         model: Model,
-        lanes: ProviderGates,
+        gates: ProviderGates,
         *,
         account: str = "",
         pricing: Pricing = find_no_price,
@@ -62,10 +62,10 @@ class ModelCaller:
         chance: random.Random | None = None,
         observers: Sequence[Observe] = (),
     ) -> None:
-        """`lanes` are those of the process. `account` stands for the key, say `LiteLLM.account`."""
+        """`gates` are those of the process. `account` stands for the key, say `LiteLLM.account`."""
         self._observers = observers
         self._model = model
-        self._lanes = lanes
+        self._gates = gates
         self._account = account
         self._pricing = pricing
         self._policy = policy or Policy()
@@ -73,7 +73,7 @@ class ModelCaller:
 
     def find_gate(self, model: str) -> ProviderGate:
         """The limits that calls of this model share with others."""
-        return self._lanes.at(model.partition("/")[0], self._account)
+        return self._gates.at(model.partition("/")[0], self._account)
 
     async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
         """The reply to a prompt.
@@ -82,10 +82,10 @@ class ModelCaller:
         to be left alone or does not accept the key; JudgeError `budget_exhausted` where `spending` has too little left.
         """
         worst = await self._pricing(prompt)
-        clock, policy = self._lanes.clock, self._policy
+        clock, policy = self._gates.clock, self._policy
         most = stop_after_attempt(policy.attempts)
         patience = _Patience(clock, policy.total)
-        self._lanes.retries.count_call()
+        self._gates.retries.count_call()
         retrying = AsyncRetrying(
             sleep=clock.sleep,
             retry=retry_if_exception(_may_help),
@@ -108,7 +108,7 @@ class ModelCaller:
                 return reply
 
     async def _complete_in_time(self, prompt: Prompt) -> Completion:
-        seconds, start = self._policy.deadline, self._lanes.clock.now()
+        seconds, start = self._policy.deadline, self._gates.clock.now()
         try:
             async with asyncio.timeout(seconds):
                 return await self._model.complete(prompt)
@@ -116,7 +116,7 @@ class ModelCaller:
             pass
         finally:
             for observe in self._observers:
-                observe(prompt.model, self._lanes.clock.now() - start)
+                observe(prompt.model, self._gates.clock.now() - start)
         raise CallError("timeout", f"no whole reply in {seconds:g} s", usage=Usage(), retryable=True)
 
     def _compute_wait(self, state: RetryCallState) -> float:
@@ -131,7 +131,7 @@ class ModelCaller:
     def _is_spent(self, state: RetryCallState) -> bool:
         error = _find_error(state)
         scheduled = isinstance(error, JudgeError) and bool(error.retry_after)  # the provider itself spreads these out
-        return not scheduled and not self._lanes.retries.take()
+        return not scheduled and not self._gates.retries.take()
 
 
 class _Patience:

@@ -59,19 +59,19 @@ def add_commands(app: typer.Typer, package: ModuleType) -> None:
     modules = import_all(package)
     own = [_COMMANDS[module.__name__] for module in modules if not _is_package(module)]
     packages = [module for module in modules if _is_package(module)]
-    shared = [one for module in packages if not hasattr(module, "GROUP") for one in _commands_of(module)]
+    shared = [one for module in packages if not hasattr(module, "GROUP") for one in _list_commands(module)]
     groups: list[tuple[CommandGroup, ModuleType]] = [
         (module.GROUP, module) for module in packages if hasattr(module, "GROUP")
     ]
     _add(app, own)
     for group, module in sorted(groups, key=lambda one: one[0].place):
         name = module.__name__.rpartition(".")[2]
-        below = _group_app(name, group)
-        _add(below, [*_commands_of(module), *[one for one in shared if name in one.helps]], group=name)
+        below = _build_group(name, group)
+        _add(below, [*_list_commands(module), *[one for one in shared if name in one.helps]], group=name)
         app.add_typer(below)
 
 
-def _commands_of(package: ModuleType) -> Iterator[Command]:
+def _list_commands(package: ModuleType) -> Iterator[Command]:
     return (_COMMANDS[module.__name__] for module in import_all(package))
 
 
@@ -84,7 +84,7 @@ def _add(app: typer.Typer, commands: list[Command], *, group: str = "") -> None:
         app.command(one.name, help=one.helps.get(group))(one.body)
 
 
-def _group_app(name: str, group: CommandGroup) -> typer.Typer:
+def _build_group(name: str, group: CommandGroup) -> typer.Typer:
     app = typer.Typer(name=name, help=group.help, rich_markup_mode=None)
 
     @app.callback(invoke_without_command=True)

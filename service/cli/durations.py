@@ -26,10 +26,10 @@ def read_duration(text: str) -> float:
     return seconds
 
 
-def duration(seconds: float) -> str:
+def parse_duration(seconds: float) -> str:
     """Seconds in the largest unit that is whole.
 
-    >>> duration(172800.0), duration(5400.0)
+    >>> parse_duration(172800.0), parse_duration(5400.0)
     ('2d', '90m')
     """
     unit = next((unit for unit, size in UNITS_S.items() if seconds % size == 0), "m")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
 from service.errors import NOBODY_THERE, CallgradeError, InputError, JudgeDownError, Problem, RubricError, SettingsError
+from service.reporting.escaping import escape_unprintable
 
 NO_JUDGE = {
     "unauthorized": "no key that its provider accepts; expected CALLGRADE_JUDGE_API_KEY or the provider's own variable",
@@ -37,10 +38,10 @@ class ExitCode(IntEnum):
     """Whoever read the output stopped reading."""
 
 
-def code_of(error: CallgradeError) -> ExitCode:
+def get_exit_code(error: CallgradeError) -> ExitCode:
     """The exit code of an error that ends the run.
 
-    >>> code_of(SettingsError.at("CALLGRADE_PORT", "expected a number")), code_of(InputError.at("", "no"))
+    >>> get_exit_code(SettingsError.at("CALLGRADE_PORT", "expected a number")), get_exit_code(InputError.at("", "no"))
     (<ExitCode.CONFIG: 4>, <ExitCode.DATA: 5>)
     """
     if isinstance(error, RubricError | SettingsError):
@@ -50,41 +51,28 @@ def code_of(error: CallgradeError) -> ExitCode:
     return ExitCode.DATA if isinstance(error, InputError) else ExitCode.INTERNAL
 
 
-def told(error: CallgradeError, *, where: str = "") -> str:
+def describe_error(error: CallgradeError, *, where: str = "") -> str:
     """The error for a person: one line, or a line for each of several places.
 
-    >>> told(InputError.at("/trace", "missing"), where="a.json:3")
+    >>> describe_error(InputError.at("/trace", "missing"), where="a.json:3")
     'a.json:3: /trace: missing'
     """
     head = f"{where}: " if where else ""
     if not isinstance(error, InputError):
-        return printable(f"{head}{error}")
-    lines = list(_lines(error.problems))
+        return escape_unprintable(f"{head}{error}")
+    lines = list(_list_lines(error.problems))
     if len(lines) == 1:
         return head + lines[0]
     return "\n  ".join([f"{head}{len(error.problems)} problems", *lines])
 
 
-def _lines(problems: tuple[Problem, ...]) -> Iterator[str]:
+def _list_lines(problems: tuple[Problem, ...]) -> Iterator[str]:
     for problem in problems[:SHOWN]:
-        yield printable(f"{problem.path}: {problem.message}" if problem.path else problem.message)
+        yield escape_unprintable(f"{problem.path}: {problem.message}" if problem.path else problem.message)
     if len(problems) > SHOWN:
         yield f"and {len(problems) - SHOWN} more"
 
 
-def printable(text: str) -> str:
-    r"""The text on one line and harmless to a terminal: what is not printable is written as an escape.
-
-    >>> printable("a\nb \x1b[31m")
-    'a\\nb \\x1b[31m'
-    """
-    return text if text.isprintable() else "".join(map(_escaped, text))
-
-
-def _escaped(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-
-
-def listed(words: Iterable[str]) -> str:
+def join_words(words: Iterable[str]) -> str:
     """Words with commas between them, `-` for none."""
     return ", ".join(words) or "-"

@@ -11,13 +11,13 @@ from service.errors import InputError, SettingsError
 def explain_missing(error: ModuleNotFoundError) -> InputError | None:
     """The error for a person, where the module comes with an extra; None where it is one that should be there."""
     module = (error.name or "").partition(".")[0]
-    extra = _extras().get(module)
+    extra = _read_extras().get(module)
     if extra is None:
         return None
     return SettingsError.at("", f"this needs {module}, which is not installed: pip install 'callgrade[{extra}]'")
 
 
-def _extras() -> dict[str, str]:
+def _read_extras() -> dict[str, str]:
     try:
         listed = requires("callgrade") or []
     except PackageNotFoundError:

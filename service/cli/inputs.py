@@ -36,7 +36,7 @@ CUSTOM_ID: TypeAdapter[str] = TypeAdapter(CustomId)
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Refusal:
     """A record that cannot be read or scored."""
 
     place: RecordPlace
@@ -55,9 +55,9 @@ class InputChoices:
     name: str | None = None
     """The `custom_id` of a line of a batch. It is no part of the request, here as there."""
 
-    def refused(self, error: InputError) -> Refused:
+    def refuse(self, error: InputError) -> Refusal:
         """The record as one that cannot be scored after all."""
-        return Refused(self.place, located(error, self.place, bare=self.bare))
+        return Refusal(self.place, locate_error(error, self.place, bare=self.bare))
 
 
 @dataclass(frozen=True)
@@ -74,29 +74,29 @@ class Inputs:
     format: str | None = None
     guessed: Counter[str] = field(default_factory=Counter[str])
 
-    def __iter__(self) -> Iterator[InputChoices | Refused]:
+    def __iter__(self) -> Iterator[InputChoices | Refusal]:
         """A request for every record, in order, or why there is none."""
         for file in self.files:
             for record in read_records(file, self.limits):
                 yield (
-                    Refused(record.place, located(record.error, record.place))
+                    Refusal(record.place, locate_error(record.error, record.place))
                     if isinstance(record, BadRecord)
-                    else (self._asked(record))
+                    else (self._build_request(record))
                 )
 
     def tell_guesses(self) -> None:
         """Says on standard error which formats were guessed."""
         tell_guesses(self.guessed)
 
-    def _asked(self, record: TraceRecord) -> InputChoices | Refused:
+    def _build_request(self, record: TraceRecord) -> InputChoices | Refusal:
         bare = is_bare(record)
         try:
-            name, body = _without_custom_id(body_of(record, named=self.format, guessed=self.guessed))
-            return InputChoices(record.place, self.request_of(body), bare, body, name)
+            name, body = _split_custom_id(build_body(record, named=self.format, guessed=self.guessed))
+            return InputChoices(record.place, self.build_request(body), bare, body, name)
         except InputError as error:
-            return Refused(record.place, located(error, record.place, bare=bare))
+            return Refusal(record.place, locate_error(error, record.place, bare=bare))
 
-    def request_of(self, body: JsonValue) -> ScoreRequest:
+    def build_request(self, body: JsonValue) -> ScoreRequest:
         """The request in the body of an `Asked`, with what the command line says of it."""
         said = {"rubric": self.rubric, "expected": self.expected}
         over = {name: value for name, value in said.items() if value is not None}
@@ -141,7 +141,7 @@ def find_rubric(shelf: Shelf, choice: str) -> Rubric:
     """The rubric of an id, or of a file."""
     path = Path(choice)
     if not names_file(choice):
-        return _known(shelf, choice)
+        return _find_rubric(shelf, choice)
     try:
         return shelf.find(read_rubric(read_yaml(read_text(path, "--rubric"), source="")))
     except InputError as error:
@@ -153,7 +153,7 @@ def names_file(choice: str) -> bool:
     return Path(choice).suffix in {".yaml", ".yml", ".json"} or Path(choice).name != choice
 
 
-def _known(shelf: Shelf, choice: str) -> Rubric:
+def _find_rubric(shelf: Shelf, choice: str) -> Rubric:
     try:
         return shelf.find(choice)
     except InputError as error:
@@ -178,12 +178,12 @@ def _read_expected(path: Path, limits: Limits) -> object:
     text = read_text(path, "--expected")
     is_yaml = path.suffix in {".yaml", ".yml"}
     try:
-        return _expectation(read_yaml(text, source="") if is_yaml else parse(text.encode(), limits))
+        return _read_expectation(read_yaml(text, source="") if is_yaml else parse(text.encode(), limits))
     except InputError as error:
         raise _in_file(InputError(error.problems), str(path)) from None
 
 
-def _expectation(document: JsonValue) -> object:
+def _read_expectation(document: JsonValue) -> object:
     try:
         return EXPECTED.validate_python(document)
     except ValidationError as error:
@@ -202,25 +202,25 @@ def is_bare(record: TraceRecord) -> bool:
     return not isinstance(record.value.get("trace"), dict)
 
 
-def body_of(record: TraceRecord, *, named: str | None, guessed: Counter[str]) -> dict[str, JsonValue]:
+def build_body(record: TraceRecord, *, named: str | None, guessed: Counter[str]) -> dict[str, JsonValue]:
     """The request that a record means, its trace with its format: `named` or a guess, which is counted, where it names none.
 
     InputError, with pointers into the request, where no format fits.
     """
-    body = _wrapped(record.value) if is_bare(record) else dict(record.value)
+    body = _wrap_trace(record.value) if is_bare(record) else dict(record.value)
     trace = body["trace"]
     if not isinstance(trace, dict) or "format" in trace:
         return body
     found = named or guess_format(trace)
     if found is None:
-        raise InputError.at("/trace", _no_format(trace))
+        raise InputError.at("/trace", _explain_no_format(trace))
     if named is None:
         guessed[found] += 1
     formatted: dict[str, JsonValue] = {"format": found, **trace}
     return {**body, "trace": formatted}
 
 
-def _without_custom_id(body: dict[str, JsonValue]) -> tuple[str | None, dict[str, JsonValue]]:
+def _split_custom_id(body: dict[str, JsonValue]) -> tuple[str | None, dict[str, JsonValue]]:
     """The name of a line of a batch, and the request in it."""
     if "custom_id" not in body:
         return None, body
@@ -238,7 +238,7 @@ def tell_guesses(guessed: Counter[str]) -> None:
         say(f"guessed format: {told}")
 
 
-def _wrapped(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _wrap_trace(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """The request around a bare trace. `tags` and `judges` of another shape are the trace's own."""
     shapes: dict[str, type | tuple[type, ...]] = {"tags": dict, "judges": str}
     found = {
@@ -247,18 +247,18 @@ def _wrapped(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return {"trace": {name: value for name, value in record.items() if name not in found}, **found}
 
 
-def _no_format(trace: dict[str, JsonValue]) -> str:
+def _explain_no_format(trace: dict[str, JsonValue]) -> str:
     if "role" in trace:
         return 'this is one message, not a trace; put the list of messages into {"messages": [...]}'
     keys = ", ".join(list(trace)[:8]) or "none"
     return f'cannot tell the format of this trace (its keys: {keys}); name it with --input-format or a "format" key'
 
 
-def located(error: InputError, place: RecordPlace, *, bare: bool = False) -> InputError:
+def locate_error(error: InputError, place: RecordPlace, *, bare: bool = False) -> InputError:
     """The error with pointers into the file's record: a bare trace has no `/trace` in it."""
-    problems = [Problem(place.pointer + (_unwrapped(p.path) if bare else p.path), p.message) for p in error.problems]
+    problems = [Problem(place.pointer + (_strip_trace(p.path) if bare else p.path), p.message) for p in error.problems]
     return type(error)(problems)
 
 
-def _unwrapped(path: str) -> str:
+def _strip_trace(path: str) -> str:
     return path.removeprefix("/trace") if path == "/trace" or path.startswith("/trace/") else path

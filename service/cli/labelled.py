@@ -39,15 +39,17 @@ def read_labelled(sources: Sources) -> ImportedSet:
     """The labelled set, with what judges are recorded to have said of it."""
     file, lines = sources.labels, lines_of(sources.labels, "--labels")
     if file.name.removesuffix(".gz").endswith(".csv"):
-        return ImportedSet(placed(file, lambda: read_csv("\n".join(lines), source=file.name)))
-    return placed(file, lambda: import_labels(lines, source=file.name, shape=sources.shape, errors=sources.errors))
+        return ImportedSet(read_in_file(file, lambda: read_csv("\n".join(lines), source=file.name)))
+    return read_in_file(
+        file, lambda: import_labels(lines, source=file.name, shape=sources.shape, errors=sources.errors)
+    )
 
 
 def read_predicted(files: Sequence[Path]) -> tuple[Prediction, ...]:
     """The predictions of all files."""
     found: list[Prediction] = []
     for file in files:
-        with in_file(file):
+        with name_file(file):
             found += read_predictions(lines_of(file, "--predictions"))
     return tuple(found)
 
@@ -63,14 +65,14 @@ def read_run(path: Path) -> CalibrationReport:
         raise InputError([Problem(f"{file}: {first.path}".removesuffix(": "), first.message)]) from None
 
 
-def placed(file: Path, do: Callable[[], T]) -> T:
+def read_in_file(file: Path, do: Callable[[], T]) -> T:
     """What `do` gives; its errors name the file."""
-    with in_file(file):
+    with name_file(file):
         return do()
 
 
 @contextmanager
-def in_file(file: Path) -> Generator[None]:
+def name_file(file: Path) -> Generator[None]:
     """Errors within name the file they are about."""
     try:
         yield

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from service.cli.context import read_settings
-from service.cli.exits import told
+from service.cli.exits import describe_error
 from service.cli.rendering.console import plural, say
 from service.core.report import Report
 from service.errors import InputError
@@ -55,7 +55,7 @@ class Reports:
 
     def _tell(self) -> None:
         for place, error in self.refused[:TOLD]:
-            for line in told(error, where=f"{place}{place.pointer}").split("\n"):
+            for line in describe_error(error, where=f"{place}{place.pointer}").split("\n"):
                 say(line if line.startswith(" ") else f"error: {line}")
         if len(self.refused) > TOLD:
             say(f"... and {plural(len(self.refused) - TOLD, 'more record')}")

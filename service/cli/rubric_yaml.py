@@ -19,7 +19,7 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
-def as_yaml(rubric: Rubric) -> str:
+def render_yaml(rubric: Rubric) -> str:
     """The rubric as YAML."""
     return yaml.dump(rubric.model_dump(mode="json"), Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110)
 

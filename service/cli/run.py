@@ -10,9 +10,10 @@ from contextlib import suppress
 import typer
 from typer.main import get_command
 
-from service.cli.exits import ExitCode, code_of, printable, told
+from service.cli.exits import ExitCode, describe_error, get_exit_code
 from service.cli.extras import explain_missing
 from service.errors import CallgradeError
+from service.reporting.escaping import escape_unprintable
 
 # What typer raises for a command called wrongly; it has no public name for the class itself.
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
@@ -24,40 +25,40 @@ def run(argv: Sequence[str]) -> int:
 
     _speak_everything()
     try:
-        return _finished(get_command(app).main(list(argv), prog_name="callgrade", standalone_mode=False))
+        return _finish(get_command(app).main(list(argv), prog_name="callgrade", standalone_mode=False))
     except Exception as error:
         if os.environ.get("CALLGRADE_DEBUG"):
             raise
-        return _failed(error)
+        return _handle_failure(error)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except SystemExit as stop:
         # typer ends the process itself when the reader of the output has gone.
         if isinstance(stop.__context__, BrokenPipeError):
-            return _closed()
+            return _close_output()
         raise
 
 
-def _finished(code: int | None) -> int:
+def _finish(code: int | None) -> int:
     """Flushing here shows a closed pipe while it can still be told from an error of ours."""
     sys.stdout.flush()
     return code or ExitCode.PASSED
 
 
-def _failed(error: Exception) -> int:
+def _handle_failure(error: Exception) -> int:
     if isinstance(error, BrokenPipeError):
-        return _closed()
+        return _close_output()
     if isinstance(error, ModuleNotFoundError):
         error = explain_missing(error) or error
     if isinstance(error, CallgradeError):
-        _say(told(error))
-        return code_of(error)
+        _say(describe_error(error))
+        return get_exit_code(error)
     if isinstance(error, USAGE_ERROR):
-        _say(printable(getattr(error, "format_message", error.__str__)()))
+        _say(escape_unprintable(getattr(error, "format_message", error.__str__)()))
         print("callgrade --help tells how it is called.", file=sys.stderr)  # noqa: T201
         return ExitCode.CONFIG
     notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-    _say(printable(f"this is a fault of callgrade: {type(error).__name__}: {error}{notes}"))
+    _say(escape_unprintable(f"this is a fault of callgrade: {type(error).__name__}: {error}{notes}"))
     print("CALLGRADE_DEBUG=1 shows where.", file=sys.stderr)  # noqa: T201
     return ExitCode.INTERNAL
 
@@ -74,7 +75,7 @@ def _speak_everything() -> None:
             reconfigure(errors="replace")
 
 
-def _closed() -> int:
+def _close_output() -> int:
     """Python flushes at exit; with nobody reading, that must go nowhere."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

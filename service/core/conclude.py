@@ -91,8 +91,8 @@ def conclude(
     """
     asking = mode or ("none" if replies is None else "cached")
     answers = _Answers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
-    rows = [(filled.column, _resolve_outcomes(filled, answers)) for filled in plan.filled]
-    results = [fold_criterion(column, [outcome for _, outcome in cells]) for column, cells in rows]
+    rows = [(criterion_plan.criterion, _resolve_outcomes(criterion_plan, answers)) for criterion_plan in plan.criteria]
+    results = [fold_criterion(criterion, [outcome for _, outcome in outcomes]) for criterion, outcomes in rows]
     folded = fold_results(results, plan.rubric)
     whole, trace = folded.whole, plan.trace
     return Report(
@@ -107,11 +107,11 @@ def conclude(
         coverage=whole.coverage,
         all_passed=whole.score is not None and all(one.clean for one in results),
         first_failing_stage=next((stage for stage, fold in folded.stages if fold.verdict == "fail"), None),
-        failing=tuple([one.column.id for one in results if one.failed]),
+        failing=tuple([one.criterion.id for one in results if one.failed]),
         open=tuple(_list_open_outcomes(plan, rows, find_deciding(results, folded, plan.rubric))),
         stages=tuple([_build_stage_score(stage, fold) for stage, fold in folded.stages]),
         criteria=tuple(
-            [_build_criterion_score(one, cells, plan) for one, (_, cells) in zip(results, rows, strict=True)]
+            [_build_criterion_score(one, outcomes, plan) for one, (_, outcomes) in zip(results, rows, strict=True)]
         ),
         steps=_build_steps(plan, rows),
         missing=tuple([MissingCall(plan.wanted[i], plan.due[i]) for i in plan.alignment.missing]),
@@ -129,8 +129,8 @@ def conclude(
 def _find_scope(plan: Plan, results: Iterable[CriterionResult], asking: Asking) -> Scope:
     if asking != "off":
         return "full"
-    applied = any(one.column.judged and one.coverage is not None for one in results)
-    return "code" if applied or any(filled.open for filled in plan.filled) else "full"
+    applied = any(one.criterion.judged and one.coverage is not None for one in results)
+    return "code" if applied or any(criterion_plan.open for criterion_plan in plan.criteria) else "full"
 
 
 def _build_provenance(answers: _Answers, saved: int, fits: tuple[str, ...]) -> Provenance:
@@ -211,15 +211,15 @@ def _leave_out(ask: Ask) -> Skipped:
 OUT_OF_SCOPE = Skipped("out_of_scope", OFF)
 
 
-def _resolve_outcomes(filled: CriterionPlan, answers: _Answers) -> Sequence[SubjectResult]:
-    cells = filled.cells
-    if filled.open:
-        cells = [(subject, _resolve_outcome(found, answers)) for subject, found in cells]
-    if filled.column.judged and answers.asking == "off":
-        cells = [(subject, OUT_OF_SCOPE if _is_blocked(found) else found) for subject, found in cells]
-    if filled.column.insists:
-        cells = [(subject, _require_outcome(found)) for subject, found in cells]
-    return cells  # pyright: ignore[reportReturnType] (no cell waits for a reply any more)
+def _resolve_outcomes(criterion_plan: CriterionPlan, answers: _Answers) -> Sequence[SubjectResult]:
+    outcomes = criterion_plan.outcomes
+    if criterion_plan.open:
+        outcomes = [(subject, _resolve_outcome(found, answers)) for subject, found in outcomes]
+    if criterion_plan.criterion.judged and answers.asking == "off":
+        outcomes = [(subject, OUT_OF_SCOPE if _is_blocked(found) else found) for subject, found in outcomes]
+    if criterion_plan.criterion.insists:
+        outcomes = [(subject, _require_outcome(found)) for subject, found in outcomes]
+    return outcomes  # pyright: ignore[reportReturnType] (no outcome waits for a reply any more)
 
 
 def _is_blocked(found: Outcome | Ask | PendingOutcome) -> bool:
@@ -227,7 +227,7 @@ def _is_blocked(found: Outcome | Ask | PendingOutcome) -> bool:
 
 
 def _resolve_outcome(found: Outcome | Ask | PendingOutcome, answers: _Answers) -> Outcome:
-    """The outcome of a cell, with the replies that it waits for."""
+    """The outcome, with the replies that it waits for."""
     if isinstance(found, PendingOutcome):
         return complete_outcome(
             found, [answers.resolve(part) if isinstance(part, Ask) else part for part in found.parts]
@@ -244,7 +244,7 @@ def _require_outcome(outcome: Outcome | Ask | PendingOutcome) -> Outcome | Ask |
 
 def _list_fits(rows: Iterable[Row]) -> tuple[str, ...]:
     """The fits that values of the report rest on."""
-    outcomes = [outcome for column, cells in rows if column.judged for _, outcome in cells]
+    outcomes = [outcome for criterion, found in rows if criterion.judged for _, outcome in found]
     calibrations = [outcome.calibration for outcome in outcomes if isinstance(outcome, JudgedScore)]
     return tuple(sorted({one.fit for one in calibrations if one.fit and one.status == "calibrated"}))
 
@@ -252,8 +252,8 @@ def _list_fits(rows: Iterable[Row]) -> tuple[str, ...]:
 def _count_calibrated(rows: Iterable[Row]) -> CalibrationCounts:
     statuses: list[Status] = []
     withheld = 0
-    for _, cells in rows:
-        for _, outcome in cells:
+    for _, outcomes in rows:
+        for _, outcome in outcomes:
             if isinstance(outcome, JudgedScore):
                 statuses.append(outcome.calibration.status)
             elif isinstance(outcome, MixedScore):
@@ -271,8 +271,8 @@ NOT_JUDGED = CalibrationCounts(0, 0, 0, 0)
 def _list_unread(trace: Trace, rows: Iterable[Row]) -> tuple[UnreadPart, ...]:
     """What could not be read: of the source, and of the trace where a check needed it."""
     found = {part.path: UnreadPart(part.kind, part.path, part.reason) for part in trace.unread}
-    for _, cells in rows:
-        for _, outcome in cells:
+    for _, outcomes in rows:
+        for _, outcome in outcomes:
             if isinstance(outcome, Skipped) and outcome.cause == "unread":
                 for finding in outcome.findings:
                     if finding.code == UNREAD_RESULT:
@@ -290,19 +290,19 @@ def _list_not_asked(plan: Plan, answers: _Answers, estimates: Mapping[str, AskEs
 
 
 def _list_open_outcomes(plan: Plan, rows: Iterable[Row], decide: Collection[str]) -> Iterable[OpenOutcome]:
-    for column, cells in rows:
-        for subject, outcome in cells:
+    for criterion, outcomes in rows:
+        for subject, outcome in outcomes:
             for part in list_open_parts(outcome):
                 yield OpenOutcome(
-                    criterion=column.id,
-                    stage=column.stage,
+                    criterion=criterion.id,
+                    stage=criterion.stage,
                     step=subject.step,
                     turn=subject.turn,
                     expected=None if subject.expected is None else plan.wanted[subject.expected],
                     kind=part.kind,
                     cause=part.cause,
                     reason=part.reason,
-                    decides=column.id in decide,
+                    decides=criterion.id in decide,
                 )
 
 
@@ -312,11 +312,11 @@ def _build_stage_score(stage: Stage, fold: Fold) -> StageScore:
     )
 
 
-def _build_criterion_score(result: CriterionResult, cells: Sequence[SubjectResult], plan: Plan) -> CriterionScore:
-    column = result.column
-    loose = [cell for cell in cells if cell[0].step is None]
-    if len(loose) == len(cells) == 1 and loose[0][0] is WHOLE and (reason := _explain_absence(loose[0][1])):
-        return _build_absent_score(column.id, column.stage, column.weight, reason)
+def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectResult], plan: Plan) -> CriterionScore:
+    criterion = result.criterion
+    loose = [one for one in outcomes if one[0].step is None]
+    if len(loose) == len(outcomes) == 1 and loose[0][0] is WHOLE and (reason := _explain_absence(loose[0][1])):
+        return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
     elsewhere = tuple(
         [
             LooseOutcome(subject.turn, None if subject.expected is None else plan.wanted[subject.expected], outcome)
@@ -325,11 +325,11 @@ def _build_criterion_score(result: CriterionResult, cells: Sequence[SubjectResul
     )
     measured, worst, best = result.measured, result.worst, result.best
     if measured is PERFECT_WORTH and worst is measured and not elsewhere:
-        return _build_perfect_score(column.id, column.stage, column.weight)
+        return _build_perfect_score(criterion.id, criterion.stage, criterion.weight)
     return CriterionScore(
-        column.id,
-        column.stage,
-        column.weight,
+        criterion.id,
+        criterion.stage,
+        criterion.weight,
         None if measured is None else measured.value,
         elsewhere,
         None if worst is None or best is None else (worst.value, best.value),
@@ -358,18 +358,18 @@ def _explain_absence(outcome: Outcome) -> str | None:
 
 def _build_steps(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, ...]:
     by_step: list[list[tuple[CompiledCriterion, Outcome]]] = [[] for _ in plan.trace.steps]
-    for column, cells in rows:
-        for subject, outcome in cells:
+    for criterion, outcomes in rows:
+        for subject, outcome in outcomes:
             if subject.step is not None:
-                by_step[subject.step].append((column, outcome))
+                by_step[subject.step].append((criterion, outcome))
     matched = {pair.step: pair for pair in plan.alignment.pairs}
-    return tuple([_build_step_verdict(plan, n, cells, matched.get(n)) for n, cells in enumerate(by_step)])
+    return tuple([_build_step_verdict(plan, n, outcomes, matched.get(n)) for n, outcomes in enumerate(by_step)])
 
 
 def _build_step_verdict(
-    plan: Plan, index: int, cells: list[tuple[CompiledCriterion, Outcome]], pair: Pair | None
+    plan: Plan, index: int, outcomes: list[tuple[CompiledCriterion, Outcome]], pair: Pair | None
 ) -> StepVerdict:
-    fold = fold_step(cells, plan.rubric)
+    fold = fold_step(outcomes, plan.rubric)
     step = plan.trace.steps[index]
     return StepVerdict(
         index=index,
@@ -381,7 +381,7 @@ def _build_step_verdict(
         expected=None if pair is None else pair.path,
         expected_tool=None if pair is None else _spell_tool(pair.pattern.tool, step.call.name, plan.rubric),
         unexpected=index in plan.unexpected,
-        outcomes=_group_by_criterion(cells),
+        outcomes=_group_by_criterion(outcomes),
     )
 
 
@@ -389,12 +389,12 @@ def _spell_tool(expected: str, called: str, rubric: Rubric) -> str:
     return called if rubric.fold_names and folded_name(expected) == folded_name(called) else expected
 
 
-def _group_by_criterion(cells: Iterable[tuple[CompiledCriterion, Outcome]]) -> dict[str, Outcome]:
+def _group_by_criterion(pairs: Iterable[tuple[CompiledCriterion, Outcome]]) -> dict[str, Outcome]:
     """The outcome of each criterion; of several at one step the worst, with the findings of all."""
     outcomes: dict[str, Outcome] = {}
-    for column, outcome in cells:
-        before = outcomes.get(column.id)
-        outcomes[column.id] = outcome if before is None else _pick_worse(before, outcome)
+    for criterion, outcome in pairs:
+        before = outcomes.get(criterion.id)
+        outcomes[criterion.id] = outcome if before is None else _pick_worse(before, outcome)
     return outcomes
 
 

@@ -59,7 +59,10 @@ def list_runnable(trace: Trace, rubric: Rubric, *, invalid: bool = False) -> tup
     steps = [step for step in trace.steps if step.call.arguments is not None]
     if invalid or not steps:
         return tuple(steps)
-    gate = next((column.check for column in rubric.columns if isinstance(column.check, SchemaGate)), SchemaGate())
+    gate = next(
+        (criterion.check for criterion in rubric.compiled_criteria if isinstance(criterion.check, SchemaGate)),
+        SchemaGate(),
+    )
     seen = gate.look(Case(trace, None, rubric.matching))
     bad = {subject.step for subject, outcome in seen if isinstance(outcome, Scored) and not outcome.passed}
     return tuple([step for step in steps if step.index not in bad])

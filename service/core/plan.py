@@ -18,17 +18,17 @@ from service.core.rubric import CompiledCriterion, Rubric
 from service.core.trace import Trace
 from service.core.unread import CheckReach, leave_open
 
-Cell = tuple[Subject, Outcome | Ask | PendingOutcome]
+PlannedOutcome = tuple[Subject, Outcome | Ask | PendingOutcome]
 """What one criterion says of one thing: an outcome, or the questions whose replies will make one."""
 
 
 class CriterionPlan(NamedTuple):
-    """A criterion with its cells, at least one."""
+    """A criterion with its outcomes, at least one."""
 
-    column: CompiledCriterion
-    cells: Sequence[Cell]
+    criterion: CompiledCriterion
+    outcomes: Sequence[PlannedOutcome]
     open: bool
-    """Whether a cell waits for a judge."""
+    """Whether an outcome waits for a judge."""
     saved: int = 0
     """How many questions code has answered in the judge's place."""
 
@@ -42,7 +42,7 @@ class BlockedAsk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that is known before a judge is asked: the criteria by stage, each with its cells."""
+    """All that is known before a judge is asked: the criteria by stage, each with its outcomes."""
 
     trace: Trace
     rubric: Rubric
@@ -52,7 +52,7 @@ class Plan:
     """The pointers of the expected calls."""
     due: tuple[str, ...]
     """The tools of the expected calls; of alternatives the first."""
-    filled: tuple[CriterionPlan, ...]
+    criteria: tuple[CriterionPlan, ...]
     blocked: tuple[BlockedAsk, ...]
     """Questions that a failed check makes needless."""
     saved: int
@@ -65,12 +65,12 @@ class Plan:
     def asks(self) -> tuple[Ask, ...]:
         """What a judge would be asked, in order."""
         return tuple(
-            [ask for filled in self.filled if filled.open for _, found in filled.cells for ask in list_asks(found)]
+            [ask for one in self.criteria if one.open for _, found in one.outcomes for ask in list_asks(found)]
         )
 
 
 def list_asks(found: Outcome | Ask | PendingOutcome) -> tuple[Ask, ...]:
-    """The questions of a cell."""
+    """The questions that an outcome waits for."""
     if isinstance(found, Ask):
         return (found,)
     return found.asks if isinstance(found, PendingOutcome) else ()
@@ -83,9 +83,9 @@ NOTHING_SEEN: tuple[Subject, Skipped] = (WHOLE, Skipped("not_applicable", "nothi
 def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -> Plan:
     """Runs every deterministic check and lists the questions for judges. Pure; raises KeyError for an unknown judge."""
     case = Case(trace, expectation, rubric.matching)
-    seen = _plan_criteria(case, rubric)
-    blockers = _Blockers(seen)
-    filled = tuple([_block_criterion(one, blockers) for one in seen]) if blockers.by_rank else seen
+    unblocked = _plan_criteria(case, rubric)
+    blockers = _Blockers(unblocked)
+    criteria = tuple([_block_criterion(one, blockers) for one in unblocked]) if blockers.by_rank else unblocked
     return Plan(
         trace=trace,
         rubric=rubric,
@@ -93,28 +93,32 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         alignment=case.alignment if case.wanted else NO_ALIGNMENT,
         wanted=tuple([wanted.path for wanted in case.wanted]),
         due=tuple([wanted.options[0][1].tool for wanted in case.wanted]),
-        filled=filled,
-        blocked=tuple(_iter_blocked_asks(seen, filled)) if blockers.by_rank else (),
-        saved=sum([one.saved + _count_decided(one) for one in filled if one.column.judged]),
+        criteria=criteria,
+        blocked=tuple(_iter_blocked_asks(unblocked, criteria)) if blockers.by_rank else (),
+        saved=sum([one.saved + _count_decided(one) for one in criteria if one.criterion.judged]),
         decisions=find_decisions(case),
         unexpected=find_unexpected(case),
     )
 
 
 def _plan_criteria(case: Case, rubric: Rubric) -> tuple[CriterionPlan, ...]:
-    """Every criterion with its cells. Code looks first: what it has answered need not be asked."""
-    checked = {column.id: _look(case, column, rubric) for column in rubric.columns if not column.judged}
-    return tuple([checked.get(column.id) or _ask(case, column, rubric, checked) for column in rubric.columns])
+    """Every criterion with its outcomes. Code looks first: what it has answered need not be asked."""
+    checked = {
+        criterion.id: _look(case, criterion, rubric) for criterion in rubric.compiled_criteria if not criterion.judged
+    }
+    return tuple(
+        [checked.get(criterion.id) or _ask(case, criterion, rubric, checked) for criterion in rubric.compiled_criteria]
+    )
 
 
-def _look(case: Case, column: CompiledCriterion, rubric: Rubric) -> CriterionPlan:
-    seen = collect_outcomes(case, lambda: column.check.look(case)) or [NOTHING_SEEN]
+def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> CriterionPlan:
+    seen = collect_outcomes(case, lambda: criterion.check.look(case)) or [NOTHING_SEEN]
     if case.trace.unread:
-        seen = leave_open(_find_reach(column.check, case), seen, case.trace.unread)
+        seen = leave_open(_find_reach(criterion.check, case), seen, case.trace.unread)
     if all([not isinstance(found, PartialOutcome) for _, found in seen]):  # noqa: C419 (a list is quicker, and short)
-        return CriterionPlan(column, seen, False)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
-    cells = [(subject, _build_pending(found, column, subject, case, rubric)) for subject, found in seen]
-    return CriterionPlan(column, cells, any(isinstance(found, PendingOutcome) for _, found in cells))
+        return CriterionPlan(criterion, seen, False)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
+    outcomes = [(subject, _build_pending(found, criterion, subject, case, rubric)) for subject, found in seen]
+    return CriterionPlan(criterion, outcomes, any(isinstance(found, PendingOutcome) for _, found in outcomes))
 
 
 def _find_reach(check: Check, case: Case) -> CheckReach:
@@ -126,40 +130,44 @@ CALLS: frozenset[Aspect] = frozenset({"tools", "extra", "args"})
 """What says which calls are right."""
 
 
-def _ask(case: Case, column: CompiledCriterion, rubric: Rubric, checked: Mapping[str, CriterionPlan]) -> CriterionPlan:
-    check = column.check
+def _ask(
+    case: Case, criterion: CompiledCriterion, rubric: Rubric, checked: Mapping[str, CriterionPlan]
+) -> CriterionPlan:
+    check = criterion.check
     if not isinstance(check, JudgeCheck):
-        return _look(case, column, rubric)
+        return _look(case, criterion, rubric)
     before = checked.get(check.unless or "")
-    answered = {subject for subject, found in before.cells if isinstance(found, Scored)} if before else set[Subject]()
+    answered = (
+        {subject for subject, found in before.outcomes if isinstance(found, Scored)} if before else set[Subject]()
+    )
     judges = rubric.known_judges
-    asked = collect_outcomes(case, lambda: check.asks(case, criterion=column.id, judges=judges, answered=answered))
+    asked = collect_outcomes(case, lambda: check.asks(case, criterion=criterion.id, judges=judges, answered=answered))
     asked = leave_open(CheckReach(check.parts(rubric.known_judges), False), asked, case.trace.unread)
     if before is None:
-        return CriterionPlan(column, asked, any(isinstance(found, Ask) for _, found in asked))
+        return CriterionPlan(criterion, asked, any(isinstance(found, Ask) for _, found in asked))
     needless = Skipped("not_applicable", f"{check.unless} has decided it")
-    cells = [
+    outcomes = [
         (subject, needless if _is_question(found) and is_answered(subject, answered) else found)
         for subject, found in asked
     ]
-    cells = _hold_back(cells, before)
-    saved = sum([found is needless for _, found in cells])
-    return CriterionPlan(column, cells, any(isinstance(found, Ask) for _, found in cells), saved)
+    outcomes = _hold_back(outcomes, before)
+    saved = sum([found is needless for _, found in outcomes])
+    return CriterionPlan(criterion, outcomes, any(isinstance(found, Ask) for _, found in outcomes), saved)
 
 
 def _hold_back(
-    cells: Sequence[tuple[Subject, Outcome | Ask]], before: CriterionPlan
+    outcomes: Sequence[tuple[Subject, Outcome | Ask]], before: CriterionPlan
 ) -> Sequence[tuple[Subject, Outcome | Ask]]:
     """The outcomes with those open that stand in for a check which is open itself: were it decided, they would not apply."""
     opened = {
-        subject for subject, found in before.cells if not isinstance(found, Ask | PendingOutcome) and is_open(found)
+        subject for subject, found in before.outcomes if not isinstance(found, Ask | PendingOutcome) and is_open(found)
     }
     if not opened:
-        return cells
-    waits = Skipped("not_asked", f"{before.column.id} is open, and may decide it")
+        return outcomes
+    waits = Skipped("not_asked", f"{before.criterion.id} is open, and may decide it")
     return [
         (subject, waits if isinstance(found, Ask | Scored) and is_answered(subject, opened) else found)
-        for subject, found in cells
+        for subject, found in outcomes
     ]
 
 
@@ -168,7 +176,7 @@ def _is_question(found: Outcome | Ask) -> bool:
 
 
 def _build_pending(
-    found: Outcome | PartialOutcome, column: CompiledCriterion, subject: Subject, case: Case, rubric: Rubric
+    found: Outcome | PartialOutcome, criterion: CompiledCriterion, subject: Subject, case: Case, rubric: Rubric
 ) -> Outcome | PendingOutcome:
     if not isinstance(found, PartialOutcome):
         return found
@@ -179,7 +187,7 @@ def _build_pending(
         or (
             NO_WORDS
             if judge is None
-            else Ask(column.id, judge, subject.step, tool, subject.turn, one.place, one.words, one.value)
+            else Ask(criterion.id, judge, subject.step, tool, subject.turn, one.place, one.words, one.value)
         )
         for one in found.open
     ]
@@ -189,9 +197,9 @@ def _build_pending(
 NO_WORDS = Skipped("not_asked", f"no judge {WORDS} is known here")
 
 
-def _count_decided(filled: CriterionPlan) -> int:
+def _count_decided(one: CriterionPlan) -> int:
     """How many of its questions code has answered."""
-    return sum([isinstance(found, Scored) for _, found in filled.cells])
+    return sum([isinstance(found, Scored) for _, found in one.outcomes])
 
 
 class _Blockers:
@@ -199,12 +207,12 @@ class _Blockers:
 
     def __init__(self, seen: Iterable[CriterionPlan]) -> None:
         self.by_rank: dict[int, dict[Subject, str]] = {}
-        for column, cells, _, _ in seen:
-            if column.blocking:
-                for subject, outcome in cells:
+        for criterion, outcomes, _, _ in seen:
+            if criterion.blocking:
+                for subject, outcome in outcomes:
                     decided_part = outcome.partial if isinstance(outcome, PendingOutcome) else outcome
                     if isinstance(decided_part, Scored | PartialOutcome) and not decided_part.passed:
-                        self.by_rank.setdefault(column.rank, {}).setdefault(_widen_subject(subject), column.id)
+                        self.by_rank.setdefault(criterion.rank, {}).setdefault(_widen_subject(subject), criterion.id)
 
     def before(self, rank: int) -> list[dict[Subject, str]]:
         """Those of earlier stages."""
@@ -224,30 +232,32 @@ def _list_covering(subject: Subject, *, alone: bool) -> tuple[Subject, ...]:
     return wide if alone else (*wide, _widen_subject(subject))
 
 
-def _block_criterion(filled: CriterionPlan, blockers: _Blockers) -> CriterionPlan:
+def _block_criterion(before: CriterionPlan, blockers: _Blockers) -> CriterionPlan:
     """Code is blocked by earlier stages, a judge by its own stage too: asking costs."""
-    column = filled.column
-    active = blockers.before(column.rank + column.judged)
+    criterion = before.criterion
+    active = blockers.before(criterion.rank + criterion.judged)
     if not active:
-        return filled
-    cells = [_block_cell(cell, active, alone=column.check.stands_alone) for cell in filled.cells]
-    return CriterionPlan(column, cells, filled.open and any(list_asks(found) for _, found in cells), filled.saved)
+        return before
+    outcomes = [_block_outcome(planned, active, alone=criterion.check.stands_alone) for planned in before.outcomes]
+    return CriterionPlan(
+        criterion, outcomes, before.open and any(list_asks(found) for _, found in outcomes), before.saved
+    )
 
 
-def _block_cell(cell: Cell, active: list[dict[Subject, str]], *, alone: bool) -> Cell:
-    subject, outcome = cell
+def _block_outcome(planned: PlannedOutcome, active: list[dict[Subject, str]], *, alone: bool) -> PlannedOutcome:
+    subject, outcome = planned
     if isinstance(outcome, Skipped) and outcome.cause == "not_applicable":
-        return cell
+        return planned
     blocker = next((found[at] for found in active for at in _list_covering(subject, alone=alone) if at in found), None)
     if blocker is None:
-        return cell
+        return planned
     told = outcome.partial if isinstance(outcome, PendingOutcome) else outcome
     findings = told.findings if isinstance(told, Scored | PartialOutcome) else ()
     return subject, Skipped("blocked", f"blocked by {blocker}", findings)
 
 
-def _iter_blocked_asks(seen: Iterable[CriterionPlan], filled: Iterable[CriterionPlan]) -> Iterator[BlockedAsk]:
-    for before, after in zip(seen, filled, strict=True):
-        for (_, open_one), (_, outcome) in zip(before.cells, after.cells, strict=True):
+def _iter_blocked_asks(unblocked: Iterable[CriterionPlan], criteria: Iterable[CriterionPlan]) -> Iterator[BlockedAsk]:
+    for before, after in zip(unblocked, criteria, strict=True):
+        for (_, open_one), (_, outcome) in zip(before.outcomes, after.outcomes, strict=True):
             if isinstance(outcome, Skipped):
                 yield from [BlockedAsk(ask, outcome.reason) for ask in list_asks(open_one)]

@@ -89,7 +89,7 @@ class CompiledCriterion:
 
     @classmethod
     def of(cls, criterion: Criterion) -> CompiledCriterion:
-        """The column of a criterion."""
+        """A criterion as a rubric has it, compiled."""
         check = criterion.check
         return cls(
             id=criterion.id,
@@ -159,9 +159,11 @@ class Rubric(FrozenModel):
         return self
 
     @lazy
-    def columns(self) -> tuple[CompiledCriterion, ...]:
+    def compiled_criteria(self) -> tuple[CompiledCriterion, ...]:
         """The criteria in the order of their stages, then ids: their order of writing means nothing."""
-        return tuple(sorted(map(CompiledCriterion.of, self.criteria), key=lambda column: (column.rank, column.id)))
+        return tuple(
+            sorted(map(CompiledCriterion.of, self.criteria), key=lambda criterion: (criterion.rank, criterion.id))
+        )
 
     @lazy
     def stage_weights(self) -> dict[Stage, float]:
@@ -182,7 +184,7 @@ class Rubric(FrozenModel):
     @lazy
     def matching(self) -> Matching:
         """How calls are paired: the first check that compares arguments decides between calls of one tool."""
-        scorers = [c.check for c in self.columns if type(c.check).pair_value is not Check.pair_value]
+        scorers = [c.check for c in self.compiled_criteria if type(c.check).pair_value is not Check.pair_value]
         return Matching(
             fold_names=self.fold_names,
             arguments=scorers[0] if scorers else ArgumentsGate(),
@@ -198,7 +200,7 @@ class Rubric(FrozenModel):
     @lazy
     def reads(self) -> frozenset[Aspect]:
         """What of an expectation its criteria look at."""
-        return frozenset(aspect for column in self.columns for aspect in column.check.aspects())
+        return frozenset(aspect for criterion in self.compiled_criteria for aspect in criterion.check.aspects())
 
     @lazy
     def judge_ids(self) -> frozenset[str]:

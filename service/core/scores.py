@@ -40,7 +40,7 @@ class CriterionWorth(NamedTuple):
 class CriterionResult(NamedTuple):
     """A criterion folded over its outcomes."""
 
-    column: CompiledCriterion
+    criterion: CompiledCriterion
     measured: CriterionWorth | None
     """Over what was measured; None where nothing was."""
     coverage: float | None
@@ -61,17 +61,17 @@ class CriterionResult(NamedTuple):
 PERFECT_WORTH = CriterionWorth(1.0, 1.0, False)
 
 
-def fold_criterion(column: CompiledCriterion, outcomes: Sequence[Outcome]) -> CriterionResult:
+def fold_criterion(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> CriterionResult:
     """The criterion over its outcomes: their mean or their least value. What is blocked counts as 0."""
     if len(outcomes) == 1 and type(outcomes[0]) is Scored:
-        return _fold_scored(column, outcomes[0])
+        return _fold_scored(criterion, outcomes[0])
     applying = [outcome for outcome in outcomes if outcome is PERFECT or not _is_free(outcome)]
     if not applying:
-        return CriterionResult(column, None, None, None, None, True)
+        return CriterionResult(criterion, None, None, None, None, True)
     if all([outcome is PERFECT for outcome in applying]):  # noqa: C419 (a list is quicker, and short)
-        return CriterionResult(column, PERFECT_WORTH, 1.0, PERFECT_WORTH, PERFECT_WORTH, True)
+        return CriterionResult(criterion, PERFECT_WORTH, 1.0, PERFECT_WORTH, PERFECT_WORTH, True)
     if all([type(outcome) is Scored for outcome in applying]):  # noqa: C419
-        return _fold_all_scored(column, applying)
+        return _fold_all_scored(criterion, applying)
     known = [_find_bounds(outcome) for outcome in applying if isinstance(outcome, Scored) or _is_blocked(outcome)]
     opened = [
         one.bounds or ANYTHING
@@ -79,27 +79,27 @@ def fold_criterion(column: CompiledCriterion, outcomes: Sequence[Outcome]) -> Cr
         if isinstance(one, Errored) or (isinstance(one, Skipped) and one.open)
     ]
     failed = any([isinstance(outcome, Scored) and not outcome.passed for outcome in applying])  # noqa: C419
-    measured = _fold_measured(column, applying, failed=failed) if known else None
+    measured = _fold_measured(criterion, applying, failed=failed) if known else None
     worst = best = measured
     if opened or any([each.low != each.high for each in known]):  # noqa: C419
         spans = [*known, *opened]
-        worst = _fold_worth(column, [(s.low, s.decided_low) for s in spans], failed=failed or bool(opened))
-        best = _fold_worth(column, [(s.high, s.decided_high) for s in spans], failed=failed)
+        worst = _fold_worth(criterion, [(s.low, s.decided_low) for s in spans], failed=failed or bool(opened))
+        best = _fold_worth(criterion, [(s.high, s.decided_high) for s in spans], failed=failed)
     clean = not failed and all([isinstance(outcome, Scored) for outcome in applying])  # noqa: C419
-    return CriterionResult(column, measured, len(known) / len(applying), worst, best, clean)
+    return CriterionResult(criterion, measured, len(known) / len(applying), worst, best, clean)
 
 
-def _fold_scored(column: CompiledCriterion, outcome: Scored) -> CriterionResult:
+def _fold_scored(criterion: CompiledCriterion, outcome: Scored) -> CriterionResult:
     """Most criteria of a step: one outcome, of code."""
     worth = CriterionWorth(outcome.value, outcome.value, not outcome.passed)
-    return CriterionResult(column, worth, 1.0, worth, worth, outcome.passed)
+    return CriterionResult(criterion, worth, 1.0, worth, worth, outcome.passed)
 
 
-def _fold_all_scored(column: CompiledCriterion, outcomes: Sequence[Outcome]) -> CriterionResult:
+def _fold_all_scored(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> CriterionResult:
     """Most criteria of a trace: outcomes of code, none of them open."""
     failed = not all([outcome.passed for outcome in outcomes if isinstance(outcome, Scored)])  # noqa: C419
-    worth = _fold_measured(column, outcomes, failed=failed)
-    return CriterionResult(column, worth, 1.0, worth, worth, not failed)
+    worth = _fold_measured(criterion, outcomes, failed=failed)
+    return CriterionResult(criterion, worth, 1.0, worth, worth, not failed)
 
 
 def _is_free(outcome: Outcome) -> bool:
@@ -122,17 +122,17 @@ def _find_bounds(outcome: Outcome) -> Bounds:
     return Bounds(value, value, decision, decision)
 
 
-def _fold_measured(column: CompiledCriterion, applying: Iterable[Outcome], *, failed: bool) -> CriterionWorth:
+def _fold_measured(criterion: CompiledCriterion, applying: Iterable[Outcome], *, failed: bool) -> CriterionWorth:
     pairs = [
         (outcome.value, outcome.decision) if isinstance(outcome, Scored) else (0.0, 0.0)
         for outcome in applying
         if isinstance(outcome, Scored) or _is_blocked(outcome)
     ]
-    return _fold_worth(column, pairs, failed=failed)
+    return _fold_worth(criterion, pairs, failed=failed)
 
 
-def _fold_worth(column: CompiledCriterion, pairs: Sequence[tuple[float, float]], *, failed: bool) -> CriterionWorth:
-    if column.takes_worst:
+def _fold_worth(criterion: CompiledCriterion, pairs: Sequence[tuple[float, float]], *, failed: bool) -> CriterionWorth:
+    if criterion.takes_worst:
         return CriterionWorth(min([value for value, _ in pairs]), min([decided for _, decided in pairs]), failed)
     size = len(pairs)
     return CriterionWorth(
@@ -203,8 +203,8 @@ def _build_stage_world(worths: Sequence[Weighted], thresholds: Thresholds) -> St
 
 
 def _decide_ending(worths: Iterable[Weighted], score: Score, thresholds: Thresholds) -> Ending:
-    for column, worth in worths:
-        if worth.failed and column.must_pass:
+    for criterion, worth in worths:
+        if worth.failed and criterion.must_pass:
             return "fail"
     if score.decided is None:
         return None
@@ -217,8 +217,8 @@ def _average_worths(worths: Sequence[Weighted]) -> Score:
     if len(worths) == 1 and worths[0][0].weight:
         return Score(worths[0][1].value, worths[0][1].decided)
     return Score(
-        _average([(column.weight, worth.value) for column, worth in worths]),
-        _average([(column.weight, worth.decided) for column, worth in worths]),
+        _average([(criterion.weight, worth.value) for criterion, worth in worths]),
+        _average([(criterion.weight, worth.decided) for criterion, worth in worths]),
     )
 
 
@@ -264,11 +264,11 @@ class StagedFold(NamedTuple):
 
 def fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedFold:
     """The verdicts and scores of criteria, by stage and altogether."""
-    worst = fold_world([(one.column, one.worst) for one in results if one.worst is not None], rubric)
+    worst = fold_world([(one.criterion, one.worst) for one in results if one.worst is not None], rubric)
     measured = best = worst
     if not all([one.worst is one.measured for one in results]):  # noqa: C419 (a list is quicker, and short)
-        measured = fold_world([(one.column, one.measured) for one in results if one.measured is not None], rubric)
-        best = fold_world([(one.column, one.best) for one in results if one.best is not None], rubric)
+        measured = fold_world([(one.criterion, one.measured) for one in results if one.measured is not None], rubric)
+        best = fold_world([(one.criterion, one.best) for one in results if one.best is not None], rubric)
     worlds = (measured, worst, best)
     least = rubric.thresholds.min_coverage - NOISE
     covered = _compute_stage_coverages(results)
@@ -310,10 +310,10 @@ def _decide_verdict(worst: Ending, best: Ending, coverage: float | None, least: 
 
 def _compute_stage_coverages(results: Iterable[CriterionResult]) -> dict[Stage, float | None]:
     by_stage: dict[Stage, list[tuple[float, float]]] = {}
-    for column, _, coverage, *_ in results:
-        pairs = by_stage.setdefault(column.stage, [])
+    for criterion, _, coverage, *_ in results:
+        pairs = by_stage.setdefault(criterion.stage, [])
         if coverage is not None:
-            pairs.append((column.weight, coverage))
+            pairs.append((criterion.weight, coverage))
     return {
         stage: pairs[0][1] if len(pairs) == 1 and pairs[0][0] else _average(pairs) for stage, pairs in by_stage.items()
     }
@@ -323,7 +323,7 @@ def _compute_whole_coverage(
     results: Iterable[CriterionResult], covered: Mapping[Stage, float | None], rubric: Rubric
 ) -> float | None:
     if rubric.stages is None:
-        return _average([(one.column.weight, one.coverage) for one in results if one.coverage is not None])
+        return _average([(one.criterion.weight, one.coverage) for one in results if one.coverage is not None])
     weights = rubric.stage_weights
     return _average([(weights[stage], coverage) for stage, coverage in covered.items() if coverage is not None])
 
@@ -338,9 +338,11 @@ def find_deciding(results: Sequence[CriterionResult], folded: StagedFold, rubric
     groups: dict[object, list[CriterionResult]] = {}
     for one in results:
         if one.worst != one.best:
-            groups.setdefault((one.column.stage, one.column.must_pass, one.worst and one.worst.failed), []).append(one)
+            groups.setdefault(
+                (one.criterion.stage, one.criterion.must_pass, one.worst and one.worst.failed), []
+            ).append(one)
     alone = [one for group in groups.values() for one in _find_tipping(group, results, folded.best, rubric)]
-    return frozenset([one.column.id for one in alone or chain.from_iterable(groups.values())])
+    return frozenset([one.criterion.id for one in alone or chain.from_iterable(groups.values())])
 
 
 def _find_tipping(
@@ -353,19 +355,19 @@ def _find_tipping(
 
 def _compute_loss(one: CriterionResult) -> float:
     """What its stage loses with it at worst, before it is shared by the stage's weight."""
-    return one.column.weight * (one.best.decided - one.worst.decided) if one.best and one.worst else 0.0
+    return one.criterion.weight * (one.best.decided - one.worst.decided) if one.best and one.worst else 0.0
 
 
 def _fold_with_worst(results: Iterable[CriterionResult], worst: CriterionResult, rubric: Rubric) -> World:
-    chosen = [(one.column, one.worst if one is worst else one.best) for one in results]
-    return fold_world([(column, worth) for column, worth in chosen if worth is not None], rubric)
+    chosen = [(one.criterion, one.worst if one is worst else one.best) for one in results]
+    return fold_world([(criterion, worth) for criterion, worth in chosen if worth is not None], rubric)
 
 
-def fold_step(cells: Sequence[tuple[CompiledCriterion, Outcome]], rubric: Rubric) -> Fold:
+def fold_step(outcomes: Sequence[tuple[CompiledCriterion, Outcome]], rubric: Rubric) -> Fold:
     """What one step comes to by its own outcomes."""
-    if cells and all([outcome is PERFECT and column.weight for column, outcome in cells]):  # noqa: C419
+    if outcomes and all([outcome is PERFECT and criterion.weight for criterion, outcome in outcomes]):  # noqa: C419
         return PERFECT_STEP  # what the rest would come to
-    return fold_results([fold_criterion(column, (outcome,)) for column, outcome in cells], rubric).whole
+    return fold_results([fold_criterion(criterion, (outcome,)) for criterion, outcome in outcomes], rubric).whole
 
 
 PERFECT_STEP = Fold("pass", 1.0, 1.0, (1.0, 1.0), 1.0, (1.0, 1.0))

@@ -37,7 +37,7 @@ class CheckReach(NamedTuple):
 
 
 def leave_open(
-    looks: CheckReach, cells: Sequence[tuple[Subject, T | Skipped]], unread: Iterable[Unread]
+    looks: CheckReach, outcomes: Sequence[tuple[Subject, T | Skipped]], unread: Iterable[Unread]
 ) -> Sequence[tuple[Subject, T | Skipped]]:
     """The outcomes of a check with those open that rest on a part that could not be read.
 
@@ -47,19 +47,21 @@ def leave_open(
     """
     for part in unread:
         if part.kind in looks.parts:
-            cells = _open_cells(looks, cells, part)
-    return cells
+            outcomes = _open_outcomes(looks, outcomes, part)
+    return outcomes
 
 
-def _open_cells(
-    looks: CheckReach, cells: Sequence[tuple[Subject, T | Skipped]], part: Unread
+def _open_outcomes(
+    looks: CheckReach, outcomes: Sequence[tuple[Subject, T | Skipped]], part: Unread
 ) -> Sequence[tuple[Subject, T | Skipped]]:
     outcome = Skipped("unread", part.reason, (Finding(f"unread_{part.kind}", part.reason, part.path),))
-    if looks.expects and all(_is_free(outcome) for _, outcome in cells):
-        return [*cells, (Subject(turn=part.turn), outcome)] if looks.lists_calls and part.kind == "call" else cells
+    if looks.expects and all(_is_free(outcome) for _, outcome in outcomes):
+        return (
+            [*outcomes, (Subject(turn=part.turn), outcome)] if looks.lists_calls and part.kind == "call" else outcomes
+        )
     found = [
         (subject, outcome if _rests_on(looks, subject, part) and not (looks.expects and _is_free(one)) else one)
-        for subject, one in cells
+        for subject, one in outcomes
     ]
     return [*found, (Subject(turn=part.turn), outcome)] if part.kind == "call" else found
 

@@ -1,1 +1,1 @@
-"""Many reports together: summaries, comparisons, assertions, and the document they are shown as."""
+"""Many reports together: summaries, comparisons, assertions, and documents as Markdown and HTML."""

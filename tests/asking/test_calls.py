@@ -43,12 +43,12 @@ def caller(
     policy: Policy = POLICY,
     *,
     script: str | None = None,
-    lanes: ProviderGates | None = None,
+    gates: ProviderGates | None = None,
 ) -> ModelCaller:
     model = LiteLLM(api_base=provider.base(script), api_key="the-key", reply="auto", redact=Redactor(["the-key"]))
-    lanes = lanes or ProviderGates(clock)
+    gates = gates or ProviderGates(clock)
     chance = random.Random(7)  # noqa: S311 (jitter)
-    return ModelCaller(model, lanes, account=model.account, pricing=model.worst_usd, policy=policy, chance=chance)
+    return ModelCaller(model, gates, account=model.account, pricing=model.worst_usd, policy=policy, chance=chance)
 
 
 async def ended(one: ModelCaller, model: str, spending: Spending | None = None) -> Outcome:
@@ -154,9 +154,9 @@ def test_nobody_with_the_same_key_asks_inside_the_window(run: Run, provider: Pro
 
 
 def test_another_key_does_not_wait(run: Run, provider: Provider, clock: Clock) -> None:
-    lanes = ProviderGates(clock)
-    run(ended(caller(provider, clock, Policy(attempts=1), lanes=lanes), "fault-429-after-60"))
-    run(ended(caller(provider, clock, script="says-no", lanes=lanes), "good"))
+    gates = ProviderGates(clock)
+    run(ended(caller(provider, clock, Policy(attempts=1), gates=gates), "fault-429-after-60"))
+    run(ended(caller(provider, clock, script="says-no", gates=gates), "good"))
     assert provider.times("good") == [1_000.0]
 
 
@@ -217,7 +217,7 @@ def test_an_outage_is_not_answered_by_a_storm(run: Run, provider: Provider, cloc
     one = caller(
         provider,
         clock,
-        lanes=ProviderGates(clock, make=lambda at: ProviderGate(at, slots=ConcurrencyLimit(start=4, most=4))),
+        gates=ProviderGates(clock, make=lambda at: ProviderGate(at, slots=ConcurrencyLimit(start=4, most=4))),
     )
     outcomes = run(all_ended(one, "fault-503", 200))
     assert causes(outcomes) == {"provider_error": 200}
@@ -254,7 +254,7 @@ def test_a_key_refused_in_mid_flight_costs_no_more_than_what_is_under_way(
     one = caller(
         provider,
         clock,
-        lanes=ProviderGates(clock, make=lambda at: ProviderGate(at, slots=ConcurrencyLimit(start=5, most=5))),
+        gates=ProviderGates(clock, make=lambda at: ProviderGate(at, slots=ConcurrencyLimit(start=5, most=5))),
     )
     outcomes = run(all_ended(one, "fault-401", 50))
     assert causes(outcomes) == {"unauthorized": 50}
@@ -262,8 +262,8 @@ def test_a_key_refused_in_mid_flight_costs_no_more_than_what_is_under_way(
 
 
 def test_retries_end_with_the_budget(run: Run, provider: Provider, clock: Clock) -> None:
-    lanes = ProviderGates(clock, retries=RetryBudget(clock, share=0.0, floor=3))
-    one = caller(provider, clock, lanes=lanes)
+    gates = ProviderGates(clock, retries=RetryBudget(clock, share=0.0, floor=3))
+    one = caller(provider, clock, gates=gates)
     for _ in range(4):
         run(ended(one, "fault-500"))
     assert len(provider.requests) == 4 + 3
@@ -274,7 +274,7 @@ def test_the_slot_is_free_between_attempts(run: Run, provider: Provider) -> None
     one = caller(
         provider,
         clock,
-        lanes=ProviderGates(clock, make=lambda at: ProviderGate(at, slots=ConcurrencyLimit(start=1, most=1))),
+        gates=ProviderGates(clock, make=lambda at: ProviderGate(at, slots=ConcurrencyLimit(start=1, most=1))),
     )
 
     async def play() -> Outcome:

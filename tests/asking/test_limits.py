@@ -1,4 +1,4 @@
-"""The limits one by one, over a clock that stands still: slots, pause, breaker, retry budget, lane, spending."""
+"""The limits one by one, over a clock that stands still: slots, pause, breaker, retry budget, gate, spending."""
 
 from __future__ import annotations
 
@@ -294,29 +294,29 @@ def test_retries_are_a_tenth_of_the_calls_of_a_minute(clock: Clock) -> None:
     assert [budget.take() for _ in range(3)] == [True, True, False]
 
 
-# Lane
+# Gate
 
 
-async def through(lane: ProviderGate, error: BaseException | None = None, patience: float = 100.0) -> None:
-    async with lane.hold_slot(patience):
+async def through(gate: ProviderGate, error: BaseException | None = None, patience: float = 100.0) -> None:
+    async with gate.hold_slot(patience):
         if error:
             raise error
 
 
-async def ends(lane: ProviderGate, *errors: BaseException | None) -> None:
+async def ends(gate: ProviderGate, *errors: BaseException | None) -> None:
     for error in errors:
         try:
-            await through(lane, error)
+            await through(gate, error)
         except BaseException as raised:  # noqa: BLE001 (the case decides what is raised)
             assert raised is error  # noqa: PT017
 
 
 def test_a_pause_holds_those_back_who_already_wait_for_a_slot() -> None:
     clock, begun = Clock(held=True), []
-    lane = ProviderGate(clock, slots=ConcurrencyLimit(start=1))
+    gate = ProviderGate(clock, slots=ConcurrencyLimit(start=1))
 
     async def one(error: JudgeError | None = None) -> None:
-        async with lane.hold_slot(100.0):
+        async with gate.hold_slot(100.0):
             begun.append(clock.now())
             await asyncio.sleep(0)
             if error:
@@ -340,15 +340,15 @@ def test_a_pause_holds_those_back_who_already_wait_for_a_slot() -> None:
 
 def test_after_a_pause_one_goes_first() -> None:
     clock, under_way = Clock(held=True), []
-    lane = ProviderGate(clock, slots=ConcurrencyLimit(start=8))
+    gate = ProviderGate(clock, slots=ConcurrencyLimit(start=8))
 
     async def one() -> None:
-        async with lane.hold_slot(100.0):
-            under_way.append(lane.slots.in_flight)
+        async with gate.hold_slot(100.0):
+            under_way.append(gate.slots.in_flight)
             await asyncio.sleep(0)
 
     async def play() -> None:
-        await ends(lane, fault(429, retry_after=5.0))
+        await ends(gate, fault(429, retry_after=5.0))
         rest = [asyncio.create_task(one()) for _ in range(6)]
         await clock.asleep(6)
         clock.advance(5)
@@ -361,10 +361,10 @@ def test_after_a_pause_one_goes_first() -> None:
 
 def test_a_storm_of_429_sends_one_request_for_each_window() -> None:
     clock, begun = Clock(), []
-    lane = ProviderGate(clock)
+    gate = ProviderGate(clock)
 
     async def one() -> None:
-        async with lane.hold_slot(1_000.0):
+        async with gate.hold_slot(1_000.0):
             begun.append(clock.now())
             raise fault(429, retry_after=2.0)
 
@@ -374,27 +374,27 @@ def test_a_storm_of_429_sends_one_request_for_each_window() -> None:
 
     asyncio.run(play())
     assert [after - before for before, after in pairwise(begun)] == [2.0] * 9
-    assert not lane.breaker.is_open
+    assert not gate.breaker.is_open
 
 
 def test_a_pause_that_outlasts_the_patience_is_told_at_once(clock: Clock) -> None:
-    lane = ProviderGate(clock)
-    asyncio.run(ends(lane, fault(429, retry_after=60.0)))
+    gate = ProviderGate(clock)
+    asyncio.run(ends(gate, fault(429, retry_after=60.0)))
     with pytest.raises(NotSentError) as caught:
-        asyncio.run(through(lane, patience=59.0))
+        asyncio.run(through(gate, patience=59.0))
     assert caught.value.retry_after == 60.0
     assert clock.naps == []
 
 
 def test_an_open_breaker_is_told_at_once_with_the_last_fault(clock: Clock) -> None:
-    lane = ProviderGate(clock)
-    asyncio.run(ends(lane, *[fault(503) for _ in range(10)]))
+    gate = ProviderGate(clock)
+    asyncio.run(ends(gate, *[fault(503) for _ in range(10)]))
     with pytest.raises(NotSentError, match="it went wrong") as caught:
-        asyncio.run(through(lane))
+        asyncio.run(through(gate))
     assert (caught.value.cause, caught.value.retry_after, caught.value.retryable) == ("provider_error", 10.0, False)
     clock.advance(10)
-    asyncio.run(through(lane))
-    assert not lane.breaker.is_open
+    asyncio.run(through(gate))
+    assert not gate.breaker.is_open
 
 
 HARMLESS = [
@@ -411,10 +411,10 @@ HARMLESS = [
 
 @pytest.mark.parametrize("error", HARMLESS, ids=repr)
 def test_what_is_no_outage_never_opens_the_breaker(clock: Clock, error: BaseException) -> None:
-    lane = ProviderGate(clock)
-    asyncio.run(ends(lane, *[error] * 30, None))
-    assert not lane.breaker.is_open
-    assert lane.slots.in_flight == 0
+    gate = ProviderGate(clock)
+    asyncio.run(ends(gate, *[error] * 30, None))
+    assert not gate.breaker.is_open
+    assert gate.slots.in_flight == 0
 
 
 CLOSING = [fault(401, "unauthorized"), fault(429, "quota_exhausted"), fault(402, "quota_exhausted")]
@@ -422,60 +422,60 @@ CLOSING = [fault(401, "unauthorized"), fault(429, "quota_exhausted"), fault(402,
 
 @pytest.mark.parametrize("error", CLOSING, ids=repr)
 def test_a_key_that_is_refused_is_left_alone_for_a_while(clock: Clock, error: CallError) -> None:
-    lane = ProviderGate(clock)
-    asyncio.run(ends(lane, error))
+    gate = ProviderGate(clock)
+    asyncio.run(ends(gate, error))
     clock.advance(59)
     with pytest.raises(NotSentError) as caught:
-        asyncio.run(through(lane))
+        asyncio.run(through(gate))
     assert (caught.value.cause, caught.value.retry_after) == (error.cause, 1.0)
     clock.advance(1)
-    asyncio.run(through(lane))
+    asyncio.run(through(gate))
 
 
 LONG = CallError("provider_error", "it went wrong", status=429, retryable=True, retry_after=60.0, pause_cut=True)
 
 
 def test_nobody_waits_where_the_provider_wants_a_longer_pause_than_we_make(clock: Clock) -> None:
-    lane = ProviderGate(clock)
-    asyncio.run(ends(lane, LONG))
+    gate = ProviderGate(clock)
+    asyncio.run(ends(gate, LONG))
     with pytest.raises(NotSentError) as caught:
-        asyncio.run(through(lane))
+        asyncio.run(through(gate))
     assert (caught.value.cause, caught.value.retry_after) == ("provider_error", 60.0)
     assert clock.naps == []
     clock.advance(60)
-    asyncio.run(through(lane))
+    asyncio.run(through(gate))
 
 
 def test_pauses_one_after_another_hold_a_question_no_longer_than_the_longest(clock: Clock) -> None:
-    lane = ProviderGate(clock, longest_pause=60.0)
+    gate = ProviderGate(clock, longest_pause=60.0)
 
     async def waits() -> None:
-        waiting = asyncio.create_task(through(lane))
+        waiting = asyncio.create_task(through(gate))
         while not waiting.done():
-            lane.pause.extend(25.0)  # whenever one is over, somebody is told of the next
+            gate.pause.extend(25.0)  # whenever one is over, somebody is told of the next
             await asyncio.sleep(0)
         await waiting
 
     with pytest.raises(NotSentError):
         asyncio.run(waits())
     assert sum(clock.naps) <= 60.0
-    assert lane.slots.in_flight == 0
+    assert gate.slots.in_flight == 0
 
 
 @pytest.mark.parametrize("error", [*CLOSING, LONG], ids=repr)
 def test_nobody_waits_behind_requests_that_are_under_way_when_the_key_is_closed(clock: Clock, error: CallError) -> None:
-    lane = ProviderGate(clock, slots=ConcurrencyLimit(start=2, most=2))
+    gate = ProviderGate(clock, slots=ConcurrencyLimit(start=2, most=2))
 
     async def play() -> list[object]:
         release = asyncio.Event()
 
         async def under_way() -> None:
-            async with lane.hold_slot(1.0):
+            async with gate.hold_slot(1.0):
                 await release.wait()
 
         slow = asyncio.create_task(under_way())
         await asyncio.sleep(0)
-        queued = [asyncio.create_task(through(lane, error)), *[asyncio.create_task(through(lane)) for _ in range(20)]]
+        queued = [asyncio.create_task(through(gate, error)), *[asyncio.create_task(through(gate)) for _ in range(20)]]
         found = await asyncio.gather(*queued, return_exceptions=True)  # while the slow one still has its slot
         release.set()
         await slow
@@ -484,29 +484,29 @@ def test_nobody_waits_behind_requests_that_are_under_way_when_the_key_is_closed(
     first, *rest = asyncio.run(play())
     assert first is error
     assert all(isinstance(one, NotSentError) for one in rest)
-    assert lane.slots.in_flight == 0
+    assert gate.slots.in_flight == 0
 
 
 def test_those_in_the_queue_learn_that_the_key_was_closed() -> None:
     clock = Clock()
-    lane = ProviderGate(clock, slots=ConcurrencyLimit(start=1))
+    gate = ProviderGate(clock, slots=ConcurrencyLimit(start=1))
 
     async def play() -> list[object]:
         return await asyncio.gather(
-            through(lane, fault(401, "unauthorized")), *(through(lane) for _ in range(5)), return_exceptions=True
+            through(gate, fault(401, "unauthorized")), *(through(gate) for _ in range(5)), return_exceptions=True
         )
 
     first, *rest = asyncio.run(play())
     assert isinstance(first, CallError)
     assert all(isinstance(error, NotSentError) for error in rest)
-    assert lane.slots.in_flight == 0
+    assert gate.slots.in_flight == 0
 
 
 def test_lanes_are_apart_by_provider_and_by_account(clock: Clock) -> None:
-    lanes = ProviderGates(clock)
-    one = lanes.at("openai", "a")
-    assert lanes.at("openai", "a") is one
-    assert one not in (lanes.at("openai", "b"), lanes.at("anthropic", "a"))
+    gates = ProviderGates(clock)
+    one = gates.at("openai", "a")
+    assert gates.at("openai", "a") is one
+    assert one not in (gates.at("openai", "b"), gates.at("anthropic", "a"))
 
 
 def test_the_clock_of_the_system_goes_on() -> None:

@@ -1,4 +1,4 @@
-"""Limits that several processes share: each lane here is a process of its own, all over one real Redis and one clock of ours."""
+"""Limits that several processes share: each gate here is a process of its own, all over one real Redis and one clock of ours."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class World:
         return ProviderGate(self.clock, slots=ConcurrencyLimit(start=8, most=64), shared=limits.at(*PLACE))
 
     async def request(
-        self, lane: ProviderGate, error: BaseException | None = None, patience: float = 1_000.0, lasts: float = 0.0
+        self, gate: ProviderGate, error: BaseException | None = None, patience: float = 1_000.0, lasts: float = 0.0
     ) -> str:
         """One request that ends in an error or none; how it ended for who asked."""
-        name = id(lane)
+        name = id(gate)
         try:
-            async with lane.hold_slot(patience):
+            async with gate.hold_slot(patience):
                 self.begun.append((name, self.clock.now()))
                 await asyncio.sleep(0)
                 self.clock.advance(lasts)
@@ -118,10 +118,10 @@ def test_a_pause_that_one_is_told_holds_for_all(redis_url: str, prefix: str) -> 
 def test_a_storm_of_429_sends_no_request_inside_a_window_from_any(redis_url: str, prefix: str) -> None:
     async def scene() -> None:
         async with world(redis_url, prefix) as here:
-            lanes = [here.process() for _ in range(3)]
+            gates = [here.process() for _ in range(3)]
             for _ in range(6):
-                for lane in lanes:
-                    assert await here.request(lane, fault(429, retry_after=2.0)) == "provider_error"
+                for gate in gates:
+                    assert await here.request(gate, fault(429, retry_after=2.0)) == "provider_error"
             assert [when for _, when in here.begun] == [1_000.0 + 2 * n for n in range(18)]
 
     asyncio.run(scene())
@@ -180,9 +180,9 @@ def test_what_another_has_learnt_holds_nobody_longer_than_the_longest_pause(redi
     asyncio.run(scene())
 
 
-async def outage(here: World, lane: ProviderGate) -> None:
+async def outage(here: World, gate: ProviderGate) -> None:
     for _ in range(10):
-        await here.request(lane, fault(503))
+        await here.request(gate, fault(503))
     here.begun.clear()
 
 
@@ -190,22 +190,22 @@ async def outage(here: World, lane: ProviderGate) -> None:
 def test_an_outage_that_one_sees_stops_all_and_one_probe_a_period_goes_out(redis_url: str, prefix: str) -> None:
     async def scene() -> None:
         async with world(redis_url, prefix) as here:
-            lanes = [here.process() for _ in range(4)]
-            await outage(here, lanes[0])
-            for lane in lanes:
-                assert await here.request(lane, patience=0.0) == "not sent: provider_error 10.000"
+            gates = [here.process() for _ in range(4)]
+            await outage(here, gates[0])
+            for gate in gates:
+                assert await here.request(gate, patience=0.0) == "not sent: provider_error 10.000"
             with pytest.raises(NotSentError, match="after: it went wrong"):
-                async with lanes[1].hold_slot(0.0):
+                async with gates[1].hold_slot(0.0):
                     raise AssertionError
             for _ in range(12):
                 here.clock.advance(5)
-                asked = [here.request(lane, fault(503)) for lane in lanes for _ in range(5)]
+                asked = [here.request(gate, fault(503)) for gate in gates for _ in range(5)]
                 await asyncio.gather(*asked)
             assert [when for _, when in here.begun] == [1_010.0 + 10 * n for n in range(6)]
             here.clock.advance(10)
-            assert await here.request(lanes[2]) == "answered"
-            for lane in lanes:
-                assert await here.request(lane) == "answered"
+            assert await here.request(gates[2]) == "answered"
+            for gate in gates:
+                assert await here.request(gate) == "answered"
 
     asyncio.run(scene())
 
@@ -256,13 +256,13 @@ def test_the_next_probe_is_due_a_period_after_one_has_failed(redis_url: str, pre
 
 
 @asynccontextmanager
-async def under_way(lane: ProviderGate, number: int, error: JudgeError) -> AsyncIterator[list[asyncio.Future[None]]]:
+async def under_way(gate: ProviderGate, number: int, error: JudgeError) -> AsyncIterator[list[asyncio.Future[None]]]:
     """Requests that fail when told to, with a future each."""
     ends = [asyncio.get_running_loop().create_future() for _ in range(number)]
     begun = asyncio.Semaphore(0)
 
     async def one(end: asyncio.Future[None]) -> None:
-        async with lane.hold_slot(1.0):
+        async with gate.hold_slot(1.0):
             begun.release()
             await end
             raise error
@@ -319,18 +319,18 @@ def test_no_more_are_under_way_than_may_be_over_all(redis_url: str, prefix: str)
 
     async def scene() -> None:
         async with world(redis_url, prefix, most=most, now=None) as here:
-            lanes = [here.process() for _ in range(3)]
+            gates = [here.process() for _ in range(3)]
 
-            async def one(lane: ProviderGate) -> None:
+            async def one(gate: ProviderGate) -> None:
                 nonlocal under_way
-                async with lane.hold_slot(100.0):
+                async with gate.hold_slot(100.0):
                     under_way += 1
                     peaks[under_way] += 1
                     await asyncio.sleep(0.001)
                     under_way -= 1
 
-            await asyncio.gather(*[one(lane) for lane in lanes for _ in range(40)])
-            assert [lane.slots.in_flight for lane in lanes] == [0, 0, 0]
+            await asyncio.gather(*[one(gate) for gate in gates for _ in range(40)])
+            assert [gate.slots.in_flight for gate in gates] == [0, 0, 0]
 
     asyncio.run(scene())
     assert max(peaks) == most
@@ -343,7 +343,7 @@ def test_cancelling_who_waits_for_a_place_loses_none(redis_url: str, prefix: str
         async with world(redis_url, prefix, most=1, now=None) as here:
             one, other = here.process(), here.process()
             async with one.hold_slot(1.0):
-                waiting = [asyncio.create_task(here.request(lane)) for lane in (one, other) for _ in range(3)]
+                waiting = [asyncio.create_task(here.request(gate)) for gate in (one, other) for _ in range(3)]
                 while stored.zcard(f"{prefix}openai:account:waiting") != 2:  # noqa: ASYNC110 (counted elsewhere)
                     await asyncio.sleep(0.001)
                 for task in waiting:
@@ -369,10 +369,10 @@ def test_a_process_that_dies_gives_its_places_back(redis_url: str, prefix: str) 
 
     async def dies() -> None:
         async with world(redis_url, prefix, clock, most=3) as here:
-            lane = here.process()
+            gate = here.process()
             for _ in range(3):
-                assert lane.shared
-                await lane.shared.enter()
+                assert gate.shared
+                await gate.shared.enter()
 
     async def lives() -> None:
         async with world(redis_url, prefix, clock, most=3) as here:
@@ -392,16 +392,16 @@ def test_a_long_request_keeps_its_place(redis_url: str, prefix: str) -> None:
     async def scene() -> None:
         clock = Clock(held=True)
         async with world(redis_url, prefix, clock, most=1, sleep=clock.sleep) as here:
-            lane, limits = here.process(), here.limits[0]
-            assert lane.shared
-            admission = await lane.shared.enter()
+            gate, limits = here.process(), here.limits[0]
+            assert gate.shared
+            admission = await gate.shared.enter()
             assert isinstance(admission, Admission)
             for _ in range(10):
                 await clock.asleep(1)
                 clock.advance(RENEWAL)
                 await clock.asleep(1)
                 assert await asked(limits, prefix) == "full"
-            await lane.shared.leave(admission, GateNews("answered"))
+            await gate.shared.leave(admission, GateNews("answered"))
             assert await asked(limits, prefix) == "go"
             clock.advance(RENEWAL)
             await asyncio.sleep(0)
@@ -488,11 +488,11 @@ def test_a_clock_that_is_set_back_holds_nobody_up(redis_url: str, prefix: str) -
 def test_a_call_asks_twice(redis_url: str, prefix: str) -> None:
     async def scene() -> None:
         async with relay(redis_url) as between, world(between.url, prefix) as here:
-            lane = here.process()
-            await here.request(lane)  # connects, and loads the scripts
+            gate = here.process()
+            await here.request(gate)  # connects, and loads the scripts
             before = between.asked
             for _ in range(20):
-                assert await here.request(lane) == "answered"
+                assert await here.request(gate) == "answered"
             assert between.asked - before == 40
 
     asyncio.run(scene())
@@ -566,15 +566,15 @@ def test_a_redis_that_cannot_be_used_stops_nothing(
 ) -> None:
     async def scene() -> None:
         async with server(redis_url, prefix) as url, world(url, prefix, patience=0.1, rest=3_600.0) as here:
-            lane = here.process()
-            ends = await asyncio.gather(*[here.request(lane) for _ in range(30)])
+            gate = here.process()
+            ends = await asyncio.gather(*[here.request(gate) for _ in range(30)])
             assert ends == ["answered"] * 30
-            await here.request(lane, fault(429, retry_after=5.0))
-            assert await here.request(lane, patience=1.0) == "not sent: provider_error 5.000"
+            await here.request(gate, fault(429, retry_after=5.0))
+            assert await here.request(gate, patience=1.0) == "not sent: provider_error 5.000"
             here.clock.advance(5)
-            await outage(here, lane)
-            assert (await here.request(lane)).startswith("not sent: provider_error")
-            assert lane.slots.in_flight == 0
+            await outage(here, gate)
+            assert (await here.request(gate)).startswith("not sent: provider_error")
+            assert gate.slots.in_flight == 0
 
     with caplog.at_level(logging.INFO, "callgrade.limits"):
         asyncio.run(scene())
@@ -609,10 +609,10 @@ def test_a_redis_that_fails_midway_is_used_again_when_it_is_back(redis_url: str,
 def test_who_waited_for_a_place_heeds_what_happened_meanwhile(redis_url: str, prefix: str) -> None:
     async def scene() -> None:
         async with relay(redis_url) as between, world(between.url, prefix, most=1, patience=0.3) as here:
-            lane = here.process()
-            async with under_way(lane, 1, fault(429, retry_after=5.0)) as ends:
-                waiting = asyncio.create_task(here.request(lane, patience=1.0))
-                while lane.slots.in_flight < 2:  # noqa: ASYNC110 (counted elsewhere)
+            gate = here.process()
+            async with under_way(gate, 1, fault(429, retry_after=5.0)) as ends:
+                waiting = asyncio.create_task(here.request(gate, patience=1.0))
+                while gate.slots.in_flight < 2:  # noqa: ASYNC110 (counted elsewhere)
                     await asyncio.sleep(0.001)
                 between.fault = "lose"
                 let_go(ends)
@@ -629,11 +629,11 @@ def test_while_it_is_lost_one_call_in_a_while_finds_out_and_the_others_do_not_wa
     async def scene() -> None:
         now = 0.0
         async with relay(None) as between, world(between.url, prefix, patience=0.1, clock=lambda: now) as here:
-            lane = here.process()
-            await here.request(lane)
+            gate = here.process()
+            await here.request(gate)
             for now in (2.0, 4.0, 100.0):  # noqa: B007 (the clock reads it)
                 before = between.asked
-                await asyncio.gather(*[here.request(lane) for _ in range(8)])
+                await asyncio.gather(*[here.request(gate) for _ in range(8)])
                 assert between.asked - before == 1
 
     asyncio.run(scene())
@@ -662,8 +662,8 @@ def test_whole_calls_of_two_processes_share_by_provider_and_account(redis_url: s
 
             def caller(model: Model, account: str) -> ModelCaller:
                 here.process()
-                lanes = ProviderGates(here.clock, shared=here.limits[-1].at)
-                return ModelCaller(model, lanes, account=account, policy=Policy(attempts=1, total=30.0))
+                gates = ProviderGates(here.clock, shared=here.limits[-1].at)
+                return ModelCaller(model, gates, account=account, policy=Policy(attempts=1, total=30.0))
 
             first, second, third = Model(fault(429, retry_after=60.0)), Model(), Model()
             with pytest.raises(CallError):

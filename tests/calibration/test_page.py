@@ -16,8 +16,7 @@ from service.calibration.figures import Resampling
 from service.calibration.labels import build_labelled_set
 from service.calibration.options import ReportOptions
 from service.calibration.report.excerpts import build_excerpt
-from service.calibration.report.markdown import render_markdown
-from service.calibration.report.page import render_page
+from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.results import CalibrationReport
 from service.calibration.run import calibrate
 from tests.calibration.label_sets import drawn, item
@@ -37,7 +36,7 @@ def images(html: str) -> list[bytes]:
 
 def test_each_judge_has_its_three_plots_within_the_page(report: CalibrationReport) -> None:
     pytest.importorskip("matplotlib")
-    found = images(render_page(report))
+    found = images(render_report_page(report))
     assert len(found) == len(report.judges) + len(report.juries) == 3
     for image in found:
         said = {"".join(text.itertext()).strip() for text in ET.fromstring(image).iter(f"{SVG}text")}  # noqa: S314 (our own)
@@ -46,11 +45,11 @@ def test_each_judge_has_its_three_plots_within_the_page(report: CalibrationRepor
 
 
 def test_the_same_report_is_the_same_page(report: CalibrationReport) -> None:
-    assert render_page(report) == render_page(report)
+    assert render_report_page(report) == render_report_page(report)
 
 
 def test_the_page_needs_nothing_else(report: CalibrationReport) -> None:
-    html = render_page(report)
+    html = render_report_page(report)
     assert re.findall(r"(?:src|href)=[\"'](?!data:|#)", html) == []
     assert "<script" not in html
     assert html.count("<table ") == html.count("</table>") > 10
@@ -60,8 +59,8 @@ def test_each_disagreement_leads_to_its_item(report: CalibrationReport) -> None:
     count = sum(len(judge.worst) for judge in [*report.judges, *[jury.report for jury in report.juries]])
     assert count > 10
     for text, link, anchor in (
-        (render_page(report), r'<td><a href="#([a-z0-9-]+)">', r'<h[24] id="([a-z0-9-]+)">'),
-        (render_markdown(report), r"\| \[[^\]]+\]\(#([a-z0-9-]+)\) \|", r'##(?:##)? <a id="([a-z0-9-]+)"></a>'),
+        (render_report_page(report), r'<td><a href="#([a-z0-9-]+)">', r'<h[24] id="([a-z0-9-]+)">'),
+        (render_report_markdown(report), r"\| \[[^\]]+\]\(#([a-z0-9-]+)\) \|", r'##(?:##)? <a id="([a-z0-9-]+)"></a>'),
     ):
         assert Counter(re.findall(link, text)) == Counter(re.findall(anchor, text))
         assert len(set(re.findall(anchor, text))) == count + 3
@@ -75,7 +74,7 @@ def test_an_item_is_shown_with_what_is_needed_to_decide() -> None:
     run = calibrate(
         build_labelled_set(enumerate(items, 1), source="s"), said, ReportOptions(resampling=Resampling(draws=0))
     )
-    (judge,), html = run.report.judges, render_page(run.report)
+    (judge,), html = run.report.judges, render_report_page(run.report)
     one = judge.worst[0]
     at = html.split(f"{one.id} (line {one.line})</h4>")[1].split("<h")[0]
     for part, text in (
@@ -128,19 +127,18 @@ sys.modules["matplotlib"] = None
 from service.calibration.report.excerpts import build_excerpt
 from service.calibration.figures import Resampling
 from service.calibration.labels import build_labelled_set
-from service.calibration.report.markdown import render_markdown
 from service.calibration.options import ReportOptions
-from service.calibration.report.page import render_page
+from service.calibration.report.rendering import render_report_page
 from service.calibration.run import calibrate
 from tests.calibration.label_sets import drawn
-html = render_page(calibrate(*drawn(120), ReportOptions(resampling=Resampling(draws=0))).report)
+html = render_report_page(calibrate(*drawn(120), ReportOptions(resampling=Resampling(draws=0))).report)
 assert "matplotlib is not installed" in html and "<img" not in html
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
 def test_a_run_imports_no_matplotlib() -> None:
-    code = "import sys, service.calibration.run, service.calibration.report.page; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, service.calibration.run, service.calibration.report.rendering; sys.exit('matplotlib' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 

@@ -14,8 +14,7 @@ from service.calibration.jury import average_jury, fit_jury_weights, measure_adv
 from service.calibration.labels import build_labelled_set
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import Prediction
-from service.calibration.report.markdown import render_markdown
-from service.calibration.report.page import render_page
+from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.results import read_report, render_json
 from service.calibration.run import calibrate
 from service.core.judging.fits import Isotonic
@@ -99,7 +98,7 @@ def test_constructed_labels_are_no_human_agreement() -> None:
     (judge,), (facts,) = run.report.judges, run.report.labels
     assert (judge.calibrated, judge.humans, judge.where_humans_agree, facts.humans) == (False, None, None, None)
     assert not run.fits[0].usable
-    text = render_markdown(run.report)
+    text = render_report_markdown(run.report)
     assert "no agreement with humans" in text
     assert "human beside human" not in text.replace("one human beside", "")
 
@@ -112,7 +111,7 @@ def test_human_agreement_stands_beside_every_judge_figure() -> None:
         named = {name for name, measure in judge.after.measures.items() if measure.value is not None}
         assert named - judge.humans.measures.keys() == {"auroc_within"}
         assert [one.humans is not None for one in judge.slices] == [True, True]
-    assert render_markdown(run.report).count("human beside human") >= 4
+    assert render_report_markdown(run.report).count("human beside human") >= 4
 
 
 def test_humans_beside_humans_by_hand() -> None:
@@ -206,9 +205,9 @@ def test_repeats_are_reported_and_the_first_answer_is_scored() -> None:
     assert twice.report.judges[0].retest is not None
     assert twice.report.judges[0].retest.items == 200
     assert twice.report.judges[0].retest.flip_rate.value == 1  # each second answer is the opposite of the first
-    assert "noise floor" not in render_markdown(once.report)
-    assert "noise floor" in render_markdown(twice.report)
-    assert "noise floor" in render_page(twice.report)
+    assert "noise floor" not in render_report_markdown(once.report)
+    assert "noise floor" in render_report_markdown(twice.report)
+    assert "noise floor" in render_report_page(twice.report)
     assert twice.report.judges[0].after == once.report.judges[0].after
 
 
@@ -268,7 +267,7 @@ def test_the_report_reads_back_and_shows_text_of_items_as_text() -> None:
     data = render_json(run.report)
     assert render_json(read_report(data)) == data
     assert "NaN" not in data.decode()
-    html, text = render_page(run.report), render_markdown(run.report)
+    html, text = render_report_page(run.report), render_report_markdown(run.report)
     assert "<script" not in html
     assert "<i>" not in html
     assert "&lt;script&gt;" in html

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.methods.arcade import RubricSpec, score_case, with_placeholders
-from service.core.methods.arcade_critics import CriticSpec, judge
+from service.core.methods.arcade import RubricSpec, add_placeholders, score_case
+from service.core.methods.arcade_critics import CriticSpec, compare
 from service.core.weights import WEIGHTS, compute_shares, read_weight
 
 TABLE = yaml.safe_load((Path(__file__).parents[1] / "data" / "carried" / "arcade.yaml").read_text())
@@ -34,9 +34,9 @@ def test_one_critic(critic, expected, actual, outcome):
     spec = CriticSpec("x", **critic)
     if len(outcome) == 1:
         with pytest.raises(RAISED[outcome[0]]):
-            judge(spec, expected, actual)
+            compare(spec, expected, actual)
         return
-    found = judge(spec, expected, actual)
+    found = compare(spec, expected, actual)
     assert found.match is outcome[0]
     assert found.share == near(outcome[1])
 
@@ -46,7 +46,7 @@ def test_one_case(case):
     expected, actual = ([tuple(call) for call in case[side]] for side in ("expected", "actual"))
     critics = [CriticSpec(field, **critic) for field, critic in case.get("critics", {}).items()]
     if case.get("placeholders"):
-        critics = with_placeholders(expected, critics)
+        critics = add_placeholders(expected, critics)
     found = score_case(expected, actual, critics, RubricSpec(**case.get("rubric", {})), case.get("schemas"))
     assert found.score == near(case["score"])
     assert (found.passed, found.warning) == (case["passed"], case.get("warning", False))
@@ -97,7 +97,7 @@ def test_a_critic_that_cannot_be(spec, message):
 def test_the_cases_given_are_left_as_they_were():
     expected, actual, critics = [("f", {"a": None})], [("f", {})], [CriticSpec("a", "binary", "high")]
     schemas = {"f": {"properties": {"a": {"default": [1]}, "b": {"default": 2}}}}
-    score_case(expected, actual, with_placeholders(expected, critics), schemas=schemas)
+    score_case(expected, actual, add_placeholders(expected, critics), schemas=schemas)
     assert (expected, actual, critics) == ([("f", {"a": None})], [("f", {})], [CriticSpec("a", "binary", "high")])
 
 

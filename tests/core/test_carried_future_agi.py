@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service import InputError, score
-from service.core.methods.future_agi import Options, accuracy, exact_match, parameters_of, same_value
+from service.core.methods.future_agi import Options, compute_accuracy, is_same_value, match_exactly, read_parameters
 from tests.core.carried_cases import codes, load, report, trace, values
 
 TABLE = load("future_agi")
@@ -122,13 +122,13 @@ def test_a_call_out_of_shape_is_refused(gold: dict[str, Any], path: str) -> None
 
 # Seen from ai-evaluation 1.1.0: made, expected, options, the score.
 SEEN = [
-    (accuracy, [("f", {"x": [1]}), ("g", {})], [("f", {"x": [1.0], "y": 2}), ("h", {"z": 1})], {}, 0.35),
-    (accuracy, [("f", {"x": 1})], [("f", {"x": 1}), ("g", {"y": 1})], {"order_matters": True}, 0.0),
-    (accuracy, [("f", {"w": 1})], [("f", {})], {"ignore_extra_params": True}, 1.0),
-    (exact_match, [("f", {"x": {"k": 1}})], [("f", {"x": {"k": 1.0}})], {}, 1.0),
-    (exact_match, [("f", {"x": {"k": 1}})], [("f", {"x": {"k": 1.0}})], {"strict_type_check": True}, 0.0),
-    (exact_match, [("f", {"x": 1, "w": 1})], [("f", {"x": 1})], {"ignore_extra_params": True}, 1.0),
-    (exact_match, [("f", {"w": 1})], [("f", {"x": 1})], {"ignore_extra_params": True}, 0.0),
+    (compute_accuracy, [("f", {"x": [1]}), ("g", {})], [("f", {"x": [1.0], "y": 2}), ("h", {"z": 1})], {}, 0.35),
+    (compute_accuracy, [("f", {"x": 1})], [("f", {"x": 1}), ("g", {"y": 1})], {"order_matters": True}, 0.0),
+    (compute_accuracy, [("f", {"w": 1})], [("f", {})], {"ignore_extra_params": True}, 1.0),
+    (match_exactly, [("f", {"x": {"k": 1}})], [("f", {"x": {"k": 1.0}})], {}, 1.0),
+    (match_exactly, [("f", {"x": {"k": 1}})], [("f", {"x": {"k": 1.0}})], {"strict_type_check": True}, 0.0),
+    (match_exactly, [("f", {"x": 1, "w": 1})], [("f", {"x": 1})], {"ignore_extra_params": True}, 1.0),
+    (match_exactly, [("f", {"w": 1})], [("f", {"x": 1})], {"ignore_extra_params": True}, 0.0),
 ]
 
 
@@ -141,11 +141,11 @@ def test_values_are_compared_at_any_depth() -> None:
     deep: Any = 1
     for _ in range(5000):
         deep = [deep]
-    assert same_value(deep, deep)
-    assert not same_value([1, 2], [1])
-    assert not same_value({"a": 1}, {"b": 1})
-    assert not same_value(None, 0)
+    assert is_same_value(deep, deep)
+    assert not is_same_value([1, 2], [1])
+    assert not is_same_value({"a": 1}, {"b": 1})
+    assert not is_same_value(None, 0)
 
 
 def test_a_schema_without_properties_declares_nothing() -> None:
-    assert parameters_of({}) == parameters_of({"properties": {}, "required": ["a"]}) == ()
+    assert read_parameters({}) == read_parameters({"properties": {}, "required": ["a"]}) == ()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from service import InputError
 from service.core.alignment.chain import find_fullest, find_longest_chain
 from service.core.expectation import parse_limit
-from service.core.methods.uipath import args_score, count_score, order_score, output_score
+from service.core.methods.uipath import score_args, score_count, score_order, score_outputs
 from tests.core.carried_cases import codes, load, report, values
 
 STAGES = {"count": "sequence", "order": "sequence", "args": "arguments", "output": "effect"}
@@ -84,12 +84,12 @@ def test_without_its_part_of_the_expectation_it_does_not_apply(part: str) -> Non
 
 # Seen from uipath 2.14.44: what was made, what was expected, strict, the score.
 SEEN = [
-    (order_score, ["b", "Web Search", "a"], ["Web_Search", "a", "b"], False, 2 / 3),
-    (order_score, ["a", "a", "c", "b"], ["c", "a", "b", "a"], False, 0.5),
-    (args_score, [("f", {"x": True}), ("f", {"x": 1.0})], [("f", {"x": 1}), ("f", {"x": 1}), ("f", {})], False, 2 / 3),
-    (args_score, [("f", {"x": None})], [("f", {"x": None, "y": None})], False, 0.0),
-    (output_score, [("f", "1"), ("f", "1")], [("f", "1"), ("f", "2"), ("f", "1")], False, 2 / 3),
-    (output_score, [("f", "1"), ("f", "1")], [("f", "1"), ("f", "2"), ("f", "1")], True, 0.0),
+    (score_order, ["b", "Web Search", "a"], ["Web_Search", "a", "b"], False, 2 / 3),
+    (score_order, ["a", "a", "c", "b"], ["c", "a", "b", "a"], False, 0.5),
+    (score_args, [("f", {"x": True}), ("f", {"x": 1.0})], [("f", {"x": 1}), ("f", {"x": 1}), ("f", {})], False, 2 / 3),
+    (score_args, [("f", {"x": None})], [("f", {"x": None, "y": None})], False, 0.0),
+    (score_outputs, [("f", "1"), ("f", "1")], [("f", "1"), ("f", "2"), ("f", "1")], False, 2 / 3),
+    (score_outputs, [("f", "1"), ("f", "1")], [("f", "1"), ("f", "2"), ("f", "1")], True, 0.0),
 ]
 
 
@@ -100,7 +100,7 @@ def test_what_was_seen_of_their_code(method: Any, made: Any, expected: Any, stri
 
 @pytest.mark.parametrize("count", ["=1", "==1", "!=2", "<2", ">0", "<=1", ">=1", 1])
 def test_every_operator(count: str | int) -> None:
-    assert count_score(["a"], {"a": parse_limit(count)}) == 1.0
+    assert score_count(["a"], {"a": parse_limit(count)}) == 1.0
 
 
 NAMES = st.lists(st.sampled_from("abc"), max_size=6)
@@ -162,4 +162,4 @@ def test_our_order_is_theirs_where_names_are_all_there_is(made: list[str], expec
         [[n] for n in range(len(expected))], range(len(made)), lambda e, c: expected[e] == made[c]
     )
     if made and expected:
-        assert len(chain) / len(expected) == order_score(made, expected)
+        assert len(chain) / len(expected) == score_order(made, expected)

@@ -362,8 +362,13 @@ def planned(*events: dict[str, Any], rubric: Any = "four_step", **more: Any) -> 
 
 def settled(made: Plan, criterion: str) -> list[Outcome | str]:
     """The cells of a criterion: outcomes, and the keys of questions."""
-    cells = [found for filled in made.filled if filled.column.id == criterion for _, found in filled.cells]
-    return [found.key if isinstance(found, Ask) else found for found in cells]  # type: ignore[misc]
+    outcomes = [
+        found
+        for criterion_plan in made.criteria
+        if criterion_plan.criterion.id == criterion
+        for _, found in criterion_plan.outcomes
+    ]
+    return [found.key if isinstance(found, Ask) else found for found in outcomes]  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("text", [text for text in HOLLOW if text], ids=lambda text: ascii(text)[:40])

@@ -89,24 +89,6 @@ def test_a_call_that_the_provider_runs_is_a_call(trace: Json) -> None:
     assert conclude(made, mode="off").verdict == "fail"
 
 
-HOSTED = ("mcp_call", "web_search_call", "computer_call", "local_shell_call", "mcp_approval_request")
-RUN_ELSEWHERE = {
-    **{kind: responses({"type": kind, "action": {"x": 1}, **CALL}) for kind in HOSTED},
-    "mcp_tool_use": anthropic({"type": "mcp_tool_use", "id": "1", "name": "wipe", "input": {}}),
-    "a reply beside its request": {
-        **openai(),
-        "choices": [{"message": {"role": "assistant", "tool_calls": [{"function": {"name": "wipe"}}]}}],
-    },
-}
-
-
-@pytest.mark.parametrize("trace", RUN_ELSEWHERE.values(), ids=RUN_ELSEWHERE)
-def test_a_call_that_the_provider_runs_is_a_call(trace: Json) -> None:
-    made = plan({"trace": trace, "expected": NONE, "judges": "off"})
-    assert (len(made.trace.steps), made.trace.unread) == (1, ())
-    assert conclude(made, mode="off").verdict == "fail"
-
-
 READ = {
     "reasoning": responses({"type": "reasoning", "summary": []}),
     "the list of an MCP server": responses({"type": "mcp_list_tools", "tools": []}),

@@ -54,7 +54,7 @@ def told(asked: Plan, *labels: str) -> Outcome:
     """The outcome where the questions are answered with these labels in turn; `down` for a fault."""
     answers = [(DOWN,) if label == "down" else vote(label) for label in labels]
     replies = {ask.key: answer for ask, answer in zip(asked.asks, answers, strict=True)}
-    return one(conclude(asked, replies), asked.filled[0].column.id)
+    return one(conclude(asked, replies), asked.criteria[0].criterion.id)
 
 
 def calls(args: dict[str, Any], **more: Any) -> dict[str, Any]:

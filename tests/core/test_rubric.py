@@ -156,8 +156,8 @@ def test_what_the_hash_covers(written, same):
 
 def test_criteria_stand_in_the_order_of_the_contract():
     written = [{"id": f"c{n}", "stage": stage, "check": {"kind": "decide"}} for n, stage in enumerate(reversed(STAGES))]
-    columns = Rubric.model_validate(rubric(*written)).columns
-    assert [column.stage for column in columns] == list(STAGES)
+    compiled = Rubric.model_validate(rubric(*written)).compiled_criteria
+    assert [criterion.stage for criterion in compiled] == list(STAGES)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_criteria_stand_in_the_order_of_the_contract():
 )
 def test_how_a_criterion_folds_its_outcomes(check, aggregate, worst):
     written = {"id": "a", "stage": "arguments", "check": {"kind": check}, "aggregate": aggregate}
-    assert Rubric.model_validate(rubric(written)).columns[0].takes_worst is worst
+    assert Rubric.model_validate(rubric(written)).compiled_criteria[0].takes_worst is worst
 
 
 @pytest.mark.parametrize("found", list(Shelf()), ids=lambda found: found.id)

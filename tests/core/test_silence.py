@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from service import Plan, Report, conclude, plan
 from service.cli.commands.score import VerdictPolicy as RunJudgement
-from service.cli.rendering.results import Graded, Tally
+from service.cli.rendering.results import ScoredRecord, Tally
 from service.core.judging.fits import Fit, Identity
 from service.core.judging.judges import Ask
 from service.core.judging.prompts import Usage
@@ -121,7 +121,7 @@ def fits_of(made: Plan, data: st.DataObject) -> list[Fit]:
 def codes_of(report: Report) -> list[int]:
     """The exit codes of a run of this trace alone, under each of the options."""
     tally = Tally()
-    tally.add(Graded(1, None, None, report))  # type: ignore[arg-type] (a tally looks at the report alone)
+    tally.add(ScoredRecord(1, None, None, report))  # type: ignore[arg-type] (a tally looks at the report alone)
     options = [
         RunJudgement(),
         RunJudgement(strict=True),
@@ -217,14 +217,14 @@ def open_results(draw: st.DrawFn) -> tuple[list[CriterionResult], Rubric]:
     made = draw(rubrics())
     rubric = Rubric.model_validate(FOUR_STEP if isinstance(made, str) else made)
     found: list[CriterionResult] = []
-    for column in rubric.columns:
+    for criterion in rubric.compiled_criteria:
         best = draw(st.none() | WORTHS)
         low = best and draw(
             st.sampled_from(
                 [best, CriterionWorth(0.0, 0.0, True), CriterionWorth(best.value / 2, best.decided / 2, True)]
             )
         )
-        found.append(CriterionResult(column, best, None if best is None else 1.0, low, best, False))
+        found.append(CriterionResult(criterion, best, None if best is None else 1.0, low, best, False))
     return found, rubric
 
 
@@ -236,9 +236,9 @@ def test_what_decides_is_what_changes_the_best_world_alone(drawn: tuple[list[Cri
     opened = [one for one in results if one.worst != one.best]
 
     def ending_with(worst: CriterionResult) -> str | None:
-        worths = [(one.column, one.worst if one is worst else one.best) for one in results]
-        return fold_world([(column, worth) for column, worth in worths if worth is not None], rubric).ending
+        worths = [(one.criterion, one.worst if one is worst else one.best) for one in results]
+        return fold_world([(criterion, worth) for criterion, worth in worths if worth is not None], rubric).ending
 
-    alone = {one.column.id for one in opened if ending_with(one) != folded.best}
-    expected = alone or {one.column.id for one in opened} if folded.worst != folded.best else set()
+    alone = {one.criterion.id for one in opened if ending_with(one) != folded.best}
+    expected = alone or {one.criterion.id for one in opened} if folded.worst != folded.best else set()
     assert find_deciding(results, folded, rubric) == expected

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from service import Report, score
-from service.core.methods.bfcl_values import standardised
+from service.core.methods.bfcl_values import standardise
 
 Row = Mapping[str, Any]
 Rule = Callable[[Row, Report], bool]
@@ -88,7 +88,7 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _standard(leaf: Any) -> Any:
-    return standardised(leaf) if isinstance(leaf, str) else leaf
+    return standardise(leaf) if isinstance(leaf, str) else leaf
 
 
 def _pointed(leaf: Any) -> Any:

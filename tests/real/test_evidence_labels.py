@@ -250,9 +250,9 @@ def box_score_spans(row: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
 
 
 def verdicts_of(row: Row) -> list[ClaimVerdict]:
-    ledger = FactIndex()
-    ledger.add(Step(0, 1, ToolCall(None, "get_data", {}), ToolResult(row.payload)))
-    return check_text(row.text, "/answer", ledger, NOBODY)
+    fact_index = FactIndex()
+    fact_index.add(Step(0, 1, ToolCall(None, "get_data", {}), ToolResult(row.payload)))
+    return check_text(row.text, "/answer", fact_index, NOBODY)
 
 
 class Tally(NamedTuple):

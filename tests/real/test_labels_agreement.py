@@ -12,7 +12,7 @@ from service.calibration.figures import Resampling, compute_human_figures
 from service.calibration.importers.published import ImportedSet, import_labels
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import group_by_judge
-from service.calibration.report.markdown import render_markdown
+from service.calibration.report.rendering import render_report_markdown
 from service.calibration.run import calibrate
 from service.stats.tallies import auroc, build_confusion_at, tally
 
@@ -108,4 +108,4 @@ def test_a_run_from_labels_to_report(spans: ImportedSet) -> None:
         assert pooled is not None
         assert within is not None
         assert within < pooled - 0.05  # much of the pooled figure is who wrote the text
-    assert "human beside human" in render_markdown(run.report)
+    assert "human beside human" in render_report_markdown(run.report)

@@ -218,17 +218,17 @@ def _render_calibration(found: Calibration) -> Response:
 
 
 def _render_markdown(report: str) -> str:
-    from service.calibration.report.markdown import render_markdown  # noqa: PLC0415 (few ask for it, and it brings scipy)
+    from service.calibration.report.rendering import render_report_markdown  # noqa: PLC0415 (few ask for it, and it brings scipy)
     from service.calibration.results import read_report  # noqa: PLC0415
 
-    return render_markdown(read_report(report))
+    return render_report_markdown(read_report(report))
 
 
 def _render_page(report: str) -> str:
-    from service.calibration.report.page import render_page  # noqa: PLC0415 (likewise)
+    from service.calibration.report.rendering import render_report_page  # noqa: PLC0415 (likewise)
     from service.calibration.results import read_report  # noqa: PLC0415
 
-    return render_page(read_report(report))
+    return render_report_page(read_report(report))
 
 
 _WRITTEN: Mapping[str, Callable[[str], str]] = {"markdown": _render_markdown, "html": _render_page}

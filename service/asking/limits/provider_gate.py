@@ -190,9 +190,9 @@ def _build_down_error(left: float, why: JudgeError | None) -> NotSentError:
 
 
 class ProviderGates:
-    """The lanes of a process, made when first asked for, and the retries that it has.
+    """The gates of a process, made when first asked for, and the retries that it has.
 
-    `shared` gives what a lane shares with other processes, by provider and account; None: nothing.
+    `shared` gives what a gate shares with other processes, by provider and account; None: nothing.
     """
 
     def __init__(
@@ -207,12 +207,12 @@ class ProviderGates:
         self.retries = retries or RetryBudget(self.clock)
         self._make = make
         self._shared = shared
-        self._lanes: dict[tuple[str, str], ProviderGate] = {}
+        self._gates: dict[tuple[str, str], ProviderGate] = {}
 
     def at(self, provider: str, account: str) -> ProviderGate:
-        """The lane of a provider and an account. `account` stands for the key and must not be the key."""
+        """The gate of a provider and an account. `account` stands for the key and must not be the key."""
         place = (provider, account)
-        if place not in self._lanes:
-            lane = self._lanes[place] = self._make(self.clock)
-            lane.shared = self._shared(provider, account) if self._shared else lane.shared
-        return self._lanes[place]
+        if place not in self._gates:
+            gate = self._gates[place] = self._make(self.clock)
+            gate.shared = self._shared(provider, account) if self._shared else gate.shared
+        return self._gates[place]

@@ -117,16 +117,16 @@ class SharedLimits:
         self._clock = clock
         self._client = cast("_LimitsRedis", build_client(url))
         self._scripts = {text: self._client.register_script(text) for text in (ENTER, LEAVE, RENEW)}
-        self._lanes: list[RedisGate] = []
+        self._gates: list[RedisGate] = []
         self._lost = False
         self._resting_until = float("-inf")
         self._quiet_until = float("-inf")
 
     def at(self, provider: str, account: str) -> RedisGate:
         """What is shared by all who ask one provider with one account."""
-        lane = RedisGate(self, f"{self._prefix}{provider}:{account}:")
-        self._lanes.append(lane)
-        return lane
+        gate = RedisGate(self, f"{self._prefix}{provider}:{account}:")
+        self._gates.append(gate)
+        return gate
 
     async def run(self, script: str, keys: Iterable[str], *args: str | float) -> object:
         """The reply to a script. Raises whatever the client does."""
@@ -158,8 +158,8 @@ class SharedLimits:
 
     async def close(self) -> None:
         """Ends the connections. Whoever asks afterwards keeps to their own limits."""
-        for lane in self._lanes:
-            lane.stop()
+        for gate in self._gates:
+            gate.stop()
         self._resting_until = float("inf")
         with suppress(Exception):
             async with asyncio.timeout(self._patience):

@@ -1,1 +1,1 @@
-"""The report of a calibration run, as data, Markdown and one HTML page."""
+"""The report of a calibration run as a document."""

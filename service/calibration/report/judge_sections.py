@@ -3,29 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from service.calibration.diagnostics import Disagreement
 from service.calibration.figures import Figures
 from service.calibration.fitting import CurvePoint
-from service.calibration.report.document import Link, ReportSection, ReportTable
 from service.calibration.report.excerpts import shorten
+from service.calibration.report.plots import draw_plots
 from service.calibration.report.wording import LABELS, NAMES, OVERVIEW, show_delta, show_measure, show_number
 from service.calibration.results import JudgeReport
+from service.reporting.document import Figure, Link, Section, Table
 from service.stats.tallies import Bin
 
 
-def render_judge_sections(judge: JudgeReport, anchor: str) -> Iterator[ReportSection]:
+def build_judge_sections(judge: JudgeReport, anchor: str) -> Iterator[Section]:
     """What is told of a judge, from `anchor` on; the items that it got wrong have sections `<anchor>-1` and so on."""
-    title = f"{judge.name} on {judge.criterion}"
-    yield ReportSection(title, 2, tuple(_render_sentences(judge)), (_render_beside_humans(judge),), judge, anchor)
-    yield ReportSection("Reliability", 3, tables=(_render_reliability(judge.table_before, judge.table_after),))
+    yield Section(
+        f"{judge.name} on {judge.criterion}",
+        (_render_beside_humans(judge),),
+        text=tuple(_render_sentences(judge)),
+        level=2,
+        figure=_build_figure(judge),
+        anchor=anchor,
+    )
+    yield Section("Reliability", (_render_reliability(judge.table_before, judge.table_after),))
     if judge.slices:
-        yield ReportSection("By step and tool family", 3, tables=(_render_slices(judge),))
-    yield ReportSection("Accuracy against coverage", 3, (_render_abstention(judge),), (_render_curve(judge),))
+        yield Section("By step and tool family", (_render_slices(judge),))
+    yield Section("Accuracy against coverage", (_render_curve(judge),), text=(_render_abstention(judge),))
     if judge.worst:
-        yield ReportSection("Where judge and labels differ most", 3, tables=(_render_worst(judge, anchor),))
+        yield Section("Where judge and labels differ most", (_render_worst(judge, anchor),))
         for at, one in enumerate(judge.worst, 1):
             yield _render_item(one, judge, f"{anchor}-{at}")
+
+
+def _build_figure(judge: JudgeReport) -> Figure:
+    return Figure(
+        partial(draw_plots, judge),
+        f"Reliability, values by label, and accuracy against coverage of {judge.name}; the tables below hold the numbers",
+        'No plots: matplotlib is not installed (pip install "callgrade[calibration]").',
+    )
 
 
 def _render_sentences(judge: JudgeReport) -> Iterator[str]:
@@ -55,7 +71,7 @@ def _render_sentences(judge: JudgeReport) -> Iterator[str]:
         )
 
 
-def _render_beside_humans(judge: JudgeReport) -> ReportTable:
+def _render_beside_humans(judge: JudgeReport) -> Table:
     """Each figure before and after, where humans agree, and of humans."""
     columns: list[tuple[str, Figures | None]] = [
         (f"raw, from {judge.own_threshold:g}", judge.own),
@@ -67,7 +83,7 @@ def _render_beside_humans(judge: JudgeReport) -> ReportTable:
     rows = [("items", *[str(figures.n) for _, figures in kept])]
     rows += [(label, *[_render_cell(figures, at) for _, figures in kept]) for at, label in enumerate(CELLS)]
     rows += [(label, *[show_measure(figures.of(name)) for _, figures in kept]) for name, label in NAMES.items()]
-    return ReportTable(("", *[name for name, _ in kept]), tuple(rows))
+    return Table(("", *[name for name, _ in kept]), tuple(rows))
 
 
 CELLS = ("pass, labels pass", "pass, labels fail", "fail, labels pass", "fail, labels fail")
@@ -77,9 +93,9 @@ def _render_cell(figures: Figures, at: int) -> str:
     return f"{figures.confusion[at]:.1f}".removesuffix(".0")
 
 
-def _render_reliability(before: Sequence[Bin], after: Sequence[Bin]) -> ReportTable:
+def _render_reliability(before: Sequence[Bin], after: Sequence[Bin]) -> Table:
     rows = [(name, *_render_bin(one)) for name, bins in (("raw", before), ("calibrated", after)) for one in bins]
-    return ReportTable(("value", "from", "to", "items", "mean value", "share passing", "gap"), tuple(rows))
+    return Table(("value", "from", "to", "items", "mean value", "share passing", "gap"), tuple(rows))
 
 
 def _render_bin(one: Bin) -> tuple[str, ...]:
@@ -87,12 +103,12 @@ def _render_bin(one: Bin) -> tuple[str, ...]:
     return f"{one.low:.3f}", f"{one.high:.3f}", f"{one.n:.0f}", *[f"{number:.3f}" for number in numbers]
 
 
-def _render_slices(judge: JudgeReport) -> ReportTable:
+def _render_slices(judge: JudgeReport) -> Table:
     rows = [
         (one.by, one.name, str(one.figures.n), *[_render_pair(one.figures, one.humans, name) for name in OVERVIEW])
         for one in judge.slices
     ]
-    return ReportTable(("by", "name", "items", *[f"{name}; human" for name in OVERVIEW.values()]), tuple(rows))
+    return Table(("by", "name", "items", *[f"{name}; human" for name in OVERVIEW.values()]), tuple(rows))
 
 
 def _render_pair(figures: Figures, humans: Figures | None, name: str) -> str:
@@ -113,9 +129,9 @@ def _render_abstention(judge: JudgeReport) -> str:
     )
 
 
-def _render_curve(judge: JudgeReport) -> ReportTable:
+def _render_curve(judge: JudgeReport) -> Table:
     rows = [(f"{p.margin:.3f}", f"{p.coverage:.3f}", f"{p.accuracy:.3f}") for p in _thin_points(judge.curve, 12)]
-    return ReportTable(("least margin", "coverage", "accuracy"), tuple(rows))
+    return Table(("least margin", "coverage", "accuracy"), tuple(rows))
 
 
 def _thin_points(points: Sequence[CurvePoint], count: int) -> list[CurvePoint]:
@@ -125,7 +141,7 @@ def _thin_points(points: Sequence[CurvePoint], count: int) -> list[CurvePoint]:
     return [points[round(at * (len(points) - 1) / (count - 1))] for at in range(count)]
 
 
-def _render_worst(judge: JudgeReport, anchor: str) -> ReportTable:
+def _render_worst(judge: JudgeReport, anchor: str) -> Table:
     rows = [
         (
             Link(one.id, f"{anchor}-{at}"),
@@ -136,14 +152,14 @@ def _render_worst(judge: JudgeReport, anchor: str) -> ReportTable:
         )
         for at, one in enumerate(judge.worst, 1)
     ]
-    return ReportTable(("item", "labels", "raw", "calibrated", "answer"), tuple(rows))
+    return Table(("item", "labels", "raw", "calibrated", "answer"), tuple(rows))
 
 
 BRIEF = 160
 """Characters of an answer in the table of all disagreements; the item's own section has more."""
 
 
-def _render_item(one: Disagreement, judge: JudgeReport, anchor: str) -> ReportSection:
+def _render_item(one: Disagreement, judge: JudgeReport, anchor: str) -> Section:
     verdict = "pass" if one.value >= judge.threshold else "fail"
     parts = {
         "question": one.excerpt.question,
@@ -154,6 +170,5 @@ def _render_item(one: Disagreement, judge: JudgeReport, anchor: str) -> ReportSe
         "its reason": one.reason,
     }
     rows = tuple([(name, text) for name, text in parts.items() if text])
-    return ReportSection(
-        f"{one.id} (line {one.line})", 4, tables=(ReportTable(("part", "what it is"), rows, parts=True),), anchor=anchor
-    )
+    table = Table(("part", "what it is"), rows, parts=True)
+    return Section(f"{one.id} (line {one.line})", (table,), level=4, anchor=anchor)

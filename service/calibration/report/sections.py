@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from service.calibration.report.document import Cell, Link, ReportSection, ReportTable
-from service.calibration.report.judge_sections import render_judge_sections
+from service.calibration.report.judge_sections import build_judge_sections
 from service.calibration.report.wording import LABELS, OVERVIEW, show_measure
 from service.calibration.results import CalibrationReport, JudgeReport, JuryReport, LabelFacts
+from service.reporting.document import Cell, Link, Section, Table
 
 
-def render_sections(report: CalibrationReport) -> Iterator[ReportSection]:
+def build_sections(report: CalibrationReport) -> Iterator[Section]:
     """The whole report in order."""
-    yield ReportSection("Calibration", 1, (_render_origin(report), *report.remarks))
-    yield ReportSection("Labels", 2, tables=(_render_labels(report.labels),))
-    yield ReportSection("All judges", 2, (_render_note(),), (_render_overview(report),))
+    yield Section("Calibration", text=(_render_origin(report), *report.remarks), level=1)
+    yield Section("Labels", (_render_labels(report.labels),), level=2)
+    yield Section("All judges", (_render_overview(report),), text=(_render_note(),), level=2)
     for jury in report.juries:
         yield _render_jury(jury)
     for at, judge in enumerate(_list_judges(report), 1):
-        yield from render_judge_sections(judge, _build_anchor(at))
+        yield from build_judge_sections(judge, _build_anchor(at))
 
 
 def _list_judges(report: CalibrationReport) -> tuple[JudgeReport, ...]:
@@ -45,7 +45,7 @@ def _render_note() -> str:
     )
 
 
-def _render_labels(facts: Sequence[LabelFacts]) -> ReportTable:
+def _render_labels(facts: Sequence[LabelFacts]) -> Table:
     head = (
         "criterion",
         "labels are",
@@ -58,7 +58,7 @@ def _render_labels(facts: Sequence[LabelFacts]) -> ReportTable:
         "kappa",
         "AC1",
     )
-    return ReportTable(head, tuple([_render_label_row(one) for one in facts]))
+    return Table(head, tuple([_render_label_row(one) for one in facts]))
 
 
 def _render_label_row(one: LabelFacts) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ def _render_label_row(one: LabelFacts) -> tuple[str, ...]:
     return (one.criterion, LABELS[one.origin], *map(str, counts), f"{one.passing / one.items:.3f}", *between)
 
 
-def _render_overview(report: CalibrationReport) -> ReportTable:
+def _render_overview(report: CalibrationReport) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for at, judge in enumerate(_list_judges(report), 1):
         state = judge.method if judge.calibrated else f"{judge.method}, uncalibrated"
@@ -78,7 +78,7 @@ def _render_overview(report: CalibrationReport) -> ReportTable:
             rows.append(
                 ("human beside human", judge.criterion, n, *[show_measure(judge.humans.of(name)) for name in OVERVIEW])
             )
-    return ReportTable(("judge", "criterion", "map", *OVERVIEW.values()), tuple(_drop_repeats(rows)))
+    return Table(("judge", "criterion", "map", *OVERVIEW.values()), tuple(_drop_repeats(rows)))
 
 
 def _drop_repeats(rows: Iterable[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
@@ -89,7 +89,7 @@ def _drop_repeats(rows: Iterable[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]
             yield row
 
 
-def _render_jury(jury: JuryReport) -> ReportSection:
+def _render_jury(jury: JuryReport) -> Section:
     gain = jury.advantage
     text = (
         f"Beside {jury.best}, the best single judge by the AUROC of fitted items: AUROC higher by {show_measure(gain.auroc)}, "
@@ -97,4 +97,4 @@ def _render_jury(jury: JuryReport) -> ReportSection:
         + ("Kept." if jury.kept else "Not kept: the gain in the Brier score may be none, and a jury costs more.")
     )
     weights = tuple([(name, f"{weight:.3f}") for name, weight in jury.weights.items()])
-    return ReportSection(f"Jury on {jury.criterion}", 2, (text,), (ReportTable(("judge", "weight"), weights),))
+    return Section(f"Jury on {jury.criterion}", (Table(("judge", "weight"), weights),), text=(text,), level=2)

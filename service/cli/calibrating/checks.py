@@ -28,10 +28,10 @@ from service.calibration.report.wording import show_measure
 from service.calibration.report_predictions import UnansweredItem, find_judge
 from service.calibration.results import CalibrationReport, HeldOutItem, JudgeReport, render_json
 from service.calibration.splits import SEED
-from service.cli.calibrating.judging import judging_engine
+from service.cli.calibrating.judging import build_judging_engine
 from service.cli.labelled import Sources, lines_of, read_labelled, read_run
 from service.cli.rendering.console import console, plural, say
-from service.cli.rendering.sections import Section, show
+from service.cli.rendering.documents import show
 from service.core.judging.fits import Fit
 from service.core.judging.votes import is_same_model
 from service.core.report import JudgeMode
@@ -40,6 +40,7 @@ from service.engine import Engine
 from service.errors import InputError
 from service.fit_files import read_fits
 from service.jobs.predicting import Asking, collect_predictions
+from service.reporting.document import Section, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pinned:
+class _PinnedJudge:
     """One judge of a run, its fit and the sample of its held-out items."""
 
     judge: JudgeReport
@@ -68,26 +69,26 @@ def check_again(
     """What judging a pinned sample again came to, and why items were not answered."""
     report = read_run(run)
     known = read_labelled(Sources(labels)).labels
-    engine, judged_by = judging_engine()
+    engine, judged_by = build_judging_engine()
     asking = Asking(engine.shelf.find(rubric), judges)
-    chosen = _chosen(report, asking.rubric, judged_by.model, judge)
-    pinned = list(_pinned(chosen, _fits(run), sampling))
-    items = [item for one in pinned for item in _items(known, one)]
-    said, missing = asyncio.run(_said(engine, items, asking))
-    checked_ones = tuple([_checked(one, said, Resampling(max(report.draws, 200))) for one in pinned])
+    chosen = _choose_judges(report, asking.rubric, judged_by.model, judge)
+    pinned = list(_pin_judges(chosen, _read_fits(run), sampling))
+    items = [item for one in pinned for item in _list_items(known, one)]
+    said, missing = asyncio.run(_collect_predictions(engine, items, asking))
+    checked_ones = tuple([_check_one(one, said, Resampling(max(report.draws, 200))) for one in pinned])
     found = CheckReport(version=CHECK_VERSION, source=report.source, seed=sampling.seed, judges=checked_ones)
     return found, missing
 
 
-def _chosen(report: CalibrationReport, rubric: Rubric, model: str, name: str | None) -> list[JudgeReport]:
+def _choose_judges(report: CalibrationReport, rubric: Rubric, model: str, name: str | None) -> list[JudgeReport]:
     """The judge of the run for each criterion that the rubric has a judge for, in its very version."""
     known = [one for one in report.judges if name in (None, one.name)]
     fitting = [one for one in known if _is_of(rubric, one)]
     if not fitting:
-        told = ", ".join(sorted({f"{one.name} on {one.criterion}" for one in report.judges}))
+        judges = ", ".join(sorted({f"{one.name} on {one.criterion}" for one in report.judges}))
         raise InputError.at(
             "REPORT",
-            f"no judge in it is one of {rubric.id} as it is now{'' if name is None else f' and {name!r}'}: {told}",
+            f"no judge in it is one of {rubric.id} as it is now{'' if name is None else f' and {name!r}'}: {judges}",
         )
     return [_one_of(fitting, criterion, model) for criterion in sorted({one.criterion for one in fitting})]
 
@@ -108,17 +109,17 @@ def _one_of(judges: Sequence[JudgeReport], criterion: str, model: str) -> JudgeR
     raise InputError.at("REPORT", f"several judges on {criterion!r}: {told}; name one with --judge")
 
 
-def _fits(run: Path) -> dict[str, Fit]:
+def _read_fits(run: Path) -> dict[str, Fit]:
     folder = run if run.is_dir() else run.parent
     return {fit.id: fit for fit in read_fits([folder / "fits"])}
 
 
-def _pinned(judges: Sequence[JudgeReport], fits: dict[str, Fit], sampling: Sampling) -> Iterator[_Pinned]:
+def _pin_judges(judges: Sequence[JudgeReport], fits: dict[str, Fit], sampling: Sampling) -> Iterator[_PinnedJudge]:
     before = None if sampling.again is None else _read_check(sampling.again)
     for judge in judges:
         if judge.fit_id not in fits:
             raise InputError.at("REPORT", f"the folder fits beside it lacks {judge.fit_id}, which holds the map")
-        yield _Pinned(judge, fits[judge.fit_id], _sample(judge, sampling, before))
+        yield _PinnedJudge(judge, fits[judge.fit_id], _sample(judge, sampling, before))
 
 
 def _sample(judge: JudgeReport, sampling: Sampling, before: CheckReport | None) -> Sequence[HeldOutItem]:
@@ -137,7 +138,7 @@ def _read_check(file: Path) -> CheckReport:
         raise InputError.at(str(file), "expected what `calibrate check --format json` wrote") from None
 
 
-def _items(labels: LabelledSet, pinned: _Pinned) -> Iterator[LabelledItem]:
+def _list_items(labels: LabelledSet, pinned: _PinnedJudge) -> Iterator[LabelledItem]:
     """The labelled items of the sample; InputError where one is gone or its label is another."""
     known = {item.id: item for item in labels.items if item.criterion == pinned.judge.criterion}
     for held in pinned.sample:
@@ -150,7 +151,7 @@ def _items(labels: LabelledSet, pinned: _Pinned) -> Iterator[LabelledItem]:
         yield known[held.id]
 
 
-async def _said(
+async def _collect_predictions(
     engine: Engine, items: Sequence[LabelledItem], asking: Asking
 ) -> tuple[dict[tuple[str, str], Prediction], list[str]]:
     said: dict[tuple[str, str], Prediction] = {}
@@ -166,7 +167,7 @@ async def _said(
     return said, missing
 
 
-def _checked(pinned: _Pinned, said: dict[tuple[str, str], Prediction], resampling: Resampling) -> JudgeDrift:
+def _check_one(pinned: _PinnedJudge, said: dict[tuple[str, str], Prediction], resampling: Resampling) -> JudgeDrift:
     own = {name: one for (name, criterion), one in said.items() if criterion == pinned.judge.criterion}
     return check_judge(pinned.judge, pinned.fit, pinned.sample, own, resampling)
 
@@ -176,26 +177,26 @@ def show_check(found: CheckReport, output_format: Literal["table", "json"]) -> N
     if output_format == "json":
         sys.stdout.write(render_json(found).decode())
     else:
-        show(console(), _sections(found))
+        show(console(), _build_sections(found))
     for one in found.judges:
-        for line in _told(one):
+        for line in _describe_drift(one):
             say(line)
 
 
-def _sections(found: CheckReport) -> Iterator[Section]:
+def _build_sections(found: CheckReport) -> Iterator[Section]:
     for one in found.judges:
         rows = [
             (name, show_measure(one.then[name]), show_measure(one.now[name]), _side(one, name)) for name in STATISTICS
         ]
         title = f"{one.judge} on {one.criterion}: {plural(one.n, 'item')} of {plural(one.groups, 'group')}"
-        yield Section(title, ("", "then", "now", ""), tuple(rows))
+        yield Section(title, (Table(("", "then", "now", ""), tuple(rows)),))
 
 
 def _side(one: JudgeDrift, name: str) -> str:
     return next((outside.direction for outside in one.outside if outside.statistic == name), "within")
 
 
-def _told(one: JudgeDrift) -> Iterator[str]:
+def _describe_drift(one: JudgeDrift) -> Iterator[str]:
     for outside in one.outside:
         yield f"drift: {one.judge} on {one.criterion}: {outside}"
     others = [model for model in one.models if model != one.model]

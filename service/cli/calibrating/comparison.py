@@ -9,22 +9,23 @@ from service.calibration.comparing import (
 )
 from service.calibration.report.wording import NAMES, show_measure
 from service.cli.rendering.console import plural
-from service.cli.rendering.sections import MOST, Section
+from service.cli.rendering.summary_sections import MOST
+from service.reporting.document import Section, Table
 
 
-def comparison_sections(found: Iterable[JudgeComparison]) -> Iterator[Section]:
+def build_comparison_sections(found: Iterable[JudgeComparison]) -> Iterator[Section]:
     """A section for each comparison, and one for the items in which they differ."""
     for one in found:
-        yield Section(f"{one.b} against {one.a} on {one.criterion}", *_figures(one), lines=tuple(_lines(one)))
+        yield Section(f"{one.b} against {one.a} on {one.criterion}", (_build_figures(one),), tuple(_lines(one)))
         if one.differing:
-            yield _differing(one)
+            yield _build_differing(one)
 
 
-def _figures(one: JudgeComparison) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def _build_figures(one: JudgeComparison) -> Table:
     rows = [
         (NAMES[row.name], show_measure(row.a), show_measure(row.b), show_measure(row.difference)) for row in one.figures
     ]
-    return ("", "a", "b", "b - a"), tuple(rows)
+    return Table(("", "a", "b", "b - a"), tuple(rows))
 
 
 def _lines(one: JudgeComparison) -> Iterator[str]:
@@ -39,7 +40,7 @@ def _lines(one: JudgeComparison) -> Iterator[str]:
             yield f"only in {side}, not counted: {plural(count, 'item')}"
 
 
-def _differing(one: JudgeComparison) -> Section:
+def _build_differing(one: JudgeComparison) -> Section:
     rows = [
         (item.id, "pass" if item.label else "fail", f"{item.a:.3f}", f"{item.b:.3f}", "b" if item.b_is_right else "a")
         for item in one.differing[:MOST]
@@ -48,7 +49,6 @@ def _differing(one: JudgeComparison) -> Section:
     lines = (f"and {more} more; --format json has all",) if more else ()
     return Section(
         f"Where they differ: {plural(len(one.differing), 'item')}",
-        ("item", "label", "a", "b", "right"),
-        tuple(rows),
+        (Table(("item", "label", "a", "b", "right"), tuple(rows)),),
         lines,
     )

@@ -9,7 +9,7 @@ from service.errors import SettingsError
 from service.wiring import build_engine
 
 
-def judging_engine() -> tuple[Engine, Judges]:
+def build_judging_engine() -> tuple[Engine, Judges]:
     """The engine of the settings with its judges; SettingsError where no model is set."""
     engine = build_engine(read_settings())
     if engine.judging is None:

@@ -10,13 +10,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from service.calibration.report.markdown import render_markdown
-from service.calibration.report.page import render_page
+from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.report.wording import show_measure
 from service.calibration.results import CalibrationReport, CalibrationRun, JudgeReport, render_json
 from service.cli.labelled import REPORT
-from service.cli.rendering.console import plural, printable, reading_console, say
+from service.cli.rendering.console import plural, reading_console, say
 from service.fit_files import name_file
+from service.reporting.escaping import escape_unprintable
 
 ReportFormat = Literal["table", "json", "markdown", "html"]
 
@@ -33,8 +33,8 @@ def _write(run: CalibrationRun, out: Path) -> None:
     try:
         fits.mkdir(parents=True, exist_ok=True)
         (out / REPORT).write_bytes(render_json(run.report))
-        (out / "report.md").write_text(render_markdown(run.report), "utf-8")
-        (out / "report.html").write_text(render_page(run.report), "utf-8")
+        (out / "report.md").write_text(render_report_markdown(run.report), "utf-8")
+        (out / "report.html").write_text(render_report_page(run.report), "utf-8")
         for fit in run.fits:
             (fits / name_file(fit)).write_bytes(render_json(fit))
     except OSError as error:
@@ -88,4 +88,4 @@ def _cell(judge: JudgeReport, name: str) -> str:
 
 
 def _text(text: str) -> Text:
-    return Text(printable(text))
+    return Text(escape_unprintable(text))

@@ -9,7 +9,8 @@ import typer
 from service.cli.command import command
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import console, printable
+from service.cli.rendering.console import console
+from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from service.store.audit import AuditEntry
@@ -37,7 +38,7 @@ def audit(
         return ExitCode.PASSED
     table = Table(*COLUMNS, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for entry in found.data:
-        table.add_row(*[Text(printable(cell), overflow="fold") for cell in _cells(entry)])
+        table.add_row(*[Text(escape_unprintable(cell), overflow="fold") for cell in _cells(entry)])
     console().print(table)
     return ExitCode.PASSED
 

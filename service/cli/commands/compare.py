@@ -22,8 +22,10 @@ def compare(
     ] = "table",
 ) -> int:
     """Compare two runs of the same cases, paired by trace id: differences with intervals, and the cases that changed."""
-    from service.cli.rendering.sections import comparison_sections, markdown, show
+    from service.cli.rendering.comparison_sections import build_comparison_sections
+    from service.cli.rendering.documents import show
     from service.cli.reports import Reports
+    from service.reporting.markdown import render_markdown
     from service.reporting.summaries import compare_reports, render_json
 
     left, right = Reports([a]).load(), Reports([b]).load()
@@ -31,7 +33,7 @@ def compare(
     if output_format == "json":
         sys.stdout.write(render_json(comparison).decode() + "\n")
     elif output_format == "markdown":
-        sys.stdout.write(markdown(comparison_sections(comparison)))
+        sys.stdout.write(render_markdown(build_comparison_sections(comparison)))
     else:
-        show(console(), comparison_sections(comparison))
+        show(console(), build_comparison_sections(comparison))
     return ExitCode.DATA if left.refused or right.refused else ExitCode.PASSED

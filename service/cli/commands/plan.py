@@ -10,11 +10,11 @@ import typer
 from service.cli.command import command
 from service.cli.exits import ExitCode
 from service.cli.options import ExpectedOption, Files, FormatOption, RubricOption
-from service.cli.rendering.refusals import say_refused
+from service.cli.rendering.refusals import say_refusal
 
 if TYPE_CHECKING:
-    from service.cli.inputs import InputChoices, Inputs, Refused
-    from service.cli.rendering.plans import Planned, Totals
+    from service.cli.inputs import InputChoices, Inputs, Refusal
+    from service.cli.rendering.plans import PlannedRecord, Totals
 
 
 @command(30)
@@ -40,29 +40,29 @@ def run_plan(inputs: Inputs, *, output_format: Literal["table", "json"] = "table
 
     totals = Totals()
     show = show_json if output_format == "json" else show_table
-    show(_counted(inputs, totals), totals)
+    show(_count_plans(inputs, totals), totals)
     inputs.tell_guesses()
     return ExitCode.DATA if totals.refused else ExitCode.PASSED
 
 
-def _counted(inputs: Inputs, totals: Totals) -> Iterator[Planned]:
-    from service.cli.inputs import Refused
+def _count_plans(inputs: Inputs, totals: Totals) -> Iterator[PlannedRecord]:
+    from service.cli.inputs import Refusal
 
     for number, asked in enumerate(inputs, start=1):
-        planned = asked if isinstance(asked, Refused) else _planned(asked, number, inputs)
-        if isinstance(planned, Refused):
+        planned = asked if isinstance(asked, Refusal) else _plan_one(asked, number, inputs)
+        if isinstance(planned, Refusal):
             totals.refused += 1
-            say_refused(planned)
+            say_refusal(planned)
             continue
         totals.add(planned)
         yield planned
 
 
-def _planned(asked: InputChoices, number: int, inputs: Inputs) -> Planned | Refused:
-    from service.cli.rendering.plans import Planned
+def _plan_one(asked: InputChoices, number: int, inputs: Inputs) -> PlannedRecord | Refusal:
+    from service.cli.rendering.plans import PlannedRecord
     from service.errors import InputError
 
     try:
-        return Planned(number, asked.place, inputs.engine.plan(asked.request))
+        return PlannedRecord(number, asked.place, inputs.engine.plan(asked.request))
     except InputError as error:
-        return asked.refused(error)
+        return asked.refuse(error)

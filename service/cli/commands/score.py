@@ -17,10 +17,10 @@ from service.cli.command import command
 from service.cli.exits import NO_JUDGE, ExitCode
 from service.cli.options import ExpectedOption, Files, FormatOption, OutputOption, RubricOption
 from service.cli.rendering.console import plural, say
-from service.cli.rendering.refusals import REFUSALS_TOLD, say_refused
+from service.cli.rendering.refusals import REFUSALS_TOLD, say_refusal
 
 if TYPE_CHECKING:
-    from service.cli.inputs import Inputs, Refused
+    from service.cli.inputs import Inputs, Refusal
     from service.cli.rendering.results import Tally
     from service.cli.rendering.streams import Sink
 
@@ -112,19 +112,19 @@ def run_score(
     output: Path | None = None,
 ) -> ExitCode:
     """Score everything, write it, and say on standard error what could not be scored."""
-    from service.cli.inputs import Refused
-    from service.cli.rendering.progress import watched
-    from service.cli.rendering.results import Tally, graded
+    from service.cli.inputs import Refusal
+    from service.cli.rendering.progress import show_count
+    from service.cli.rendering.results import Tally, score_records
 
     _check_output(output, inputs)
     tally = Tally()
-    refusals: list[Refused] = []
-    with _opened(output) as stream:
-        sink = _sink(output_format, stream, tally, judgement)
-        for result in watched(graded(inputs), silent=_shows_itself(output_format, output)):
+    refusals: list[Refusal] = []
+    with _open_output(output) as stream:
+        sink = _build_sink(output_format, stream, tally, judgement)
+        for result in show_count(score_records(inputs), silent=_shows_itself(output_format, output)):
             tally.add(result)
             sink.add(result)
-            if isinstance(result, Refused) and len(refusals) < REFUSALS_TOLD:
+            if isinstance(result, Refusal) and len(refusals) < REFUSALS_TOLD:
                 refusals.append(result)
         sink.close()
     _tell(inputs, tally, refusals, judgement, quiet=output_format == "table" and output is None)
@@ -142,7 +142,7 @@ def _check_output(output: Path | None, inputs: Inputs) -> None:
 
 
 @contextmanager
-def _opened(output: Path | None) -> Generator[BinaryIO]:
+def _open_output(output: Path | None) -> Generator[BinaryIO]:
     if output is None:
         sys.stdout.flush()
         yield sys.stdout.buffer
@@ -156,7 +156,7 @@ def _opened(output: Path | None) -> Generator[BinaryIO]:
         yield stream
 
 
-def _sink(output_format: OutputFormat, stream: BinaryIO, tally: Tally, judgement: VerdictPolicy) -> Sink:
+def _build_sink(output_format: OutputFormat, stream: BinaryIO, tally: Tally, judgement: VerdictPolicy) -> Sink:
     from service.cli.rendering.junit import JUnit
     from service.cli.rendering.streams import JsonLines, JsonReports
     from service.cli.rendering.table import Table
@@ -175,12 +175,12 @@ def _shows_itself(output_format: OutputFormat, output: Path | None) -> bool:
     return output is None and (output_format != "junit") and sys.stdout.isatty()
 
 
-def _tell(inputs: Inputs, tally: Tally, refusals: list[Refused], judgement: VerdictPolicy, *, quiet: bool) -> None:
+def _tell(inputs: Inputs, tally: Tally, refusals: list[Refusal], judgement: VerdictPolicy, *, quiet: bool) -> None:
     inputs.tell_guesses()
     if not quiet:
         say("; ".join(tally.lines()))
     for refusal in refusals:
-        say_refused(refusal)
+        say_refusal(refusal)
     if tally.refused > len(refusals):
         say(f"... and {plural(tally.refused - len(refusals), 'more record')}")
     if tally.silent is not None:

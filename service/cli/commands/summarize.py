@@ -100,14 +100,14 @@ def run_summarize(files: Sequence[Path], asked: SummaryChoices, *, output_format
     from service.reporting.summaries import summarize_reports
     from service.reporting.summary import SummaryOptions
 
-    assertions = _assertions(asked)
-    wishes = SummaryOptions(targets=_targets(asked.targets), by=asked.by, pass_k=asked.pass_k)
+    assertions = _read_assertions(asked)
+    wishes = SummaryOptions(targets=_read_targets(asked.targets), by=asked.by, pass_k=asked.pass_k)
     if output_format == "junit" and assertions is None:
         raise SettingsError.at("--format", "junit tells of assertions, and none is made; give --assert or --gate")
     reports = Reports(files).load()
-    wishes = replace(wishes, families=_families(asked.rubric, reports.read))
-    labels = _labels(asked.labels)
-    summary = _configured(lambda: summarize_reports(reports.read, wishes, assertions, labels))
+    wishes = replace(wishes, families=_read_families(asked.rubric, reports.read))
+    labels = _read_labels(asked.labels)
+    summary = _call_with_settings_error(lambda: summarize_reports(reports.read, wishes, assertions, labels))
     _write(summary, output_format)
     if summary.gate is not None:
         _tell_gate(summary.gate)
@@ -118,16 +118,16 @@ def run_summarize(files: Sequence[Path], asked: SummaryChoices, *, output_format
     return ExitCode.UNDECIDED if summary.gate.undecided else ExitCode.FAILED
 
 
-def _assertions(asked: SummaryChoices) -> tuple[str | Conditions, ...] | None:
+def _read_assertions(asked: SummaryChoices) -> tuple[str | Conditions, ...] | None:
     from service.reporting.summaries import read_gate
 
     if not asked.assertions and asked.gate is None:
         return None
-    gate = () if asked.gate is None else _document(asked.gate, "--gate", read_gate)
+    gate = () if asked.gate is None else _read_document(asked.gate, "--gate", read_gate)
     return (*gate, *asked.assertions)
 
 
-def _labels(path: Path | None) -> tuple[ReportLabel, ...]:
+def _read_labels(path: Path | None) -> tuple[ReportLabel, ...]:
     """The labels of a file, JSON Lines or a list; InputError with the place of one that cannot be read."""
     from service.reporting.summaries import read_label
     from service.trace_files import BadRecord, scan_records
@@ -147,22 +147,22 @@ def _labels(path: Path | None) -> tuple[ReportLabel, ...]:
     return tuple(found)
 
 
-def _targets(path: Path | None) -> Targets:
+def _read_targets(path: Path | None) -> Targets:
     from service.reporting.summaries import read_targets
     from service.reporting.summary.makeup import Targets
 
-    return Targets() if path is None else _document(path, "--targets", read_targets)
+    return Targets() if path is None else _read_document(path, "--targets", read_targets)
 
 
-def _document(path: Path, option: str, read: Callable[[JsonValue], T]) -> T:
+def _read_document(path: Path, option: str, read: Callable[[JsonValue], T]) -> T:
     from service.cli.inputs import read_text
     from service.packaged_files import read_yaml
 
     text = read_text(path, option)
-    return _configured(lambda: read(read_yaml(text, source="")), str(path))
+    return _call_with_settings_error(lambda: read(read_yaml(text, source="")), str(path))
 
 
-def _configured(make: Callable[[], T], before: str = "") -> T:
+def _call_with_settings_error(make: Callable[[], T], before: str = "") -> T:
     """What `make` gives; what is wrong with it lies with the command, not with the data."""
     try:
         return make()
@@ -170,7 +170,7 @@ def _configured(make: Callable[[], T], before: str = "") -> T:
         raise SettingsError(Problem(before + problem.path, problem.message) for problem in error.problems) from None
 
 
-def _families(rubric: str | None, reports: Sequence[Report]) -> dict[str, Sequence[str]]:
+def _read_families(rubric: str | None, reports: Sequence[Report]) -> dict[str, Sequence[str]]:
     from service.cli.inputs import find_rubric
     from service.reporting.summaries import find_families, make_families_finder
     from service.wiring import build_engine
@@ -182,18 +182,20 @@ def _families(rubric: str | None, reports: Sequence[Report]) -> dict[str, Sequen
 
 
 def _write(summary: Summary, output_format: SummaryFormat) -> None:
-    from service.cli.rendering.gate_junit import junit
-    from service.cli.rendering.sections import markdown, show, summary_sections
+    from service.cli.rendering.documents import show
+    from service.cli.rendering.gate_junit import render_junit
+    from service.cli.rendering.summary_sections import build_summary_sections
+    from service.reporting.markdown import render_markdown
     from service.reporting.summaries import render_json
 
     if output_format == "json":
         sys.stdout.write(render_json(summary).decode() + "\n")
     elif output_format == "markdown":
-        sys.stdout.write(markdown(summary_sections(summary)))
+        sys.stdout.write(render_markdown(build_summary_sections(summary)))
     elif output_format == "junit" and summary.gate is not None:
-        sys.stdout.write(junit(summary.gate))
+        sys.stdout.write(render_junit(summary.gate))
     else:
-        show(console(), summary_sections(summary))
+        show(console(), build_summary_sections(summary))
 
 
 def _tell_gate(gate: Gate) -> None:

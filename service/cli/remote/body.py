@@ -14,7 +14,7 @@ from types import TracebackType
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from service.cli.inputs import Refused, body_of, is_bare, located, read_records
+from service.cli.inputs import Refusal, build_body, is_bare, locate_error, read_records
 from service.errors import InputError, Problem
 from service.strict_json import Limits
 from service.trace_files import BadRecord, RecordPlace, TraceRecord
@@ -36,7 +36,7 @@ class Body:
     """
 
     lines: list[Sent] = field(default_factory=list[Sent])
-    refused: list[Refused] = field(default_factory=list[Refused])
+    refused: list[Refusal] = field(default_factory=list[Refusal])
     guessed: Counter[str] = field(default_factory=Counter[str])
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class Body:
         `rubric`: a whole one, for the records that name none.
         """
         with gzip.GzipFile(fileobj=self.file, mode="wb", compresslevel=6, mtime=0) as packed:
-            for record in _unfolded(read_records(file, limits)):
+            for record in _unfold(read_records(file, limits)):
                 line = self._line(record, named, rubric)
                 if line is not None:
                     self._hash.update(line)
@@ -67,28 +67,28 @@ class Body:
         found.update(to_json(sorted(options.items())))
         return found.hexdigest()
 
-    def refused_at(self, number: int, error: InputError) -> Refused:
+    def refuse_line(self, number: int, error: InputError) -> Refusal:
         """The record of a line, from 1, that the service cannot take; pointers of the error start at the line."""
         if not 1 <= number <= len(self.lines):
-            return Refused(RecordPlace("the service"), error)
+            return Refusal(RecordPlace("the service"), error)
         sent = self.lines[number - 1]
-        return Refused(sent.place, located(error, sent.place, bare=sent.bare))
+        return Refusal(sent.place, locate_error(error, sent.place, bare=sent.bare))
 
     def _line(self, record: TraceRecord | BadRecord, named: str | None, rubric: JsonValue) -> bytes | None:
         if isinstance(record, BadRecord):
-            self.refused.append(Refused(record.place, located(record.error, record.place)))
+            self.refused.append(Refusal(record.place, locate_error(record.error, record.place)))
             return None
         bare = is_bare(record)
         try:
-            body = body_of(record, named=named, guessed=self.guessed)
+            body = build_body(record, named=named, guessed=self.guessed)
         except InputError as error:
-            self.refused.append(Refused(record.place, located(error, record.place, bare=bare)))
+            self.refused.append(Refusal(record.place, locate_error(error, record.place, bare=bare)))
             return None
         self.lines.append(Sent(record.place, bare))
         return to_json(body if rubric is None else {"rubric": rubric, **body}) + b"\n"
 
 
-def _unfolded(found: Iterator[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
+def _unfold(found: Iterator[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
     """The records; of a document as POST /v1/batches takes it, its items."""
     for record in found:
         items = record.value.get("items") if isinstance(record, TraceRecord) and is_bare(record) else None

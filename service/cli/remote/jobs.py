@@ -9,8 +9,8 @@ from typing import Literal
 from pydantic_core import to_json
 
 from service.cli.exits import ExitCode
-from service.cli.remote.progress import Progression, asked_all, require_judge
-from service.cli.remote.tables import ended_line, next_lines, show_many, show_one
+from service.cli.remote.progress import Progression, has_asked_all, require_judge
+from service.cli.remote.tables import list_next_steps, render_end, show_many, show_one
 from service.cli.rendering.console import say
 from service.client import BatchClient, CalibrationClient, J, Job, JobClient, P, watch_job
 from service.store.batch import ENDED
@@ -40,19 +40,19 @@ def list_jobs(
 def show_job(jobs: Opening, name: str, *, output_format: TableOrJson = "table") -> ExitCode:
     """Shows how one job gets on."""
     with jobs as client:
-        return _shown(client.find(name), output_format)
+        return _show(client.find(name), output_format)
 
 
 def cancel(jobs: Opening, name: str) -> ExitCode:
     """Lets a job end."""
     with jobs as client:
-        return _shown(client.cancel(name), "table")
+        return _show(client.cancel(name), "table")
 
 
 def resume(jobs: Opening, name: str, *, budget_usd: float | None, max_questions: int | None) -> ExitCode:
     """Goes on with a paused job."""
     with jobs as client:
-        return _shown(client.resume(name, budget_usd=budget_usd, max_questions=max_questions), "table")
+        return _show(client.resume(name, budget_usd=budget_usd, max_questions=max_questions), "table")
 
 
 def delete(jobs: Opening, name: str) -> ExitCode:
@@ -76,19 +76,19 @@ def watch_to_the_end(client: JobClient[J, P], name: str) -> ExitCode:
     job = _follow(client, name)
     if job.status == "paused_budget":
         return ExitCode.FAILED
-    say(ended_line(job))
+    say(render_end(job))
     if job.reason:
         say(f"because: {job.reason}")
-    for line in next_lines(job):
+    for line in list_next_steps(job):
         say(line)
     return ExitCode.PASSED if job.status == "completed" else ExitCode.FAILED
 
 
 def _follow(client: JobClient[J, P], name: str) -> J:
     """Shows how a job gets on until it has ended, or waits for a larger budget."""
-    command = command_of(client)
+    command = name_command(client)
     try:
-        with Progression(_verb_of(client), lines=True) as progression:
+        with Progression(_name_verb(client), lines=True) as progression:
             for job in watch_job(client, name, lost=lambda error: progression.tell(f"{error}; it is tried again")):
                 progression.show(job)
                 require_judge(job)
@@ -100,22 +100,22 @@ def _follow(client: JobClient[J, P], name: str) -> J:
         say(f"it goes on; {command} watch {name} shows it again, {command} cancel {name} ends it")
         raise
     if job.status == "paused_budget":
-        more = "--max-questions N" if asked_all(job) else "--budget-usd X"
+        more = "--max-questions N" if has_asked_all(job) else "--budget-usd X"
         say(f"{command} resume {job.id} {more} goes on with it")
     return job
 
 
-def command_of(client: JobClient[J, P]) -> str:
+def name_command(client: JobClient[J, P]) -> str:
     """What the commands about its jobs begin with."""
     return "callgrade calibrate" if isinstance(client, CalibrationClient) else "callgrade batch"
 
 
-def _verb_of(client: JobClient[J, P]) -> str:
+def _name_verb(client: JobClient[J, P]) -> str:
     """What is going on while its jobs are in progress."""
     return "judging" if isinstance(client, CalibrationClient) else "scoring"
 
 
-def _shown(job: Job, output_format: TableOrJson) -> ExitCode:
+def _show(job: Job, output_format: TableOrJson) -> ExitCode:
     if output_format == "json":
         _print_json(job)
     else:

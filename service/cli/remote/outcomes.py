@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 import typer
 
 from service.cli.exits import ExitCode
-from service.cli.remote.progress import Progression, paused, require_judge
+from service.cli.remote.progress import Progression, explain_pause, require_judge
 from service.cli.remote.service import Service
 from service.cli.rendering.console import plural, say
 from service.client import PATIENCE, BatchClient, Kind
@@ -37,15 +37,15 @@ def fetch(
     with service.batches() as client:
         fetching = Fetch(client, batch_id, kind)
         if output is None:
-            fetched = fetching.run(_printed, offset=offset or 0, wait=wait)
+            fetched = fetching.run(_print_lines, offset=offset or 0, wait=wait)
             if not fetched.complete:
                 say(f"{_front(fetched)}; --offset {fetched.offset} goes on from there")
             return ExitCode.PASSED
-        return _fetched_to(output, fetching, batch_id, kind, wait=wait)
+        return _fetch_to(output, fetching, batch_id, kind, wait=wait)
 
 
-def _fetched_to(output: Path, fetching: Fetch, batch_id: str, kind: Kind, *, wait: bool) -> ExitCode:
-    with part_of(output, batch_id, kind) as (path, file, offset):
+def _fetch_to(output: Path, fetching: Fetch, batch_id: str, kind: Kind, *, wait: bool) -> ExitCode:
+    with open_part(output, batch_id, kind) as (path, file, offset):
         fetched = fetching.run(file.write, offset=offset, wait=wait)
         file.flush()
         if fetched.complete:
@@ -55,20 +55,20 @@ def _fetched_to(output: Path, fetching: Fetch, batch_id: str, kind: Kind, *, wai
     return ExitCode.FAILED
 
 
-def _front(fetched: Fetched) -> str:
+def _front(fetched: FetchProgress) -> str:
     """Why not all is there."""
     if fetched.batch is not None:
-        return f"{paused(fetched.batch)}; {fetched.offset} items are behind it"
+        return f"{explain_pause(fetched.batch)}; {fetched.offset} items are behind it"
     return f"the batch has not ended; the first {plural(fetched.offset, 'item')} are done"
 
 
-def _printed(lines: bytes) -> None:
+def _print_lines(lines: bytes) -> None:
     sys.stdout.buffer.write(lines)
     sys.stdout.buffer.flush()
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchProgress:
     """How far a fetch came."""
 
     offset: int
@@ -98,24 +98,24 @@ class Fetch:
         self._patience = patience
         self._sleep = sleep
 
-    def run(self, write: Callable[[bytes], object], *, offset: int = 0, wait: bool = False) -> Fetched:
+    def run(self, write: Callable[[bytes], object], *, offset: int = 0, wait: bool = False) -> FetchProgress:
         """Writes whole lines from an offset on. `wait`: until the batch has ended, or is paused for its budget."""
-        heard, pause = time.monotonic(), SHORTEST
+        answered_at, pause = time.monotonic(), SHORTEST
         with Progression("waiting") as progression:
             while True:
                 try:
                     offset, complete = self._part(write, offset)
-                    heard, pause = time.monotonic(), NEXT
+                    answered_at, pause = time.monotonic(), NEXT
                     if complete or not wait:
-                        return Fetched(offset, complete)
-                    batch = self._looked(offset)
+                        return FetchProgress(offset, complete)
+                    batch = self._look(offset)
                     if batch.status == "paused_budget":
-                        return Fetched(offset, complete, batch)
+                        return FetchProgress(offset, complete, batch)
                     require_judge(batch)
                     progression.show(batch)
                 except _Broken as broken:
                     offset = broken.offset
-                    if not broken.error.retryable or time.monotonic() - heard > self._patience:
+                    if not broken.error.retryable or time.monotonic() - answered_at > self._patience:
                         raise broken.error from None
                 self._sleep(pause)
                 pause = min(LONGEST, pause * 2)
@@ -132,7 +132,7 @@ class Fetch:
         else:
             return found.next_offset, found.complete
 
-    def _looked(self, offset: int) -> Batch:
+    def _look(self, offset: int) -> Batch:
         try:
             return self._client.find(self._batch_id)
         except CallgradeError as error:
@@ -153,7 +153,7 @@ def _after(lines: bytes, offset: int) -> int:
 
 
 @contextmanager
-def part_of(output: Path, batch_id: str, kind: Kind) -> Generator[tuple[Path, BinaryIO, int]]:
+def open_part(output: Path, batch_id: str, kind: Kind) -> Generator[tuple[Path, BinaryIO, int]]:
     """The file beside `output` that takes lines until all are there, and the offset at which it goes on.
 
     What an earlier fetch of the same has left is kept, but for a line without its end. A usage error where it cannot be
@@ -162,19 +162,19 @@ def part_of(output: Path, batch_id: str, kind: Kind) -> Generator[tuple[Path, Bi
     path = output.with_name(f"{output.name}.{batch_id}.{kind}.part")
     try:
         with path.open("a+b") as file:
-            yield path, file, _resumed(file)
+            yield path, file, _find_resume_offset(file)
     except OSError as error:
         raise typer.BadParameter(f"{output}: {error.strerror}", param_hint="--output") from None
 
 
-def _resumed(file: BinaryIO) -> int:
+def _find_resume_offset(file: BinaryIO) -> int:
     file.seek(0)
     end, last = 0, b""
-    for line in _whole(file):
+    for line in _drop_broken(file):
         end, last = end + len(line), line
     file.truncate(end)
     return _after(last, 0)
 
 
-def _whole(lines: Iterable[bytes]) -> Iterable[bytes]:
+def _drop_broken(lines: Iterable[bytes]) -> Iterable[bytes]:
     return (line for line in lines if line.endswith(b"\n"))

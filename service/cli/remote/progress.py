@@ -6,9 +6,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from service.cli.exits import NO_JUDGE
-from service.cli.rendering.console import error_console, plural, printable, say
+from service.cli.rendering.console import error_console, plural, say
 from service.errors import JudgeDownError
 from service.jobs.pauses import read_pause
+from service.reporting.escaping import escape_unprintable
 from service.store.batch import ENDED, STEMS
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Progression:
     def show(self, job: Job) -> None:
         """Shows how far it is."""
         self._tell_state(job)
-        done, total = done_of(job), job.request_counts.total
+        done, total = count_done(job), job.request_counts.total
         if self._bar is not None:
             if self._task is None:
                 self._task = self._bar.add_task(self._verb, total=total, more="")
@@ -56,7 +57,7 @@ class Progression:
         if self._bar is None:
             say(text)
         else:
-            self._bar.console.print(printable(text), soft_wrap=True)
+            self._bar.console.print(escape_unprintable(text), soft_wrap=True)
 
     def _tell_state(self, job: Job) -> None:
         state = (job.status, job.reason)
@@ -64,7 +65,7 @@ class Progression:
             return
         before, self._told = self._told[0], state
         if job.status.startswith("paused"):
-            self.tell(paused(job))
+            self.tell(explain_pause(job))
         elif job.status == "cancelling":
             self.tell("it is being cancelled: what is under way is finished")
         elif job.status == "finalizing" and job.id.startswith(STEMS["calibration"]):
@@ -73,17 +74,17 @@ class Progression:
             self.tell("it goes on")
 
 
-def done_of(job: Job) -> int:
+def count_done(job: Job) -> int:
     """The items that have an outcome."""
     return job.request_counts.completed + job.request_counts.failed
 
 
-def asked_all(job: Job) -> bool:
+def has_asked_all(job: Job) -> bool:
     """Whether it has asked as many questions as it may: more money would not help it."""
     return job.max_questions is not None and job.questions >= job.max_questions
 
 
-def paused(job: Job) -> str:
+def explain_pause(job: Job) -> str:
     """Why a job is paused, and when it goes on."""
     when = f"; tried again at {_clock(job.resume_at)}" if job.resume_at else ""
     return f"paused: {job.reason or job.status}{when}"
@@ -95,7 +96,7 @@ def require_judge(job: Job) -> None:
     An address at which nobody answers may be that of a provider that starts again; so it counts where nothing was answered.
     """
     pause = read_pause(job.reason) if job.status == "paused_provider" else None
-    if pause is None or (pause.cause == "unreachable" and done_of(job)):
+    if pause is None or (pause.cause == "unreachable" and count_done(job)):
         return
     again = f"{job.id} waits, and goes on when that is right"
     raise JudgeDownError(f"the judge {pause.model} answers nothing: {NO_JUDGE[pause.cause]}; {again}", pause.cause)

@@ -26,11 +26,11 @@ class Service:
 
     def batches(self) -> AbstractContextManager[BatchClient]:
         """Its batches."""
-        return self._opened(BatchClient)
+        return self._open_client(BatchClient)
 
     def calibrations(self) -> AbstractContextManager[CalibrationClient]:
         """Its calibrations."""
-        return self._opened(CalibrationClient)
+        return self._open_client(CalibrationClient)
 
     def jobs(
         self, context: typer.Context
@@ -40,7 +40,7 @@ class Service:
         return self.calibrations() if group == "calibrate" else self.batches()
 
     @contextmanager
-    def _opened(self, kind: Callable[[str, str | None], C]) -> Generator[C]:
+    def _open_client(self, kind: Callable[[str, str | None], C]) -> Generator[C]:
         """A client; what goes wrong with it within the block is told as an error of the command's."""
         parts = urlsplit(self.server)
         if parts.scheme not in {"http", "https"} or not parts.netloc:
@@ -55,12 +55,12 @@ class Service:
         except ForeignError as error:
             raise SettingsError.at("", f"{self.server}: {error}") from None
         except RefusedError as error:
-            raise error_of(error.problem) from None
+            raise build_error(error.problem) from None
         finally:
             client.close()
 
 
-def error_of(problem: ProblemDetails, *, hint: str = "") -> CallgradeError:
+def build_error(problem: ProblemDetails, *, hint: str = "") -> CallgradeError:
     """What is told of a problem, and which exit code it has: called wrongly, bad data, or a fault elsewhere."""
     if problem.status in {401, 403}:
         return SettingsError.at("--key", f"{problem.detail} (or CALLGRADE_API_KEY)")

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.remote.progress import done_of
-from service.cli.rendering.console import console, plural, printable, reading_console
+from service.cli.remote.progress import count_done
+from service.cli.rendering.console import console, plural, reading_console
 from service.client import Job
 from service.jobs.quotes import Quote
+from service.reporting.escaping import escape_unprintable
 from service.store.batch import Batch
 from service.store.calibrations import Calibration
 
@@ -20,53 +21,53 @@ HEAD = ("id", "status", "done", "created", "name")
 def show_one(job: Job) -> None:
     """One job, a line for each thing to be said of it."""
     table = Table.grid(padding=(0, 2, 0, 0))
-    for name, value in _said(job):
-        table.add_row(Text(name, style="bold"), Text(printable(value), overflow="fold"))
+    for name, value in _list_rows(job):
+        table.add_row(Text(name, style="bold"), Text(escape_unprintable(value), overflow="fold"))
     reading_console().print(table)
 
 
 def show_many(jobs: Sequence[Job]) -> None:
     """Several jobs, a line each, never broken: an id is for copying."""
-    rows = [HEAD, *map(_cells, jobs)]
+    rows = [HEAD, *map(_build_row, jobs)]
     widths = [max(len(row[n]) for row in rows) for n in range(len(HEAD))]
     for row in rows:
         line = "  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=True)])
         console().print(Text(line.rstrip(), style="bold" if row is HEAD else ""), soft_wrap=True)
 
 
-def _cells(job: Job) -> tuple[str, ...]:
+def _build_row(job: Job) -> tuple[str, ...]:
     counts = job.request_counts
     failed = f" ({counts.failed} failed)" if counts.failed else ""
     done = (
-        f"{done_of(job)}/{counts.total}{failed}"
+        f"{count_done(job)}/{counts.total}{failed}"
         if counts.total or isinstance(job, Batch)
         else plural(job.items, "item")
     )
-    return job.id, job.status, done, _time(job.created_at)[:16], printable(job.name) or "-"
+    return job.id, job.status, done, _render_time(job.created_at)[:16], escape_unprintable(job.name) or "-"
 
 
-def quote_line(quote: Quote) -> str:
+def render_quote(quote: Quote) -> str:
     """What a batch would take, in words."""
     asked = f"{plural(quote.questions, 'question')} for judges, {quote.cache_hits} of them answered by the cache"
-    cost = "at an unknown price" if quote.cost_usd is None else f"for at most {_dollars(quote.cost_usd)}"
+    cost = "at an unknown price" if quote.cost_usd is None else f"for at most {_render_dollars(quote.cost_usd)}"
     sampled = f" (by {quote.sampled} of them)" if quote.sampled < quote.items else ""
     return f"{plural(quote.items, 'item')}: {asked}, {cost}{sampled}"
 
 
-def ended_line(job: Job) -> str:
+def render_end(job: Job) -> str:
     """What became of a job, in words."""
     counts = job.request_counts
     done = "scored" if isinstance(job, Batch) else "judged"
-    told = [f"{counts.completed} {done}"] if counts.total else []
+    counted = [f"{counts.completed} {done}"] if counts.total else []
     never = counts.cancelled + counts.expired
-    told += [f"{counts.failed} failed"] if counts.failed else []
-    told += [f"{never} never run"] if never else []
+    counted += [f"{counts.failed} failed"] if counts.failed else []
+    counted += [f"{never} never run"] if never else []
     what = plural(counts.total, "item") if isinstance(job, Batch) else plural(job.items, "labelled item")
-    cost = f", {_dollars(job.cost_usd)}" if job.cost_usd else ""
-    return f"{job.status}; {': '.join([what, ', '.join(told)] if told else [what])}{cost}"
+    cost = f", {_render_dollars(job.cost_usd)}" if job.cost_usd else ""
+    return f"{job.status}; {': '.join([what, ', '.join(counted)] if counted else [what])}{cost}"
 
 
-def next_lines(job: Job) -> Iterator[str]:
+def list_next_steps(job: Job) -> Iterator[str]:
     """What can be done with a job that has ended."""
     if isinstance(job, Batch):
         errors = ", batch errors what has none" if job.request_counts.completed < job.request_counts.total else ""
@@ -78,7 +79,7 @@ def next_lines(job: Job) -> Iterator[str]:
         yield f"callgrade calibrate results {job.id} --out FOLDER fetches report and {plural(job.fits, 'fit')}"
 
 
-def _said(job: Job) -> Iterator[tuple[str, str]]:
+def _list_rows(job: Job) -> Iterator[tuple[str, str]]:
     yield "batch" if isinstance(job, Batch) else "calibration", job.id
     if job.name:
         yield "name", job.name
@@ -86,46 +87,49 @@ def _said(job: Job) -> Iterator[tuple[str, str]]:
     if job.reason:
         yield "because", job.reason
     if job.resume_at:
-        yield "goes on", _time(job.resume_at)
-    yield from _counted(job) if isinstance(job, Batch) else _calibrated(job)
+        yield "goes on", _render_time(job.resume_at)
+    yield from _list_batch_rows(job) if isinstance(job, Batch) else _list_calibration_rows(job)
     if job.questions or job.cost_usd or job.cache_hits:
-        cap = f" of {_dollars(job.budget_usd)}" if job.budget_usd is not None else ""
-        yield "judges", f"{_dollars(job.cost_usd)}{cap}{_questions(job)}; {job.cache_hits} answers from the cache"
+        cap = f" of {_render_dollars(job.budget_usd)}" if job.budget_usd is not None else ""
+        yield (
+            "judges",
+            f"{_render_dollars(job.cost_usd)}{cap}{_render_questions(job)}; {job.cache_hits} answers from the cache",
+        )
     if job.tags:
         yield "tags", ", ".join(f"{key}={value}" for key, value in job.tags.items())
-    yield "created", _time(job.created_at)
-    yield ("ended", _time(job.ended_at)) if job.ended_at else ("deadline", _time(job.deadline_at))
+    yield "created", _render_time(job.created_at)
+    yield ("ended", _render_time(job.ended_at)) if job.ended_at else ("deadline", _render_time(job.deadline_at))
     if job.webhook:
         yield "webhook", f"{job.webhook.url} ({job.webhook.status or 'not yet'})"
 
 
-def _counted(batch: Batch) -> Iterator[tuple[str, str]]:
+def _list_batch_rows(batch: Batch) -> Iterator[tuple[str, str]]:
     counts = batch.request_counts
-    yield "items", f"{done_of(batch)} of {counts.total} done: {counts.completed} scored, {counts.failed} failed"
+    yield "items", f"{count_done(batch)} of {counts.total} done: {counts.completed} scored, {counts.failed} failed"
     if counts.cancelled or counts.expired:
         yield "never run", str(counts.cancelled + counts.expired)
     if counts.rejected:
         yield "left out", plural(counts.rejected, "line")
 
 
-def _calibrated(job: Calibration) -> Iterator[tuple[str, str]]:
+def _list_calibration_rows(job: Calibration) -> Iterator[tuple[str, str]]:
     counts = job.request_counts
     yield "items", plural(job.items, "labelled item")
     if counts.total:
-        yield "answers", f"{done_of(job)} of {counts.total} done, {job.repeats} for each item, with {job.rubric}"
+        yield "answers", f"{count_done(job)} of {counts.total} done, {job.repeats} for each item, with {job.rubric}"
     if job.unanswered:
         yield "unanswered", f"{job.unanswered}: {'; '.join(job.reasons)}"
     if job.status == "completed":
         yield "fits", f"{job.fits} ({job.method})"
 
 
-def _questions(job: Job) -> str:
+def _render_questions(job: Job) -> str:
     return "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
 
 
-def _dollars(amount: float | None) -> str:
+def _render_dollars(amount: float | None) -> str:
     return "-" if amount is None else f"${amount:.4f}"
 
 
-def _time(text: str) -> str:
+def _render_time(text: str) -> str:
     return text.replace("T", " ").replace("Z", " UTC")

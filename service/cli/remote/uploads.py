@@ -10,9 +10,9 @@ from typing import BinaryIO, Literal, Protocol, TypeVar
 import typer
 
 from service.cli.exits import ExitCode
-from service.cli.inputs import Refused
-from service.cli.remote.jobs import command_of, watch_to_the_end
-from service.cli.remote.service import error_of
+from service.cli.inputs import Refusal
+from service.cli.remote.jobs import name_command, watch_to_the_end
+from service.cli.remote.service import build_error
 from service.cli.rendering.console import console, say
 from service.client import J, JobClient, P, RefusedError, SubmittedJob, UnreachableError
 from service.errors import InputError, Problem
@@ -37,12 +37,12 @@ class UploadBody(Protocol):
         """What tells it from another, with its options."""
         ...
 
-    def refused_at(self, number: int, error: InputError) -> Refused:
+    def refuse_line(self, number: int, error: InputError) -> Refusal:
         """The record of a line, from 1, that the service cannot take."""
         ...
 
 
-class Taking(Protocol[R_co]):
+class SubmittingClient(Protocol[R_co]):
     """A client that submissions are made by."""
 
     def submit(self, body: BinaryIO, options: Mapping[str, str], *, key: str) -> R_co:
@@ -64,9 +64,9 @@ class Sending:
         return self.key or f"callgrade-{upload.digest(self.options)}"
 
 
-def options_of(*, tags: Iterable[str], **given: str | float | bool | None) -> dict[str, str]:
+def build_options(*, tags: Iterable[str], **given: str | float | bool | None) -> dict[str, str]:
     """Options as they stand in a query. A usage error for a tag that is no key=value, or cannot stand there."""
-    found = {name: _queried(value) for name, value in given.items() if value is not None}
+    found = {name: _render_query_value(value) for name, value in given.items() if value is not None}
     pairs = [tag.partition("=") for tag in tags]
     for key, equals, value in pairs:
         if not (key and equals) or ":" in key or "," in key + value:
@@ -76,11 +76,11 @@ def options_of(*, tags: Iterable[str], **given: str | float | bool | None) -> di
     return found
 
 
-def _queried(value: str | float | bool) -> str:  # noqa: FBT001 (it is a value)
+def _render_query_value(value: str | float | bool) -> str:  # noqa: FBT001 (it is a value)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def send(client: Taking[T], upload: UploadBody, sending: Sending) -> T:
+def send(client: SubmittingClient[T], upload: UploadBody, sending: Sending) -> T:
     """What the service makes of a submission. RefusedError where it takes none of it."""
     key = sending.key_of(upload)
     return _insist(lambda: client.submit(upload.file, sending.options, key=key))
@@ -114,18 +114,18 @@ def tell_submitted(found: SubmittedJob[J], what: str, sending: Sending) -> None:
 
 def print_id(client: JobClient[J, P], name: str, *, watch: bool) -> ExitCode:
     """The id alone on standard output; then how it gets on, where that is wanted."""
-    say(f"{command_of(client)} watch {name} shows how it gets on")
+    say(f"{name_command(client)} watch {name} shows how it gets on")
     console().print(name, soft_wrap=True)
     sys.stdout.flush()
     return watch_to_the_end(client, name) if watch else ExitCode.PASSED
 
 
-def refused_by(error: RefusedError, upload: UploadBody, sending: Sending) -> list[Refused]:
+def list_refusals(error: RefusedError, upload: UploadBody, sending: Sending) -> list[Refusal]:
     """The records that a service refused, each at its place. Raises what is told where it is not about lines."""
-    return [upload.refused_at(number, found) for number, found in _refused_lines(error.problem, sending)]
+    return [upload.refuse_line(number, found) for number, found in _read_refused_lines(error.problem, sending)]
 
 
-def _refused_lines(problem: ProblemDetails, sending: Sending) -> Sequence[tuple[int, InputError]]:
+def _read_refused_lines(problem: ProblemDetails, sending: Sending) -> Sequence[tuple[int, InputError]]:
     """The lines of a body, from 1, that were refused, pointers of their errors starting at the line.
 
     Raises what is told where it is not about lines.
@@ -142,5 +142,5 @@ def _refused_lines(problem: ProblemDetails, sending: Sending) -> Sequence[tuple[
             if problem.status == 410 and not sending.key
             else ""
         )
-        raise error_of(problem, hint=hint)
+        raise build_error(problem, hint=hint)
     return [(number, InputError(found)) for number, found in sorted(lines.items())]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import IO, TYPE_CHECKING
 
-from service.cli.exits import printable
+from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,7 +44,7 @@ def error_console() -> Console:
 
 def say(text: str) -> None:
     """A line on standard error, whole: lines are for reading and for grep."""
-    error_console().print(printable(text), soft_wrap=True)
+    error_console().print(escape_unprintable(text), soft_wrap=True)
 
 
 def warn(text: str) -> None:

@@ -16,12 +16,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.rendering.console import plural, printable
+from service.cli.rendering.console import plural
 from service.cli.rendering.steps import show_steps
 from service.core.plan import Plan
 from service.core.report import Report
 from service.core.trace import Step
 from service.engine import Engine
+from service.reporting.escaping import escape_unprintable
 from service.request import read_request
 
 LONGEST = 400
@@ -58,7 +59,7 @@ def demo_cases() -> list[DemoCase]:
 def show_intro(console: Console) -> None:
     """What a contract of tool use is made of."""
     console.print(Text(INTRO))
-    console.print(_pairs(STEPS))
+    console.print(_build_pairs(STEPS))
     console.print(Text(GREEN))
 
 
@@ -70,49 +71,51 @@ def show_case(
     plan, report = engine.plan(request), loop.run(engine.answer_async(request))
     console.print()
     console.rule(Text(f"{number}. {case.title}", style="bold"), align="left", style="dim", characters="-")
-    console.print(_conversation(plan))
+    console.print(_build_conversation(plan))
     console.print()
     show_steps(console, report)
     return plan, report
 
 
-def _conversation(plan: Plan) -> Table:
+def _build_conversation(plan: Plan) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    for who, text in _said(plan):
-        grid.add_row(who, Text(_short(text)))
+    for who, text in _list_turns(plan):
+        grid.add_row(who, Text(_shorten(text)))
     return grid
 
 
-def _said(plan: Plan) -> Iterator[tuple[str, str]]:
+def _list_turns(plan: Plan) -> Iterator[tuple[str, str]]:
     """The conversation in the order of its turns: what the user said, then the calls, then the answer."""
     trace = plan.trace
     for turn in range(trace.turns + 1):
         yield from (("user", m.text) for m in trace.messages if m.turn == turn and m.role == "user")
         for step in (step for step in trace.steps if step.turn == turn):
-            yield "call", _written(step)
+            yield "call", _render_call(step)
             if step.result is not None:
-                yield "result", _text(step.result.content)
+                yield "result", _render_text(step.result.content)
         yield from (("model", m.text) for m in trace.messages if m.turn == turn and m.role == "assistant" and m.text)
 
 
-def _written(step: Step) -> str:
+def _render_call(step: Step) -> str:
     if step.call.arguments is None:
-        return f"{step.call.name}({_text(step.call.raw)})"
-    return f"{step.call.name}({', '.join(f'{name}={_json(value)}' for name, value in step.call.arguments.items())})"
+        return f"{step.call.name}({_render_text(step.call.raw)})"
+    return (
+        f"{step.call.name}({', '.join(f'{name}={_render_json(value)}' for name, value in step.call.arguments.items())})"
+    )
 
 
-def _text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else _json(value)
+def _render_text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else _render_json(value)
 
 
-def _json(value: JsonValue) -> str:
+def _render_json(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _short(text: str) -> str:
-    shown = printable(text)
+def _shorten(text: str) -> str:
+    shown = escape_unprintable(text)
     return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
 
 
@@ -127,7 +130,7 @@ def show_questions(console: Console, plans: list[Plan]) -> None:
     )
     for (criterion, question, choices), count in counted.items():
         text = f"{criterion} ({plural(count, 'time')}): {question} [{choices}]"
-        console.print(Padding(Text(printable(text)), (0, 0, 0, 2)))
+        console.print(Padding(Text(escape_unprintable(text)), (0, 0, 0, 2)))
 
 
 def show_judging(console: Console, reports: list[Report]) -> None:
@@ -151,10 +154,10 @@ def show_ending(console: Console, reports: list[Report]) -> None:
         )
     )
     console.print(Text("\nNext", style="bold"))
-    console.print(_pairs(NEXT))
+    console.print(_build_pairs(NEXT))
 
 
-def _pairs(pairs: Iterable[tuple[str, str]]) -> Table:
+def _build_pairs(pairs: Iterable[tuple[str, str]]) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold", style="dim")

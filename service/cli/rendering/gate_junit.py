@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from service.cli.rendering.junit import xml
+from service.cli.rendering.junit import escape_xml
 from service.reporting.summary.gate import AssertionResult, Gate
 
 
-def junit(gate: Gate) -> str:
+def render_junit(gate: Gate) -> str:
     """The gate as JUnit XML: a test case for each assertion."""
     bad = {"failures": ("failed",), "errors": ("error", "undecided"), "skipped": ("skipped",)}
     counts = " ".join(f'{name}="{sum(r.status in statuses for r in gate.results)}"' for name, statuses in bad.items())
     head = f'<testsuite name="callgrade gate" tests="{len(gate.results)}" {counts}>'
-    cases = "\n".join(line for one in gate.results for line in _junit_case(one))
+    cases = "\n".join(line for one in gate.results for line in _render_case(one))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n{head}\n{cases}\n</testsuite>\n</testsuites>\n'
 
 
-def _junit_case(one: AssertionResult) -> Iterator[str]:
-    yield f'  <testcase name="{xml(one.assertion)}" classname="{one.broke_at or "gate"}">'
-    told_of = xml(one.message)
+def _render_case(one: AssertionResult) -> Iterator[str]:
+    yield f'  <testcase name="{escape_xml(one.assertion)}" classname="{one.broke_at or "gate"}">'
+    told_of = escape_xml(one.message)
     if one.status == "failed":
-        cases = xml(", ".join(one.failing))
+        cases = escape_xml(", ".join(one.failing))
         yield f'    <failure type="{one.broke_at or "assertion"}" message="{told_of}">{cases}</failure>'
     elif one.status in ("error", "undecided"):
         kind = "not_measured" if one.status == "error" else "undecided"

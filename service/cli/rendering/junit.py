@@ -9,10 +9,10 @@ from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO
 
-from service.cli.exits import told
-from service.cli.inputs import Refused
+from service.cli.exits import describe_error
+from service.cli.inputs import Refusal
 from service.cli.rendering.console import number, share
-from service.cli.rendering.results import MOST_REASONS, Graded, Result, said, seen
+from service.cli.rendering.results import MOST_REASONS, Result, ScoredRecord, list_outcomes, render_finding
 from service.core.outcome import Scored, Skipped
 from service.core.report import Report
 from service.errors import (
@@ -31,10 +31,10 @@ IN_MEMORY = 2**20
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def xml(text: str) -> str:
+def escape_xml(text: str) -> str:
     r"""Text for XML 1.0, in an attribute or between tags. Characters that XML cannot hold are written as escapes.
 
-    >>> xml('<a b="1">\x1b')
+    >>> escape_xml('<a b="1">\x1b')
     '&lt;a b=&quot;1&quot;&gt;\\x1b'
     """
     return escape(_FORBIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text))
@@ -51,7 +51,7 @@ class JUnit:
 
     def add(self, result: Result) -> None:
         """Write one test case."""
-        kind, lines = _refused(result) if isinstance(result, Refused) else self._graded(result)
+        kind, lines = _render_refusal(result) if isinstance(result, Refusal) else self._render_record(result)
         self._counts["tests"] += 1
         if kind:
             self._counts[kind] += 1
@@ -68,24 +68,24 @@ class JUnit:
         self._stream.write(b" </testsuite>\n</testsuites>\n")
         self._cases.close()
 
-    def _graded(self, result: Graded) -> tuple[str, list[str]]:
+    def _render_record(self, result: ScoredRecord) -> tuple[str, list[str]]:
         report = result.report
-        kind, told_as = self._told_as(report)
-        body = [*told_as, f"  <system-out>{xml(_summary(result))}</system-out>"]
-        return kind, [_opening(result.name, result.place.source), *body, "</testcase>"]
+        kind, told_as = self._render_verdict(report)
+        body = [*told_as, f"  <system-out>{escape_xml(_render_summary(result))}</system-out>"]
+        return kind, [_render_opening(result.name, result.place.source), *body, "</testcase>"]
 
-    def _told_as(self, report: Report) -> tuple[str, list[str]]:
+    def _render_verdict(self, report: Report) -> tuple[str, list[str]]:
         if report.verdict == "fail":
-            return "failures", list(_failures(report))
+            return "failures", list(_list_failures(report))
         if report.verdict == "abstain" and self._strict:
-            return "failures", [_failure("abstain", _abstained(report), "")]
+            return "failures", [_render_failure("abstain", _explain_abstention(report), "")]
         if report.verdict in ("abstain", "not_applicable"):
-            return "skipped", [f'  <skipped message="{xml(_abstained(report))}"/>']
+            return "skipped", [f'  <skipped message="{escape_xml(_explain_abstention(report))}"/>']
         return "", []
 
 
-def _opening(name: str, source: str) -> str:
-    return f'<testcase name="{xml(name)}" classname="{xml(source)}">'
+def _render_opening(name: str, source: str) -> str:
+    return f'<testcase name="{escape_xml(name)}" classname="{escape_xml(source)}">'
 
 
 TYPES: Mapping[type[InputError], str] = {
@@ -100,44 +100,44 @@ TYPES: Mapping[type[InputError], str] = {
 """What readers of the file know errors by, whatever their classes are called."""
 
 
-def _type(error: InputError) -> str:
+def _name_type(error: InputError) -> str:
     return next(TYPES[one] for one in type(error).__mro__ if one in TYPES)
 
 
-def _refused(result: Refused) -> tuple[str, list[str]]:
+def _render_refusal(result: Refusal) -> tuple[str, list[str]]:
     name = f"{result.place}{result.place.pointer}"
-    text = told(result.error)
+    text = describe_error(result.error)
     first = text.splitlines()[0]
-    error = f'  <error type="{_type(result.error)}" message="{xml(first)}">{xml(text)}</error>'
-    return "errors", [_opening(name, result.place.source), error, "</testcase>"]
+    error = f'  <error type="{_name_type(result.error)}" message="{escape_xml(first)}">{escape_xml(text)}</error>'
+    return "errors", [_render_opening(name, result.place.source), error, "</testcase>"]
 
 
-def _failures(report: Report) -> Iterator[str]:
+def _list_failures(report: Report) -> Iterator[str]:
     for criterion in report.criteria:
         if criterion.id in report.failing:
-            findings = list(_told_of(criterion.id, report)) or ["failed"]
-            yield _failure(criterion.id, findings[0], "\n".join(findings))
+            findings = list(_explain_failure(criterion.id, report)) or ["failed"]
+            yield _render_failure(criterion.id, findings[0], "\n".join(findings))
     if not report.failing:
-        yield _failure("score", f"score {number(report.score)}", "every check passed, and the score is too low")
+        yield _render_failure("score", f"score {number(report.score)}", "every check passed, and the score is too low")
 
 
-def _failure(kind: str, message: str, text: str) -> str:
-    return f'  <failure type="{xml(kind)}" message="{xml(message)}">{xml(text)}</failure>'
+def _render_failure(kind: str, message: str, text: str) -> str:
+    return f'  <failure type="{escape_xml(kind)}" message="{escape_xml(message)}">{escape_xml(text)}</failure>'
 
 
-def _told_of(criterion: str, report: Report) -> Iterator[str]:
+def _explain_failure(criterion: str, report: Report) -> Iterator[str]:
     """What did not pass of a criterion, a line each: its findings, or what blocked it."""
-    for one in seen(report):
+    for one in list_outcomes(report):
         outcome = one.outcome
         if one.criterion != criterion:
             continue
         if isinstance(outcome, Scored) and not outcome.passed:
-            yield from (f"{said(f)} ({f.path})" for f in outcome.findings)
+            yield from (f"{render_finding(f)} ({f.path})" for f in outcome.findings)
         elif isinstance(outcome, Skipped) and outcome.cause == "blocked":
             yield outcome.reason if one.step is None else f"step {one.step}: {outcome.reason}"
 
 
-def _abstained(report: Report) -> str:
+def _explain_abstention(report: Report) -> str:
     """What an abstention waits for, and why; how much was measured where nothing is waited for."""
     waits = dict.fromkeys([one.reason for one in report.open if one.decides])
     if report.verdict != "abstain" or not waits:
@@ -146,6 +146,6 @@ def _abstained(report: Report) -> str:
     return f"abstain: the verdict waits for {', '.join(names)}: {'; '.join(islice(waits, MOST_REASONS))}"
 
 
-def _summary(result: Graded) -> str:
+def _render_summary(result: ScoredRecord) -> str:
     report = result.report
     return f"{result.place}: {report.verdict}, score {number(report.score)}, coverage {share(report.coverage)}"

@@ -12,14 +12,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.rendering.console import console, plural, printable
+from service.cli.rendering.console import console, plural
 from service.core.judging.judges import Ask, Judge
 from service.core.plan import Plan
+from service.reporting.escaping import escape_unprintable
 from service.trace_files import RecordPlace
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedRecord:
     """A record with its plan."""
 
     number: int
@@ -41,7 +42,7 @@ class Totals:
     blocked: int = 0
     refused: int = 0
 
-    def add(self, planned: Planned) -> None:
+    def add(self, planned: PlannedRecord) -> None:
         """Count one more."""
         self.traces += 1
         self.questions += len(planned.plan.asks)
@@ -54,21 +55,21 @@ class Totals:
         return f"{plural(self.traces, 'trace')}: {questions} for a judge, {self.blocked} blocked by a failed check{refused}"
 
 
-def show_table(plans: Iterator[Planned], totals: Totals) -> None:
+def show_table(plans: Iterator[PlannedRecord], totals: Totals) -> None:
     """Writes plans as they come, each judge once, and the totals."""
     out = console()
     judges: dict[str, Judge] = {}
     for planned in plans:
-        out.print(Text(printable(f"{planned.name} ({planned.plan.rubric.id})"), style="bold"))
-        out.print(Padding(_table(planned.plan), (0, 0, 1, 2), expand=False))
+        out.print(Text(escape_unprintable(f"{planned.name} ({planned.plan.rubric.id})"), style="bold"))
+        out.print(Padding(_build_table(planned.plan), (0, 0, 1, 2), expand=False))
         judges |= {ask.judge.id: ask.judge for ask in planned.plan.asks}
     for judge in judges.values():
         question = f"{judge.question} [{' | '.join(judge.scale)}]"
-        out.print(Text(f"{judge.id}: ", style="bold").append(printable(question), style="not bold"))
+        out.print(Text(f"{judge.id}: ", style="bold").append(escape_unprintable(question), style="not bold"))
     out.print(Text(totals.line()))
 
 
-def _table(plan: Plan) -> Table | Text:
+def _build_table(plan: Plan) -> Table | Text:
     if not plan.asks and not plan.blocked:
         return Text("nothing to ask: code decides all that applies", style="dim")
     grid = Table.grid(padding=(0, 2, 0, 0))
@@ -76,33 +77,33 @@ def _table(plan: Plan) -> Table | Text:
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for ask in plan.asks:
-        grid.add_row(Text(ask.criterion), Text(_about(ask, plan)), Text(f"asks {ask.judge.id}"))
+        grid.add_row(Text(ask.criterion), Text(_describe(ask, plan)), Text(f"asks {ask.judge.id}"))
     for left in plan.blocked:
         grid.add_row(
-            Text(left.ask.criterion), Text(_about(left.ask, plan)), Text(f"not asked: {left.why}", style="yellow")
+            Text(left.ask.criterion), Text(_describe(left.ask, plan)), Text(f"not asked: {left.why}", style="yellow")
         )
     return grid
 
 
-def _about(ask: Ask, plan: Plan) -> str:
+def _describe(ask: Ask, plan: Plan) -> str:
     if ask.step is not None:
-        return printable(f"step {ask.step}, {plan.trace.steps[ask.step].call.name}"[:40])
+        return escape_unprintable(f"step {ask.step}, {plan.trace.steps[ask.step].call.name}"[:40])
     return "the trace" if ask.turn is None else f"turn {ask.turn}"
 
 
-def show_json(plans: Iterator[Planned], totals: Totals) -> None:
+def show_json(plans: Iterator[PlannedRecord], totals: Totals) -> None:
     """{"traces": [{"trace_id", "source", "line", "rubric", "asks", "blocked"}], "totals"}, written as it goes."""
     write = sys.stdout.write
     head = '{"traces":['
     for planned in plans:
-        write(head + _json(_plain(planned)))
+        write(head + _render_json(_build_object(planned)))
         head = ",\n"
     counts = {"traces": totals.traces, "questions": totals.questions, "blocked": totals.blocked}
     start = '{"traces":[' if head.startswith("{") else ""
-    write(f'{start}],\n"totals":{_json({**counts, "refused": totals.refused})}}}\n')
+    write(f'{start}],\n"totals":{_render_json({**counts, "refused": totals.refused})}}}\n')
 
 
-def _plain(planned: Planned) -> dict[str, JsonValue]:
+def _build_object(planned: PlannedRecord) -> dict[str, JsonValue]:
     plan = planned.plan
     return {
         "trace_id": plan.trace.id,
@@ -128,6 +129,6 @@ def _plain(planned: Planned) -> dict[str, JsonValue]:
     }
 
 
-def _json(value: JsonValue) -> str:
+def _render_json(value: JsonValue) -> str:
     """ASCII, so that no encoding of the terminal can change what is read from it."""
     return json.dumps(value, separators=(",", ":"))

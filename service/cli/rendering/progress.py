@@ -13,7 +13,7 @@ PATIENCE = 1.0
 """Seconds without a sign."""
 
 
-def watched(items: Iterable[T], *, silent: bool = False) -> Iterator[T]:
+def show_count(items: Iterable[T], *, silent: bool = False) -> Iterator[T]:
     """The same items; how many there were so far is shown on a terminal once a second has passed."""
     if silent or not sys.stderr.isatty():
         yield from items
@@ -28,10 +28,10 @@ def watched(items: Iterable[T], *, silent: bool = False) -> Iterator[T]:
             break
     else:
         return
-    yield from _shown(waiting, count)
+    yield from _show_progress(waiting, count)
 
 
-def _shown(items: Iterator[T], count: int) -> Iterator[T]:
+def _show_progress(items: Iterator[T], count: int) -> Iterator[T]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
     from service.cli.rendering.console import error_console  # noqa: PLC0415

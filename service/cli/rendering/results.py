@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import fsum
 from typing import NamedTuple, get_args
 
-from service.cli.inputs import InputChoices, Inputs, Refused
+from service.cli.inputs import InputChoices, Inputs, Refusal
 from service.cli.rendering.console import number, plural
 from service.core.conclude import NOBODY
 from service.core.judging.votes import sum_costs
@@ -26,7 +26,7 @@ VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "abstain", "not_applica
 
 
 @dataclass(frozen=True, slots=True)
-class Graded:
+class ScoredRecord:
     """A record that was scored; `number` is its position in the run, from 1."""
 
     number: int
@@ -40,17 +40,17 @@ class Graded:
         return self.request.name or self.report.trace_id or f"#{self.number}"
 
 
-Result = Graded | Refused
+Result = ScoredRecord | Refusal
 
 
 TOGETHER = 64
 """How many records that somebody must be waited for are worked on at once."""
 
 
-def graded(inputs: Inputs) -> Iterator[Result]:
+def score_records(inputs: Inputs) -> Iterator[Result]:
     """The result of every record, in order."""
     with asyncio.Runner() as loop:  # one for all: connections to judges and to their cache belong to it
-        for group in _grouped(enumerate(inputs, start=1), inputs.engine):
+        for group in _group_records(enumerate(inputs, start=1), inputs.engine):
             if len(group) == 1 and not _waits(group[0][1], inputs.engine):
                 yield _grade(*group[0], inputs)
                 continue
@@ -58,10 +58,10 @@ def graded(inputs: Inputs) -> Iterator[Result]:
         loop.run(inputs.engine.close())
 
 
-Numbered = tuple[int, InputChoices | Refused]
+Numbered = tuple[int, InputChoices | Refusal]
 
 
-def _grouped(records: Iterable[Numbered], engine: Engine) -> Iterator[list[Numbered]]:
+def _group_records(records: Iterable[Numbered], engine: Engine) -> Iterator[list[Numbered]]:
     """One by one what code scores alone, together what waits for others."""
     group: list[Numbered] = []
     for record in records:
@@ -77,8 +77,8 @@ def _grouped(records: Iterable[Numbered], engine: Engine) -> Iterator[list[Numbe
         yield group
 
 
-def _waits(record: InputChoices | Refused, engine: Engine) -> bool:
-    if isinstance(record, Refused):
+def _waits(record: InputChoices | Refusal, engine: Engine) -> bool:
+    if isinstance(record, Refusal):
         return False
     try:
         return engine.waits(record.request)
@@ -90,29 +90,29 @@ async def _grade_all(group: Iterable[Numbered], inputs: Inputs) -> list[Result]:
     return list(await asyncio.gather(*[grade_later(number, asked, inputs) for number, asked in group]))
 
 
-async def grade_later(position: int, asked: InputChoices | Refused, inputs: Inputs) -> Result:
+async def grade_later(position: int, asked: InputChoices | Refusal, inputs: Inputs) -> Result:
     """The result of a record that somebody must be waited for."""
-    if isinstance(asked, Refused):
+    if isinstance(asked, Refusal):
         return asked
-    with _placed(asked):
+    with _note_place(asked):
         try:
-            return Graded(position, asked.place, asked, await inputs.engine.answer_async(asked.request))
+            return ScoredRecord(position, asked.place, asked, await inputs.engine.answer_async(asked.request))
         except InputError as error:
-            return asked.refused(error)
+            return asked.refuse(error)
 
 
-def _grade(position: int, asked: InputChoices | Refused, inputs: Inputs) -> Result:
-    if isinstance(asked, Refused):
+def _grade(position: int, asked: InputChoices | Refusal, inputs: Inputs) -> Result:
+    if isinstance(asked, Refusal):
         return asked
-    with _placed(asked):
+    with _note_place(asked):
         try:
-            return Graded(position, asked.place, asked, inputs.engine.answer(asked.request))
+            return ScoredRecord(position, asked.place, asked, inputs.engine.answer(asked.request))
         except InputError as error:
-            return asked.refused(error)
+            return asked.refuse(error)
 
 
 @contextmanager
-def _placed(asked: InputChoices) -> Generator[None]:
+def _note_place(asked: InputChoices) -> Generator[None]:
     """Says of an error of ours at which record it came."""
     try:
         yield
@@ -175,7 +175,7 @@ class Tally:
 
     def add(self, result: Result) -> None:
         """Count one more."""
-        if isinstance(result, Refused):
+        if isinstance(result, Refusal):
             self.refused += 1
             return
         report = result.report
@@ -209,16 +209,16 @@ class Tally:
             yield str(self.scores)
         if self.code_alone:
             yield f"judges are off: {plural(self.code_alone, 'trace')} looked at by code alone; coverage says how much that is"
-        yield from self._open_lines()
+        yield from self._list_open_lines()
         if self.replies:
-            yield f"judged: {plural(self.replies, 'reply', 'replies')}, {self.hits} from the cache, {_paid(self.costs)}"
+            yield f"judged: {plural(self.replies, 'reply', 'replies')}, {self.hits} from the cache, {_render_cost(self.costs)}"
         if self.judged.total():
             kinds = ", ".join(f"{count} {name}" for name, count in self.judged.items() if count)
             yield f"judged outcomes: {kinds}"
         if self.refused:
             yield f"not scored: {plural(self.refused, 'record')}"
 
-    def _open_lines(self) -> Iterator[str]:
+    def _list_open_lines(self) -> Iterator[str]:
         """What nobody has decided, by reason, and what can be done about it."""
         by_reason: dict[str, list[str]] = {}
         for (reason, criterion), count in sorted(self.open.items()):
@@ -245,12 +245,12 @@ def _is_unforgiven(one: OpenOutcome) -> bool:
     return one.decides and (one.kind == "errored" or one.cause in ("unread", "too_long", "uncalibrated"))
 
 
-def _paid(costs: Iterable[float | None]) -> str:
-    paid = sum_costs(costs)
-    return "at an unknown price" if paid is None else f"for ${paid:.4f}"
+def _render_cost(costs: Iterable[float | None]) -> str:
+    cost = sum_costs(costs)
+    return "at an unknown price" if cost is None else f"for ${cost:.4f}"
 
 
-class Seen(NamedTuple):
+class CriterionOutcome(NamedTuple):
     """One outcome of a report, with its criterion and stage; `step` is None for what belongs to no step."""
 
     criterion: str
@@ -259,25 +259,25 @@ class Seen(NamedTuple):
     outcome: Outcome
 
 
-def seen(report: Report) -> Iterator[Seen]:
+def list_outcomes(report: Report) -> Iterator[CriterionOutcome]:
     """Every outcome by criterion, in the order of the contract."""
     for scored in report.criteria:
-        yield from (Seen(scored.id, scored.stage, None, elsewhere.outcome) for elsewhere in scored.outcomes)
+        yield from (CriterionOutcome(scored.id, scored.stage, None, elsewhere.outcome) for elsewhere in scored.outcomes)
         for step in report.steps:
             if scored.id in step.outcomes:
-                yield Seen(scored.id, scored.stage, step.index, step.outcomes[scored.id])
+                yield CriterionOutcome(scored.id, scored.stage, step.index, step.outcomes[scored.id])
 
 
-def found(report: Report) -> list[Finding]:
+def list_findings(report: Report) -> list[Finding]:
     """Every finding once, the first broken step of the contract first."""
-    outcomes = (one.outcome for one in seen(report))
+    outcomes = (one.outcome for one in list_outcomes(report))
     return list(dict.fromkeys(f for o in outcomes if not isinstance(o, Errored) for f in o.findings))
 
 
-def said(finding: Finding) -> str:
+def render_finding(finding: Finding) -> str:
     """The message of a finding, with the argument it is about where the message does not begin with it.
 
-    >>> said(Finding("schema_required", "required, and missing", "/steps/0/call/arguments/order_id"))
+    >>> render_finding(Finding("schema_required", "required, and missing", "/steps/0/call/arguments/order_id"))
     'order_id: required, and missing'
     """
     _, _, argument = finding.path.partition("/call/arguments/")

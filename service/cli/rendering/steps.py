@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.rendering.console import number, plural, printable, share, verdict_text
-from service.cli.rendering.results import Seen, said, seen
+from service.cli.rendering.console import number, plural, share, verdict_text
+from service.cli.rendering.results import CriterionOutcome, list_outcomes, render_finding
 from service.core.outcome import Errored, Scored, Skipped
 from service.core.report import Report
+from service.reporting.escaping import escape_unprintable
 
 MOST_NOTES = 6
 """How many findings of one step are shown."""
@@ -22,13 +23,13 @@ ONLY_WHERE_THEY_APPLY = ("sequence", "effect")
 
 def show_steps(console: Console, report: Report) -> None:
     """Print the table of a report and what there is to say below it."""
-    console.print(_table(report))
-    console.print(_ending(report))
-    for line in (*_open_lines(report), *_beside(report)):
+    console.print(_build_table(report))
+    console.print(_build_ending(report))
+    for line in (*_list_open_lines(report), *_beside(report)):
         console.print(line)
 
 
-def _table(report: Report) -> Table:
+def _build_table(report: Report) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("step", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
@@ -36,19 +37,19 @@ def _table(report: Report) -> Table:
     table.add_column("what was found", overflow="fold")
     for stage in report.stages:
         if stage.verdict != "not_applicable" or stage.stage not in ONLY_WHERE_THEY_APPLY:
-            outcomes = [one for one in seen(report) if one.stage == stage.stage]
+            outcomes = [one for one in list_outcomes(report) if one.stage == stage.stage]
             table.add_row(
                 stage.stage, verdict_text(stage.verdict), number(stage.score), Text("\n").join(_notes(outcomes))
             )
     return table
 
 
-def _notes(outcomes: list[Seen]) -> list[Text]:
+def _notes(outcomes: list[CriterionOutcome]) -> list[Text]:
     """What is wrong; where nothing is, what passed and what was not looked at; where nothing applies, why."""
-    wrong = list(dict.fromkeys(_wrong(outcomes)))
+    wrong = list(dict.fromkeys(_list_problems(outcomes)))
     if wrong:
         more = [Text(f"and {len(wrong) - MOST_NOTES} more", style="dim")] if len(wrong) > MOST_NOTES else []
-        return [*(Text(printable(note)) for note in wrong[:MOST_NOTES]), *more]
+        return [*(Text(escape_unprintable(note)) for note in wrong[:MOST_NOTES]), *more]
     fine = dict.fromkeys(one.criterion for one in outcomes if isinstance(one.outcome, Scored))
     silent = {reason: list(dict.fromkeys(names)) for reason, names in _silent(outcomes).items()}
     notes = [f"{', '.join(fine)}: passed"] if fine else []
@@ -56,10 +57,10 @@ def _notes(outcomes: list[Seen]) -> list[Text]:
     if not notes:
         reasons = dict.fromkeys(one.outcome.reason for one in outcomes if not isinstance(one.outcome, Scored))
         notes = ["; ".join(reasons)]
-    return [Text(printable(note), style="dim") for note in notes]
+    return [Text(escape_unprintable(note), style="dim") for note in notes]
 
 
-def _silent(outcomes: Iterable[Seen]) -> dict[str, list[str]]:
+def _silent(outcomes: Iterable[CriterionOutcome]) -> dict[str, list[str]]:
     """The criteria that nobody looked at, by why."""
     found: dict[str, list[str]] = {}
     for criterion, _, _, outcome in outcomes:
@@ -68,21 +69,21 @@ def _silent(outcomes: Iterable[Seen]) -> dict[str, list[str]]:
     return found
 
 
-def _wrong(outcomes: Iterable[Seen]) -> Iterator[str]:
+def _list_problems(outcomes: Iterable[CriterionOutcome]) -> Iterator[str]:
     """Findings, what broke, and what a failed check left unscored."""
     for one in outcomes:
         outcome = one.outcome
         if isinstance(outcome, Errored):
             yield f"{one.criterion} could not be checked: {outcome.reason}"
             continue
-        yield from map(said, outcome.findings)
+        yield from map(render_finding, outcome.findings)
         if isinstance(outcome, Skipped) and outcome.cause == "blocked":
             yield f"{one.criterion} counts as 0, {outcome.reason}"
         elif isinstance(outcome, Skipped) and outcome.cause not in ("not_applicable", "not_asked", "out_of_scope"):
             yield f"{one.criterion} was not measured: {outcome.reason}"
 
 
-def _ending(report: Report) -> Text:
+def _build_ending(report: Report) -> Text:
     ending = Text("=> ").append(verdict_text(report.verdict))
     ending.append(f", score {number(report.score)}")
     if report.score_range is not None and report.score_range[0] != report.score_range[1]:
@@ -94,7 +95,7 @@ def _ending(report: Report) -> Text:
     return ending
 
 
-def _open_lines(report: Report) -> Iterator[Text]:
+def _list_open_lines(report: Report) -> Iterator[Text]:
     """What is open and whether the verdict waits for it, what was left out, how far judges are calibrated."""
     waits: dict[str, list[str]] = {}
     for one in report.open:
@@ -102,7 +103,7 @@ def _open_lines(report: Report) -> Iterator[Text]:
             waits.setdefault(one.reason, []).append(one.criterion)
     for reason, names in waits.items():
         counted = [f"{name} ({count} times)" if count > 1 else name for name, count in Counter(names).items()]
-        yield Text(printable(f"the verdict waits for {', '.join(counted)}: {reason}"), style="magenta")
+        yield Text(escape_unprintable(f"the verdict waits for {', '.join(counted)}: {reason}"), style="magenta")
     others = [one.criterion for one in report.open if not one.decides]
     if others:
         yield Text(f"open, and changes no verdict: {', '.join(dict.fromkeys(others))}", style="dim")
@@ -111,7 +112,7 @@ def _open_lines(report: Report) -> Iterator[Text]:
     if report.scope == "code":
         yield Text("judges are off: only what code decides was looked at", style="dim")
     for part in report.unread:
-        yield Text(printable(f"could not be read: {part.path}: {part.reason}"), style="yellow")
+        yield Text(escape_unprintable(f"could not be read: {part.path}: {part.reason}"), style="yellow")
     yield from _calibration(report)
 
 
@@ -138,4 +139,4 @@ def _beside(report: Report) -> Iterator[Text]:
         rest = f"without the failed calls: {done.verdict}, score {number(done.score)}, {plural(done.steps, 'call')}"
         yield Text(rest, style="dim")
     for note in report.notes:
-        yield Text(printable(f"note: {note.message} ({note.path})"), style="yellow")
+        yield Text(escape_unprintable(f"note: {note.message} ({note.path})"), style="yellow")

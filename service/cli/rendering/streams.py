@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import BinaryIO, Protocol
 
-from service.cli.exits import told
-from service.cli.inputs import Refused
+from service.cli.exits import describe_error
+from service.cli.inputs import Refusal
 from service.cli.rendering.results import Result
 from service.engine import report_json
 
@@ -67,17 +67,17 @@ class JsonReports:
 
 
 def _bytes(result: Result) -> bytes:
-    return error_json(result) if isinstance(result, Refused) else report_json(result.report)
+    return error_json(result) if isinstance(result, Refusal) else report_json(result.report)
 
 
-def error_json(refused: Refused) -> bytes:
+def error_json(refused: Refusal) -> bytes:
     """{"error": {"source", "line", "detail", "errors": [{"pointer", "detail"}]}} of a record that was not scored."""
     place, problems = refused.place, refused.error.problems
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     error = {
         "source": place.source,
         "line": place.line,
-        "detail": f"{told(type(refused.error)(problems[:1]))}{more}",
+        "detail": f"{describe_error(type(refused.error)(problems[:1]))}{more}",
         "errors": [{"pointer": p.path, "detail": p.message} for p in problems[:PLACES]],
     }
     return json.dumps({"error": error}, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

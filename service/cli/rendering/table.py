@@ -9,10 +9,11 @@ from typing import BinaryIO
 from rich.console import Console
 from rich.text import Text
 
-from service.cli.inputs import Refused
-from service.cli.rendering.console import WIDEST, console, number, printable, share, verdict_text
-from service.cli.rendering.results import Graded, Result, Tally, found, said
+from service.cli.inputs import Refusal
+from service.cli.rendering.console import WIDEST, console, number, share, verdict_text
+from service.cli.rendering.results import Result, ScoredRecord, Tally, list_findings, render_finding
 from service.cli.rendering.steps import show_steps
+from service.reporting.escaping import escape_unprintable
 
 LOOKAHEAD = 100
 """How many results are seen before the width of the first column is fixed."""
@@ -43,9 +44,9 @@ class Table:
     def close(self) -> None:
         """Write what is still held, the steps of a single trace, and the summary."""
         single = self._held[0] if len(self._held) == 1 else None
-        if not self._width and any(isinstance(result, Graded) for result in self._held):
+        if not self._width and any(isinstance(result, ScoredRecord) for result in self._held):
             self._begin()
-        if isinstance(single, Graded):
+        if isinstance(single, ScoredRecord):
             self._console.print()
             show_steps(self._console, single.report)
         if self._tally.verdicts:
@@ -62,15 +63,15 @@ class Table:
         self._held = []
 
     def _write(self, result: Result) -> None:
-        name = Text(_name(result)[-self._width :] if isinstance(result, Refused) else _name(result))
-        if isinstance(result, Refused):
+        name = Text(_name(result)[-self._width :] if isinstance(result, Refusal) else _name(result))
+        if isinstance(result, Refusal):
             self._line([name, Text("error", style="bold red"), *[Text("-")] * 3, Text(_refusal(result))])
             return
         report = result.report
-        findings = found(report)
+        findings = list_findings(report)
         more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
         cells = [number(report.score), share(report.coverage), report.first_failing_stage or "-"]
-        finding = printable(said(findings[0])) + more if findings else ""
+        finding = escape_unprintable(render_finding(findings[0])) + more if findings else ""
         self._line([name, verdict_text(report.verdict), *map(Text, cells), Text(finding)])
 
     def _line(self, cells: list[Text]) -> None:
@@ -89,14 +90,14 @@ class Table:
 
 def _name(result: Result) -> str:
     """What a line is about; a refused record has no name, and its line in the file tells it from others."""
-    if isinstance(result, Refused):
-        return printable(f"{Path(result.place.source).name}:{result.place.line or 0}{result.place.pointer}")
-    return printable(result.name)
+    if isinstance(result, Refusal):
+        return escape_unprintable(f"{Path(result.place.source).name}:{result.place.line or 0}{result.place.pointer}")
+    return escape_unprintable(result.name)
 
 
-def _refusal(result: Refused) -> str:
+def _refusal(result: Refusal) -> str:
     problem = result.error.problems[0]
-    return printable(f"{problem.path}: {problem.message}" if problem.path else problem.message)
+    return escape_unprintable(f"{problem.path}: {problem.message}" if problem.path else problem.message)
 
 
 def _console(stream: BinaryIO) -> Console:

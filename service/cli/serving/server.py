@@ -34,7 +34,7 @@ SWITCH_S = 0.0005
 """Seconds for which a thread that scores keeps the event loop waiting; with Python's own 5 ms it answers half as fast."""
 
 
-def application(settings: Settings) -> FastAPI:
+def build_application(settings: Settings) -> FastAPI:
     """The application of a worker process, which starts from nothing but the settings."""
     configure(settings.log_level)
     _own()
@@ -85,16 +85,18 @@ def serve_on(app: FastAPI, settings: Settings, listener: socket.socket, *, worke
     stopping, grace = app.state.stopping, settings.graceful_seconds
     if workers > 1:
         listener.set_inheritable(True)
-        processes = Processes(_config(partial(application, settings), settings, workers), listener, stopping)
+        processes = Processes(
+            _build_config(partial(build_application, settings), settings, workers), listener, stopping
+        )
         end_by(stopping, grace=grace, last=processes.kill)
         processes.run()
         return
     _own()
     end_by(stopping, grace=grace)
-    uvicorn.Server(_config(lambda: app, settings, workers)).run(sockets=[listener])
+    uvicorn.Server(_build_config(lambda: app, settings, workers)).run(sockets=[listener])
 
 
-def _config(factory: object, settings: Settings, workers: int) -> uvicorn.Config:
+def _build_config(factory: object, settings: Settings, workers: int) -> uvicorn.Config:
     return uvicorn.Config(
         factory,  # pyright: ignore[reportArgumentType] (a factory, as `factory` says)
         factory=True,

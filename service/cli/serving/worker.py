@@ -52,8 +52,8 @@ async def work(
     runner = Runner(chunks_of(database, queue), items, in_flight=settings.batch_in_flight, remind=job_queue.remind)
     kept = Batches(database, queue)
     worker = Worker(database, queue, runner, NoticeSender(kept, build_webhooks(settings)))
-    over = _told(beside=beside)
-    sweep = partial(_swept, kept, settings)
+    over = _watch_for_end(beside=beside)
+    sweep = partial(_sweep, kept, settings)
     grace = settings.graceful_seconds
     async with keep_working(database, runner, worker, chunks=chunks_at_once(settings), sweep=sweep, grace=grace):
         await over.wait()
@@ -67,7 +67,7 @@ def chunks_at_once(settings: Settings) -> int:
     return 2 + 2 * ceil(settings.batch_in_flight / settings.batch_chunk)
 
 
-def _told(*, beside: bool) -> asyncio.Event:
+def _watch_for_end(*, beside: bool) -> asyncio.Event:
     """Set as soon as the worker is to end."""
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -87,7 +87,7 @@ def _read_to_the_end(then: Callable[[], object]) -> None:
     then()
 
 
-def _swept(kept: Batches, settings: Settings) -> None:
+def _sweep(kept: Batches, settings: Settings) -> None:
     kept.expire_due()
     kept.forget_old(days=settings.batch_days)
     Audit(kept.database).forget_old(days=settings.audit_days)

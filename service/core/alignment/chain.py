@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from service.core.budget import Meter
+from service.core.expectation import ExpectedCall
 
 Fits = Callable[[int, int], bool]
 """Whether an expected call (first) can be met by a call made (second)."""
 Pairs = dict[int, int]
 """Expected call -> call made, one to one."""
+
+
+def list_positions(wanted: Sequence[ExpectedCall], indices: Iterable[int]) -> list[list[int]]:
+    """These expected calls by place, as `find_longest_chain` takes them.
+
+    Those of one `any_order` group share a place; one that no order names stands where it was written; later turns come
+    after all of an earlier one.
+    """
+    places: dict[tuple[int, int], list[int]] = {}
+    for n in indices:
+        one = wanted[n]
+        places.setdefault((one.turn or 0, n if one.position is None else one.position), []).append(n)
+    return [places[place] for place in sorted(places)]
 
 
 class _Link(NamedTuple):

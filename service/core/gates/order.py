@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
-from service.core.alignment.chain import find_longest_chain
+from service.core.alignment.chain import find_longest_chain, list_positions
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, build_failure
@@ -32,7 +32,9 @@ class OrderGate(Check):
         if not placed:
             return Skipped("not_applicable", "no order was expected")
         fits, steps = _find_fitting(case, placed), range(len(case.trace.steps))
-        chain = find_longest_chain(_list_places(case, placed), steps, lambda i, j: j in fits[i], meter=case.meter)
+        chain = find_longest_chain(
+            list_positions(case.wanted, placed), steps, lambda i, j: j in fits[i], meter=case.meter
+        )
         due = max(sum(case.wanted[n].required for n in placed), len(chain))
         exact = self.mode == "longest_run" or len(case.trace.steps) == len(chain)
         if len(chain) == due and exact:
@@ -43,15 +45,6 @@ class OrderGate(Check):
             if pair.expected in fits and pair.expected not in chain and pair.step in fits[pair.expected]
         ]
         return build_failure(len(chain) / due if self.mode == "longest_run" else 0.0, *findings)
-
-
-def _list_places(case: Case, placed: list[int]) -> list[list[int]]:
-    """The expected calls of each place, in order; those of one `any_order` group share theirs."""
-    places: dict[tuple[int, int], list[int]] = {}
-    for n in placed:
-        wanted = case.wanted[n]
-        places.setdefault((wanted.turn or 0, wanted.position or 0), []).append(n)
-    return [places[place] for place in sorted(places)]
 
 
 def _find_fitting(case: Case, placed: list[int]) -> dict[int, frozenset[int]]:

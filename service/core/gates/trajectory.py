@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from service.core.alignment.chain import Fits, Pairs, find_fullest, find_longest_chain
+from service.core.alignment.chain import Fits, Pairs, find_fullest, find_longest_chain, list_positions
 from service.core.budget import COST_OF_A_MATCHER
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
@@ -157,7 +157,7 @@ def _match_in_order(case: Case, of: Sequence[int], calls: Sequence[int], fits: F
     mixed = any(wanted.position is not None for wanted in case.wanted)
     free = [n for n in of if _stands_anywhere(case.wanted[n], mixed=mixed)]
     apart = set(free)
-    places = _list_places(case, [n for n in of if n not in apart])
+    places = list_positions(case.wanted, [n for n in of if n not in apart])
     chain = find_longest_chain(places, calls, fits, meter=case.meter)
     if not free:
         return chain
@@ -170,15 +170,6 @@ def _match_in_order(case: Case, of: Sequence[int], calls: Sequence[int], fits: F
 
 def _stands_anywhere(wanted: ExpectedCall, *, mixed: bool) -> bool:
     return (mixed and wanted.position is None) or wanted.path.split("/")[-2] == "optional"
-
-
-def _list_places(case: Case, of: Iterable[int]) -> list[list[int]]:
-    """The expected calls by place: those of one `any_order` group together, later turns after earlier ones."""
-    places: dict[tuple[int, int], list[int]] = {}
-    for n in of:
-        wanted = case.wanted[n]
-        places.setdefault((wanted.turn or 0, n if wanted.position is None else wanted.position), []).append(n)
-    return [places[key] for key in sorted(places)]
 
 
 def _list_left(calls: Sequence[int], taken: Pairs) -> list[int]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import ClassVar, Literal, NamedTuple
 
-from service.core.alignment.chain import Fits, Pairs, find_fullest, find_longest_chain
+from service.core.alignment.chain import Fits, Pairs, find_fullest, find_longest_chain, list_positions
 from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.expectation import Ban, CallPattern, ExpectedCall
@@ -36,7 +36,7 @@ Table = list[frozenset[int]]
 """By expected call the calls made that meet it."""
 
 
-class Met(NamedTuple):
+class TrajectoryResult(NamedTuple):
     """What became of a trajectory expectation."""
 
     taken: Pairs
@@ -83,69 +83,71 @@ class AppleTrajectoryGate(Check):
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for the trace."""
-        return [(WHOLE, self._judged(case))]
+        return [(WHOLE, self._score_trajectory(case))]
 
-    def _judged(self, case: Case) -> Outcome:
+    def _score_trajectory(self, case: Case) -> Outcome:
         if case.expectation is None:
             return Skipped("not_applicable", "no trajectory was expected")
         if not case.trace.messages and not case.trace.steps:
             return Skipped("not_captured", "the trace is empty: there is nothing to hold the expectation against")
-        met = case.once("apple_trajectory", lambda: _met(case))
-        left = next((f.open for n in met.unmet for f in _tries(case, n) if f.open), None)
-        if left is None and (met.all_pass or self.metric == "percentage"):
-            left = met.open
-        if left is not None:
-            return left
-        return self._upstream(case, met) if case.matching.compat else self._scored(case, met)
+        result = case.once("apple_trajectory", lambda: _match_trajectory(case))
+        open_part = next((f.open for n in result.unmet for f in _fit_calls(case, n) if f.open), None)
+        if open_part is None and (result.all_pass or self.metric == "percentage"):
+            open_part = result.open
+        if open_part is not None:
+            return open_part
+        return self._score_upstream(case, result) if case.matching.compat else self._build_outcome(case, result)
 
-    def _scored(self, case: Case, met: Met) -> Outcome:
-        bans = met.bans if self.percentage_mode == "callgrade" else 0
-        total = len(met.required) + bans + len(met.extra)
-        findings = tuple(_findings(case, met))
+    def _build_outcome(self, case: Case, result: TrajectoryResult) -> Outcome:
+        bans = result.bans if self.percentage_mode == "callgrade" else 0
+        total = len(result.required) + bans + len(result.extra)
+        findings = tuple(_build_findings(case, result))
         if not total:
             findings += (Finding("vacuous", "nothing was expected that this could count: 0 of 0", "/expected"),)
-        if met.all_pass:
+        if result.all_pass:
             return PERFECT.add_findings(*findings)
-        good = len(met.required) - len(met.unmet) + (met.bans - met.bans_broken if bans else 0)
+        good = len(result.required) - len(result.unmet) + (result.bans - result.bans_broken if bans else 0)
         share = good / total if total else 1.0
         return build_failure(0.0 if self.metric == "all_pass" else share, *findings)
 
-    def _upstream(self, case: Case, met: Met) -> Outcome:
+    def _score_upstream(self, case: Case, result: TrajectoryResult) -> Outcome:
         spend_on_pairs(case, each=2)
-        ordered, unordered = _split(case, met.required)
-        found = metrics(
+        ordered, unordered = _split_by_order(case, result.required)
+        numbers = compute_metrics(
             ordered,
             unordered,
             range(len(case.trace.steps)),
-            lambda expected, call: call in met.table[expected],
-            broken=bool(met.broken),
+            lambda expected, call: call in result.table[expected],
+            broken=bool(result.broken),
             unlisted=[step.index for step in case.trace.steps if not _is_allowed(case, step)],
         )
-        raw = float(found.all_pass) if self.metric == "all_pass" else found.percentage
+        raw = float(numbers.all_pass) if self.metric == "all_pass" else numbers.percentage
         why = "it scans forward greedily, and what is disallowed is no part of its percentage"
         return build_method_score(self, case, raw, system="Apple", why=why)
 
 
-def _met(case: Case) -> Met:
+def _match_trajectory(case: Case) -> TrajectoryResult:
     steps, wanted = case.trace.steps, case.wanted
-    table: Table = [_meeting(case, one) for one in wanted]
+    table: Table = [_find_meeting(case, one) for one in wanted]
     required = tuple([n for n, one in enumerate(wanted) if one.required])
-    taken = _fullest(case, required, table)
-    held = set(taken.values())
-    left = [n for n in range(len(steps)) if n not in held]
+    taken = _match_most(case, required, table)
+    taken_calls = set(taken.values())
+    free = [n for n in range(len(steps)) if n not in taken_calls]
     optional = [n for n, one in enumerate(wanted) if not one.required]
-    taken = taken | find_fullest(optional, left, lambda expected, call: call in table[expected], meter=case.meter)
+    taken = taken | find_fullest(optional, free, lambda expected, call: call in table[expected], meter=case.meter)
     used = set(taken.values())
     bans = [(ban, turn) for _, scope, turn in case.scopes for ban in scope.disallowed]
-    looked = [[(step, look_at_ban(case, ban, step)) for step in case.find_steps(turn)] for ban, turn in bans]
-    broken = [[step for step, outcome in of_ban if isinstance(outcome, Scored)] for of_ban in looked]
-    return Met(
+    looks = [[(step, look_at_ban(case, ban, step)) for step in case.find_steps(turn)] for ban, turn in bans]
+    broken_by = [[step for step, outcome in of_ban if isinstance(outcome, Scored)] for of_ban in looks]
+    each = zip(bans, broken_by, strict=True)
+    findings = [_build_ban_finding(ban, step) for (ban, _), breaking in each for step in breaking]
+    return TrajectoryResult(
         taken=taken,
         required=required,
         bans=len(bans),
-        broken=tuple([_banned(ban, s) for (ban, _), found in zip(bans, broken, strict=True) for s in found]),
-        bans_broken=sum(map(bool, broken)),
-        open=next((_as_open(outcome) for of_ban in looked for _, outcome in of_ban if _is_open(outcome)), None),
+        broken=tuple(findings),
+        bans_broken=sum(map(bool, broken_by)),
+        open=next((_keep_open(outcome) for of_ban in looks for _, outcome in of_ban if _is_open(outcome)), None),
         extra=tuple([step for step in steps if step.index not in used and not _is_allowed(case, step)]),
         table=table,
     )
@@ -155,41 +157,41 @@ def _is_open(outcome: Outcome | PartialOutcome | None) -> bool:
     return isinstance(outcome, Skipped | PartialOutcome)
 
 
-def _as_open(outcome: Outcome | PartialOutcome | None) -> Skipped:
+def _keep_open(outcome: Outcome | PartialOutcome | None) -> Skipped:
     return (
         outcome if isinstance(outcome, Skipped) else Skipped("not_asked", "no judge is asked for a ban in words here")
     )
 
 
-def _meeting(case: Case, wanted: ExpectedCall) -> frozenset[int]:
-    return frozenset([step.index for step in _of_its_tools(case, wanted) if _meets(case, wanted, step)])
+def _find_meeting(case: Case, wanted: ExpectedCall) -> frozenset[int]:
+    return frozenset([step.index for step in _find_same_tool(case, wanted) if _meets(case, wanted, step)])
 
 
-def _of_its_tools(case: Case, wanted: ExpectedCall) -> list[Step]:
+def _find_same_tool(case: Case, wanted: ExpectedCall) -> list[Step]:
     keys = dict.fromkeys([case.make_name_key(pattern.tool) for _, pattern in wanted.options])
     return [case.trace.steps[j] for j in sorted([j for key in keys for j in case.worths.find_steps(key)])]
 
 
 def _meets(case: Case, wanted: ExpectedCall, step: Step) -> bool:
-    same = _same(case, wanted, step)
+    patterns = _list_patterns(case, wanted, step)
     case.meter.spend(
-        "comparisons", sum([16 + 2 * len(pattern.args or ()) * find_cost(pattern.args) for pattern in same])
+        "comparisons", sum([16 + 2 * len(pattern.args or ()) * find_cost(pattern.args) for pattern in patterns])
     )
-    return any(fits(case, p, step, extra=p.extra_args in (None, "allow")) for p in same)
+    return any(fits(case, p, step, extra=p.extra_args in (None, "allow")) for p in patterns)
 
 
-def _same(case: Case, wanted: ExpectedCall, step: Step) -> list[CallPattern]:
+def _list_patterns(case: Case, wanted: ExpectedCall, step: Step) -> list[CallPattern]:
     """The patterns of an expected call that are of this call's tool and turn."""
     if wanted.turn not in (None, step.turn) or (wanted.turn is None and _is_idle(case, step.turn)):
         return []
     return [pattern for _, pattern in wanted.options if case.is_same_name(pattern.tool, step.call.name)]
 
 
-def _tries(case: Case, n: int, taken: Collection[int] = ()) -> Iterator[PatternFit]:
+def _fit_calls(case: Case, n: int, taken: Collection[int] = ()) -> Iterator[PatternFit]:
     """How the calls of its tool meet an expected call, those aside that are taken."""
-    for step in _of_its_tools(case, case.wanted[n]):
+    for step in _find_same_tool(case, case.wanted[n]):
         if step.index not in taken:
-            for pattern in _same(case, case.wanted[n], step):
+            for pattern in _list_patterns(case, case.wanted[n], step):
                 case.meter.spend("comparisons", 16 + 2 * len(pattern.args or ()) * find_cost(pattern.args))
                 yield fit_pattern(case, pattern, step, extra=pattern.extra_args in (None, "allow"))
 
@@ -199,19 +201,19 @@ def _is_idle(case: Case, turn: int) -> bool:
     return any(scope.no_calls for _, scope, of in case.scopes if of == turn)
 
 
-def _fullest(case: Case, required: Sequence[int], table: Table) -> Pairs:
+def _match_most(case: Case, required: Sequence[int], table: Table) -> Pairs:
     """The most required calls that can be met at once, the ordered ones in order, each by a call of its own.
 
     Ordered and unordered calls compete only for calls that could meet either. Where these are few, every way to share them
     is tried, which is exact; where they are many, all for the one side or all for the other.
     """
-    ordered, unordered = _split(case, required)
+    ordered, unordered = _split_by_order(case, required)
     calls = range(len(case.trace.steps))
     places = [n for place in ordered for n in place]
-    contested = sorted(_any_meets(table, places) & _any_meets(table, unordered))
+    contested = sorted(_find_any_meeting(table, places) & _find_any_meeting(table, unordered))
     disputed = set(contested)
     best: Pairs = {}
-    for ours in map(frozenset, _shares(contested)):
+    for ours in map(frozenset, _list_shares(contested)):
         free = [c for c in calls if c not in disputed or c in ours]
         chain = find_longest_chain(ordered, free, lambda e, c: c in table[e], meter=case.meter)
         used = set(chain.values())
@@ -224,12 +226,12 @@ def _fullest(case: Case, required: Sequence[int], table: Table) -> Pairs:
     return best
 
 
-def _any_meets(table: Table, expected: Iterable[int]) -> frozenset[int]:
+def _find_any_meeting(table: Table, expected: Iterable[int]) -> frozenset[int]:
     """The calls that meet any of these."""
     return frozenset[int]().union(*[table[n] for n in expected])
 
 
-def _shares(contested: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def _list_shares(contested: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Which of the contested calls the ordered side may have."""
     if len(contested) > MOST_CONTESTED:
         yield from (tuple(contested), ())
@@ -238,37 +240,31 @@ def _shares(contested: Sequence[int]) -> Iterator[tuple[int, ...]]:
         yield from combinations(contested, size)
 
 
-def _split(case: Case, required: Iterable[int]) -> tuple[list[list[int]], list[int]]:
-    """The ordered calls by place (later turns after all of an earlier one), and the unordered ones."""
-    places: dict[tuple[int, int], list[int]] = {}
-    unordered: list[int] = []
-    for n in required:
-        one = case.wanted[n]
-        if one.position is None:
-            unordered.append(n)
-        else:
-            places.setdefault((one.turn or 0, one.position), []).append(n)
-    return [places[key] for key in sorted(places)], unordered
+def _split_by_order(case: Case, required: Sequence[int]) -> tuple[list[list[int]], list[int]]:
+    """The ordered calls by place, and the unordered ones."""
+    unordered = [n for n in required if case.wanted[n].position is None]
+    apart = set(unordered)
+    return list_positions(case.wanted, [n for n in required if n not in apart]), unordered
 
 
 def _is_allowed(case: Case, step: Step) -> bool:
     """Whether a call that meets no expectation is fine: the turn's word goes before the trace's, the rubric's comes last."""
     scopes = [scope for _, scope, turn in case.scopes if turn in (None, step.turn)]
-    said = [False if scope.no_calls and not scope.allow_extra else scope.allow_extra for scope in scopes]
-    told = [word for word in said if word is not None]
-    return told[-1] if told else case.matching.extra_calls == "allow"
+    by_scope = [False if scope.no_calls and not scope.allow_extra else scope.allow_extra for scope in scopes]
+    given = [word for word in by_scope if word is not None]
+    return given[-1] if given else case.matching.extra_calls == "allow"
 
 
-def _findings(case: Case, met: Met) -> Iterator[Finding]:
-    taken = set(met.taken.values())
-    for n in met.unmet:
-        yield _unmet(case.wanted[n], list(islice(_tries(case, n, taken), MOST_TRIES)))
-    yield from met.broken
-    for step in met.extra:
+def _build_findings(case: Case, result: TrajectoryResult) -> Iterator[Finding]:
+    taken = set(result.taken.values())
+    for n in result.unmet:
+        yield _explain_unmet(case.wanted[n], list(islice(_fit_calls(case, n, taken), MOST_TRIES)))
+    yield from result.broken
+    for step in result.extra:
         yield Finding("extra_call", f"{step.call.name} was not expected", build_call_path(step))
 
 
-def _unmet(wanted: ExpectedCall, tries: list[PatternFit]) -> Finding:
+def _explain_unmet(wanted: ExpectedCall, tries: list[PatternFit]) -> Finding:
     """What is wrong with an expected call: not made, made wrongly, or made out of order."""
     if not tries:
         return Finding("unmet", f"{wanted.tools} was expected and not called", wanted.path)
@@ -277,7 +273,7 @@ def _unmet(wanted: ExpectedCall, tries: list[PatternFit]) -> Finding:
     return Finding("unmet", f"{wanted.tools} was called, but {tries[0].findings[0].message}", wanted.path)
 
 
-def _banned(ban: Ban, step: Step) -> Finding:
+def _build_ban_finding(ban: Ban, step: Step) -> Finding:
     reason = f": {ban.reason}" if ban.reason else ""
     return Finding("disallowed_call", f"{ban.tool} is disallowed{reason}", build_call_path(step))
 
@@ -299,7 +295,7 @@ class Metrics:
         return self.met / self.total if self.total else 1.0
 
 
-def metrics(
+def compute_metrics(
     positions: Sequence[Sequence[int]],
     unordered: Sequence[int],
     calls: Sequence[int],
@@ -313,10 +309,10 @@ def metrics(
     `positions` holds the ordered expectations of each place, `calls` the calls made; `broken` says that a disallowed call was
     made, `unlisted` which calls would be unexpected if no expectation took them.
 
-    >>> metrics([[0]], [], [0, 1], lambda expected, call: call == 0, unlisted=[0, 1])
+    >>> compute_metrics([[0]], [], [0, 1], lambda expected, call: call == 0, unlisted=[0, 1])
     Metrics(all_pass=False, met=1, total=2)
     """
-    taken = _scanned(positions, calls, fits)
+    taken = _scan_forward(positions, calls, fits)
     for expected in unordered:
         found = next((call for call in calls if fits(expected, call)), None)
         if found is not None:
@@ -326,16 +322,16 @@ def metrics(
     return Metrics(len(taken) == positives and not broken and not extra, len(taken), positives + extra)
 
 
-def _scanned(positions: Sequence[Sequence[int]], calls: Sequence[int], fits: Fits) -> dict[int, int]:
+def _scan_forward(positions: Sequence[Sequence[int]], calls: Sequence[int], fits: Fits) -> dict[int, int]:
     """Ordered expectation -> call: each takes the first call after the last position that fits."""
     taken: dict[int, int] = {}
     left = list(calls)
     for position in positions:
-        here: dict[int, int] = {}
+        placed: dict[int, int] = {}
         for expected in position:
-            found = next((call for call in left if call not in here.values() and fits(expected, call)), None)
-            if found is not None:
-                here[expected] = found
-        taken |= here
-        left = [call for call in left if not here or call > max(here.values())]
+            first = next((call for call in left if call not in placed.values() and fits(expected, call)), None)
+            if first is not None:
+                placed[expected] = first
+        taken |= placed
+        left = [call for call in left if not placed or call > max(placed.values())]
     return taken

@@ -30,7 +30,7 @@ from service.core.gates.schema import NOT_TOLD, build_unparsable
 from service.core.gates.tool_name import score_name, score_unmatched, settle_pair
 from service.core.json.pointers import escape_token
 from service.core.kinds import TaggedUnion, find_kind
-from service.core.methods.arcade_critics import CriticKind, CriticSpec, Judged, judge
+from service.core.methods.arcade_critics import CriticKind, CriticResult, CriticSpec, compare
 from service.core.outcome import PERFECT, Errored, Finding, MethodScore, Outcome, Scored, Skipped, build_failure
 from service.core.shapes import has_matcher
 from service.core.trace import Step
@@ -63,22 +63,22 @@ class ArcadeGate(Check):
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         if case.matching.compat:
-            return [(WHOLE, self._upstream(case))]
-        closed = self._closed(case)
+            return [(WHOLE, self._score_upstream(case))]
+        closed = self._check_gates(case)
         if closed is not None:
             return [(WHOLE, closed)]
-        return [*self._pairs(case), *score_unmatched(case)] or [(WHOLE, PERFECT)]
+        return [*self._score_pairs(case), *score_unmatched(case)] or [(WHOLE, PERFECT)]
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """The score this pair would get."""
-        outcome = self._scored(case, pattern, step, PERFECT)
+        outcome = self._score_call(case, pattern, step, PERFECT)
         return outcome.value if isinstance(outcome, Scored) else 0.0
 
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:
         """Whether no matcher compares."""
-        return all(bound.critic is None for bound in self._bound_of(case, pattern, right_tool=True))
+        return all(bound.critic is None for bound in self._get_bound(case, pattern, right_tool=True))
 
-    def _closed(self, case: Case) -> Outcome | None:
+    def _check_gates(self, case: Case) -> Outcome | None:
         """The outcome where a gate closes."""
         if self.fail_on_tool_call_quantity:
             for _, outcome in QuantityGate().look(case):
@@ -90,29 +90,29 @@ class ArcadeGate(Check):
         wrong = [finding for outcome in chosen for finding in outcome.findings]
         return build_failure(0.0, *wrong) if wrong else None
 
-    def _pairs(self, case: Case) -> Iterable[SubjectOutcome]:
+    def _score_pairs(self, case: Case) -> Iterable[SubjectOutcome]:
         for pair in case.alignment.pairs:
-            yield case.subjects[pair.step], settle_pair(case, pair, self._paired(case, pair))
+            yield case.subjects[pair.step], settle_pair(case, pair, self._score_pair(case, pair))
 
-    def _paired(self, case: Case, pair: Pair) -> Outcome:
-        return self._scored(case, pair.pattern, case.trace.steps[pair.step], score_name(case, pair))
+    def _score_pair(self, case: Case, pair: Pair) -> Outcome:
+        return self._score_call(case, pair.pattern, case.trace.steps[pair.step], score_name(case, pair))
 
-    def _scored(self, case: Case, pattern: CallPattern, step: Step, selection: Scored) -> Outcome:
+    def _score_call(self, case: Case, pattern: CallPattern, step: Step, selection: Scored) -> Outcome:
         if step.call.arguments is None and pattern.args is not None:
             if selection.passed and not step.call.captured:
                 return NOT_TOLD
             return build_failure(0.0, *selection.findings, build_unparsable(step))
-        bound = self._bound_of(case, pattern, right_tool=selection.passed)
+        bound = self._get_bound(case, pattern, right_tool=selection.passed)
         schema = case.find_schema(step)
         defaults = find_stand_ins(schema, bound) if schema else {}
         actual = {**defaults, **(step.call.arguments or {})}
-        results = [(b, b.match(actual[b.name]) if b.name in actual else _absent(b)) for b in bound]
-        return self._weighed(selection, results, step)
+        results = [(b, b.match(actual[b.name]) if b.name in actual else _score_absent(b)) for b in bound]
+        return self._weigh(selection, results, step)
 
-    def _bound_of(self, case: Case, pattern: CallPattern, *, right_tool: bool) -> list[BoundArgument]:
-        return case.once((id(self), id(pattern), right_tool), lambda: self._bound(pattern, right_tool))
+    def _get_bound(self, case: Case, pattern: CallPattern, *, right_tool: bool) -> list[BoundArgument]:
+        return case.once((id(self), id(pattern), right_tool), lambda: self._bind(pattern, right_tool))
 
-    def _bound(self, pattern: CallPattern, right_tool: bool) -> list[BoundArgument]:  # noqa: FBT001
+    def _bind(self, pattern: CallPattern, right_tool: bool) -> list[BoundArgument]:  # noqa: FBT001
         args = dict(sorted((pattern.args or {}).items()))
         named_critics = {name for name, value in args.items() if has_matcher(value)} | self.critics.keys()
         criticised = [name for name in args if name in named_critics]
@@ -122,14 +122,14 @@ class ArcadeGate(Check):
                 if right_tool
                 else []
             )
-        weights = self._shares(pattern, criticised)
+        weights = self._compute_shares(pattern, criticised)
         return [bind(name, args[name], critics=self.critics, weight=weights[name]) for name in criticised]
 
-    def _shares(self, pattern: CallPattern, names: Iterable[str]) -> dict[str, float]:
+    def _compute_shares(self, pattern: CallPattern, names: Iterable[str]) -> dict[str, float]:
         given: dict[str, Weight] = {**self.weights, **pattern.weights}
         return compute_shares({name: given.get(name, 1.0) for name in names})
 
-    def _weighed(
+    def _weigh(
         self, selection: Scored, results: list[tuple[BoundArgument, Match | OpenComparison]], step: Step
     ) -> Outcome:
         for bound, match in results:
@@ -147,13 +147,13 @@ class ArcadeGate(Check):
         value = min(1.0, gained / total) if total else 0.0
         return Scored(value, False, (*selection.findings, *findings))
 
-    def _upstream(self, case: Case) -> Outcome:
+    def _score_upstream(self, case: Case) -> Outcome:
         """Arcade's own number, clamped, with the raw one beside it."""
         if hidden := find_hidden_arguments(case):
             return hidden
-        expected = [(pattern.tool, _plain_args(path, pattern)) for path, pattern in _patterns(case)]
+        expected = [(pattern.tool, _read_plain_args(path, pattern)) for path, pattern in _list_patterns(case)]
         actual = [(step.call.name, step.call.arguments or {}) for step in case.trace.steps]
-        critics = with_placeholders(expected, self._specs(case))
+        critics = add_placeholders(expected, self._build_specs(case))
         spend_on_pairs(case, each=4 + COST_OF_A_MATCHER * len(critics))
         _spend_on_texts(case, expected, actual)
         rubric = RubricSpec(
@@ -170,37 +170,39 @@ class ArcadeGate(Check):
             return Errored("undefined_upstream", f"Arcade's number is {result.score}")
         value = min(1.0, max(0.0, result.score))
         return MethodScore(
-            value=value, passed=result.passed, findings=self._differences(case, result), raw=result.score
+            value=value, passed=result.passed, findings=self._find_differences(case, result), raw=result.score
         )
 
-    def _specs(self, case: Case) -> list[CriticSpec]:
+    def _build_specs(self, case: Case) -> list[CriticSpec]:
         """Arcade's critics for ours: rubric and expectation together, one for a field."""
         critics: dict[str, Critic] = dict(self.critics)
         weights = dict(self.weights)
-        for _, pattern in _patterns(case):
+        for _, pattern in _list_patterns(case):
             critics |= {name: value for name, value in (pattern.args or {}).items() if isinstance(value, Critic)}
             weights |= pattern.weights
-        return [_spec(name, critic, weights.get(name, 1.0)) for name, critic in critics.items()]
+        return [_build_spec(name, critic, weights.get(name, 1.0)) for name, critic in critics.items()]
 
-    def _differences(self, case: Case, result: CaseResult) -> tuple[Finding, ...]:
-        ours = self._ours(case)
+    def _find_differences(self, case: Case, result: CaseResult) -> tuple[Finding, ...]:
+        ours = self._compute_ours(case)
         if ours is None or abs(ours - result.score) <= 1e-9:
             return ()
-        message = f"Arcade gives {result.score:.6g}, callgrade {ours:.6g}: {_reason(result, len(case.wanted))}"
+        message = (
+            f"Arcade gives {result.score:.6g}, callgrade {ours:.6g}: {_explain_difference(result, len(case.wanted))}"
+        )
         return (Finding("compat_differs", message, "/steps"),)
 
-    def _ours(self, case: Case) -> float | None:
+    def _compute_ours(self, case: Case) -> float | None:
         strict = Case(case.trace, case.expectation, case.matching.make_strict())
         values = [outcome.value for _, outcome in self.look(strict) if isinstance(outcome, Scored)]
         return fsum(values) / len(values) if values else None
 
 
-def _patterns(case: Case) -> list[tuple[str, CallPattern]]:
+def _list_patterns(case: Case) -> list[tuple[str, CallPattern]]:
     """The expected calls with their places."""
     return [wanted.options[0] for wanted in case.wanted]
 
 
-def _absent(bound: BoundArgument) -> Match:
+def _score_absent(bound: BoundArgument) -> Match:
     return Match(1.0, True) if bound.optional else Match(0.0, False, "missing")
 
 
@@ -210,7 +212,7 @@ def _spend_on_texts(case: Case, expected: Sequence[Call], actual: Sequence[Call]
     case.meter.spend("characters", MOST_A_CHARACTER_COSTS * (asked * len(actual) + given * len(expected)))
 
 
-def _plain_args(path: str, pattern: CallPattern) -> dict[str, JsonValue]:
+def _read_plain_args(path: str, pattern: CallPattern) -> dict[str, JsonValue]:
     """The expected arguments with each matcher's own value in its place. InputError for a matcher inside a value."""
     args = pattern.args or {}
     return {
@@ -229,7 +231,7 @@ _KINDS: Mapping[str, CriticKind] = {
 }
 
 
-def _spec(name: str, critic: Critic, weight: Weight) -> CriticSpec:
+def _build_spec(name: str, critic: Critic, weight: Weight) -> CriticSpec:
     name_of_kind = find_kind(type(critic)) or ""
     kind = _KINDS.get(name_of_kind)
     if kind is None:
@@ -251,7 +253,7 @@ def _spec(name: str, critic: Critic, weight: Weight) -> CriticSpec:
     )
 
 
-def _reason(result: CaseResult, expected: int) -> str:
+def _explain_difference(result: CaseResult, expected: int) -> str:
     """Which of Arcade's ways made the difference."""
     if any(not row.counted for row in result.rows):
         return "a critic that raises drops its weight there, here it scores 0"
@@ -268,7 +270,7 @@ def _reason(result: CaseResult, expected: int) -> str:
 Call = tuple[str, Mapping[str, JsonValue]]
 Schema = Mapping[str, JsonValue]
 Critics = Sequence[CriticSpec]
-Weighed = Sequence[tuple[CriticSpec, float]]
+WeightedCritics = Sequence[tuple[CriticSpec, float]]
 
 TOOL_SELECTION = "tool_selection"
 
@@ -326,7 +328,7 @@ def score_case(
     """Arcade's number for one case.
 
     `critics` are taken as given, with no more than one for a field; Arcade's `add_case` passes them through
-    `with_placeholders` first. `schemas` are the tools' JSON Schemas by name, whose defaults fill arguments that are missing
+    `add_placeholders` first. `schemas` are the tools' JSON Schemas by name, whose defaults fill arguments that are missing
     or null, on both sides. Arguments that no critic names are not compared.
     Raises ValueError for two critics of one field, and where Arcade itself stops because the arguments hold NaN or an
     infinity (which numeric critics read from text, too) and no assignment can be made.
@@ -334,23 +336,23 @@ def score_case(
     if len({critic.field for critic in critics}) < len(critics):
         raise ValueError("a field has one critic")
     rubric = rubric or RubricSpec()
-    reason = _gate(expected, actual, rubric)
+    reason = _find_gate_reason(expected, actual, rubric)
     if reason:
         return CaseResult(0.0, False, failure_reason=reason)
     if not critics or not (expected or actual):
         return CaseResult(1.0, True)
-    wanted = [with_defaults(call, schemas or {}) for call in expected]
-    made = [with_defaults(call, schemas or {}) for call in actual]
-    return _concluded(tuple(_rows(wanted, made, _with_shares(critics), rubric)), rubric)
+    wanted = [fill_defaults(call, schemas or {}) for call in expected]
+    made = [fill_defaults(call, schemas or {}) for call in actual]
+    return _conclude_case(tuple(_build_rows(wanted, made, _share_weights(critics), rubric)), rubric)
 
 
-def _with_shares(critics: Critics) -> Weighed:
+def _share_weights(critics: Critics) -> WeightedCritics:
     """The critics with their shares of the weight; placeholders have none."""
     share = compute_shares({critic.field: critic.weight for critic in critics if critic.kind != "none"})
     return [(critic, share.get(critic.field, 0.0)) for critic in critics]
 
 
-def with_placeholders(expected: Sequence[Call], critics: Critics) -> tuple[CriticSpec, ...]:
+def add_placeholders(expected: Sequence[Call], critics: Critics) -> tuple[CriticSpec, ...]:
     """The critics, and one that does not look for every expected argument that has none.
 
     So a case is without critics, which is a pass whatever was called once the gates are off, only if no expected call has
@@ -361,7 +363,7 @@ def with_placeholders(expected: Sequence[Call], critics: Critics) -> tuple[Criti
     return (*critics, *(CriticSpec(field, "none", 0.0) for field in fields))
 
 
-def with_defaults(call: Call, schemas: Mapping[str, Schema]) -> Call:
+def fill_defaults(call: Call, schemas: Mapping[str, Schema]) -> Call:
     """The call, with its schema's defaults for arguments that are missing or null. A tool `a.b` is also found as `a_b`."""
     name, args = call
     found = schemas.get(name) or next(
@@ -378,52 +380,54 @@ def with_defaults(call: Call, schemas: Mapping[str, Schema]) -> Call:
     return name, {**args, **defaults}
 
 
-def _gate(expected: Sequence[Call], actual: Sequence[Call], rubric: RubricSpec) -> str | None:
+def _find_gate_reason(expected: Sequence[Call], actual: Sequence[Call], rubric: RubricSpec) -> str | None:
     """Why the case fails before any critic is asked. The shorter list of names decides how many are compared."""
     if rubric.fail_on_tool_call_quantity and len(expected) != len(actual):
         return f"{len(expected)} calls expected, {len(actual)} made"
     wanted, made = sorted(name for name, _ in expected), sorted(name for name, _ in actual)
-    same = all(same_name(one, other) for one, other in zip(wanted, made, strict=False))
-    if rubric.fail_on_tool_selection and not same:
+    all_same = all(is_same_name(one, other) for one, other in zip(wanted, made, strict=False))
+    if rubric.fail_on_tool_selection and not all_same:
         return f"expected the tools {', '.join(wanted)}, got {', '.join(made)}"
     return None
 
 
-def same_name(expected: str, actual: str) -> bool:
+def is_same_name(expected: str, actual: str) -> bool:
     """Whether two tool names are one: `-`, `_` and `.` count as the same, capitals do not count.
 
-    >>> same_name("Google.Search-All", "google_search_all")
+    >>> is_same_name("Google.Search-All", "google_search_all")
     True
     """
     one, other = (name.replace("-", ".").replace("_", ".").lower() for name in (expected, actual))
     return one == other
 
 
-def _rows(expected: Sequence[Call], actual: Sequence[Call], critics: Weighed, rubric: RubricSpec) -> Iterator[Row]:
+def _build_rows(
+    expected: Sequence[Call], actual: Sequence[Call], critics: WeightedCritics, rubric: RubricSpec
+) -> Iterator[Row]:
     """The rows of every assigned pair; a call with no counterpart has none, and so costs nothing."""
     size = max(len(expected), len(actual))
     gains = [[0.0] * size for _ in range(size)]
     for i, wanted in enumerate(expected):
-        gains[i][: len(actual)] = [_gain(wanted, made, critics, rubric) for made in actual]
+        gains[i][: len(actual)] = [_compute_gain(wanted, made, critics, rubric) for made in actual]
     for i, j in _assign(gains):
         if i < len(expected) and j < len(actual):
-            yield from _pair_rows((i, j), expected[i], actual[j], critics, rubric)
+            yield from _build_pair_rows((i, j), expected[i], actual[j], critics, rubric)
 
 
-def _gain(wanted: Call, made: Call, critics: Weighed, rubric: RubricSpec) -> float:
+def _compute_gain(wanted: Call, made: Call, critics: WeightedCritics, rubric: RubricSpec) -> float:
     """What pairing the two is worth to the assignment. Unlike the score, it leaves out fields that either side lacks."""
-    gain = rubric.tool_selection_weight if same_name(wanted[0], made[0]) else 0.0
+    gain = rubric.tool_selection_weight if is_same_name(wanted[0], made[0]) else 0.0
     for critic, weight in critics:
         expected, actual = wanted[1].get(critic.field), made[1].get(critic.field)
-        judged = _judged(critic, expected, actual) if expected is not None and actual is not None else None
-        gain += judged.share * weight if judged else 0.0
+        result = _compare(critic, expected, actual) if expected is not None and actual is not None else None
+        gain += result.share * weight if result else 0.0
     return gain
 
 
-def _judged(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> Judged | None:
+def _compare(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult | None:
     """What the critic says; None where it raises."""
     try:
-        return judge(critic, expected, actual)
+        return compare(critic, expected, actual)
     except (ValueError, TypeError, ArithmeticError):
         return None
 
@@ -439,18 +443,20 @@ def _assign(gains: list[list[float]]) -> list[tuple[int, int]]:
     return [(int(i), int(j)) for i, j in zip(rows, columns, strict=True)]
 
 
-def _pair_rows(pair: tuple[int, int], wanted: Call, made: Call, critics: Weighed, rubric: RubricSpec) -> Iterator[Row]:
-    same, weight = same_name(wanted[0], made[0]), rubric.tool_selection_weight
-    yield Row(pair, TOOL_SELECTION, wanted[0], made[0], weight, weight * same, same)
+def _build_pair_rows(
+    pair: tuple[int, int], wanted: Call, made: Call, critics: WeightedCritics, rubric: RubricSpec
+) -> Iterator[Row]:
+    is_same, weight = is_same_name(wanted[0], made[0]), rubric.tool_selection_weight
+    yield Row(pair, TOOL_SELECTION, wanted[0], made[0], weight, weight * is_same, is_same)
     for critic, weight in critics:
         expected, actual = wanted[1].get(critic.field), made[1].get(critic.field)
-        judged = _judged(critic, expected, actual)
-        said = judged or Judged(False, 0.0)
-        score = said.share * weight
-        yield Row(pair, critic.field, expected, actual, weight, score, said.match, judged is not None)
+        compared = _compare(critic, expected, actual)
+        result = compared or CriticResult(False, 0.0)
+        score = result.share * weight
+        yield Row(pair, critic.field, expected, actual, weight, score, result.match, compared is not None)
 
 
-def _concluded(rows: tuple[Row, ...], rubric: RubricSpec) -> CaseResult:
+def _conclude_case(rows: tuple[Row, ...], rubric: RubricSpec) -> CaseResult:
     weight = sum(row.weight for row in rows if row.counted)
     score = sum(row.score for row in rows) / weight if weight > 0 else 0.0
     passed = score >= rubric.fail_threshold

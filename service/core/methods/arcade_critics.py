@@ -46,29 +46,29 @@ class CriticSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CriticResult:
     """What a critic says: whether the two match (None: it does not look), and how well, before weighting."""
 
     match: bool | None
     share: float
 
 
-Compare = Callable[[CriticSpec, JsonValue, JsonValue], Judged]
+Compare = Callable[[CriticSpec, JsonValue, JsonValue], CriticResult]
 
 
-def judge(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> Judged:
+def compare(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
     """Arcade's `evaluate`. Raises what its critics raise: ValueError, TypeError or OverflowError."""
     return _COMPARE[critic.kind](critic, expected, actual)
 
 
-def _none(_critic: CriticSpec, _expected: JsonValue, _actual: JsonValue) -> Judged:
-    return Judged(None, 0.0)
+def _none(_critic: CriticSpec, _expected: JsonValue, _actual: JsonValue) -> CriticResult:
+    return CriticResult(None, 0.0)
 
 
-def _binary(_critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> Judged:
+def _binary(_critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
     """Equality after passing the actual value to the constructor of the expected one's type: bool("False") is True."""
     match = expected == _cast(expected, actual)
-    return Judged(match, float(match))
+    return CriticResult(match, float(match))
 
 
 def _cast(expected: JsonValue, actual: JsonValue) -> JsonValue:
@@ -84,35 +84,35 @@ def _cast(expected: JsonValue, actual: JsonValue) -> JsonValue:
         return actual
 
 
-def _numeric(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> Judged:
+def _numeric(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
     """One minus the distance as a share of the range; below 0 where the two lie further apart than the range is wide."""
     wide = critic.high - critic.low
     share = 1 - abs((_number(expected) - critic.low) / wide - (_number(actual) - critic.low) / wide)
-    return Judged(share >= critic.threshold, share)
+    return CriticResult(share >= critic.threshold, share)
 
 
 def _number(value: JsonValue) -> float:
     return float(cast("str | float", value))  # what is neither raises, as upstream
 
 
-def _similarity(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> Judged:
+def _similarity(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
     share = arcade_cosine(_text(expected), _text(actual))
-    return Judged(share >= critic.threshold, min(share, 1.0))
+    return CriticResult(share >= critic.threshold, min(share, 1.0))
 
 
 def _text(value: JsonValue) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _datetime(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> Judged:
+def _datetime(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
     """Full within the tolerance, nothing from the greatest difference on, between them linear in the *whole* difference."""
     try:
         seconds = _seconds_between(_moment(expected), _moment(actual))
     except (ValueError, TypeError):
-        return Judged(False, 0.0)
+        return CriticResult(False, 0.0)
     if seconds <= critic.tolerance:
-        return Judged(True, 1.0)
-    return Judged(False, 1 - seconds / critic.max_difference if seconds < critic.max_difference else 0.0)
+        return CriticResult(True, 1.0)
+    return CriticResult(False, 1 - seconds / critic.max_difference if seconds < critic.max_difference else 0.0)
 
 
 def _moment(value: JsonValue) -> datetime:

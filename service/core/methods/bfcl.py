@@ -19,7 +19,7 @@ from service.core.critics import AnyOf, Critic, Exact
 from service.core.gates.compat import spend_on_pairs
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.json.pointers import build_pointer
-from service.core.methods.bfcl_values import listed, mapped, problem_with
+from service.core.methods.bfcl_values import find_problem, get_list, get_mapping
 from service.core.outcome import PERFECT, Finding, Outcome, build_failure
 from service.core.trace import Step
 from service.errors import InputError
@@ -41,36 +41,36 @@ class BfclAstGate(Check):
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for the trace."""
-        yield WHOLE, self._checked(case)
+        yield WHOLE, self._check(case)
 
-    def _checked(self, case: Case) -> Outcome:
+    def _check(self, case: Case) -> Outcome:
         expected = case.expectation
         if expected is None or not case.lists_calls:
             return NOTHING_EXPECTED
         gold = expected.gold or {}
-        answers = _gold_answers(gold) if gold.get("format") == "bfcl" else _plain_answers(case)
+        answers = _read_gold_answers(gold) if gold.get("format") == "bfcl" else _build_answers(case)
         category = self.category or cast("str | None", gold.get("category"))
         spend_on_pairs(case, each=16)
-        verdict = check(answers, _calls(case.trace.steps), _docs(case), category=category)
+        verdict = check(answers, _list_calls(case.trace.steps), _list_docs(case), category=category)
         if verdict.valid:
             return PERFECT
         return build_failure(0.0, Finding(verdict.code, verdict.message, verdict.path))
 
 
-def _gold_answers(gold: Mapping[str, JsonValue]) -> list[Answer] | None:
+def _read_gold_answers(gold: Mapping[str, JsonValue]) -> list[Answer] | None:
     return cast("list[Answer] | None", gold.get("possible_answer"))
 
 
-def _plain_answers(case: Case) -> list[Answer] | None:
+def _build_answers(case: Case) -> list[Answer] | None:
     options = [wanted.options[0] for wanted in case.wanted]
-    return [{pattern.tool: _accepted(path, pattern.args or {})} for path, pattern in options] or None
+    return [{pattern.tool: _list_accepted(path, pattern.args or {})} for path, pattern in options] or None
 
 
-def _accepted(path: str, args: Mapping[str, object]) -> dict[str, JsonValue]:
-    return {name: _accepted_values(f"{path}/args/{name}", value) for name, value in args.items()}
+def _list_accepted(path: str, args: Mapping[str, object]) -> dict[str, JsonValue]:
+    return {name: _list_accepted_values(f"{path}/args/{name}", value) for name, value in args.items()}
 
 
-def _accepted_values(path: str, value: object) -> list[JsonValue]:
+def _list_accepted_values(path: str, value: object) -> list[JsonValue]:
     """The values that pass, with "" last where the argument is optional, as BFCL writes it."""
     if not isinstance(value, Critic):
         return [cast("JsonValue", value)]
@@ -81,13 +81,13 @@ def _accepted_values(path: str, value: object) -> list[JsonValue]:
     return [*(option.value for option in exact), *([""] if value.optional else [])]
 
 
-def _calls(steps: Iterable[Step]) -> list[Call] | None:
+def _list_calls(steps: Iterable[Step]) -> list[Call] | None:
     """The calls, or None where one did not decode."""
     made = [(step.call.name, step.call.arguments) for step in steps]
     return [(name, args) for name, args in made if args is not None] if all(a is not None for _, a in made) else None
 
 
-def _docs(case: Case) -> list[Doc]:
+def _list_docs(case: Case) -> list[Doc]:
     return [cast("Doc", {"name": tool.name, "parameters": tool.parameters}) for tool in case.trace.tools or ()]
 
 
@@ -148,10 +148,10 @@ def check(
     if category == "live_relevance":
         return VALID if calls else Verdict(False, "wrong_count", "a call was expected, none decodes", "/steps")
     if answers is None:
-        return _no_call(calls)
+        return _check_no_call(calls)
     if calls is None:
         return Verdict(False, "wrong_count", f"{len(answers)} calls expected, the output does not decode", "/steps")
-    rule = _rule(category, answers, functions)
+    rule = _choose_rule(category, answers, functions)
     wanted = 1 if rule == "simple" else len(answers)
     if len(calls) != wanted:
         code = "wrong_count" if wanted else "over_call"
@@ -159,18 +159,18 @@ def check(
     if not answers:
         return VALID
     if rule == "parallel":
-        return _in_any_order(answers, calls, functions, dotless=underscore_to_dot)
-    doc = functions[0] if rule == "simple" else _doc(functions, _name(answers[0]))
-    return _call(doc, answers[0], calls[0], 0, dotless=underscore_to_dot)
+        return _check_any_order(answers, calls, functions, dotless=underscore_to_dot)
+    doc = functions[0] if rule == "simple" else _find_doc(functions, _get_name(answers[0]))
+    return _check_call(doc, answers[0], calls[0], 0, dotless=underscore_to_dot)
 
 
-def _no_call(calls: Sequence[Call] | None) -> Verdict:
+def _check_no_call(calls: Sequence[Call] | None) -> Verdict:
     if not calls:
         return VALID
     return Verdict(False, "over_call", f"no function fits the question, {calls[0][0]} was called", "/steps/0/call")
 
 
-def _rule(category: str | None, answers: Sequence[Answer], functions: Sequence[Doc]) -> str:
+def _choose_rule(category: str | None, answers: Sequence[Answer], functions: Sequence[Doc]) -> str:
     if category is not None:
         return next((rule for rule in ("parallel", "multiple") if rule in category), "simple")
     if len(answers) != 1:
@@ -182,60 +182,60 @@ MAX_REASONS = 20
 """So many calls are named that do not fit an answer."""
 
 
-def _in_any_order(
+def _check_any_order(
     answers: Sequence[Answer], calls: Sequence[Call], functions: Sequence[Doc], *, dotless: bool
 ) -> Verdict:
     """Each answer takes the first free call that fits, and keeps it: an earlier answer may take a later one's only call."""
     free = list(range(len(calls)))
     for n, answer in enumerate(answers):
-        doc = _doc(functions, _name(answer))
-        verdicts = {i: _call(doc, answer, calls[i], i, dotless=dotless) for i in free}
+        doc = _find_doc(functions, _get_name(answer))
+        verdicts = {i: _check_call(doc, answer, calls[i], i, dotless=dotless) for i in free}
         fitting = next((i for i, verdict in verdicts.items() if verdict.valid), None)
         if fitting is None:
             reasons = "; ".join(f"call {i}: {verdict.message}" for i, verdict in list(verdicts.items())[:MAX_REASONS])
-            message = f"no free call fits {_name(answer)} ({reasons})"
+            message = f"no free call fits {_get_name(answer)} ({reasons})"
             return Verdict(False, "no_match", message, build_pointer("expected", "calls", n))
         free.remove(fitting)
     return VALID
 
 
-def _name(answer: Answer) -> str:
+def _get_name(answer: Answer) -> str:
     return next(iter(answer), "")
 
 
-def _doc(functions: Sequence[Doc], name: str) -> Doc | None:
+def _find_doc(functions: Sequence[Doc], name: str) -> Doc | None:
     return next((doc for doc in functions if doc["name"] == name), None)
 
 
-def _call(doc: Doc | None, answer: Answer, call: Call, step: int, *, dotless: bool) -> Verdict:
+def _check_call(doc: Doc | None, answer: Answer, call: Call, step: int, *, dotless: bool) -> Verdict:
     """One call against one answer. The name wanted is the doc's, not the answer key's."""
-    accepted = answer.get(_name(answer))
+    accepted = answer.get(_get_name(answer))
     if doc is None or not isinstance(accepted, Mapping):
         return Verdict(
-            False, "wrong_name", f"the answer names {_name(answer)!r}, which is not on offer", "/expected/calls"
+            False, "wrong_name", f"the answer names {_get_name(answer)!r}, which is not on offer", "/expected/calls"
         )
     wanted = str(doc["name"]).replace(".", "_") if dotless else str(doc["name"])
     if call[0] != wanted:
         return Verdict(False, "wrong_name", f"{wanted} expected, {call[0]} called", f"/steps/{step}/call/name")
-    return _arguments(doc, accepted, call[1], step)
+    return _check_arguments(doc, accepted, call[1], step)
 
 
-def _arguments(doc: Doc, accepted: Mapping[str, JsonValue], given: Arguments, step: int) -> Verdict:
+def _check_arguments(doc: Doc, accepted: Mapping[str, JsonValue], given: Arguments, step: int) -> Verdict:
     at = ("steps", step, "call", "arguments")
-    parameters = mapped(doc.get("parameters"))
-    missing = next((name for name in listed(parameters.get("required")) if name not in given), None)
+    parameters = get_mapping(doc.get("parameters"))
+    missing = next((name for name in get_list(parameters.get("required")) if name not in given), None)
     if missing is not None:
         return Verdict(False, "missing_required", f"{missing} is required", build_pointer(*at))
-    properties = mapped(parameters.get("properties"))
+    properties = get_mapping(parameters.get("properties"))
     for name, value in given.items():
         if name not in properties or name not in accepted:
             return Verdict(False, "unexpected_argument", f"{name} is not expected", build_pointer(*at, name))
-        problem = problem_with(value, listed(accepted[name]), mapped(properties[name]))
+        problem = find_problem(value, get_list(accepted[name]), get_mapping(properties[name]))
         if problem:
             return Verdict(
                 False, problem, f"{name} is {value!r}, accepted: {accepted[name]!r}", build_pointer(*at, name)
             )
-    absent = next((name for name in accepted if name not in given and "" not in listed(accepted[name])), None)
+    absent = next((name for name in accepted if name not in given and "" not in get_list(accepted[name])), None)
     if absent is not None:
         return Verdict(False, "missing_optional", f"{absent} must be given for this question", build_pointer(*at))
     return VALID
@@ -249,39 +249,41 @@ def convert(answers: Sequence[Answer], functions: Sequence[Doc]) -> list[dict[st
     stay as they are: callgrade compares them by typed equality where BFCL strips punctuation.
     An entry of a broken key that maps its function to no parameters becomes a pattern without `args`.
     """
-    return [_pattern(answer, functions) for answer in answers]
+    return [_build_pattern(answer, functions) for answer in answers]
 
 
-def _pattern(answer: Answer, functions: Sequence[Doc]) -> dict[str, JsonValue]:
-    name = _name(answer)
-    doc = _doc(functions, name) or (functions[0] if len(functions) == 1 else {})
+def _build_pattern(answer: Answer, functions: Sequence[Doc]) -> dict[str, JsonValue]:
+    name = _get_name(answer)
+    doc = _find_doc(functions, name) or (functions[0] if len(functions) == 1 else {})
     accepted = answer.get(name)
     if not isinstance(accepted, Mapping):
         return {"tool": name}
-    properties = mapped(mapped(doc.get("parameters")).get("properties"))
+    properties = get_mapping(get_mapping(doc.get("parameters")).get("properties"))
     args: dict[str, JsonValue] = {
-        key: _matcher(listed(options), is_array=mapped(properties.get(key)).get("type") in ("array", "tuple"))
+        key: _build_matcher(
+            get_list(options), is_array=get_mapping(properties.get(key)).get("type") in ("array", "tuple")
+        )
         for key, options in accepted.items()
     }
     return {"tool": str(doc.get("name", name)), "args": args}
 
 
-def _matcher(accepted: Sequence[JsonValue], *, is_array: bool = False) -> JsonValue:
+def _build_matcher(accepted: Sequence[JsonValue], *, is_array: bool = False) -> JsonValue:
     """A matcher for the accepted values. Where only the optional marker is given, the empty text or array is."""
     values = [value for value in accepted if value != ""]
     optional = len(values) < len(accepted)
     if not values:
         return {"kind": "exact", "value": [] if is_array else "", "optional": True}
     if len(values) == 1 and _is_nested(values[0]) and not optional:
-        return _nested(values[0])
-    one: list[JsonValue] = [_alternative(value) for value in values]
-    matcher = mapped(one[0]) if len(one) == 1 else {"kind": "any_of", "of": one}
+        return _build_nested(values[0])
+    one: list[JsonValue] = [_build_alternative(value) for value in values]
+    matcher = get_mapping(one[0]) if len(one) == 1 else {"kind": "any_of", "of": one}
     return {**matcher, "optional": True} if optional else dict(matcher)
 
 
-def _alternative(value: JsonValue) -> JsonValue:
+def _build_alternative(value: JsonValue) -> JsonValue:
     if _is_nested(value):
-        return {"kind": "shape", "value": _nested(value)}
+        return {"kind": "shape", "value": _build_nested(value)}
     return {"kind": "exact", "value": value}
 
 
@@ -292,7 +294,7 @@ def _is_nested(value: JsonValue) -> bool:
     return isinstance(value, Mapping) and all(isinstance(options, list) for options in value.values())
 
 
-def _nested(value: JsonValue) -> JsonValue:
+def _build_nested(value: JsonValue) -> JsonValue:
     if isinstance(value, list):
-        return [_nested(item) for item in value]
-    return {key: _matcher(listed(options)) for key, options in mapped(value).items()}
+        return [_build_nested(item) for item in value]
+    return {key: _build_matcher(get_list(options)) for key, options in get_mapping(value).items()}

@@ -27,32 +27,36 @@ TYPES: Mapping[str, type] = {
 """BFCL's type names, with JSON Schema's names for two of them. "any" means a string there."""
 
 
-def problem_with(
+def find_problem(
     value: JsonValue, accepted: Accepted, schema: Mapping[str, JsonValue]
 ) -> Literal["", "type_error", "value_error"]:
     """What is wrong with one argument: its type (by identity: True is no integer), or its value."""
-    declared = _type(schema)
-    inner = _type(mapped(schema["items"])) if declared is list and isinstance(schema.get("items"), Mapping) else None
-    value = _widened(value, str(schema["type"]))
-    shown = _type_of(accepted)
+    declared = _get_type(schema)
+    inner = (
+        _get_type(get_mapping(schema["items"]))
+        if declared is list and isinstance(schema.get("items"), Mapping)
+        else None
+    )
+    value = _widen(value, str(schema["type"]))
+    key_type = _find_type(accepted)
     if type(value) is declared:
-        if inner is not None and not any(_nested_ok(value, option, inner) for option in accepted):
+        if inner is not None and not any(_accepts_nested(value, option, inner) for option in accepted):
             return "type_error"
-    elif shown is None or type(value) is not shown:
+    elif key_type is None or type(value) is not key_type:
         return "type_error"
-    if shown not in (None, declared):  # the key holds a variable: its type counts instead of the declared one
+    if key_type not in (None, declared):  # the key holds a variable: its type counts instead of the declared one
         return "" if value in accepted else "value_error"
-    return "" if _compare(declared, inner)(value, accepted) else "value_error"
+    return "" if _choose_comparison(declared, inner)(value, accepted) else "value_error"
 
 
-def _type(schema: Mapping[str, JsonValue]) -> type:
+def _get_type(schema: Mapping[str, JsonValue]) -> type:
     name = schema.get("type")
     if not isinstance(name, str) or name not in TYPES:
         raise InputError.at("/functions", f"{name!r} is not a type BFCL knows; it knows {', '.join(TYPES)}")
     return TYPES[name]
 
 
-def _widened(value: JsonValue, declared: str) -> JsonValue:
+def _widen(value: JsonValue, declared: str) -> JsonValue:
     """The one conversion Python makes by itself, int to float; and a tuple, where one is declared, as a list."""
     if declared == "tuple" and isinstance(value, tuple):
         return list(value)  # pyright: ignore[reportUnknownArgumentType]
@@ -64,53 +68,55 @@ def _widened(value: JsonValue, declared: str) -> JsonValue:
         return value
 
 
-def _type_of(accepted: Accepted) -> type | None:
+def _find_type(accepted: Accepted) -> type | None:
     return next((type(option) for option in accepted if option != ""), None)
 
 
-def _nested_ok(value: JsonValue, option: JsonValue, inner: type) -> bool:
+def _accepts_nested(value: JsonValue, option: JsonValue, inner: type) -> bool:
     """One level: every item has the declared type or that of the option's first item. Anything but a list lets all pass."""
     if not isinstance(option, list):
         return True
-    return all(type(item) in (inner, _type_of(option)) for item in listed(value))
+    return all(type(item) in (inner, _find_type(option)) for item in get_list(value))
 
 
-def _compare(declared: type, inner: type | None) -> Callable[[JsonValue, Accepted], bool]:
+def _choose_comparison(declared: type, inner: type | None) -> Callable[[JsonValue, Accepted], bool]:
     if declared is list:
-        return _same_records if inner is dict else _same_list
-    return {dict: _same_record, str: _same_text}.get(declared, _member)
+        return _are_same_records if inner is dict else _is_same_list
+    return {dict: _is_same_record, str: _is_same_text}.get(declared, _is_member)
 
 
-def _member(value: JsonValue, accepted: Accepted) -> bool:
+def _is_member(value: JsonValue, accepted: Accepted) -> bool:
     return value in accepted
 
 
-def standardised(text: str) -> str:
+def standardise(text: str) -> str:
     """Text as BFCL compares it: without spaces and `,./-_*^`, in lower case, with one kind of quote.
 
-    >>> standardised("2024-1-11") == standardised("2024-11-1")
+    >>> standardise("2024-1-11") == standardise("2024-11-1")
     True
     """
     return re.sub(r"[ ,./\-_*^]", "", text).lower().replace("'", '"')
 
 
-def _plain(value: JsonValue) -> JsonValue:
-    return standardised(value) if isinstance(value, str) else value
+def _standardise_value(value: JsonValue) -> JsonValue:
+    return standardise(value) if isinstance(value, str) else value
 
 
-def _same_text(value: JsonValue, accepted: Accepted) -> bool:
-    return _plain(value) in [_plain(option) for option in accepted if isinstance(option, str)]
+def _is_same_text(value: JsonValue, accepted: Accepted) -> bool:
+    return _standardise_value(value) in [_standardise_value(option) for option in accepted if isinstance(option, str)]
 
 
-def _same_list(value: JsonValue, accepted: Accepted) -> bool:
+def _is_same_list(value: JsonValue, accepted: Accepted) -> bool:
     """Whole lists in order. A text counts as the list of its characters, so the optional marker accepts []."""
-    options = [[_plain(item) for item in option] for option in accepted if isinstance(option, list | str | dict)]
-    return [_plain(item) for item in listed(value)] in options
+    options = [
+        [_standardise_value(item) for item in option] for option in accepted if isinstance(option, list | str | dict)
+    ]
+    return [_standardise_value(item) for item in get_list(value)] in options
 
 
-def _same_records(value: JsonValue, accepted: Accepted) -> bool:
+def _are_same_records(value: JsonValue, accepted: Accepted) -> bool:
     """Lists of dicts, of one length and in order; the optional marker accepts []."""
-    given = listed(value)
+    given = get_list(value)
     return any(
         len(given) == len(option) and all(map(_fits, given, option))
         for option in accepted
@@ -118,7 +124,7 @@ def _same_records(value: JsonValue, accepted: Accepted) -> bool:
     )
 
 
-def _same_record(value: JsonValue, accepted: Accepted) -> bool:
+def _is_same_record(value: JsonValue, accepted: Accepted) -> bool:
     return any(_fits(value, option) for option in accepted)
 
 
@@ -126,17 +132,17 @@ def _fits(value: JsonValue, option: JsonValue) -> bool:
     """One dict against `{key: [accepted values]}`; a nested dict must be equal as it stands."""
     if not isinstance(value, Mapping) or not isinstance(option, Mapping):
         return False
-    accepted = {key: [_plain(item) for item in listed(items)] for key, items in option.items()}
-    return all(key in accepted and _plain(item) in accepted[key] for key, item in value.items()) and all(
-        key in value or "" in listed(items) for key, items in option.items()
+    accepted = {key: [_standardise_value(item) for item in get_list(items)] for key, items in option.items()}
+    return all(key in accepted and _standardise_value(item) in accepted[key] for key, item in value.items()) and all(
+        key in value or "" in get_list(items) for key, items in option.items()
     )
 
 
-def mapped(value: JsonValue) -> Mapping[str, JsonValue]:
+def get_mapping(value: JsonValue) -> Mapping[str, JsonValue]:
     """The object; an empty one where it is none."""
     return value if isinstance(value, Mapping) else {}
 
 
-def listed(value: JsonValue) -> list[JsonValue]:
+def get_list(value: JsonValue) -> list[JsonValue]:
     """The array; an empty one where it is none."""
     return value if isinstance(value, list) else []

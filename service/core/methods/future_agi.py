@@ -44,7 +44,7 @@ Metric = Literal["function_name_match", "parameter_validation", "function_call_a
 class FutureAgiGate(Check):
     """One of Future AGI's function-calling metrics, over calls paired one to one.
 
-    `function_name_match`: the tool is the expected one. `parameter_validation`: the share of a call's parameters, declared or
+    `function_name_match`: the tool is the expected one. `validate_parameters`: the share of a call's parameters, declared or
     given, that the tool's JSON Schema has nothing against; needs no expectation. `function_call_accuracy`: 0.4 for the name,
     0.3 for the share of arguments, expected or given, that both have, 0.3 for the share that is right; of several calls one of
     a wrong tool is 0.
@@ -76,28 +76,28 @@ class FutureAgiGate(Check):
         if not validating and not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         if case.matching.compat:
-            return [(WHOLE, self._upstream(case))]
+            return [(WHOLE, self._score_upstream(case))]
         if validating:
-            checked = ((case.subjects[step.index], self._validated(case, step)) for step in case.trace.steps)
+            checked = ((case.subjects[step.index], self._validate(case, step)) for step in case.trace.steps)
             return checked if case.trace.steps else [(WHOLE, Skipped("not_applicable", "no call was made"))]
-        seen = add_idle(self._compared(case), case)
+        seen = add_idle(self._score_calls(case), case)
         return fold_all_or_nothing(seen) if self.metric == "function_call_exact_match" else seen
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """The accuracy of this pair."""
-        outcome = self._accuracy(case, pattern, step, PERFECT, explain=False)
+        outcome = self._score_accuracy(case, pattern, step, PERFECT, explain=False)
         return outcome.value if isinstance(outcome, Scored) else 0.0
 
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:  # noqa: ARG002
         """Without a matcher, where types are no matter beyond equality."""
         return not self.strict_type_check and pattern.args is not None and not has_matcher(pattern.args)
 
-    def _compared(self, case: Case) -> Iterable[SubjectOutcome]:
+    def _score_calls(self, case: Case) -> Iterable[SubjectOutcome]:
         steps = case.trace.steps
-        alignment = _in_sequence(case) if self.order_matters else case.alignment
+        alignment = _pair_in_sequence(case) if self.order_matters else case.alignment
         for pair in alignment.pairs:
-            found = self._paired(case, pair)
-            yield case.subjects[pair.step], found if self.order_matters else settle_pair(case, pair, found)
+            scored = self._score_pair(case, pair)
+            yield case.subjects[pair.step], scored if self.order_matters else settle_pair(case, pair, scored)
         for i in alignment.missing:
             yield score_missing(case, i)
         for j in alignment.extra:
@@ -105,22 +105,24 @@ class FutureAgiGate(Check):
             if outcome is not None:
                 yield case.subjects[j], outcome
 
-    def _paired(self, case: Case, pair: Pair) -> Outcome:
+    def _score_pair(self, case: Case, pair: Pair) -> Outcome:
         name = score_name(case, pair)
         alone = len(case.wanted) == len(case.trace.steps) == 1
         if self.metric == "function_name_match" or not (name.passed or alone):
             return name  # among several calls, one of a wrong tool earns nothing, or any call would be better than none
-        return self._accuracy(case, pair.pattern, case.trace.steps[pair.step], name)
+        return self._score_accuracy(case, pair.pattern, case.trace.steps[pair.step], name)
 
-    def _accuracy(self, case: Case, pattern: CallPattern, step: Step, name: Scored, *, explain: bool = True) -> Outcome:
+    def _score_accuracy(
+        self, case: Case, pattern: CallPattern, step: Step, name: Scored, *, explain: bool = True
+    ) -> Outcome:
         """0.4 for the name, 0.3 for the arguments both sides have, 0.3 for those that are right."""
         if pattern.args is None:
-            return self._weighed(name, 1.0, 1.0, [])
+            return self._weigh(name, 1.0, 1.0, [])
         given = step.call.arguments
         if given is None and not step.call.captured and name.passed:
             return NOT_TOLD
         if given is None:
-            return self._weighed(name, 0.0, 0.0, [build_unparsable(step)])
+            return self._weigh(name, 0.0, 0.0, [build_unparsable(step)])
         bound = bind_arguments(case, pattern)
         due = [one for one in bound if not one.optional or one.name in given]
         there = {one.name: self._match(one, given[one.name], explain=explain) for one in due if one.name in given}
@@ -133,25 +135,25 @@ class FutureAgiGate(Check):
         presence = len(matches) / total if total else 1.0
         right = fsum(found.value for found in matches.values()) / total if total else 1.0
         absent = [one.name for one in due if one.name not in given]
-        return self._weighed(name, presence, right, list(_argument_findings(step, matches, absent, extra)))
+        return self._weigh(name, presence, right, list(_argument_findings(step, matches, absent, extra)))
 
     def _ignores_extra(self, pattern: CallPattern) -> bool:
         return self.ignore_extra_params if pattern.extra_args is None else pattern.extra_args == "allow"
 
     def _match(self, bound: BoundArgument, value: JsonValue, *, explain: bool) -> Match | OpenComparison:
         found = bound.match(value, explain=explain)
-        typed = bound.critic is not None or same_value(value, bound.expected, strict=self.strict_type_check)
+        typed = bound.critic is not None or is_same_value(value, bound.expected, strict=self.strict_type_check)
         if isinstance(found, Match) and found.passed and not typed:
             return Match(0.0, False, "the type is another")
         return found
 
-    def _weighed(self, name: Scored, presence: float, right: float, findings: list[Finding]) -> Outcome:
+    def _weigh(self, name: Scored, presence: float, right: float, findings: list[Finding]) -> Outcome:
         if name.passed and not findings:
             return PERFECT
         parts = (NAME * name.value, PRESENCE * presence, VALUE * right)
         return build_failure(min(1.0, fsum(parts)), *name.findings, *findings)
 
-    def _validated(self, case: Case, step: Step) -> Outcome:
+    def _validate(self, case: Case, step: Step) -> Outcome:
         """The share of parameters that the schema of the tool has nothing against."""
         if case.trace.tools is None:
             return Skipped("not_captured", "the trace does not say which tools were on offer")
@@ -163,11 +165,11 @@ class FutureAgiGate(Check):
         if tool.parameters is None:
             return Skipped("not_applicable", f"{tool.name} declares no parameters schema")
         try:
-            return self._parameters(case, tool, step, given)
+            return self._validate_parameters(case, tool, step, given)
         except SchemaProblem as problem:
             return Errored("invalid_schema", f"the schema of {tool.name} cannot be used: {problem}")
 
-    def _parameters(self, case: Case, tool: ToolDef, step: Step, given: Mapping[str, JsonValue]) -> Outcome:
+    def _validate_parameters(self, case: Case, tool: ToolDef, step: Step, given: Mapping[str, JsonValue]) -> Outcome:
         schema = case.schema(tool)
         path = f"{build_call_path(step)}/arguments"
         wrong: dict[str, Finding] = {}
@@ -184,27 +186,27 @@ class FutureAgiGate(Check):
             wrong.setdefault(name, Finding("extra_argument", message, f"{path}/{escape_token(name)}"))
         if not wrong:
             return PERFECT
-        declared = _declared(tool)
+        declared = _list_declared(tool)
         counted = declared | set(wrong) if self.ignore_extra_params else declared | set(wrong) | set(given)
         total = len(counted)
         return build_failure((total - len(wrong)) / total, *wrong.values())
 
-    def _upstream(self, case: Case) -> Outcome:
+    def _score_upstream(self, case: Case) -> Outcome:
         options = Options(self.strict_type_check, self.ignore_extra_params, self.order_matters)
         made = [(step.call.name, step.call.arguments or {}) for step in case.trace.steps]
         if self.metric == "parameter_validation":
-            declared = {t.name: parameters_of(_schema(t)) for t in case.trace.tools or ()}
-            raw = parameter_validation(made, declared, options)
+            declared = {t.name: read_parameters(_get_schema(t)) for t in case.trace.tools or ()}
+            raw = validate_parameters(made, declared, options)
             return build_method_score(self, case, raw, system="Future AGI", why=SIMPLE_TYPES)
         options_of = [wanted.options[0] for wanted in case.wanted]
         expected = [(pattern.tool, read_plain_args(path, pattern, "Future AGI")) for path, pattern in options_of]
         if self.metric == "function_name_match":
-            raw = name_match(made, expected)
+            raw = match_name(made, expected)
         elif self.metric == "function_call_accuracy":
             spend_on_pairs(case, each=12)
-            raw = accuracy(made, expected, options)
+            raw = compute_accuracy(made, expected, options)
         else:
-            raw = exact_match(made, expected, options)
+            raw = match_exactly(made, expected, options)
         return build_method_score(self, case, raw, system="Future AGI", why=ONE_CALL)
 
 
@@ -231,7 +233,7 @@ def _argument_findings(
         yield Finding("extra_argument", f"{name}: not expected", f"{path}/{escape_token(name)}")
 
 
-def _in_sequence(case: Case) -> Alignment:
+def _pair_in_sequence(case: Case) -> Alignment:
     """The first expected call with the first call made, and so on."""
     wanted, steps = case.wanted, case.trace.steps
     both = range(min(len(wanted), len(steps)))
@@ -242,12 +244,12 @@ def _in_sequence(case: Case) -> Alignment:
     )
 
 
-def _schema(tool: ToolDef) -> Mapping[str, JsonValue]:
+def _get_schema(tool: ToolDef) -> Mapping[str, JsonValue]:
     return tool.parameters if isinstance(tool.parameters, Mapping) else {}
 
 
-def _declared(tool: ToolDef) -> set[str]:
-    properties = _schema(tool).get("properties")
+def _list_declared(tool: ToolDef) -> set[str]:
+    properties = _get_schema(tool).get("properties")
     return set(properties) if isinstance(properties, Mapping) else set()
 
 
@@ -285,18 +287,18 @@ class Parameter:
 DEFAULTS = Options()
 
 
-def name_match(made: Sequence[Call], expected: Sequence[Call]) -> float:
+def match_name(made: Sequence[Call], expected: Sequence[Call]) -> float:
     """1.0 if one call was made, one expected, and the names are the same, else 0.0."""
     return float(len(made) == len(expected) == 1 and made[0][0] == expected[0][0])
 
 
-def parameter_validation(
+def validate_parameters(
     made: Sequence[Call], functions: Mapping[str, Sequence[Parameter]], options: Options = DEFAULTS
 ) -> float:
     """The share of the declared parameters, and of those given beside them, that are right; left-out optional ones are.
 
     >>> declared = {"f": [Parameter("a"), Parameter("b", required=False), Parameter("c", required=False)]}
-    >>> parameter_validation([("f", {})], declared), parameter_validation([("f", {"a": "x", "z": 1})], declared)
+    >>> validate_parameters([("f", {})], declared), validate_parameters([("f", {"a": "x", "z": 1})], declared)
     (0.6667, 0.75)
     """
     if len(made) != 1 or made[0][0] not in functions:
@@ -335,53 +337,57 @@ def _has_type(value: JsonValue, declared: str, *, strict: bool) -> bool:
     return isinstance(value, _TYPES.get(declared, (str,)))
 
 
-def accuracy(made: Sequence[Call], expected: Sequence[Call], options: Options = DEFAULTS) -> float:
+def compute_accuracy(made: Sequence[Call], expected: Sequence[Call], options: Options = DEFAULTS) -> float:
     """Name 0.4, expected arguments there 0.3, their values 0.3; of several expected calls each takes its best call made.
 
-    >>> accuracy([("g", {"a": 1})], [("f", {"a": 1})]), accuracy([("f", {})], [("f", {}), ("f", {})]), accuracy([], [])
+    >>> (
+    ...     compute_accuracy([("g", {"a": 1})], [("f", {"a": 1})]),
+    ...     compute_accuracy([("f", {})], [("f", {}), ("f", {})]),
+    ...     compute_accuracy([], []),
+    ... )
     (0.6, 1.0, 0.0)
     """
     if not made or not expected:
         return 0.0
     if len(made) == len(expected) == 1:
-        return call_accuracy(made[0], expected[0], options)
+        return compute_call_accuracy(made[0], expected[0], options)
     if options.order_matters:
         if len(made) != len(expected):
             return 0.0
-        scores = [call_accuracy(*pair, options) for pair in zip(made, expected, strict=True)]
+        scores = [compute_call_accuracy(*pair, options) for pair in zip(made, expected, strict=True)]
         return round(sum(scores) / len(scores), 4)
-    best = [max(call_accuracy(call, wanted, options) for call in made) for wanted in expected]
+    best = [max(compute_call_accuracy(call, wanted, options) for call in made) for wanted in expected]
     met = [score for score in best if score > 0]
     return round(len(met) / len(expected) * (sum(met) / len(met)), 4) if met else 0.0
 
 
-def call_accuracy(made: Call, expected: Call, options: Options = DEFAULTS) -> float:
+def compute_call_accuracy(made: Call, expected: Call, options: Options = DEFAULTS) -> float:
     """The accuracy of one call."""
     given, wanted = made[1], expected[1]
     there = [name for name in wanted if name in given]
-    right = [name for name in there if same_value(given[name], wanted[name], strict=options.strict_type_check)]
+    right = [name for name in there if is_same_value(given[name], wanted[name], strict=options.strict_type_check)]
     free = not given or options.ignore_extra_params
     presence = len(there) / len(wanted) if wanted else float(free)
     value = len(right) / len(wanted) if wanted else 1.0
     return round((made[0] == expected[0]) * NAME + presence * PRESENCE + value * VALUE, 4)
 
 
-def exact_match(made: Sequence[Call], expected: Sequence[Call], options: Options = DEFAULTS) -> float:
+def match_exactly(made: Sequence[Call], expected: Sequence[Call], options: Options = DEFAULTS) -> float:
     """1.0 if one call was made, one expected, and name, arguments and values are the same, else 0.0."""
-    if not name_match(made, expected):
+    if not match_name(made, expected):
         return 0.0
     given, wanted = made[0][1], expected[0][1]
     same_names = wanted.keys() <= given.keys() if options.ignore_extra_params else wanted.keys() == given.keys()
     return float(
         same_names
-        and all(same_value(given[name], value, strict=options.strict_type_check) for name, value in wanted.items())
+        and all(is_same_value(given[name], value, strict=options.strict_type_check) for name, value in wanted.items())
     )
 
 
-def same_value(made: JsonValue, expected: JsonValue, *, strict: bool = False) -> bool:
+def is_same_value(made: JsonValue, expected: JsonValue, *, strict: bool = False) -> bool:
     """Equality as Future AGI has it: numbers as floats, a boolean no number, strict types on request; safe at any depth.
 
-    >>> same_value(2**53 + 1, 2.0**53), same_value(True, 1), same_value([1], [1.0], strict=True)
+    >>> is_same_value(2**53 + 1, 2.0**53), is_same_value(True, 1), is_same_value([1], [1.0], strict=True)
     (True, False, False)
     """
     pairs = [(made, expected)]
@@ -389,9 +395,9 @@ def same_value(made: JsonValue, expected: JsonValue, *, strict: bool = False) ->
         one, other = pairs.pop()
         if strict and type(one) is not type(other):
             return False
-        inner = _inside(one, other)
+        inner = _pair_members(one, other)
         if inner is None:
-            if not _same_scalar(one, other):
+            if not _is_same_scalar(one, other):
                 return False
             continue
         pairs += inner
@@ -401,7 +407,7 @@ def same_value(made: JsonValue, expected: JsonValue, *, strict: bool = False) ->
 _Pairs = list[tuple[JsonValue, JsonValue]]
 
 
-def _inside(one: JsonValue, other: JsonValue) -> _Pairs | None:
+def _pair_members(one: JsonValue, other: JsonValue) -> _Pairs | None:
     """The members to compare of two containers of one form; None for anything else."""
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         return list(zip(one, other, strict=True))
@@ -410,15 +416,15 @@ def _inside(one: JsonValue, other: JsonValue) -> _Pairs | None:
     return None
 
 
-def _same_scalar(one: JsonValue, other: JsonValue) -> bool:
+def _is_same_scalar(one: JsonValue, other: JsonValue) -> bool:
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, int | float) and isinstance(other, int | float):
-        return _float(one) == _float(other)
+        return _convert_to_float(one) == _convert_to_float(other)
     return isinstance(one, str | None) and type(one) is type(other) and one == other
 
 
-def _float(number: float) -> float:
+def _convert_to_float(number: float) -> float:
     try:
         return float(number)
     except OverflowError:
@@ -428,16 +434,16 @@ def _float(number: float) -> float:
 Spec = Mapping[str, JsonValue]
 
 
-def parameters_of(schema: Spec) -> tuple[Parameter, ...]:
+def read_parameters(schema: Spec) -> tuple[Parameter, ...]:
     """The parameters that a JSON Schema declares, as far as Future AGI can say them: no nesting, ranges or patterns."""
     properties, required = schema.get("properties"), schema.get("required")
     needed = required if isinstance(required, list) else []
     if not isinstance(properties, dict):
         return ()
-    return tuple([_parameter(name, declared, required=name in needed) for name, declared in properties.items()])
+    return tuple([_read_parameter(name, declared, required=name in needed) for name, declared in properties.items()])
 
 
-def _parameter(name: str, declared: JsonValue, *, required: bool) -> Parameter:
+def _read_parameter(name: str, declared: JsonValue, *, required: bool) -> Parameter:
     spec: Spec = declared if isinstance(declared, dict) else {}
     kind, enum = spec.get("type"), spec.get("enum")
     allowed = tuple(enum) if isinstance(enum, list) else ()

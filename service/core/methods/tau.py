@@ -44,20 +44,20 @@ class TauRewardGate(Check):
         """One outcome for the trace."""
         parts = [*StateGate(mode="exact").look(case), *SaidGate().look(case)]
         if not case.matching.compat:
-            return [(WHOLE, self._noted(case.trace, decide_without_judge(fold_all_or_nothing(parts)[0][1])))]
+            return [(WHOLE, self._note_end(case.trace, decide_without_judge(fold_all_or_nothing(parts)[0][1])))]
         state = parts[0][1]
         if not isinstance(state, Scored):
             return [(WHOLE, state)]
-        raw = float(state.passed and self._ended(case.trace) and _said(case))
+        raw = float(state.passed and self._has_ended(case.trace) and _was_said(case))
         return [(WHOLE, build_method_score(self, case, raw, system="tau-bench", why=OTHERWISE))]
 
-    def _noted(self, trace: Trace, outcome: Outcome) -> Outcome:
-        if isinstance(outcome, Skipped | Errored) or self._ended(trace):
+    def _note_end(self, trace: Trace, outcome: Outcome) -> Outcome:
+        if isinstance(outcome, Skipped | Errored) or self._has_ended(trace):
             return outcome
         finding = Finding("not_ended", "neither the user nor a tool call ended this run", "/messages")
         return Scored(outcome.value, outcome.passed, (*outcome.findings, finding))
 
-    def _ended(self, trace: Trace) -> bool:
+    def _has_ended(self, trace: Trace) -> bool:
         """Whether a tau-bench run ended; what comes from elsewhere is taken to have."""
         if trace.format != "tau":
             return True
@@ -65,7 +65,7 @@ class TauRewardGate(Check):
         return marked or any(step.call.name in self.end_tools for step in trace.steps)
 
 
-def _said(case: Case) -> bool:
+def _was_said(case: Case) -> bool:
     """tau-bench's own test of the gold's outputs: each is part of some message, without case and the message's commas."""
     gold = cast("Mapping[str, JsonValue]", (case.expectation.gold if case.expectation else None) or {})
     outputs = gold.get("outputs") if gold.get("format") == "tau" else None

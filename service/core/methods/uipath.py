@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from service.core.alignment.chain import Fits, find_longest_chain
+from service.core.alignment.chain import Fits, find_longest_chain, list_positions
 from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
 from service.core.critics import OpenComparison
@@ -60,7 +60,7 @@ class UipathCountGate(Check):
         if not case.matching.compat or not counts:
             return CountGate(mode="strict" if self.strict else "proportional").look(case)
         limits = {tool: parse_limit(count) for tool, count in counts.items()}
-        raw = count_score(_names(case), limits, strict=self.strict)
+        raw = score_count(_list_names(case), limits, strict=self.strict)
         why = ONE_SIDE_EMPTY + "here a limit of 0 is kept by not calling"
         return [(WHOLE, build_method_score(self, case, raw, system="UiPath", why=why))]
 
@@ -86,21 +86,21 @@ class UipathOrderGate(Check):
         if case.matching.compat:
             case.meter.spend("comparisons", len(placed) * len(case.trace.steps))
             expected = [case.wanted[n].options[0][1].tool for n in placed]
-            raw = order_score(_names(case), expected, strict=self.strict)
+            raw = score_order(_list_names(case), expected, strict=self.strict)
             return [(WHOLE, build_method_score(self, case, raw, system="UiPath", why=OTHERWISE_NAMED))]
-        return add_idle([(WHOLE, self._ordered(case, placed))] if placed else [], case)
+        return add_idle([(WHOLE, self._score_order(case, placed))] if placed else [], case)
 
-    def _ordered(self, case: Case, placed: list[int]) -> Outcome:
+    def _score_order(self, case: Case, placed: list[int]) -> Outcome:
         required = [n for n in placed if case.wanted[n].required]
-        steps, fits = range(len(case.trace.steps)), _fits_name(case)
-        chain = find_longest_chain(_places(case, required), steps, fits, meter=case.meter)
+        steps, fits = range(len(case.trace.steps)), _build_fits(case)
+        chain = find_longest_chain(list_positions(case.wanted, required), steps, fits, meter=case.meter)
         kept = len(chain) / len(required) if required else 1.0
-        whole = find_longest_chain(_places(case, placed), steps, fits, meter=case.meter)
+        whole = find_longest_chain(list_positions(case.wanted, placed), steps, fits, meter=case.meter)
         exact = kept == 1.0 and len(whole) == len(case.trace.steps)
         if exact or (kept == 1.0 and not self.strict):
             return PERFECT
-        findings = [_out_of_place(case, n, chain) for n in required if n not in chain]
-        findings += [] if findings else _beyond(case, whole)
+        findings = [_explain_out_of_place(case, n, chain) for n in required if n not in chain]
+        findings += [] if findings else _build_extra_findings(case, whole)
         return build_failure(0.0 if self.strict else kept, *findings)
 
 
@@ -129,12 +129,12 @@ class UipathArgsGate(Check):
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         if case.matching.compat:
-            return [(WHOLE, self._upstream(case))]
-        paired = [
-            (case.subjects[pair.step], settle_pair(case, pair, self._paired(case, pair)))
+            return [(WHOLE, self._score_upstream(case))]
+        pairs = [
+            (case.subjects[pair.step], settle_pair(case, pair, self._score_pair(case, pair)))
             for pair in case.alignment.pairs
         ]
-        seen = add_idle([*paired, *score_unmatched(case)], case)
+        seen = add_idle([*pairs, *score_unmatched(case)], case)
         return fold_all_or_nothing(seen) if self.strict else seen
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
@@ -148,7 +148,7 @@ class UipathArgsGate(Check):
     def _allows_extra(self, pattern: CallPattern) -> bool:
         return self.subset if pattern.extra_args is None else pattern.extra_args == "allow"
 
-    def _paired(self, case: Case, pair: Pair) -> Outcome:
+    def _score_pair(self, case: Case, pair: Pair) -> Outcome:
         right_tool = score_name(case, pair)
         if not right_tool.passed:
             return right_tool
@@ -157,13 +157,13 @@ class UipathArgsGate(Check):
             return found.open
         return build_failure(0.0, *found.findings) if found.findings else PERFECT
 
-    def _upstream(self, case: Case) -> Outcome:
+    def _score_upstream(self, case: Case) -> Outcome:
         if hidden := find_hidden_arguments(case):
             return hidden
         spend_on_pairs(case, each=8)
-        expected = [(pattern.tool, read_plain_args(path, pattern, "UiPath")) for path, pattern in _patterns(case)]
+        expected = [(pattern.tool, read_plain_args(path, pattern, "UiPath")) for path, pattern in _list_patterns(case)]
         made = [(step.call.name, step.call.arguments or {}) for step in case.trace.steps]
-        raw = args_score(made, expected, strict=self.strict)
+        raw = score_args(made, expected, strict=self.strict)
         why = (
             "there arguments nobody expects are free, true is 1, calls are paired greedily and broken arguments are {}"
         )
@@ -185,7 +185,7 @@ class UipathOutputGate(Check):
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each expected result, or one for the trace."""
-        due = [(path, pattern) for path, pattern in _patterns(case) if pattern.result is not None]
+        due = [(path, pattern) for path, pattern in _list_patterns(case) if pattern.result is not None]
         fault = case.trace.state.fault if case.trace.state else None
         if due and fault is not None and any(step.result is None for step in case.trace.steps):
             return [(WHOLE, Errored("sandbox", fault))]
@@ -193,113 +193,106 @@ class UipathOutputGate(Check):
         if not due and not isinstance(idle[0][1], Scored):
             return [(WHOLE, Skipped("not_applicable", "no result was expected"))]
         if case.matching.compat:
-            return [(WHOLE, self._upstream(case, due))]
-        seen = add_idle(_in_turn(case) if self.strict else _aligned(case), case)
+            return [(WHOLE, self._score_upstream(case, due))]
+        seen = add_idle(_score_in_turn(case) if self.strict else _score_aligned(case), case)
         return fold_all_or_nothing(seen) if self.strict else seen
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
         """What the result scores against the pattern's, so that calls of one tool are paired by what they returned."""
         if pattern.result is None:
             return 0.0
-        outcome = _returned(pattern, step)
+        outcome = _score_result(pattern, step)
         return outcome.value if isinstance(outcome, Scored) else 0.0
 
-    def _upstream(self, case: Case, due: list[tuple[str, CallPattern]]) -> Outcome:
+    def _score_upstream(self, case: Case, due: list[tuple[str, CallPattern]]) -> Outcome:
         spend_on_pairs(case, each=8)
-        expected = [(p.tool, _text(read_plain(f"{path}/result", p.result, "UiPath"))) for path, p in due]
-        made = [(step.call.name, output_text(step.result.content) if step.result else "") for step in case.trace.steps]
-        raw = output_score(made, expected, strict=self.strict)
+        expected = [(p.tool, _convert_to_text(read_plain(f"{path}/result", p.result, "UiPath"))) for path, p in due]
+        made = [
+            (step.call.name, read_output_text(step.result.content) if step.result else "") for step in case.trace.steps
+        ]
+        raw = score_outputs(made, expected, strict=self.strict)
         why = (
             ONE_SIDE_EMPTY + "it compares texts, reads an object as its content, and what is empty or false as no text"
         )
         return build_method_score(self, case, raw, system="UiPath", why=why)
 
 
-def _text(value: JsonValue) -> str:
+def _convert_to_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def _names(case: Case) -> list[str]:
+def _list_names(case: Case) -> list[str]:
     return [step.call.name for step in case.trace.steps]
 
 
-def _patterns(case: Case) -> list[tuple[str, CallPattern]]:
+def _list_patterns(case: Case) -> list[tuple[str, CallPattern]]:
     return [wanted.options[0] for wanted in case.wanted]
 
 
-def _places(case: Case, wanted: list[int]) -> list[list[int]]:
-    """The expected calls by place: those of a turn together, later turns after all of an earlier one."""
-    places: dict[tuple[int, int], list[int]] = {}
-    for n in wanted:
-        one = case.wanted[n]
-        places.setdefault((one.turn or 0, one.position or 0), []).append(n)
-    return [places[key] for key in sorted(places)]
-
-
-def is_for(case: Case, wanted: ExpectedCall, step: Step) -> bool:
+def is_call_for(case: Case, wanted: ExpectedCall, step: Step) -> bool:
     """Whether a call is of a tool and in a turn in which this call is expected."""
     in_turn = wanted.turn is None or wanted.turn == step.turn
     return in_turn and any(case.is_same_name(pattern.tool, step.call.name) for _, pattern in wanted.options)
 
 
-def _fits_name(case: Case) -> Fits:
+def _build_fits(case: Case) -> Fits:
     return lambda expected, call: (
-        call in case.once(("is_for", expected), lambda: _calls_for(case, case.wanted[expected]))
+        call in case.once(("is_for", expected), lambda: _find_calls_for(case, case.wanted[expected]))
     )
 
 
-def _calls_for(case: Case, wanted: ExpectedCall) -> frozenset[int]:
+def _find_calls_for(case: Case, wanted: ExpectedCall) -> frozenset[int]:
     """The calls of a tool and in a turn in which this call is expected."""
     keys = dict.fromkeys([case.make_name_key(pattern.tool) for _, pattern in wanted.options])
     made = [case.trace.steps[j] for key in keys for j in case.worths.find_steps(key)]
     return frozenset([step.index for step in made if wanted.turn in (None, step.turn)])
 
 
-def _out_of_place(case: Case, n: int, chain: Mapping[int, int]) -> Finding:
+def _explain_out_of_place(case: Case, n: int, chain: Mapping[int, int]) -> Finding:
     """Why an expected call has no place in the chain."""
     wanted, taken = case.wanted[n], set(chain.values())
     case.meter.spend("comparisons", len(case.trace.steps))
-    made = [case.trace.steps[j] for j in sorted(_calls_for(case, wanted) - taken)]
+    made = [case.trace.steps[j] for j in sorted(_find_calls_for(case, wanted) - taken)]
     if not made:
         return Finding("missing_call", f"{wanted.tools} was expected and not called", wanted.path)
     return Finding("out_of_order", f"{wanted.tools} came out of order", build_call_path(made[0]))
 
 
-def _beyond(case: Case, chain: Mapping[int, int]) -> list[Finding]:
+def _build_extra_findings(case: Case, chain: Mapping[int, int]) -> list[Finding]:
     taken = set(chain.values())
     extra = [step for step in case.trace.steps if step.index not in taken]
     return [Finding("extra_call", f"{step.call.name} was not expected", build_call_path(step)) for step in extra]
 
 
-def _aligned(case: Case) -> Iterable[SubjectOutcome]:
+def _score_aligned(case: Case) -> Iterable[SubjectOutcome]:
     """Every expected result against the call that stands for it."""
     for pair in case.alignment.pairs:
         if pair.pattern.result is not None:
             right_tool, step = score_name(case, pair), case.trace.steps[pair.step]
-            found = _returned(pair.pattern, step) if right_tool.passed else right_tool
+            found = _score_result(pair.pattern, step) if right_tool.passed else right_tool
             yield case.subjects[step.index], settle_pair(case, pair, found)
     for i in case.alignment.missing:
         if case.wanted[i].options[0][1].result is not None:
             yield score_missing(case, i)
 
 
-def _in_turn(case: Case) -> Iterable[SubjectOutcome]:
+def _score_in_turn(case: Case) -> Iterable[SubjectOutcome]:
     """Every expected result against the first call of its tool that is left."""
     left = list(case.trace.steps)
     for i, wanted in enumerate(case.wanted):
         pattern = wanted.options[0][1]
         case.meter.spend("comparisons", 4 * len(left))
-        step = next((step for step in left if is_for(case, wanted, step)), None)
+        step = next((step for step in left if is_call_for(case, wanted, step)), None)
         if pattern.result is None or (step is None and not wanted.required):
             continue
         if step is None:
             yield score_missing(case, i)
             continue
         left = [other for other in left if other is not step]
-        yield case.subjects[step.index], _returned(pattern, step)
+        yield case.subjects[step.index], _score_result(pattern, step)
 
 
-def _returned(pattern: CallPattern, step: Step) -> Outcome:
+def _score_result(pattern: CallPattern, step: Step) -> Outcome:
     """The result of a call against the pattern's."""
     if step.result is None:
         return Skipped("not_captured", "the trace does not say what the call returned")
@@ -324,41 +317,41 @@ Output = tuple[str, str]
 _STRANGE = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-def sanitised(name: str) -> str:
+def sanitise(name: str) -> str:
     """A tool name as UiPath compares it: without odd characters, 64 at most, capitals kept.
 
-    >>> sanitised("Web  Search!"), sanitised("web.search")
+    >>> sanitise("Web  Search!"), sanitise("web.search")
     ('Web_Search', 'websearch')
     """
     return _STRANGE.sub("", "_".join(name.split()))[:64]
 
 
-def count_score(made: Sequence[str], limits: Mapping[str, Limit], *, strict: bool = False) -> float:
+def score_count(made: Sequence[str], limits: Mapping[str, Limit], *, strict: bool = False) -> float:
     """The share of limits that hold; strict: 1.0 only if all do.
 
-    >>> count_score([], {"x": Limit("=", 0)}), count_score(["y"], {"x": Limit("=", 0)})
+    >>> score_count([], {"x": Limit("=", 0)}), score_count(["y"], {"x": Limit("=", 0)})
     (0.0, 1.0)
     """
     if not limits or not made:
         return float(not limits and not made)
     calls = Counter(made)
-    kept = [limit.holds(calls[tool] if tool in calls else calls[sanitised(tool)]) for tool, limit in limits.items()]
+    kept = [limit.holds(calls[tool] if tool in calls else calls[sanitise(tool)]) for tool, limit in limits.items()]
     return float(all(kept)) if strict else sum(kept) / len(kept)
 
 
-def order_score(made: Sequence[str], expected: Sequence[str], *, strict: bool = False) -> float:
+def score_order(made: Sequence[str], expected: Sequence[str], *, strict: bool = False) -> float:
     """The longest common subsequence of names over the number expected; strict: 1.0 only if both are the same.
 
-    >>> order_score(["a", "c", "b"], ["a", "b", "c"]), order_score(["x", "x", "a"], ["a"])
+    >>> score_order(["a", "c", "b"], ["a", "b", "c"]), score_order(["x", "x", "a"], ["a"])
     (0.6666666666666666, 1.0)
     """
     if not expected or not made:
         return float(not expected and not made)
-    one, other = [sanitised(name) for name in made], [sanitised(name) for name in expected]
-    return float(one == other) if strict else _common(one, other) / len(other)
+    one, other = [sanitise(name) for name in made], [sanitise(name) for name in expected]
+    return float(one == other) if strict else _count_common(one, other) / len(other)
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
+def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
     """The length of the longest common subsequence."""
     row = [0] * (len(other) + 1)
     for name in one:
@@ -369,10 +362,10 @@ def _common(one: Sequence[str], other: Sequence[str]) -> int:
     return row[-1]
 
 
-def args_score(made: Sequence[Call], expected: Sequence[Call], *, strict: bool = False) -> float:
+def score_args(made: Sequence[Call], expected: Sequence[Call], *, strict: bool = False) -> float:
     """The share of expected calls that found one with their arguments; strict: 1.0 only if all did.
 
-    >>> args_score([("f", {"x": 1, "y": 2}), ("f", {"x": 1})], [("f", {"x": 1}), ("f", {"x": 1, "y": 2})])
+    >>> score_args([("f", {"x": 1, "y": 2}), ("f", {"x": 1})], [("f", {"x": 1}), ("f", {"x": 1, "y": 2})])
     0.5
     """
     if not expected or not made:
@@ -387,23 +380,23 @@ def args_score(made: Sequence[Call], expected: Sequence[Call], *, strict: bool =
 
 def _has_args(call: Call, wanted: Call) -> bool:
     given = call[1]
-    return sanitised(call[0]) == sanitised(wanted[0]) and all(
+    return sanitise(call[0]) == sanitise(wanted[0]) and all(
         name in given and given[name] == value for name, value in wanted[1].items()
     )
 
 
-def output_score(made: Sequence[Output], expected: Sequence[Output], *, strict: bool = False) -> float:
+def score_outputs(made: Sequence[Output], expected: Sequence[Output], *, strict: bool = False) -> float:
     """The share of expected results that some call returned; strict: each tool's calls are taken in order, all must match.
 
     >>> swapped = [("f", "2"), ("f", "1")]
-    >>> output_score(swapped, [("f", "1"), ("f", "2")]), output_score(swapped, [("f", "1"), ("f", "2")], strict=True)
+    >>> score_outputs(swapped, [("f", "1"), ("f", "2")]), score_outputs(swapped, [("f", "1"), ("f", "2")], strict=True)
     (1.0, 0.0)
     """
     if not expected or not made:
         return float(not expected and not made)
     taken: set[int] = set()
     for tool, text in expected:
-        same = [n for n, call in enumerate(made) if n not in taken and sanitised(call[0]) == sanitised(tool)]
+        same = [n for n, call in enumerate(made) if n not in taken and sanitise(call[0]) == sanitise(tool)]
         found = next((n for n in same[: 1 if strict else None] if made[n][1] == text), None)
         if found is not None:
             taken.add(found)
@@ -412,15 +405,15 @@ def output_score(made: Sequence[Output], expected: Sequence[Output], *, strict: 
     return len(taken) / len(expected)
 
 
-def output_text(content: JsonValue) -> str:
+def read_output_text(content: JsonValue) -> str:
     """A result as UiPath reads it from a span: of an object its `content` ("" if that is empty or false), else the text.
 
     >>> (
-    ...     output_text({"content": {"a": 1}}),
-    ...     output_text({"content": 0}),
-    ...     output_text({"a": 1}),
-    ...     output_text("ok"),
-    ...     output_text(0),
+    ...     read_output_text({"content": {"a": 1}}),
+    ...     read_output_text({"content": 0}),
+    ...     read_output_text({"a": 1}),
+    ...     read_output_text("ok"),
+    ...     read_output_text(0),
     ... )
     ("{'a': 1}", '', '', 'ok', '0')
     """

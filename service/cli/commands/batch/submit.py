@@ -28,13 +28,13 @@ from service.cli.remote.options import (
     WebhookOption,
 )
 from service.cli.rendering.console import console, plural, say
-from service.cli.rendering.refusals import tell_refused
+from service.cli.rendering.refusals import tell_refusals
 from service.errors import CallgradeError, InputError, Problem
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from service.cli.inputs import Refused
+    from service.cli.inputs import Refusal
     from service.cli.remote.body import Body
     from service.cli.remote.service import Service
     from service.cli.remote.uploads import Sending
@@ -90,9 +90,9 @@ def batch_submit(
     Records are those of `callgrade score`, and may have a "custom_id" each, by which results name them.
     """
     from service.cli.remote.service import Service
-    from service.cli.remote.uploads import Sending, options_of
+    from service.cli.remote.uploads import Sending, build_options
 
-    options = options_of(
+    options = build_options(
         name=name,
         judges=judges,
         judge_model=judge_model,
@@ -115,7 +115,7 @@ def submit(service: Service, submission: Submission, sending: Sending, *, watch:
     from service.wiring import build_limits
 
     skips = sending.options.get("skip_invalid") == "true"
-    options, rubric = _with_rubric(submission, sending.options)
+    options, rubric = _add_rubric(submission, sending.options)
     sending = replace(sending, options=options)
     with Body() as body:
         named = None if submission.input_format == "auto" else submission.input_format
@@ -123,14 +123,14 @@ def submit(service: Service, submission: Submission, sending: Sending, *, watch:
         tell_guesses(body.guessed)
         if body.refused and not (skips and body.lines):
             why = f"{plural(len(body.refused), 'record')} cannot be read"
-            refused = [*body.refused, *_refused_there(service, body, sending)]
-            return _not_submitted(sorted(refused, key=_line), why, skips=skips or not body.lines)
-        return _sent(service, body, sending, skips=skips, watch=watch)
+            refused = [*body.refused, *_list_refusals_there(service, body, sending)]
+            return _tell_not_submitted(sorted(refused, key=_line), why, skips=skips or not body.lines)
+        return _send(service, body, sending, skips=skips, watch=watch)
 
 
-def _sent(service: Service, body: Body, sending: Sending, *, skips: bool, watch: bool) -> ExitCode:
-    from service.cli.remote.tables import quote_line
-    from service.cli.remote.uploads import print_id, refused_by, send
+def _send(service: Service, body: Body, sending: Sending, *, skips: bool, watch: bool) -> ExitCode:
+    from service.cli.remote.tables import render_quote
+    from service.cli.remote.uploads import list_refusals, print_id, send
     from service.client import RefusedError
     from service.jobs.quotes import Quote
 
@@ -138,22 +138,22 @@ def _sent(service: Service, body: Body, sending: Sending, *, skips: bool, watch:
         try:
             found = send(client, body, sending)
         except RefusedError as error:
-            refused = [*body.refused, *refused_by(error, body, sending)]
-            return _not_submitted(refused, error.problem.detail, skips=skips)
+            refused = [*body.refused, *list_refusals(error, body, sending)]
+            return _tell_not_submitted(refused, error.problem.detail, skips=skips)
         if isinstance(found, Quote):
-            console().print(quote_line(found), soft_wrap=True)
+            console().print(render_quote(found), soft_wrap=True)
             return ExitCode.PASSED
         _tell(found, body, sending)
         return print_id(client, found.job.id, watch=watch)
 
 
-def _line(refused: Refused) -> int:
+def _line(refused: Refusal) -> int:
     return refused.place.line or 0
 
 
-def _refused_there(service: Service, body: Body, sending: Sending) -> list[Refused]:
+def _list_refusals_there(service: Service, body: Body, sending: Sending) -> list[Refusal]:
     """What the service would not take of the lines that can be read: all that is wrong is told at once, where it can be asked."""
-    from service.cli.remote.uploads import refused_by
+    from service.cli.remote.uploads import list_refusals
     from service.client import RefusedError
 
     if not body.lines:
@@ -163,11 +163,11 @@ def _refused_there(service: Service, body: Body, sending: Sending) -> list[Refus
         try:
             client.submit(body.file, {**asked.options, "dry_run": "true"}, key=asked.key_of(body))
         except RefusedError as error:
-            return refused_by(error, body, asked)
+            return list_refusals(error, body, asked)
     return []
 
 
-def _with_rubric(submission: Submission, options: Mapping[str, str]) -> tuple[dict[str, str], JsonValue]:
+def _add_rubric(submission: Submission, options: Mapping[str, str]) -> tuple[dict[str, str], JsonValue]:
     """The options, and the rubric of a file: the service does not have it."""
     from service.cli.inputs import names_file, read_text
     from service.packaged_files import read_yaml
@@ -192,11 +192,11 @@ def _tell(found: SubmittedJob[Batch], body: Body, sending: Sending) -> None:
     tell_submitted(found, plural(found.job.request_counts.total, "item"), sending)
     for rejected in found.job.rejected:
         problems = InputError([Problem(one.pointer, one.detail) for one in rejected.errors])
-        body.refused.append(body.refused_at(rejected.line, problems))
-    tell_refused(body.refused, "left out")
+        body.refused.append(body.refuse_line(rejected.line, problems))
+    tell_refusals(body.refused, "left out")
 
 
-def _not_submitted(refused: Sequence[Refused], why: str, *, skips: bool) -> ExitCode:
-    tell_refused(refused, "error")
+def _tell_not_submitted(refused: Sequence[Refusal], why: str, *, skips: bool) -> ExitCode:
+    tell_refusals(refused, "error")
     say(f"nothing was submitted: {why}" + ("" if skips else "; --skip-invalid leaves them out"))
     return ExitCode.DATA

@@ -8,6 +8,6 @@ from service.cli.command import command
 @command(30)
 def clear_cache() -> int:
     """Remove all judgements, of all who share the cache: judges are asked, and paid for, again."""
-    from service.cli.opened_cache import on_cache, tell_removed
+    from service.cli.own_cache import tell_removed, use_cache
 
-    return tell_removed(on_cache(lambda cache: cache.clear()))
+    return tell_removed(use_cache(lambda cache: cache.clear()))

@@ -8,6 +8,6 @@ from service.cli.command import command
 @command(20)
 def prune_cache() -> int:
     """Remove the judgements that have expired or are over the size. Redis does so by itself."""
-    from service.cli.opened_cache import on_cache, tell_removed
+    from service.cli.own_cache import tell_removed, use_cache
 
-    return tell_removed(on_cache(lambda cache: cache.prune()))
+    return tell_removed(use_cache(lambda cache: cache.prune()))

@@ -9,7 +9,8 @@ import typer
 
 from service.cli.command import command
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import console, printable, reading_console
+from service.cli.rendering.console import console, reading_console
+from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from service.asking.cache.guard import CacheStats, GuardedCache
@@ -28,20 +29,20 @@ def show_stats(
     from rich.table import Table
     from rich.text import Text
 
-    from service.cli.opened_cache import on_cache
+    from service.cli.own_cache import use_cache
 
-    found = on_cache(_measured)
+    found = use_cache(_measure)
     if output_format == "json":
         console().print(json.dumps(asdict(found)), soft_wrap=True)
         return ExitCode.PASSED
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     for name, value in _lines(found):
-        table.add_row(name, Text(printable(value), overflow="fold"))
+        table.add_row(name, Text(escape_unprintable(value), overflow="fold"))
     reading_console().print(table)
     return ExitCode.PASSED
 
 
-async def _measured(cache: GuardedCache) -> CacheStats | None:
+async def _measure(cache: GuardedCache) -> CacheStats | None:
     found = await cache.stats()
     return None if found.rows is None else found
 

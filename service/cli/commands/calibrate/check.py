@@ -10,7 +10,8 @@ import typer
 from service.cli.calibrating.options import LabelsOption
 from service.cli.command import command
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import printable, say
+from service.cli.rendering.console import say
+from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from service.cli.calibrating.checks import Sampling
@@ -70,7 +71,7 @@ def check_calibration(
     )
     show_check(found, output_format)
     for reason in missing:
-        say(f"not judged: {printable(reason)}")
+        say(f"not judged: {escape_unprintable(reason)}")
     if found.drifted:
         return ExitCode.FAILED
     return ExitCode.DATA if missing else ExitCode.PASSED

@@ -50,20 +50,21 @@ def compare_judges(
     from service.calibration.comparing import compare_sides
     from service.calibration.figures import Resampling
     from service.calibration.results import render_json
-    from service.cli.calibrating.comparison import comparison_sections
-    from service.cli.rendering.sections import markdown, show
+    from service.cli.calibrating.comparison import build_comparison_sections
+    from service.cli.rendering.documents import show
+    from service.reporting.markdown import render_markdown
 
-    found = compare_sides(_sides(a, labels), _sides(b, labels), judges, resampling=Resampling(draws))
+    found = compare_sides(_read_sides(a, labels), _read_sides(b, labels), judges, resampling=Resampling(draws))
     if output_format == "json":
         sys.stdout.write(render_json(found).decode())
     elif output_format == "markdown":
-        sys.stdout.write(markdown(comparison_sections(found)))
+        sys.stdout.write(render_markdown(build_comparison_sections(found)))
     else:
-        show(console(), comparison_sections(found))
+        show(console(), build_comparison_sections(found))
     return ExitCode.PASSED
 
 
-def _sides(source: Path, labels: Path | None) -> tuple[JudgeSide, ...]:
+def _read_sides(source: Path, labels: Path | None) -> tuple[JudgeSide, ...]:
     from service.calibration.comparing import read_prediction_sides, read_report_sides
     from service.cli.labelled import Sources, read_labelled, read_predicted, read_run
 

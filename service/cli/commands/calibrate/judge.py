@@ -12,8 +12,9 @@ import typer
 from service.cli.calibrating.options import LabelsOption
 from service.cli.command import command
 from service.cli.exits import NO_JUDGE, ExitCode
-from service.cli.rendering.console import plural, printable, say
+from service.cli.rendering.console import plural, say
 from service.errors import SettingsError
+from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from service.calibration.labels import LabelledItem
@@ -60,11 +61,11 @@ def judge_labels(
     import asyncio
 
     from service.calibration.prediction_files import build_basis, open_predictions
-    from service.cli.calibrating.judging import judging_engine
-    from service.cli.labelled import Sources, in_file, read_labelled
+    from service.cli.calibrating.judging import build_judging_engine
+    from service.cli.labelled import Sources, name_file, read_labelled
     from service.jobs.predicting import Asking
 
-    engine, model = judging_engine()
+    engine, model = build_judging_engine()
     items, asking = (
         read_labelled(Sources(labels)).labels.items,
         Asking(engine.shelf.find(rubric), judges, repeats),
@@ -74,8 +75,8 @@ def judge_labels(
     try:
         with open_predictions(out, begun) as file:
             _tell_known(file, out)
-            with in_file(labels):
-                asyncio.run(_written(engine, items, asking, file, count, model.model))
+            with name_file(labels):
+                asyncio.run(_write_predictions(engine, items, asking, file, count, model.model))
     except OSError as error:
         raise typer.BadParameter(f"{out}: {error.strerror}", param_hint="--out") from None
     except KeyboardInterrupt:
@@ -90,7 +91,7 @@ def _tell_known(file: PredictionFile, out: Path) -> None:
         say(f"going on: {plural(len(file.known), 'prediction')} in {out} already")
 
 
-async def _written(
+async def _write_predictions(
     engine: Engine, items: Iterable[LabelledItem], asking: Asking, file: PredictionFile, count: _Count, model: str
 ) -> None:
     from service.calibration.report_predictions import UnansweredItem
@@ -104,7 +105,7 @@ async def _written(
                 raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
             if isinstance(one, UnansweredItem):
                 count.missing += 1
-                say(f"not judged: {printable(str(one))}")
+                say(f"not judged: {escape_unprintable(str(one))}")
                 continue
             file.add(one)
             count.made += 1

@@ -69,12 +69,12 @@ def _read(path: Path) -> list[QueuedItem]:
 
     from service.calibration.importers.queued import QueuedItem
     from service.calibration.labels import parse_lines, read_models
-    from service.cli.labelled import lines_of, placed
+    from service.cli.labelled import lines_of, read_in_file
 
     if not path.exists():  # nothing was appended yet
         return []
     lines, form = lines_of(path, "--file"), TypeAdapter[QueuedItem](QueuedItem)
-    return placed(path, lambda: [item for _, item in read_models(parse_lines(lines), form)])
+    return read_in_file(path, lambda: [item for _, item in read_models(parse_lines(lines), form)])
 
 
 def _keys(files: Sequence[Path]) -> set[Key]:
@@ -84,14 +84,15 @@ def _keys(files: Sequence[Path]) -> set[Key]:
 
 
 def _tell(items: Sequence[QueuedItem]) -> None:
-    from service.cli.rendering.sections import Section, show
+    from service.cli.rendering.documents import show
+    from service.reporting.document import Section, Table
 
     counts = Counter((item.criterion, item.prediction.judge, item.prediction.model) for item in items)
     if not counts:
         say("nothing waits for labels")
         return
     rows = tuple([(*names, str(count)) for names, count in sorted(counts.items())])
-    show(console(), [Section("Waiting for labels", ("criterion", "judge", "model", "items"), rows)])
+    show(console(), [Section("Waiting for labels", (Table(("criterion", "judge", "model", "items"), rows),))])
 
 
 def _export(items: Sequence[QueuedItem], out: Path | None) -> None:

@@ -11,8 +11,9 @@ import typer
 from service.cli.calibrating.options import LabelsOption, PredictionsOption
 from service.cli.command import command
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import printable, reading_console
+from service.cli.rendering.console import reading_console
 from service.errors import InputError
+from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from service.calibration.rate import PassRate
@@ -51,12 +52,12 @@ def show_rates(sources: Sources, *, output_format: Literal["table", "json"] = "t
         sys.stdout.write(render_json(rates).decode())
         return ExitCode.PASSED
     for rate in rates:
-        for line in _told(rate):
-            reading_console().print(Text(printable(line)), soft_wrap=True)
+        for line in _describe_rate(rate):
+            reading_console().print(Text(escape_unprintable(line)), soft_wrap=True)
     return ExitCode.PASSED
 
 
-def _told(rate: PassRate) -> Iterator[str]:
+def _describe_rate(rate: PassRate) -> Iterator[str]:
     yield f"{rate.judge} on {rate.criterion}: {rate.labelled} labelled items, {rate.unlabelled} without a label"
     yield f"  corrected   {_interval(rate.corrected)}, the judge trusted with a weight of {rate.corrected.trust:.2f}"
     yield f"  labels only {_interval(rate.humans)}"

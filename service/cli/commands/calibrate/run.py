@@ -54,11 +54,11 @@ def run_calibration(sources: Sources, out: Path, options: ReportOptions | None =
     """
     from service.calibration.run import calibrate
     from service.cli.calibrating.runs import write_run
-    from service.cli.labelled import placed, read_labelled, read_predicted
+    from service.cli.labelled import read_in_file, read_labelled, read_predicted
 
     found = read_labelled(sources)
     predictions = read_predicted(sources.predictions) or found.predictions
     if not predictions:
         raise InputError.at(str(sources.labels), "no predictions; name a file of them with --predictions")
-    write_run(placed(sources.labels, lambda: calibrate(found.labels, predictions, options)), out)
+    write_run(read_in_file(sources.labels, lambda: calibrate(found.labels, predictions, options)), out)
     return ExitCode.PASSED

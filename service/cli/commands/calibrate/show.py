@@ -37,15 +37,14 @@ def show_calibration(path: Path, *, output_format: ReportFormat = "table") -> Ex
     if output_format == "table":
         show_overview(report)
     else:
-        sys.stdout.write(_written(report, output_format))
+        sys.stdout.write(_render(report, output_format))
     return ExitCode.PASSED
 
 
-def _written(report: CalibrationReport, output_format: ReportFormat) -> str:
-    from service.calibration.report.markdown import render_markdown
-    from service.calibration.report.page import render_page
+def _render(report: CalibrationReport, output_format: ReportFormat) -> str:
+    from service.calibration.report.rendering import render_report_markdown, render_report_page
     from service.calibration.results import render_json
 
     if output_format == "json":
         return render_json(report).decode()
-    return render_markdown(report) if output_format == "markdown" else render_page(report)
+    return render_report_markdown(report) if output_format == "markdown" else render_report_page(report)

@@ -27,12 +27,12 @@ from service.cli.remote.options import (
     WebhookOption,
 )
 from service.cli.rendering.console import plural, say
-from service.cli.rendering.refusals import tell_refused
+from service.cli.rendering.refusals import tell_refusals
 
 if TYPE_CHECKING:
     from service.calibration.labels import LabelledItem
     from service.calibration.predictions import Prediction
-    from service.cli.inputs import Refused
+    from service.cli.inputs import Refusal
     from service.cli.labelled import Sources
     from service.cli.remote.service import Service
     from service.cli.remote.uploads import Sending
@@ -74,13 +74,13 @@ def calibrate_submit(
     """
     from service.cli.labelled import Sources
     from service.cli.remote.service import Service
-    from service.cli.remote.uploads import Sending, options_of
+    from service.cli.remote.uploads import Sending, build_options
 
     if judges is not None and predictions:
         raise typer.BadParameter(
             "the judges are asked, so recorded predictions have no place", param_hint="--predictions"
         )
-    options = options_of(
+    options = build_options(
         name=name,
         rubric=rubric,
         judges=judges,
@@ -94,7 +94,7 @@ def calibrate_submit(
         deadline_hours=deadline_hours,
         webhook=webhook,
     )
-    lines = _lines_of(Sources(labels, predictions or ()), judged=judges is not None)
+    lines = _read_lines(Sources(labels, predictions or ()), judged=judges is not None)
     return submit(Service(server, key), lines, Sending("calibration", options, idempotency_key), watch=watch)
 
 
@@ -126,13 +126,13 @@ class LabelledBody:
 
         return hashlib.sha256(b"".join([*self.lines, to_json(sorted(options.items()))])).hexdigest()
 
-    def refused_at(self, number: int, error: InputError) -> Refused:
+    def refuse_line(self, number: int, error: InputError) -> Refusal:
         """The record of a line, from 1, that the service cannot take."""
-        from service.cli.inputs import Refused
+        from service.cli.inputs import Refusal
         from service.trace_files import RecordPlace
 
         known = 1 <= number <= len(self.places)
-        return Refused(self.places[number - 1] if known else RecordPlace("the service"), error)
+        return Refusal(self.places[number - 1] if known else RecordPlace("the service"), error)
 
     def __str__(self) -> str:
         predictions = len(self.lines) - self.items
@@ -142,21 +142,21 @@ class LabelledBody:
 
 def submit(service: Service, lines: LabelledBody, sending: Sending, *, watch: bool = False) -> ExitCode:
     """Submits a labelled set, with recorded predictions if there are any: the id alone on standard output."""
-    from service.cli.remote.uploads import print_id, refused_by, send, tell_submitted
+    from service.cli.remote.uploads import list_refusals, print_id, send, tell_submitted
     from service.client import RefusedError
 
     with service.calibrations() as client:
         try:
             found = send(client, lines, sending)
         except RefusedError as error:
-            tell_refused(refused_by(error, lines, sending), "error")
+            tell_refusals(list_refusals(error, lines, sending), "error")
             say(f"nothing was submitted: {error.problem.detail}")
             return ExitCode.DATA
         tell_submitted(found, str(lines), sending)
         return print_id(client, found.job.id, watch=watch)
 
 
-def _lines_of(sources: Sources, *, judged: bool) -> LabelledBody:
+def _read_lines(sources: Sources, *, judged: bool) -> LabelledBody:
     """`judged`: judges are to be asked, though there are recorded predictions beside the labels."""
     from service.cli.labelled import read_labelled, read_predicted
     from service.trace_files import RecordPlace

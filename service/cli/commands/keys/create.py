@@ -30,9 +30,9 @@ def create_key(
 ) -> int:
     """Make a key, and print it on standard output. It is kept nowhere and cannot be shown again."""
     from service.cli.actor import this_user
-    from service.cli.own_keys import own_keys, show_secret
+    from service.cli.own_keys import open_keys, show_secret
 
     scopes = scope or ("score", "batch")
-    key, text = own_keys().create(name=name, tenant=tenant, scopes=scopes, lasts_s=expires, by=this_user())
+    key, text = open_keys().create(name=name, tenant=tenant, scopes=scopes, lasts_s=expires, by=this_user())
     show_secret(key, text)
     return ExitCode.PASSED

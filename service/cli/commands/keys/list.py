@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from service.cli.command import command
-from service.cli.exits import ExitCode, listed
-from service.cli.rendering.console import console, printable, reading_console
+from service.cli.exits import ExitCode, join_words
+from service.cli.rendering.console import console, reading_console
+from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from service.store.callers import Scope
@@ -29,15 +30,15 @@ def list_keys(
     from rich.table import Table
     from rich.text import Text
 
-    from service.cli.own_keys import own_keys
+    from service.cli.own_keys import open_keys
 
-    found = own_keys().list_keys()
+    found = open_keys().list_keys()
     if output_format == "json":
         console().print(json.dumps([_row(key) for key in found]), soft_wrap=True)
         return ExitCode.PASSED
     table = Table(*COLUMNS, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for key in found:
-        table.add_row(*[Text(printable(cell), overflow="fold") for cell in _cells(key)])
+        table.add_row(*[Text(escape_unprintable(cell), overflow="fold") for cell in _cells(key)])
     reading_console().print(table)
     return ExitCode.PASSED
 
@@ -47,7 +48,7 @@ def _cells(key: Key) -> list[str]:
 
     times = key.created_at, key.expires_at, key.revoked_at, key.used_at
     days = [(format_rfc3339(time) or "-").partition("T")[0] for time in times]
-    return [key.id, key.tenant, key.name, listed(key.scopes), *days]
+    return [key.id, key.tenant, key.name, join_words(key.scopes), *days]
 
 
 def _row(key: Key) -> dict[str, str | list[Scope] | None]:

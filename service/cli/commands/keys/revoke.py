@@ -15,9 +15,9 @@ from service.cli.rendering.console import say
 def revoke_key(key: Annotated[str, typer.Argument(metavar="ID", help="The id that `keys list` shows.")]) -> int:
     """End a key. A running service may take it for five more seconds."""
     from service.cli.actor import this_user
-    from service.cli.own_keys import own_keys, unknown
+    from service.cli.own_keys import build_unknown_key, open_keys
 
-    if not own_keys().revoke(key, by=this_user()):
-        raise unknown(key)
+    if not open_keys().revoke(key, by=this_user()):
+        raise build_unknown_key(key)
     say(f"key {key} is revoked")
     return ExitCode.PASSED

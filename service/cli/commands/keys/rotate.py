@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from service.cli.command import command
-from service.cli.durations import AFTER, duration, read_duration
+from service.cli.durations import AFTER, parse_duration, read_duration
 from service.cli.exits import ExitCode
 from service.cli.rendering.console import say
 
@@ -25,11 +25,11 @@ def rotate_key(
 ) -> int:
     """Make a key in the place of one, with its name, tenant and scopes, and print it. The old one ends after the overlap."""
     from service.cli.actor import this_user
-    from service.cli.own_keys import own_keys, show_secret, unknown
+    from service.cli.own_keys import build_unknown_key, open_keys, show_secret
 
-    made = own_keys().rotate(key, overlap_s=overlap, lasts_s=expires, by=this_user())
+    made = open_keys().rotate(key, overlap_s=overlap, lasts_s=expires, by=this_user())
     if made is None:
-        raise unknown(key)
+        raise build_unknown_key(key)
     show_secret(*made)
-    say(f"key {key} holds for {duration(overlap)} more at most")
+    say(f"key {key} holds for {parse_duration(overlap)} more at most")
     return ExitCode.PASSED

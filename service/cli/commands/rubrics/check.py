@@ -13,8 +13,9 @@ import typer
 from service.cli.command import command
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import console, printable
+from service.cli.rendering.console import console
 from service.errors import InputError, Problem
+from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from service.cli.rubric_yaml import YamlLines
@@ -51,7 +52,7 @@ def _check(file: Path, shelf: Shelf) -> bool:
         _tell(file, error.problems, text)
         return False
     said = f"{file}: ok, {rubric.id}@{rubric.version}, {len(rubric.criteria)} criteria, sha256 {rubric.digest}"
-    console().print(printable(said), soft_wrap=True)
+    console().print(escape_unprintable(said), soft_wrap=True)
     return True
 
 
@@ -60,10 +61,10 @@ def _tell(file: Path, problems: Sequence[Problem], text: str) -> None:
 
     err, lines = console(sys.stderr), YamlLines(text)
     for problem in problems:
-        err.print(printable(f"error: {file}{_told(problem, lines)}"), soft_wrap=True)
+        err.print(escape_unprintable(f"error: {file}{_describe_problem(problem, lines)}"), soft_wrap=True)
 
 
-def _told(problem: Problem, lines: YamlLines) -> str:
+def _describe_problem(problem: Problem, lines: YamlLines) -> str:
     """The problem with its line before it, where that is known."""
     if found := _SYNTAX.fullmatch(problem.message):
         return f":{found[1]}: {found[2]}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from service.cli.command import command
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import printable, reading_console
+from service.cli.rendering.console import reading_console
+from service.reporting.escaping import escape_unprintable
 
 
 @command(10)
@@ -21,6 +22,6 @@ def list_rubrics() -> int:
         table.add_column(name, overflow="fold", justify="right" if name == "criteria" else "left")
     for rubric in build_engine(read_settings()).shelf:
         name = Text(f"{rubric.id}@{rubric.version}")
-        table.add_row(name, str(len(rubric.criteria)), Text(printable(rubric.title)))
+        table.add_row(name, str(len(rubric.criteria)), Text(escape_unprintable(rubric.title)))
     reading_console().print(table)
     return ExitCode.PASSED

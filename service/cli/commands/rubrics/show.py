@@ -21,10 +21,10 @@ def show_rubric(
 ) -> int:
     """Print a rubric whole, as it scores, defaults and judges included."""
     from service.cli.inputs import find_rubric
-    from service.cli.rubric_yaml import as_yaml
+    from service.cli.rubric_yaml import render_yaml
     from service.wiring import build_engine
 
     found = find_rubric(build_engine(read_settings()).shelf, rubric)
-    text = f"{found.model_dump_json()}\n" if output_format == "json" else as_yaml(found)
+    text = f"{found.model_dump_json()}\n" if output_format == "json" else render_yaml(found)
     sys.stdout.write(text)
     return ExitCode.PASSED

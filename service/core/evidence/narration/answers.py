@@ -48,22 +48,22 @@ def narrate(trace: Trace) -> list[Narration]:
 
 
 def _narrate(trace: Trace) -> Iterator[Narration]:
-    ledger, heard, gaps, checked = FactIndex(), _Listener(), _Gaps(), 0
+    fact_index, listener, gaps, checked = FactIndex(), _Listener(), _Gaps(), 0
     steps = iter([*trace.steps, None])
     step = next(steps)
     for n, message in enumerate(trace.messages):
         while step is not None and step.message < n:
-            ledger.add(step)
-            heard.call(step)
+            fact_index.add(step)
+            listener.call(step)
             gaps.add(step)
             step = next(steps)
         if message.role != "assistant":
-            heard.text(message.text)
-        elif message.text and (ledger.size or gaps.any):
+            listener.text(message.text)
+        elif message.text and (fact_index.size or gaps.any):
             if checked > MAX_IN_ALL:
                 yield Narration(n, message.turn, (), f"more than {MAX_IN_ALL} numbers stand in the texts before")
                 continue
-            found = _narrate_text(n, message.turn, message.text, ledger, heard)
+            found = _narrate_text(n, message.turn, message.text, fact_index, listener)
             checked += len(found.claims)
             yield found._replace(unread=gaps.find_unread(found.claims), missing=gaps.missing)
 
@@ -120,8 +120,8 @@ def _occurs_in(words: str, text: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(words)}(?!\w)", text) is not None
 
 
-def _narrate_text(n: int, turn: int, text: str, ledger: FactIndex, heard: _Listener) -> Narration:
-    if ledger.size >= MAX_FACTS:
+def _narrate_text(n: int, turn: int, text: str, fact_index: FactIndex, listener: _Listener) -> Narration:
+    if fact_index.size >= MAX_FACTS:
         return Narration(n, turn, (), f"the results hold {MAX_FACTS} values or more")
     if len(text) > MAX_TEXT:
         return Narration(n, turn, (), f"the text is longer than {MAX_TEXT} characters")
@@ -132,7 +132,7 @@ def _narrate_text(n: int, turn: int, text: str, ledger: FactIndex, heard: _Liste
     if sentences > MAX_SENTENCES:
         return Narration(n, turn, (), f"the text has {sentences} sentences, and {MAX_SENTENCES} are checked at most")
     try:
-        verdicts = check_text(text, f"/messages/{n}/text", ledger, Utterances(heard.has, heard.words), claims)
+        verdicts = check_text(text, f"/messages/{n}/text", fact_index, Utterances(listener.has, listener.words), claims)
     except OverBudgetError as error:
         return Narration(n, turn, (), str(error))
     return Narration(n, turn, tuple(verdicts))

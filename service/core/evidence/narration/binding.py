@@ -33,10 +33,12 @@ _ENDS = HIGHEST | LOWEST
 _BETWEEN = (LINKS | RANGES | ABOUT) - _ENDS
 
 
-def bind(claim: Claim, ledger: FactIndex) -> list[FactGroup]:
+def bind(claim: Claim, fact_index: FactIndex) -> list[FactGroup]:
     """The fields whose whole name is among a claim's words: of these the ones beside it, with most of what they stand under."""
     unit = claim.quantity.unit
-    groups = ledger.find_named(claim.label, claim.quantity) or ledger.find_named(_find_dimension(claim), claim.quantity)
+    groups = fact_index.find_named(claim.label, claim.quantity) or fact_index.find_named(
+        _find_dimension(claim), claim.quantity
+    )
     if claim.quantity.kind in ("measure", "duration"):
         groups = [group for group in groups if unit in group.units] or groups
     if claim.quantity.kind == "money":

@@ -34,10 +34,10 @@ def list_numbers(said: Quantity, facts: Sequence[Fact]) -> list[Decimal]:
 
 def is_same_sort(said: Quantity, facts: Sequence[Fact]) -> bool:
     """Whether a field's values are of the claim's sort: money for money, a measure of that unit, and one to a value."""
-    filled = [fact for fact in facts if fact.quantities]
-    if any(read_number(said, fact) is None or not _is_whole(fact) for fact in filled):
+    measured = [fact for fact in facts if fact.quantities]
+    if any(read_number(said, fact) is None or not _is_whole(fact) for fact in measured):
         return False
-    held = {(q.kind, q.unit or _find_unit(fact)) for fact in filled for q in fact.quantities if q.kind in NUMERIC}
+    held = {(q.kind, q.unit or _find_unit(fact)) for fact in measured for q in fact.quantities if q.kind in NUMERIC}
     if said.kind == "duration":
         return all(unit == said.unit for _, unit in held)
     if said.kind == "measure":

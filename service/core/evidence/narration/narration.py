@@ -30,55 +30,55 @@ _POWERS = (-3, -2, -1, 1, 2, 3, 4)
 
 
 def check_text(
-    text: str, path: str, ledger: FactIndex, heard: Utterances, quantities: Sequence[Quantity] | None = None
+    text: str, path: str, fact_index: FactIndex, utterances: Utterances, quantities: Sequence[Quantity] | None = None
 ) -> list[ClaimVerdict]:
     """The verdict on each claim of a text, in its order. Sentences that say that something is so are claims too."""
     found: list[ClaimVerdict] = []
     for claim in find_claims(text, quantities):
         quantity = claim.quantity
-        verdict = _check(claim, text, ledger, heard)
+        verdict = _check(claim, text, fact_index, utterances)
         found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
-    for claim, verdict in find_statements(text, ledger, heard):
+    for claim, verdict in find_statements(text, fact_index, utterances):
         quantity = claim.quantity
         found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
     return sorted(found, key=lambda each: (each.start, each.end))
 
 
-def _check(claim: Claim, text: str, ledger: FactIndex, heard: Utterances) -> Ruling:
+def _check(claim: Claim, text: str, fact_index: FactIndex, utterances: Utterances) -> Ruling:
     quantity = claim.quantity
     if quantity.kind == "boolean" and not claim.exact:
         return OPEN  # the sentence as a whole tells
     if quantity.kind == "identifier":
-        return _check_identifier(claim, ledger, heard)
-    of_series = check_series(claim, ledger, heard)
+        return _check_identifier(claim, fact_index, utterances)
+    of_series = check_series(claim, fact_index, utterances)
     if of_series is not None:
         return of_series
-    groups = bind(claim, ledger)
+    groups = bind(claim, fact_index)
     if not groups:
-        return _check_unbound(claim, ledger, heard)
-    family = ledger.build_family(groups)
+        return _check_unbound(claim, fact_index, utterances)
+    family = fact_index.build_family(groups)
     if len(family.facts) > MAX_FAMILY:
         return OPEN
-    ledger.look(family)
+    fact_index.look(family)
     narrowed = narrow(family, claim, text)
     return (
         compare(claim, narrowed, groups)
-        or refute_end(claim, narrowed, groups, ledger, heard)
-        or _find_support(claim, narrowed, ledger)
-        or refute(claim, narrowed, groups, ledger, heard)
+        or refute_end(claim, narrowed, groups, fact_index, utterances)
+        or _find_support(claim, narrowed, fact_index)
+        or refute(claim, narrowed, groups, fact_index, utterances)
     )
 
 
-def _check_identifier(claim: Claim, ledger: FactIndex, heard: Utterances) -> Ruling:
+def _check_identifier(claim: Claim, fact_index: FactIndex, utterances: Utterances) -> Ruling:
     """An identifier is in the results, or is nearly one that is, or is nobody's business."""
-    held = ledger.find_holding(claim.quantity.value)
-    if held or heard.has(claim.quantity):
+    held = fact_index.find_holding(claim.quantity.value)
+    if held or utterances.has(claim.quantity):
         return Ruling("supported", held[0].pointer, "same") if held else OPEN
-    slip = ledger.find_near(claim.quantity.text)
+    slip = fact_index.find_near(claim.quantity.text)
     return build_contradiction(claim, slip, "digit_flip") if slip is not None else OPEN
 
 
-def _find_support(claim: Claim, narrowed: NarrowedFacts, ledger: FactIndex) -> Ruling | None:
+def _find_support(claim: Claim, narrowed: NarrowedFacts, fact_index: FactIndex) -> Ruling | None:
     """The fact that says it. Of a field with many values, any of which may be meant, one proves little: it is left open."""
     about = is_about(claim)
     for fact in narrowed.facts:
@@ -87,7 +87,7 @@ def _find_support(claim: Claim, narrowed: NarrowedFacts, ledger: FactIndex) -> R
             if how:
                 sure = narrowed.settled or len(narrowed.facts) <= FEW or _is_end(claim, fact, narrowed)
                 return Ruling("supported" if sure else "not_checkable", fact.pointer, how)
-    return _check_count(claim, ledger) or derive_number(claim, narrowed.facts)
+    return _check_count(claim, fact_index) or derive_number(claim, narrowed.facts)
 
 
 def _is_end(claim: Claim, fact: Fact, narrowed: NarrowedFacts) -> bool:
@@ -96,35 +96,35 @@ def _is_end(claim: Claim, fact: Fact, narrowed: NarrowedFacts) -> bool:
     return claim.extreme is not None and bool(held) and number == held[-1 if claim.extreme == "highest" else 0]
 
 
-def _check_count(claim: Claim, ledger: FactIndex) -> Ruling | None:
-    for fact in ledger.find_counts(claim.label):
+def _check_count(claim: Claim, fact_index: FactIndex) -> Ruling | None:
+    for fact in fact_index.find_counts(claim.label):
         if claim.quantity.value == fact.value:
             return Ruling("supported", fact.pointer, "count")
     return None
 
 
-def _find_miscount(claim: Claim, ledger: FactIndex, heard: Utterances) -> Ruling | None:
+def _find_miscount(claim: Claim, fact_index: FactIndex, utterances: Utterances) -> Ruling | None:
     """`You have 4 reservations.` of a list of three, the only one of that name."""
-    arrays = ledger.find_counts(claim.right[:1])
+    arrays = fact_index.find_counts(claim.right[:1])
     if claim.quantity.kind != "number" or len(arrays) != 1 or len(claim.right) > 1 or claim.composite:
         return None
     if not claim.plain or not COUNTS & set(claim.left[-2:]) or (MADE | LOOSE) & claim.words:
         return None
-    return None if heard.has(claim.quantity) else build_contradiction(claim, arrays[0], "wrong_count")
+    return None if utterances.has(claim.quantity) else build_contradiction(claim, arrays[0], "wrong_count")
 
 
-def _check_unbound(claim: Claim, ledger: FactIndex, heard: Utterances) -> Ruling:
+def _check_unbound(claim: Claim, fact_index: FactIndex, utterances: Utterances) -> Ruling:
     """A claim whose words name no field: money may still have slipped its point; else only its absence is told."""
     quantity = claim.quantity
-    counted = _check_count(claim, ledger) or _find_miscount(claim, ledger, heard)
+    counted = _check_count(claim, fact_index) or _find_miscount(claim, fact_index, utterances)
     if counted is not None:
         return counted
-    minor = _find_in_cents(quantity, ledger)
+    minor = _find_in_cents(quantity, fact_index)
     if minor is not None:
         return Ruling("supported", minor.pointer, "minor units")
-    if heard.has(quantity) or any(ledger.find_holding(value) for value in quantity.values):
+    if utterances.has(quantity) or any(fact_index.find_holding(value) for value in quantity.values):
         return OPEN
-    return _find_scale_flip(claim, ledger) or (Ruling("unsupported") if _is_telling(quantity) else OPEN)
+    return _find_scale_flip(claim, fact_index) or (Ruling("unsupported") if _is_telling(quantity) else OPEN)
 
 
 def _is_telling(quantity: Quantity) -> bool:
@@ -133,14 +133,14 @@ def _is_telling(quantity: Quantity) -> bool:
     return quantity.kind in ("date", "time") or (number is not None and len(list_significant_digits(number)) > 2)
 
 
-def _find_in_cents(quantity: Quantity, ledger: FactIndex) -> Fact | None:
+def _find_in_cents(quantity: Quantity, fact_index: FactIndex) -> Fact | None:
     number = quantity.number
     if number is None or quantity.kind != "money":
         return None
-    return next((fact for fact in ledger.find_holding(number * 100) if is_minor(fact)), None)
+    return next((fact for fact in fact_index.find_holding(number * 100) if is_minor(fact)), None)
 
 
-def _find_scale_flip(claim: Claim, ledger: FactIndex) -> Ruling | None:
+def _find_scale_flip(claim: Claim, fact_index: FactIndex) -> Ruling | None:
     """An amount with the digits of one that the results hold, a power of ten apart."""
     said = claim.quantity.number
     if said is None or claim.quantity.kind != "money" or not claim.plain or LOOSE & claim.words:
@@ -148,7 +148,7 @@ def _find_scale_flip(claim: Claim, ledger: FactIndex) -> Ruling | None:
     if len(list_significant_digits(said)) < 2:
         return None
     for power in _POWERS:
-        for fact in ledger.find_holding(said.scaleb(power)):
+        for fact in fact_index.find_holding(said.scaleb(power)):
             if may_be_minor(fact, said):
                 return OPEN
             if MONEY & {*fact.own, *fact.above} and read_number(claim.quantity, fact) != said:

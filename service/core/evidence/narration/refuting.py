@@ -39,7 +39,7 @@ def compare(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup]) 
 
 
 def refute(
-    claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], ledger: FactIndex, heard: Utterances
+    claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], fact_index: FactIndex, utterances: Utterances
 ) -> Ruling:
     """What a bound claim is that no fact supports.
 
@@ -48,18 +48,18 @@ def refute(
     or none in all holds as little or as much.
     """
     if claim.quantity.kind not in NUMERIC:
-        return _refute_other(claim, narrowed, groups, heard)
+        return _refute_other(claim, narrowed, groups, utterances)
     said, held = claim.quantity.number, list_numbers(claim.quantity, narrowed.facts)
     if said is None or not held or claim.composite:
         return OPEN
     unsupported = Ruling("unsupported", narrowed.facts[0].pointer)
-    if not _is_bound(claim, narrowed, groups, heard):
+    if not _is_bound(claim, narrowed, groups, utterances):
         return unsupported
-    if _is_variant(claim, narrowed, groups, ledger):
+    if _is_variant(claim, narrowed, groups, fact_index):
         return unsupported
     if claim.extreme is not None and len(held) > 1:
         return _refute_range_end(claim, said, held, narrowed) or unsupported
-    if is_loose(claim, groups) or _is_elsewhere(claim, groups, ledger) or _is_made_of_several(claim, narrowed):
+    if is_loose(claim, groups) or _is_elsewhere(claim, groups, fact_index) or _is_made_of_several(claim, narrowed):
         return unsupported
     if claim.quantity.kind == "money" and any(may_be_minor(fact, said) for fact in narrowed.facts):
         return OPEN
@@ -70,9 +70,9 @@ def refute(
     return _refute_beyond(claim, said, narrowed) or unsupported
 
 
-def _is_bound(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], heard: Utterances) -> bool:
+def _is_bound(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], utterances: Utterances) -> bool:
     """Whether a claim stands beside the field, the field's values are of its sort, and nobody else said the number."""
-    if narrowed.missing or not is_direct(claim, groups) or heard.has(claim.quantity):
+    if narrowed.missing or not is_direct(claim, groups) or utterances.has(claim.quantity):
         return False
     return is_same_sort(claim.quantity, narrowed.facts)
 
@@ -91,24 +91,24 @@ def _is_made_of_several(claim: Claim, narrowed: NarrowedFacts) -> bool:
     return claim.quantity.kind == "money" and derive_number(claim, [*narrowed.facts, *narrowed.others]) is not None
 
 
-def _is_elsewhere(claim: Claim, groups: Sequence[FactGroup], ledger: FactIndex) -> bool:
+def _is_elsewhere(claim: Claim, groups: Sequence[FactGroup], fact_index: FactIndex) -> bool:
     """Whether another field holds the number: one that the claim's words touch, or that has the same unit."""
     mine = {id(group) for group in groups}
     return any(
-        id(ledger.find_group(fact)) not in mine
+        id(fact_index.find_group(fact)) not in mine
         and (claim.words & {*fact.own, *fact.above} or _has_unit(fact, claim.quantity))
         for value in claim.quantity.values
-        for fact in ledger.find_holding(value)
+        for fact in fact_index.find_holding(value)
     )
 
 
-def _is_variant(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], ledger: FactIndex) -> bool:
+def _is_variant(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], fact_index: FactIndex) -> bool:
     """Whether a field of a longer name holds the number in one of the records: `temp_max` beside `temp`."""
     records = {id(fact.record) for fact in narrowed.facts}
     return any(
-        id(fact.record) in records and (other := ledger.find_group(fact)) is not None and group.own < other.own
+        id(fact.record) in records and (other := fact_index.find_group(fact)) is not None and group.own < other.own
         for value in claim.quantity.values
-        for fact in ledger.find_holding(value)
+        for fact in fact_index.find_holding(value)
         for group in groups
     )
 
@@ -120,13 +120,13 @@ def _has_unit(fact: Fact, said: Quantity) -> bool:
 
 
 def refute_end(
-    claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], ledger: FactIndex, heard: Utterances
+    claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], fact_index: FactIndex, utterances: Utterances
 ) -> Ruling | None:
     """The contradiction where a value that is held is told as the least or the greatest, and is not."""
     said, held = claim.quantity.number, list_numbers(claim.quantity, narrowed.facts)
     if claim.extreme is None or said is None or len(held) < 2 or claim.composite:
         return None
-    if not _is_bound(claim, narrowed, groups, heard) or _is_variant(claim, narrowed, groups, ledger):
+    if not _is_bound(claim, narrowed, groups, utterances) or _is_variant(claim, narrowed, groups, fact_index):
         return None
     return _refute_range_end(claim, said, held, narrowed)
 
@@ -175,13 +175,13 @@ def _name_range_slip(said: Decimal, end: Decimal, code: str) -> str:
     return slip if slip in ("scale_flip", "sign_flip") else code
 
 
-def _refute_other(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], heard: Utterances) -> Ruling:
+def _refute_other(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], utterances: Utterances) -> Ruling:
     """A date, a time or a truth value that the field does not hold, by its label."""
     kind, fact = claim.quantity.kind, narrowed.facts[0]
     held = {q.value for fact in narrowed.facts for q in fact.quantities if q.kind == kind}
     open_or = OPEN if kind == "boolean" else Ruling("unsupported", fact.pointer)
     if len(held) != 1 or not narrowed.settled or not claim.exact or not is_direct(claim, groups):
         return open_or
-    if is_loose(claim, groups) or heard.has(claim.quantity):
+    if is_loose(claim, groups) or utterances.has(claim.quantity):
         return open_or
     return build_contradiction(claim, fact, f"wrong_{kind}")

@@ -34,10 +34,10 @@ _ROOM, _ROUGH = Decimal("0.1"), Decimal("0.2")
 """How far a number may be off, as a share of what is held: said as it is, and roughly."""
 
 
-def check_series(claim: Claim, ledger: FactIndex, heard: Utterances) -> Ruling | None:
+def check_series(claim: Claim, fact_index: FactIndex, utterances: Utterances) -> Ruling | None:
     """The verdict on a claim that gives the value of a series on a day; None where it is none."""
-    series = ledger.find_series()
-    if series is None or not _is_of(claim, series.told) or heard.has(claim.quantity):
+    series = fact_index.find_series()
+    if series is None or not _is_of(claim, series.told) or utterances.has(claim.quantity):
         return None
     said, facts = claim.quantity.number, select_days(series.group.facts, find_days(claim))
     held = {value: fact for fact in facts for value in _list_values(fact, claim)}

@@ -25,21 +25,21 @@ REACH = 4
 Statement = tuple[Claim, Ruling]
 
 
-def find_statements(text: str, ledger: FactIndex, heard: Utterances) -> Iterator[Statement]:
+def find_statements(text: str, fact_index: FactIndex, utterances: Utterances) -> Iterator[Statement]:
     """The statements of a text that name one field of one record, with the verdict on each."""
-    truths = _list_truths(ledger)
+    truths = _list_truths(fact_index)
     for match in _SENTENCE.finditer(text) if truths else ():
         sentence = match.group()
         if not sentence.endswith("?") and not is_open(sentence):
             yield from _check_truth(text, match, truths)
     for match in _LINE.finditer(text):
-        yield from _check_labelled(text, match, ledger, heard)
+        yield from _check_labelled(text, match, fact_index, utterances)
 
 
-def _list_truths(ledger: FactIndex) -> dict[str, Family]:
+def _list_truths(fact_index: FactIndex) -> dict[str, Family]:
     """The fields that are true or false, by the one word that names them."""
     found: dict[str, Family] = {}
-    for group in ledger.groups.values():
+    for group in fact_index.groups.values():
         words = group.own - _FILLER
         if len(words) == 1 and "boolean" in group.kinds and len(group.facts) <= MAX_FAMILY:
             facts = [fact for fact in group.facts if isinstance(fact.value, bool)]
@@ -93,12 +93,14 @@ def _build_claim(text: str, start: int, end: int) -> Claim:
     return Claim(quantity, said, (), exact=False, plain=True, line_start=line, sentence_start=start, dates=dates)
 
 
-def _check_labelled(text: str, match: re.Match[str], ledger: FactIndex, heard: Utterances) -> Iterator[Statement]:
+def _check_labelled(
+    text: str, match: re.Match[str], fact_index: FactIndex, utterances: Utterances
+) -> Iterator[Statement]:
     """A line such as `Cabin: economy` where the field holds a text: it, or that of another record."""
     label, said = [stem_word(word) for word in split_tokens(match.group(1))], flatten_text(match.group(2))
     claim = _build_claim(text, match.start(2), match.end(2))
-    groups = [group for group in ledger.find_named(label, claim.quantity) if set(label) <= group.own | group.above]
-    family = ledger.build_family(groups)
+    groups = [group for group in fact_index.find_named(label, claim.quantity) if set(label) <= group.own | group.above]
+    family = fact_index.build_family(groups)
     if not 0 < len(family.facts) <= MAX_FAMILY or not said.strip() or any(c.isdigit() for c in said):
         return
     narrowed = narrow(family, claim, text)
@@ -113,4 +115,7 @@ def _check_labelled(text: str, match: re.Match[str], ledger: FactIndex, heard: U
     elif (
         narrowed.settled and len(held) == 1 and any(flatten_text(str(other.value)) == said for other in narrowed.others)
     ):
-        yield claim, OPEN if heard.words(claim.quantity.text) else build_contradiction(claim, fact, "swapped_entity")
+        yield (
+            claim,
+            OPEN if utterances.words(claim.quantity.text) else build_contradiction(claim, fact, "swapped_entity"),
+        )

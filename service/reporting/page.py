@@ -1,16 +1,12 @@
-"""The report as one HTML page that needs nothing else: no script, no other file."""
+"""Documents as one HTML page that needs nothing else: no script, no other file."""
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Iterable
 from html import escape
 
-from service.calibration.report.document import Cell, Link, ReportSection, ReportTable
-from service.calibration.report.plots import draw_plots
-from service.calibration.report.sections import render_sections
-from service.calibration.results import CalibrationReport, JudgeReport
+from service.reporting.document import Cell, Figure, Link, Section, Table
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; max-width: 76rem; margin: 2rem auto; padding: 0 1.5rem; }
@@ -27,39 +23,40 @@ MANY = 8
 """Columns from which on an interval stands below its figure, so that the table is no wider than the page."""
 
 
-def render_page(report: CalibrationReport) -> str:
-    """The whole page. Without matplotlib it has no plots and says so."""
-    body = "\n".join(_render_section(one) for one in render_sections(report))
+def render_page(title: str, sections: Iterable[Section]) -> str:
+    """The whole page. A drawing that cannot be made is missing, and the page says so."""
+    body = "\n".join([_render_section(one) for one in sections])
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Calibration: {escape(report.source)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
         f"<body>\n{body}\n</body>\n</html>\n"
     )
 
 
-def _render_section(section: ReportSection) -> str:
+def _render_section(section: Section) -> str:
     anchor = f' id="{section.anchor}"' if section.anchor else ""
     parts = [f"<h{section.level}{anchor}>{escape(section.title)}</h{section.level}>"]
     parts += [f"<p>{escape(text)}</p>" for text in section.text]
-    if section.judge:
-        parts.append(_render_plots(section.judge))
-    return "\n".join([*parts, *[_render_table(table) for table in section.tables]])
+    parts += [_render_figure(section.figure)] if section.figure else []
+    parts += [_render_table(table) for table in section.tables if table.rows]
+    if section.lines:
+        parts.append(f"<ul>{''.join([f'<li>{escape(line)}</li>' for line in section.lines])}</ul>")
+    return "\n".join(parts)
 
 
-def _render_plots(judge: JudgeReport) -> str:
+def _render_figure(figure: Figure) -> str:
     try:
-        svg = draw_plots(judge)
+        svg = figure.draw()
     except ImportError:
-        return '<p class="missing">No plots: matplotlib is not installed (pip install "callgrade[calibration]").</p>'
-    # As an image, so that names inside one plot cannot clash with those in another.
+        return f'<p class="missing">{escape(figure.missing, quote=False)}</p>'
+    # As an image, so that names inside one drawing cannot clash with those in another.
     data = b64encode(svg).decode("ascii")
-    told = f"Reliability, values by label, and accuracy against coverage of {judge.name}; the tables below hold the numbers"
-    return f'<div class="wide"><img alt="{escape(told)}" src="data:image/svg+xml;base64,{data}"></div>'
+    return f'<div class="wide"><img alt="{escape(figure.alt)}" src="data:image/svg+xml;base64,{data}"></div>'
 
 
-def _render_table(table: ReportTable) -> str:
-    right = [_is_numeric([row[at] for row in table.rows]) for at in range(len(table.head))]
+def _render_table(table: Table) -> str:
+    right = table.find_numeric()
     head = "".join(_render_column(cell, numeric=numeric) for cell, numeric in zip(table.head, right, strict=True))
     rows = "\n".join(
         f"<tr>{''.join(_render_cell(cell, numeric=numeric) for cell, numeric in zip(row, right, strict=True))}</tr>"
@@ -70,13 +67,6 @@ def _render_table(table: ReportTable) -> str:
         f'<div class="wide"><table class="{kind}">\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody>\n</table></div>"
     )
-
-
-_NUMBER = re.compile(r"-|-?\d[\d.]*(?P<interval> \[[^\]]*\])?(; (-|\d[\d.]*))?")
-
-
-def _is_numeric(cells: Iterable[Cell]) -> bool:
-    return all(isinstance(cell, str) and _NUMBER.fullmatch(cell) for cell in cells)
 
 
 def _render_column(name: str, *, numeric: bool) -> str:

@@ -17,9 +17,9 @@ from service.wiring import build_cache
 T = TypeVar("T")
 
 
-def on_cache(work: Callable[[GuardedCache], Awaitable[T | None]]) -> T:
+def use_cache(work: Callable[[GuardedCache], Awaitable[T | None]]) -> T:
     """What the work gives on the cache of the settings; SettingsError naming the setting where it cannot be used."""
-    return asyncio.run(_worked(read_settings(), work))
+    return asyncio.run(_work(read_settings(), work))
 
 
 def tell_removed(count: int) -> ExitCode:
@@ -28,7 +28,7 @@ def tell_removed(count: int) -> ExitCode:
     return ExitCode.PASSED
 
 
-async def _worked(settings: Settings, work: Callable[[GuardedCache], Awaitable[T | None]]) -> T:
+async def _work(settings: Settings, work: Callable[[GuardedCache], Awaitable[T | None]]) -> T:
     cache = build_cache(settings)
     try:
         found = await work(cache)

@@ -1,0 +1,237 @@
+"""A summary as sections of a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from service.cli.rendering.console import number, plural, share
+from service.reporting.document import Section, Table
+from service.reporting.summary import Group, Rates, Summary
+from service.reporting.summary.classes import ClassScore
+from service.reporting.summary.gate import AssertionResult, Gate
+from service.reporting.summary.labelled import RateEstimate, ToLabel
+from service.stats.rates import Estimate
+
+MOST = 50
+"""Rows of one table that are shown; JSON has all."""
+
+
+def build_summary_sections(summary: Summary) -> Iterator[Section]:
+    """A summary, the gate first: that is what a run is read for."""
+    if summary.gate is not None:
+        yield _build_gate(summary.gate)
+    yield _build_overview(summary)
+    yield from _build_rate_tables(summary.rates)
+    yield from _build_corrected(summary)
+    yield _build_decisions(summary)
+    yield from _build_tools(summary)
+    yield from _build_repeats(summary)
+    yield from _build_slices(summary)
+    yield from _make_up(summary)
+    if summary.warnings:
+        yield Section("Warnings", lines=tuple(caution.message for caution in summary.warnings))
+
+
+def _build_corrected(summary: Summary) -> Iterator[Section]:
+    """What labels make of the rates."""
+    head = ("pass rate by labels", "labels", "others", "as scored", "humans alone", "corrected", "to halve it")
+    rows = [
+        (
+            f"{one.criterion} of {'calls' if one.unit == 'step' else 'reports'}",
+            str(one.labelled),
+            str(one.unlabelled),
+            "-" if one.naive is None else f"{one.naive:.3f}",
+            _render_estimate(one.humans),
+            _render_estimate(one.corrected),
+            "-" if one.more_labels is None else f"{one.more_labels} more",
+        )
+        for one in summary.corrected
+    ]
+    lines = [
+        f"{one.criterion}: label next, at random: {', '.join([_item(item) for item in one.label_next])}"
+        for one in summary.corrected
+        if one.label_next
+    ]
+    lines += [f"{one.criterion}: {one.unmatched} labels fit no report" for one in summary.corrected if one.unmatched]
+    if rows:
+        yield Section("Corrected by labels", (Table(head, tuple(rows)),), tuple(lines))
+
+
+def _render_estimate(rate: RateEstimate | None) -> str:
+    return "-" if rate is None else f"{rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}]"
+
+
+def _item(item: ToLabel) -> str:
+    return item.trace_id if item.step is None else f"{item.trace_id} call {item.step}"
+
+
+def _build_gate(gate: Gate) -> Section:
+    verdict = "passed" if gate.passed else "undecided" if gate.undecided else "failed"
+    broke = f"; the step that broke: {gate.broke_at}" if gate.broke_at else ""
+    rows = tuple(
+        (one.assertion, one.status, _actual(one), str(one.cases), _render_assertion(one)) for one in gate.results
+    )
+    return Section(f"Gate: {verdict}{broke}", (Table(("assertion", "status", "value", "cases", "why"), rows),))
+
+
+def _actual(one: AssertionResult) -> str:
+    """What was compared: one number, or the ends of what is open."""
+    return number(one.low) if one.low == one.high else f"{number(one.low)} to {number(one.high)}"
+
+
+def _render_assertion(one: AssertionResult) -> str:
+    broke = f" (broke at {one.broke_at})" if one.broke_at else ""
+    return f"{one.message}{broke}" or "-"
+
+
+def _build_overview(summary: Summary) -> Section:
+    rates = summary.rates
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in rates.verdicts.items())
+    rubrics = ", ".join(f"{ref.id}@{ref.version}" for ref in summary.rubrics)
+    lines = (
+        f"{plural(rates.cases, 'case')} under {rubrics}: {verdicts}",
+        f"passed {render_rate(rates.passed)}; mean score {render_rate(rates.score)}; coverage {share(rates.coverage)}",
+    )
+    return Section("Summary", lines=lines)
+
+
+def _build_rate_tables(rates: Group) -> Iterator[Section]:
+    broke: Mapping[str, int] = {**rates.broke_at}
+    stages = [(*_rates(one), str(broke.get(one.name, 0))) for one in rates.stages if one.cases]
+    head = ("step", "passed", "score", "coverage", "cases")
+    yield Section("Steps of the contract", (Table((*head, "broke first"), tuple(stages)),))
+    criteria = tuple(_rates(one) for one in rates.criteria if one.cases)
+    yield Section("Criteria", (Table(("criterion", *head[1:]), criteria),))
+    layers = tuple((one.name, render_rate(one.passed), str(one.passed.n), str(one.unmeasured)) for one in rates.layers)
+    yield Section("Layers", (Table(("layer", "passed", "cases", "not looked at"), layers),))
+
+
+def _rates(one: Rates) -> tuple[str, ...]:
+    return one.name, render_rate(one.passed), render_rate(one.score), share(one.coverage), str(one.cases)
+
+
+def _build_decisions(summary: Summary) -> Section:
+    decide = summary.rates.decide
+    rows = (_class("call", decide.call), _class("no call", decide.no_call))
+    head = ("decision", "precision", "recall", "F1", "accuracy", "due", "made")
+    return Section("Call or no call", (Table(head, rows),), (f"right in {render_rate(decide.accuracy)}",))
+
+
+def _class(name: str, one: ClassScore) -> tuple[str, ...]:
+    return (
+        name,
+        render_rate(one.precision),
+        render_rate(one.recall),
+        render_rate(one.f1),
+        render_rate(one.accuracy),
+        str(one.support),
+        str(one.chosen),
+    )
+
+
+def _build_tools(summary: Summary) -> Iterator[Section]:
+    tools = summary.tools
+    if tools.scores:
+        head = ("tool", "precision", "recall", "F1", "due", "called", "right")
+        rows = tuple(
+            (
+                t.tool,
+                render_rate(t.precision),
+                render_rate(t.recall),
+                render_rate(t.f1),
+                str(t.support),
+                str(t.called),
+                str(t.right),
+            )
+            for t in tools.scores[:MOST]
+        )
+        yield Section(
+            "Tools",
+            (Table(head, rows),),
+            (f"mean F1 over the tools: {number(tools.macro_f1)}", *count_more(tools.scores)),
+        )
+    if tools.confusions:
+        wrong = tuple(
+            (
+                c.expected or "(none due)",
+                c.called or "(not called)",
+                str(c.count),
+                _render_family(c.family, near=c.near_miss),
+            )
+            for c in tools.confusions[:MOST]
+        )
+        yield Section(
+            "Confusions", (Table(("expected", "called", "times", "near miss"), wrong),), count_more(tools.confusions)
+        )
+    if tools.families:
+        families = tuple(
+            (f.family, str(f.support), str(f.right), str(f.near_misses), str(f.elsewhere)) for f in tools.families
+        )
+        yield Section("Families", (Table(("family", "due", "right", "near misses", "elsewhere"), families),))
+
+
+def _render_family(family: str | None, *, near: bool) -> str:
+    return f"family {family}" if family else ("by name" if near else "-")
+
+
+def _build_repeats(summary: Summary) -> Iterator[Section]:
+    repeats = summary.repeats
+    if repeats is not None:
+        rows = tuple((f"pass^{one.k}", render_rate(one.rate), str(one.rate.n)) for one in repeats.pass_k)
+        trials = sorted({task.trials for task in repeats.tasks})
+        span = " to ".join(map(str, dict.fromkeys((trials[0], trials[-1]))))
+        line = f"{plural(len(repeats.tasks), 'task')}, {span} trials each"
+        yield Section("Repeated trials", (Table(("", "rate", "tasks"), rows),), (line,))
+
+
+def _build_slices(summary: Summary) -> Iterator[Section]:
+    if summary.slices:
+        rows = tuple(
+            (
+                f"{one.tag}={one.value}",
+                render_rate(one.rates.passed),
+                render_rate(one.rates.score),
+                _broke(one.rates),
+                str(one.rates.cases),
+            )
+            for one in summary.slices[:MOST]
+        )
+        yield Section(
+            "Slices", (Table(("slice", "passed", "score", "broke most at", "cases"), rows),), count_more(summary.slices)
+        )
+
+
+def _broke(rates: Group) -> str:
+    counts = rates.broke_at
+    return max(counts, key=lambda stage: counts[stage]) if counts else "-"
+
+
+def _make_up(summary: Summary) -> Iterator[Section]:
+    made = summary.make_up
+    due = f"{made.call} call, {made.no_call} no call, {made.mixed} both, {made.unsaid} unsaid"
+    line = f"due: {due}; no call in {share(made.no_call_share)}"
+    shares = tuple(
+        f"{one.tag} {one.value or '(none)'}: {plural(one.cases, 'case')} ({share(one.share)})" for one in made.shares
+    )
+    rows = tuple((t.tool, str(t.positive), str(t.no_call), str(t.recovery)) for t in made.tools[:MOST])
+    yield Section("Make-up of the set", (Table(("tool", "positive", "no call", "recovery"), rows),), (line, *shares))
+
+
+def render_rate(one: Estimate) -> str:
+    """A rate of what was measured with its interval, and between which ends it lies with what is open.
+
+    >>> render_rate(Estimate(0.5, 0.25, 0.75, 8)), render_rate(Estimate(None, None, None, 0))
+    ('0.50 (0.25-0.75)', '-')
+    >>> render_rate(Estimate(1.0, 0.5, 1.0, 2, 0.5, 1.0, 2)), render_rate(Estimate(None, None, None, 0, 0.0, 1.0, 3))
+    ('1.00 (0.50-1.00), open 2: 0.50 to 1.00', 'open 3: 0.00 to 1.00')
+    """
+    measured = "-" if one.value is None else f"{number(one.value)} ({number(one.low)}-{number(one.high)})"
+    if not one.open:
+        return measured
+    between = f"open {one.open}: {number(one.worst)} to {number(one.best)}"
+    return between if one.value is None else f"{measured}, {between}"
+
+
+def count_more(found: Sequence[object]) -> tuple[str, ...]:
+    """The line that says how many rows are not shown."""
+    return (f"and {len(found) - MOST} more",) if len(found) > MOST else ()

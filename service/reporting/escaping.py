@@ -1,0 +1,29 @@
+"""Text that came from elsewhere, made harmless for where it is shown."""
+
+from __future__ import annotations
+
+import re
+
+_MEANINGFUL = re.compile(r"[\\`*_{}\[\]<>#|~&!$]")
+
+
+def escape_unprintable(text: str) -> str:
+    r"""The text on one line and harmless to a terminal: what is not printable is written as an escape.
+
+    >>> escape_unprintable("a\nb \x1b[31m")
+    'a\\nb \\x1b[31m'
+    """
+    return text if text.isprintable() else "".join(map(_escape_character, text))
+
+
+def _escape_character(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+
+
+def escape_markdown(text: str) -> str:
+    r"""The text on one line, as Markdown takes it literally.
+
+    >>> escape_markdown("a|b\n<i>_c_</i>")
+    'a\\|b \\<i\\>\\_c\\_\\</i\\>'
+    """
+    return _MEANINGFUL.sub(lambda found: "\\" + found[0], escape_unprintable(" ".join(text.split())))
