@@ -16,8 +16,8 @@ from service.core.plan import Plan, plan
 from service.core.report import JudgeMode
 from service.core.rubric import Extension, Rubric
 from service.core.trace import Trace
-from service.errors import InputError
-from service.intake import TraceInput, read_gold, read_trace
+from service.errors import InputError, Problem
+from service.intake import TraceInput, guess_format, read_gold, read_trace
 from service.intake.gold import Gold, expectation_of
 
 
@@ -59,7 +59,7 @@ class ScoreRequest(FrozenModel):
     rubric: RubricChoice = "four_step"
     """A rubric's id, `id@version`, a rubric, or another rubric with changes (`extends`)."""
     trace: TraceInput
-    """What happened, in its provider's own format, named by `format`."""
+    """What happened, in its provider's own format, named by `format` or, where that is left out, guessed."""
     expected: Expected | None = None
     """What should have happened. Absent: only what needs no expectation is scored."""
     judges: JudgeMode | None = None
@@ -94,7 +94,16 @@ def read_request(body: JsonValue) -> ScoreRequest:
     try:
         return REQUEST.validate_python(_replace_rubric(body))
     except ValidationError as error:
-        raise InputError(list_problems(error, body)) from None
+        raise InputError([*list_problems(error, body), *_explain_guess(body)]) from None
+
+
+def _explain_guess(body: JsonValue) -> list[Problem]:
+    """What to know of problems in a trace that names no format: as what it was read."""
+    trace = body.get("trace") if isinstance(body, dict) else None
+    if not isinstance(trace, dict) or "format" in trace:
+        return []
+    guessed = guess_format(trace)
+    return [] if guessed is None else [Problem("/trace", f"it names no format, and was read as {guessed}")]
 
 
 def _replace_rubric(body: JsonValue) -> object:

@@ -19,7 +19,7 @@ from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, Problem, SettingsError
-from service.intake import guess_format
+from service.intake import require_format
 from service.packaged_files import read_yaml
 from service.registry import Shelf, read_rubric
 from service.request import CustomId, Expected, ScoreRequest, read_request
@@ -211,9 +211,10 @@ def build_body(record: TraceRecord, *, named: str | None, guessed: Counter[str])
     trace = body["trace"]
     if not isinstance(trace, dict) or "format" in trace:
         return body
-    found = named or guess_format(trace)
-    if found is None:
-        raise InputError.at("/trace", _explain_no_format(trace))
+    try:
+        found = named or require_format(trace)
+    except ValueError as error:
+        raise InputError.at("/trace", f"{error}; --input-format names it") from None
     if named is None:
         guessed[found] += 1
     formatted: dict[str, JsonValue] = {"format": found, **trace}
@@ -245,13 +246,6 @@ def _wrap_trace(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
         name: record[name] for name in BESIDE if name in record and isinstance(record[name], shapes.get(name, object))
     }
     return {"trace": {name: value for name, value in record.items() if name not in found}, **found}
-
-
-def _explain_no_format(trace: dict[str, JsonValue]) -> str:
-    if "role" in trace:
-        return 'this is one message, not a trace; put the list of messages into {"messages": [...]}'
-    keys = ", ".join(list(trace)[:8]) or "none"
-    return f'cannot tell the format of this trace (its keys: {keys}); name it with --input-format or a "format" key'
 
 
 def locate_error(error: InputError, place: RecordPlace, *, bare: bool = False) -> InputError:

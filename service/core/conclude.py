@@ -97,6 +97,7 @@ def conclude(
     whole, trace = folded.whole, plan.trace
     return Report(
         trace_id=trace.id,
+        format=trace.format,
         rubric=RubricRef(plan.rubric.id, plan.rubric.version, plan.rubric.digest),
         scope=_find_scope(plan, results, asking),
         verdict=whole.verdict,

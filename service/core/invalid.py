@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails, from_json
 
-from service.core.json.pointers import build_loc_pointer
+from service.core.json.pointers import build_loc_pointer, escape_token, split_pointer
+from service.core.near_names import suggest_name
 from service.errors import Problem
 
 PLAIN = {
@@ -25,13 +26,32 @@ PLAIN = {
 """pydantic speaks of tuples and instances to people who wrote JSON; these are its words in theirs."""
 
 
+MOST_HINTS = 20
+"""Unknown members up to which near names are looked for."""
+
+
 def list_problems(error: ValidationError, document: JsonValue, *, below: str = "") -> list[Problem]:
     """Each complaint with its place in `document`. `below` is the pointer of the document itself."""
     found = error.errors(include_url=False, include_input=False)
-    return [
-        Problem(below + build_loc_pointer(one["loc"], document, missing=one["type"] == "missing"), _describe_error(one))
-        for one in found
-    ]
+    unknown = {build_loc_pointer(one["loc"], document) for one in found if one["type"] == "extra_forbidden"}
+    problems: list[Problem] = []
+    for one in found:
+        path = build_loc_pointer(one["loc"], document, missing=one["type"] == "missing")
+        hint = _suggest(path, document, unknown) if path in unknown and len(unknown) <= MOST_HINTS else ""
+        problems.append(Problem(below + path, _describe_error(one) + hint))
+    return problems
+
+
+def _suggest(path: str, document: JsonValue, unknown: Collection[str]) -> str:
+    """What may have been meant by a member that nobody knows, by those beside it."""
+    *parents, name = split_pointer(path)
+    here: JsonValue = document
+    for part in parents:
+        here = here[int(part)] if isinstance(here, list) else here[part] if isinstance(here, dict) else None
+    above = path.rpartition("/")[0]
+    siblings = [key for key in here if f"{above}/{escape_token(key)}" not in unknown] if isinstance(here, dict) else []
+    meant = suggest_name(name, siblings)
+    return "" if meant is None else f"; did you mean {meant!r}?"
 
 
 def find_problems(error: ValidationError, text: str | bytes) -> list[Problem]:

@@ -49,7 +49,7 @@ class FrozenModel(BaseModel):
 def list_kinds(base: type[K], tag: str = "kind") -> dict[str, type[K]]:
     """Every concrete kind below `base`, by the name in `tag`. Two classes with one name are a programming error: TypeError."""
     found: dict[str, type[K]] = {}
-    for cls in _list_subclasses(base):
+    for cls in list_subclasses(base):
         name = find_kind(cls, tag)
         if name is None:
             continue
@@ -65,9 +65,10 @@ def find_kind(cls: type[BaseModel], tag: str = "kind") -> str | None:
     return names[0] if names else None
 
 
-def _list_subclasses(base: type[K]) -> list[type[K]]:
+def list_subclasses(base: type[K]) -> list[type[K]]:
+    """All classes below `base`, each before those below it."""
     direct = base.__subclasses__()
-    return [cls for child in direct for cls in (child, *_list_subclasses(child))]
+    return [cls for child in direct for cls in (child, *list_subclasses(child))]
 
 
 class TaggedUnion:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_type_hints
+from typing import Annotated, Any, Generic, TypeVar, Union, cast, get_args, get_type_hints
 
-from pydantic import Field, GetCoreSchemaHandler, JsonValue
-from pydantic_core import CoreSchema
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
+from pydantic_core import CoreSchema, core_schema
 
 from service.core.trace import Trace
 from service.intake.build import Record
@@ -38,10 +38,17 @@ class Format(Generic[R]):
     rank: int
     """The first format that recognises a record has it: those of low rank are asked first, so it is the lower the more a
     record must have."""
+    marks: str = ""
+    """What tells it, in words: the members that `recognise` looks for."""
     gold: Callable[[R], dict[str, JsonValue] | None] = _no_gold
     """The gold that a record carries, as plain data in one of the formats of gold; None where it carries none."""
     place: int = LAST
     """Where it stands in schemas and in messages that name all formats."""
+
+    @property
+    def summary(self) -> str:
+        """What it is, in a line."""
+        return (self.shape.__doc__ or "").partition("\n")[0]
 
     @property
     def name(self) -> str:
@@ -52,9 +59,29 @@ class Format(Generic[R]):
 class ByFormat:
     """Marks an annotation as the union of these shapes, told apart by `format`."""
 
-    def __init__(self, *shapes: type) -> None:
+    def __init__(self, *shapes: type, guess: Callable[[Given], str] | None = None) -> None:
+        """`guess` names the format where it is left out, and raises ValueError where none fits. None: it must be there."""
         self.shapes = shapes
+        self.guess = guess
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         union: Any = Union[self.shapes]  # noqa: UP007 (the members are known only here)
-        return handler.generate_schema(Annotated[union, Field(discriminator="format")])
+        schema = handler.generate_schema(Annotated[union, Field(discriminator="format")])
+        return core_schema.no_info_before_validator_function(self._name_format, schema) if self.guess else schema
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        if self.guess is None:
+            return handler(schema)
+        nameless = {
+            "title": "Guessed",
+            "type": "object",
+            "not": {"required": ["format"]},
+            "description": "A trace that names no format: it is guessed from its members, and the report says which it is.",
+        }
+        return {"anyOf": [handler(schema), nameless]}
+
+    def _name_format(self, given: Any) -> Any:
+        if self.guess is None or not isinstance(given, dict) or "format" in given:
+            return given  # pyright: ignore[reportUnknownVariableType] (it is checked next)
+        record = cast("dict[str, JsonValue]", given)
+        return {"format": self.guess(record), **record}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from service.core.discovery import import_all
 from service.core.trace import Trace
 from service.intake import formats
+from service.intake.accounting import clip
 from service.intake.build import Record
 from service.intake.format import ByFormat, Format, Given
 
@@ -27,8 +28,34 @@ _ALL = sorted(map(_format_of, import_all(formats)), key=lambda entry: (entry.pla
 _BY_NAME: Mapping[str, Format[Any]] = {entry.name: entry for entry in _ALL}
 _BY_RANK = sorted(_ALL, key=lambda entry: entry.rank)
 
-TraceInput = Annotated[Record, ByFormat(*[entry.shape for entry in _ALL])]
-"""A trace in any format, told by its `format`. An unknown one is a validation error that names those known."""
+
+def list_formats() -> Sequence[Format[Any]]:
+    """All formats, in the order in which they are shown."""
+    return _ALL
+
+
+def guess_format(record: Given) -> str | None:
+    """The format a record seems to be in; None where its keys say nothing.
+
+    A conversation of plain text and no tools reads the same as `openai` and as `anthropic`; it is called `openai`.
+    """
+    return next((entry.name for entry in _BY_RANK if entry.recognise(record)), None)
+
+
+def require_format(record: Given) -> str:
+    """The same, or a ValueError that says what was looked for and what was found."""
+    name = guess_format(record)
+    if name is not None:
+        return name
+    if "role" in record:
+        raise ValueError('this is one message, not a trace; put the list of messages into {"messages": [...]}')
+    keys = ", ".join([clip(key) for key in list(record)[:8]]) or "none"
+    marks = "; ".join(f"{entry.name} by {entry.marks}" for entry in _ALL)
+    raise ValueError(f"it names no format, and none is told by its members ({keys}). Formats are told so: {marks}")
+
+
+TraceInput = Annotated[Record, ByFormat(*[entry.shape for entry in _ALL], guess=require_format)]
+"""A trace in any format, told by its `format`, else by its members. An unknown name is an error that lists those known."""
 
 
 def read_trace(record: TraceInput) -> Trace:
@@ -43,11 +70,3 @@ def read_trace(record: TraceInput) -> Trace:
 def read_gold(record: TraceInput) -> dict[str, JsonValue] | None:
     """The gold that a benchmark's record carries, as plain data for `expectation_of`; None where it carries none."""
     return _BY_NAME[record["format"]].gold(record)
-
-
-def guess_format(record: Given) -> str | None:
-    """The format a record seems to be in; None where its keys say nothing.
-
-    A conversation of plain text and no tools reads the same as `openai` and as `anthropic`; it is called `openai`.
-    """
-    return next((entry.name for entry in _BY_RANK if entry.recognise(record)), None)

@@ -206,4 +206,11 @@ def _objects(value: JsonValue) -> Iterator[Given]:
     return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
 
 
-FORMAT = Format(AnthropicTrace, read, _recognise, rank=50, place=3)
+FORMAT = Format(
+    AnthropicTrace,
+    read,
+    _recognise,
+    rank=50,
+    marks="messages beside system, input_schema of tools or tool_use blocks, or the content of a reply",
+    place=3,
+)

@@ -122,4 +122,4 @@ def _recognise(record: Given) -> bool:
     return "question" in record and ("calls" in record or "result" in record)
 
 
-FORMAT = Format(BfclTrace, read, _recognise, rank=40, gold=read_gold, place=5)
+FORMAT = Format(BfclTrace, read, _recognise, rank=40, marks="question beside calls or result", gold=read_gold, place=5)

@@ -107,4 +107,4 @@ def _recognise(record: Given) -> bool:
     return isinstance(record.get("events"), list)
 
 
-FORMAT = Format(CallgradeTrace, read, _recognise, rank=10, place=7)
+FORMAT = Format(CallgradeTrace, read, _recognise, rank=10, marks="events", place=7)

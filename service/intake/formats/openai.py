@@ -93,4 +93,4 @@ def _recognise(record: Given) -> bool:
     return any(isinstance(record.get(name), list) for name in ("messages", "choices", "chunks"))
 
 
-FORMAT = Format(OpenAITrace, read, _recognise, rank=60, place=1)
+FORMAT = Format(OpenAITrace, read, _recognise, rank=60, marks="messages, choices or chunks", place=1)

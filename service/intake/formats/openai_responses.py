@@ -180,4 +180,4 @@ def _recognise(record: Given) -> bool:
     return any(key in record for key in ("output", "items", "input"))
 
 
-FORMAT = Format(ResponsesTrace, read, _recognise, rank=70, place=2)
+FORMAT = Format(ResponsesTrace, read, _recognise, rank=70, marks="input, output or items", place=2)

@@ -231,4 +231,4 @@ def _recognise(record: Given) -> bool:
     return isinstance(record.get("spans"), list) or isinstance(record.get("resourceSpans"), list)
 
 
-FORMAT = Format(SpansTrace, read, _recognise, rank=20, place=4)
+FORMAT = Format(SpansTrace, read, _recognise, rank=20, marks="spans or resourceSpans", place=4)

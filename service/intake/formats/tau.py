@@ -115,4 +115,6 @@ def _recognise(record: Given) -> bool:
     return "traj" in record or ("task_id" in record and "messages" in record)
 
 
-FORMAT = Format(TauTrace, read, _recognise, rank=30, gold=read_gold, place=6)
+FORMAT = Format(
+    TauTrace, read, _recognise, rank=30, marks="traj, or messages beside a task_id", gold=read_gold, place=6
+)

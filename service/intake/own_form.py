@@ -1,0 +1,73 @@
+"""Traces in our own form, the format `callgrade`: what was read of a log, for people who want to see it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from service.core.trace import Message, Step, ToolDef, Trace
+
+Plain = dict[str, JsonValue]
+
+
+def write_record(trace: Trace) -> Plain:
+    """The trace as a record of the format `callgrade`, which reads as the same messages, calls, results and tools.
+
+    Two things it cannot say: that arguments were not captured (they are left out), and what was not read.
+    """
+    record: Plain = {"format": "callgrade"}
+    if trace.id is not None:
+        record["id"] = trace.id
+    if trace.tools is not None:
+        record["tools"] = [_write_tool(tool) for tool in trace.tools]
+    record["events"] = [*_write_events(trace)]
+    if trace.state is not None:
+        values: Plain = {"initial": trace.state.initial, "final": trace.state.final}
+        record["state"] = {name: value for name, value in values.items() if name in trace.state.captured}
+    return record
+
+
+def _write_tool(tool: ToolDef) -> Plain:
+    written: Plain = {"name": tool.name}
+    if tool.description:
+        written["description"] = tool.description
+    for name, value in (("parameters", tool.parameters), ("outputSchema", tool.output_schema)):
+        if value is not None:
+            written[name] = value if isinstance(value, bool) else dict(value)
+    if tool.annotations:
+        written["annotations"] = dict(tool.annotations)
+    return written
+
+
+def _write_events(trace: Trace) -> Iterator[Plain]:
+    steps: defaultdict[int, list[Step]] = defaultdict(list)
+    for step in trace.steps:
+        steps[step.message].append(step)
+    for index, message in enumerate(trace.messages):
+        yield from _write_message(message, steps[index])
+
+
+def _write_message(message: Message, steps: list[Step]) -> Iterator[Plain]:
+    if message.text or not steps:
+        yield {message.role: message.text}
+    for place, step in enumerate(steps):
+        yield _write_step(step, parallel=place > 0)
+
+
+def _write_step(step: Step, *, parallel: bool) -> Plain:
+    call = step.call
+    made: Plain = {"name": call.name}
+    if call.captured:
+        made["arguments"] = call.raw if call.arguments is None else dict(call.arguments)
+    if call.id is not None:
+        made["id"] = call.id
+    event: Plain = {"call": made}
+    if parallel:
+        event["parallel"] = True
+    if step.result is not None:
+        event["result"] = step.result.content
+        if step.result.is_error:
+            event["is_error"] = True
+    return event
