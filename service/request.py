@@ -10,8 +10,8 @@ from pydantic import Discriminator, Field, JsonValue, Tag, TypeAdapter, Validati
 
 from service.core.budget import OverBudgetError
 from service.core.expectation import Expectation
-from service.core.invalid import list_problems
-from service.core.kinds import FrozenModel
+from service.core.models.invalid import list_problems
+from service.core.models.kinds import FrozenModel
 from service.core.plan import Plan, plan
 from service.core.report import JudgeMode
 from service.core.rubric import Extension, Rubric

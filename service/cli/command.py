@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import typer
 
-from service.core.discovery import import_all
+from service.core.models.discovery import import_all
 
 F = TypeVar("F", bound=Callable[..., int])
 

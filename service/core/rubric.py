@@ -15,11 +15,11 @@ from service.core import gates, judging, methods
 from service.core.budget import MAX_CRITERIA, MAX_JUDGES
 from service.core.case import Matching
 from service.core.checks import Aggregate, Aspect, Check
-from service.core.discovery import import_all
 from service.core.gates.arguments import ArgumentsGate
 from service.core.judging.judges import WORDS, Judge, JudgeCheck
-from service.core.kinds import FrozenModel, Several, Some, TaggedUnion, list_kinds
-from service.core.lazy import lazy
+from service.core.models.discovery import import_all
+from service.core.models.kinds import FrozenModel, Several, Some, TaggedUnion, list_kinds
+from service.core.models.lazy import lazy
 from service.core.weights import Weight, read_weight
 
 Stage = Literal["decide", "select", "arguments", "integrate", "sequence", "effect"]

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from service import Plan, Report, conclude
-from service.core.conclude import Answer
+from service.core.conclusion.judge_answers import Answer
 from service.core.judging.fits import Fit, Identity
 from service.core.judging.judges import Ask
 from service.core.judging.prompts import Usage

@@ -25,9 +25,9 @@ from service.core.gates.quantity import QuantityGate
 from service.core.gates.schema import NOT_TOLD, build_unparsable
 from service.core.gates.tool_name import score_name, score_unmatched, settle_pair
 from service.core.json.pointers import escape_token
-from service.core.kinds import TaggedUnion, find_kind
 from service.core.methods.arcade_critics import CriticKind, CriticSpec
 from service.core.methods.arcade_number import Call, CaseResult, RubricSpec, add_placeholders, score_case
+from service.core.models.kinds import TaggedUnion, find_kind
 from service.core.outcome import PERFECT, Errored, Finding, MethodScore, Outcome, Scored, Skipped, build_failure
 from service.core.shapes import has_matcher
 from service.core.trace import Step
