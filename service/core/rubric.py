@@ -193,7 +193,7 @@ class Rubric(FrozenModel):
         )
 
     @lazy
-    def known_judges(self) -> dict[str, Judge]:
+    def judges_by_id(self) -> dict[str, Judge]:
         """The judges it brings, by id."""
         return {judge.id: judge for judge in self.judges}
 
@@ -271,11 +271,11 @@ def add_judges(rubric: Rubric, known: Mapping[str, Judge]) -> Rubric:
 
     Raises ValueError for a judge that nobody knows.
     """
-    wanted = rubric.judge_ids - rubric.known_judges.keys()
+    wanted = rubric.judge_ids - rubric.judges_by_id.keys()
     unknown = sorted(wanted - known.keys())
     if unknown:
         raise ValueError(f"no judge {', '.join(unknown)}; known: {', '.join(sorted(known)) or 'none'}")
-    wanted |= {WORDS} & known.keys() - rubric.known_judges.keys()
+    wanted |= {WORDS} & known.keys() - rubric.judges_by_id.keys()
     return _change_rubric(rubric, judges=(*rubric.judges, *(known[name] for name in sorted(wanted))))
 
 

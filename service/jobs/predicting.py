@@ -97,7 +97,7 @@ def build_request(item: LabelledItem, asking: Asking) -> JsonValue:
     alone: JsonValue = {
         "id": "calibration",
         "criteria": [{"id": item.criterion, "stage": criterion.stage, "check": check}],
-        "judges": [asking.rubric.known_judges[judge].model_dump(mode="json")],
+        "judges": [asking.rubric.judges_by_id[judge].model_dump(mode="json")],
     }
     return {"rubric": alone, "trace": _build_trace(item), "judges": asking.mode}
 
