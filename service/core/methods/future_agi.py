@@ -51,7 +51,7 @@ Metric = Literal["function_name_match", "parameter_validation", "function_call_a
 class FutureAgiGate(Check):
     """One of Future AGI's function-calling metrics, over calls paired one to one.
 
-    `function_name_match`: the tool is the expected one. `validate_parameters`: the share of a call's parameters, declared or
+    `function_name_match`: the tool is the expected one. `parameter_validation`: the share of a call's parameters, declared or
     given, that the tool's JSON Schema has nothing against; needs no expectation. `function_call_accuracy`: 0.4 for the name,
     0.3 for the share of arguments, expected or given, that both have, 0.3 for the share that is right; of several calls one of
     a wrong tool is 0.
