@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from service.core.conclude import conclude
+    from service.core.conclusion.conclude import conclude
     from service.core.plan import Plan
     from service.core.report import Report
     from service.engine import Engine, plan, report_json, score
@@ -34,7 +34,7 @@ _HOMES = {
     "Report": "service.core.report",
     "ScoreRequest": "service.request",
     "Shelf": "service.registry",
-    "conclude": "service.core.conclude",
+    "conclude": "service.core.conclusion.conclude",
     "plan": "service.engine",
     "report_json": "service.engine",
     "score": "service.engine",

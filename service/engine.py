@@ -11,7 +11,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from service.asking.budget.ask_limits import AskLimits
 from service.asking.budget.reservations import Spending
-from service.core.conclude import conclude
+from service.core.conclusion.conclude import conclude
 from service.core.execution import (
     add_executed_score,
     add_execution,

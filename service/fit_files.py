@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from service.core.invalid import find_problems
 from service.core.judging.fits import Fit
+from service.core.models.invalid import find_problems
 from service.errors import Problem, SettingsError
 
 

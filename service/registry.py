@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from service.core.invalid import list_problems
 from service.core.judging.judges import Judge
+from service.core.models.invalid import list_problems
 from service.core.rubric import Extension, Rubric, add_judges, extend_rubric
 from service.errors import RubricError, UnknownRubricError
 from service.packaged_files import find_resource, read_yaml

@@ -10,8 +10,8 @@ from pydantic import Discriminator, Field, JsonValue, Tag, TypeAdapter, Validati
 
 from service.core.budget import OverBudgetError
 from service.core.expectation import Expectation
-from service.core.invalid import list_problems
-from service.core.kinds import FrozenModel
+from service.core.models.invalid import list_problems
+from service.core.models.kinds import FrozenModel
 from service.core.plan import Plan, plan
 from service.core.report import JudgeMode
 from service.core.rubric import Extension, Rubric
@@ -27,7 +27,7 @@ def _rubric_form(value: object) -> str:
     return "extension" if isinstance(value, Extension) or (isinstance(value, dict) and "extends" in value) else "inline"
 
 
-def _expected_form(value: object) -> str:
+def _name_expected_form(value: object) -> str:
     return "gold" if isinstance(value, dict) and "format" in value else "expectation"
 
 
@@ -36,7 +36,7 @@ RubricChoice = Annotated[
     Discriminator(_rubric_form),
 ]
 Expected = Annotated[
-    Annotated[Expectation, Tag("expectation")] | Annotated[Gold, Tag("gold")], Discriminator(_expected_form)
+    Annotated[Expectation, Tag("expectation")] | Annotated[Gold, Tag("gold")], Discriminator(_name_expected_form)
 ]
 
 

@@ -99,7 +99,7 @@ class ModelCaller:
     async def _attempt(
         self, prompt: Prompt, spending: Spending, worst: float | None, patience: _Patience
     ) -> Completion:
-        async with self.find_gate(prompt.model).hold_slot(patience.left()):
+        async with self.find_gate(prompt.model).hold_slot(patience.get_seconds_left()):
             patience.start()
             await spending.wait_for_room(worst)
             with spending.reserve(worst) as bill:
@@ -147,13 +147,13 @@ class _Patience:
         if self._start is None:
             self._start = self._clock.now()
 
-    def left(self) -> float:
+    def get_seconds_left(self) -> float:
         """Seconds that are left."""
         return self._total if self._start is None else self._start + self._total - self._clock.now()
 
     def ends(self, state: RetryCallState) -> bool:
         """Whether it is over before the wait for the next attempt is."""
-        return state.upcoming_sleep > self.left()
+        return state.upcoming_sleep > self.get_seconds_left()
 
 
 def _find_error(state: RetryCallState) -> BaseException | None:

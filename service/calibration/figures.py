@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import fsum
 from typing import NamedTuple
 
 import numpy as np
@@ -172,8 +171,3 @@ def read_metrics(figures: Figures | None) -> dict[str, Metric]:
 
 def _round_figure(value: float | None) -> float | None:
     return None if value is None else round(value, 6)
-
-
-def compute_mean(values: Sequence[float]) -> float | None:
-    """The mean; None of nothing."""
-    return fsum(values) / len(values) if values else None

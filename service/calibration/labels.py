@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter, ValidationError, model_validator
 
-from service.core.invalid import list_problems
 from service.core.judging.fits import Origin
-from service.core.kinds import FrozenModel, Some
+from service.core.models.invalid import list_problems
+from service.core.models.kinds import FrozenModel, Some
 from service.core.rubric import Stage
 from service.errors import InputError, Problem
 from service.intake.jsontext import UnreadableError, parse

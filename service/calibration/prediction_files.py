@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from service.calibration.labels import LabelledItem
 from service.calibration.predictions import Prediction, read_predictions
 from service.core.judging.questions import ASSEMBLY
-from service.core.kinds import FrozenModel
+from service.core.models.kinds import FrozenModel
 from service.core.rubric import Rubric
 from service.errors import InputError, Problem
 

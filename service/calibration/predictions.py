@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter
 
 from service.calibration.labels import Key, parse_lines, read_models
 from service.core.judging.fits import Binding, Share
-from service.core.kinds import FrozenModel
+from service.core.models.kinds import FrozenModel
 from service.errors import InputError
 
 RECORDED = "recorded"

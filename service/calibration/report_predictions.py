@@ -73,7 +73,7 @@ def list_outcomes(report: Report, criterion: str) -> list[ReportOutcome]:
 
 def build_prediction(said: AnswerId, outcome: JudgedScore | WithheldJudgement, rubric: Rubric) -> Prediction:
     """A judge's outcome as a prediction. Of a jury, `model` is all of its models, as fits are bound to them."""
-    judge = rubric.known_judges[outcome.judge.id]
+    judge = rubric.judges_by_id[outcome.judge.id]
     models = dict.fromkeys([vote.model for vote in outcome.judge.votes]) or [outcome.judge.model]
     return Prediction(
         id=said.id,

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import typer
 
-from service.core.discovery import import_all
+from service.core.models.discovery import import_all
 
 F = TypeVar("F", bound=Callable[..., int])
 
@@ -46,12 +46,12 @@ def command(place: int, **helps: str) -> Callable[[F], F]:
     `helps`: the groups that share it, with the help in each.
     """
 
-    def known(body: F) -> F:
+    def register(body: F) -> F:
         module = body.__module__
         _COMMANDS[module] = Command(module.rpartition(".")[2], place, body, helps)
         return body
 
-    return known
+    return register
 
 
 def add_commands(app: typer.Typer, package: ModuleType) -> None:

@@ -14,7 +14,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from service.cli.context import read_settings
 from service.cli.rendering.console import plural, say
-from service.core.invalid import list_problems
+from service.core.models.invalid import list_problems
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.engine import Engine

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.main import TyperChoice  # pyright: ignore[reportPrivateImportUsage] (typer has no public name for it)
 
-from service.core.lazy import lazy
+from service.core.models.lazy import lazy
 
 
 class InputFormat(TyperChoice[str]):

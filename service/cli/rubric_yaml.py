@@ -8,7 +8,7 @@ from typing import cast
 import yaml
 
 from service.core.json.pointers import split_pointer
-from service.core.lazy import lazy
+from service.core.models.lazy import lazy
 from service.core.rubric import Rubric
 
 

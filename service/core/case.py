@@ -15,7 +15,7 @@ from service.core.budget import COST_OF_A_VIOLATION, Meter
 from service.core.checks import Check, Subject
 from service.core.critics import Match
 from service.core.expectation import CallPattern, Expectation, ExpectedCall, Scope
-from service.core.lazy import lazy
+from service.core.models.lazy import lazy
 from service.core.outcome import Finding, Outcome, Scored, Skipped, build_failure
 from service.core.schemas import Dialect, SchemaProblem, Validator, Violation, build_validator
 from service.core.shapes import build_matcher, find_cost, has_matcher

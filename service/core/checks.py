@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
 
 from service.core.budget import OverBudgetError
-from service.core.kinds import FrozenModel
+from service.core.models.kinds import FrozenModel
 from service.core.outcome import PERFECT, Outcome, Scored, Skipped
 from service.core.partial import PartialOutcome
 

@@ -9,9 +9,9 @@ from typing import cast
 from pydantic import BaseModel, ConfigDict, JsonValue, SkipValidation, ValidationError
 
 from service.core.case import Case
-from service.core.conclude import conclude
+from service.core.conclusion.conclude import conclude
 from service.core.gates.schema import SchemaGate
-from service.core.invalid import list_problems
+from service.core.models.invalid import list_problems
 from service.core.outcome import Scored
 from service.core.plan import Plan, plan
 from service.core.report import ExecutedScore, Report

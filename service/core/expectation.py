@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from service.core.critics import Critic
-from service.core.kinds import FrozenModel, Several, Some
+from service.core.models.kinds import FrozenModel, Several, Some
 from service.core.shapes import Template, require_values
 from service.core.weights import Weight
 

@@ -140,9 +140,9 @@ def _ask(
     answered = (
         {subject for subject, found in before.outcomes if isinstance(found, Scored)} if before else set[Subject]()
     )
-    judges = rubric.known_judges
+    judges = rubric.judges_by_id
     asked = collect_outcomes(case, lambda: check.asks(case, criterion=criterion.id, judges=judges, answered=answered))
-    asked = leave_open(CheckReach(check.parts(rubric.known_judges), False), asked, case.trace.unread)
+    asked = leave_open(CheckReach(check.parts(rubric.judges_by_id), False), asked, case.trace.unread)
     if before is None:
         return CriterionPlan(criterion, asked, any(isinstance(found, Ask) for _, found in asked))
     needless = Skipped("not_applicable", f"{check.unless} has decided it")
@@ -180,7 +180,7 @@ def _build_pending(
 ) -> Outcome | PendingOutcome:
     if not isinstance(found, PartialOutcome):
         return found
-    judge = rubric.known_judges.get(WORDS)
+    judge = rubric.judges_by_id.get(WORDS)
     tool = None if subject.step is None else case.trace.steps[subject.step].call.name
     parts = [
         one.skipped

@@ -15,11 +15,11 @@ from service.core import gates, judging, methods
 from service.core.budget import MAX_CRITERIA, MAX_JUDGES
 from service.core.case import Matching
 from service.core.checks import Aggregate, Aspect, Check
-from service.core.discovery import import_all
 from service.core.gates.arguments import ArgumentsGate
 from service.core.judging.judges import WORDS, Judge, JudgeCheck
-from service.core.kinds import FrozenModel, Several, Some, TaggedUnion, list_kinds
-from service.core.lazy import lazy
+from service.core.models.discovery import import_all
+from service.core.models.kinds import FrozenModel, Several, Some, TaggedUnion, list_kinds
+from service.core.models.lazy import lazy
 from service.core.weights import Weight, read_weight
 
 Stage = Literal["decide", "select", "arguments", "integrate", "sequence", "effect"]
@@ -193,7 +193,7 @@ class Rubric(FrozenModel):
         )
 
     @lazy
-    def known_judges(self) -> dict[str, Judge]:
+    def judges_by_id(self) -> dict[str, Judge]:
         """The judges it brings, by id."""
         return {judge.id: judge for judge in self.judges}
 
@@ -271,11 +271,11 @@ def add_judges(rubric: Rubric, known: Mapping[str, Judge]) -> Rubric:
 
     Raises ValueError for a judge that nobody knows.
     """
-    wanted = rubric.judge_ids - rubric.known_judges.keys()
+    wanted = rubric.judge_ids - rubric.judges_by_id.keys()
     unknown = sorted(wanted - known.keys())
     if unknown:
         raise ValueError(f"no judge {', '.join(unknown)}; known: {', '.join(sorted(known)) or 'none'}")
-    wanted |= {WORDS} & known.keys() - rubric.known_judges.keys()
+    wanted |= {WORDS} & known.keys() - rubric.judges_by_id.keys()
     return _change_rubric(rubric, judges=(*rubric.judges, *(known[name] for name in sorted(wanted))))
 
 

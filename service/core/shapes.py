@@ -16,7 +16,7 @@ from typing_extensions import TypeAliasType
 
 from service.core.critics import Critic, Match, OpenComparison, WordsComparison
 from service.core.json.values import equals, format_value
-from service.core.kinds import TaggedUnion, find_kind
+from service.core.models.kinds import TaggedUnion, find_kind
 
 Matcher = Annotated[Critic, TaggedUnion()]
 

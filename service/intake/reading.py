@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import JsonValue
 
-from service.core.discovery import import_all
+from service.core.models.discovery import import_all
 from service.core.trace import Trace
 from service.intake import formats
 from service.intake.accounting import clip

@@ -15,9 +15,9 @@ from pydantic_core import to_json
 from service.calibration.labels import Key, LabelledItem
 from service.calibration.predictions import Prediction
 from service.calibration.splits import SEED
-from service.core.invalid import list_problems
 from service.core.judging.fits import Method
-from service.core.kinds import Several
+from service.core.models.invalid import list_problems
+from service.core.models.kinds import Several
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import BadLinesError, InputError, MalformedError, Problem, TooLargeError

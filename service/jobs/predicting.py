@@ -13,7 +13,7 @@ from service.asking.judging import Judging
 from service.calibration.labels import LabelledItem
 from service.calibration.predictions import AnswerId, Prediction
 from service.calibration.report_predictions import UnansweredItem, find_criterion, find_judge, read_prediction
-from service.core.conclude import conclude
+from service.core.conclusion.conclude import conclude
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.engine import Engine
@@ -97,7 +97,7 @@ def build_request(item: LabelledItem, asking: Asking) -> JsonValue:
     alone: JsonValue = {
         "id": "calibration",
         "criteria": [{"id": item.criterion, "stage": criterion.stage, "check": check}],
-        "judges": [asking.rubric.known_judges[judge].model_dump(mode="json")],
+        "judges": [asking.rubric.judges_by_id[judge].model_dump(mode="json")],
     }
     return {"rubric": alone, "trace": _build_trace(item), "judges": asking.mode}
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any, BinaryIO, Literal, NamedTuple
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from service.core.invalid import list_problems
-from service.core.kinds import FrozenModel, Several
+from service.core.models.invalid import list_problems
+from service.core.models.kinds import FrozenModel, Several
 from service.core.report import JudgeMode
 from service.engine import Engine
 from service.errors import BadLinesError, InputError, MalformedError, Problem, TooLargeError

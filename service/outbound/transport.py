@@ -124,7 +124,7 @@ async def _read(response: httpx.Response, most: int) -> bytes:
         body = AnswerBody(response.headers.get("content-encoding", ""), most=most)
         async for piece in response.aiter_raw():
             body.add(piece)
-        return body.whole()
+        return body.finish()
     except TooLongError:
         raise _ExchangeFailure("too long") from None
     except PackedError:

@@ -35,7 +35,7 @@ class AnswerBody:
     >>> body = AnswerBody("", most=10)
     >>> body.add(b"12345")
     >>> body.add(b"67890")
-    >>> body.whole()
+    >>> body.finish()
     b'1234567890'
     >>> body.add(b"1")
     Traceback (most recent call last):
@@ -71,7 +71,7 @@ class AnswerBody:
         except zlib.error:
             raise PackedError from None
 
-    def whole(self) -> bytes:
+    def finish(self) -> bytes:
         """All of it; PackedError where the end is missing."""
         if self._unpack is not None and self._came and not self._unpack.eof:
             raise PackedError

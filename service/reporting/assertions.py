@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from service.core.kinds import FrozenModel, Several
+from service.core.models.kinds import FrozenModel, Several
 from service.core.rubric import STAGES, Stage
 from service.errors import InputError, Problem
 from service.reporting.metrics import NOTHING, MeasuredNumber, find_case_metric, find_metric

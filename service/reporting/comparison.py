@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Literal, get_args
@@ -256,8 +255,3 @@ def _classify_change(a: Sample, b: Sample) -> ChangeKind:
 def _build_side(sample: Sample) -> CaseSide:
     report = sample.report
     return CaseSide(report.verdict, report.score, report.first_failing_stage)
-
-
-def count_changes(comparison: Comparison) -> Mapping[str, int]:
-    """How many cases changed, by kind."""
-    return Counter(change.kind for change in comparison.changes)

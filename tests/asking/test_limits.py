@@ -184,9 +184,9 @@ def test_a_shorter_pause_does_not_end_a_longer_one(clock: Clock) -> None:
     pause = Cooldown(clock)
     pause.extend(10)
     pause.extend(2)
-    assert pause.left() == 10
+    assert pause.get_seconds_left() == 10
     clock.advance(11)
-    assert pause.left() == 0
+    assert pause.get_seconds_left() == 0
 
 
 RETRY_AFTER = [
@@ -223,7 +223,7 @@ def test_it_opens_after_ten_faults_in_a_row(clock: Clock) -> None:
         assert not breaker.is_open, number
         breaker.note_failure(probe=False)
     assert breaker.is_open
-    assert breaker.left() == 10
+    assert breaker.get_seconds_left() == 10
 
 
 @pytest.mark.parametrize(("faults", "opens"), [(10, False), (11, True)])
@@ -246,23 +246,23 @@ def opened(clock: Clock) -> Breaker:
 def test_one_probe_at_a_time(clock: Clock) -> None:
     breaker = opened(clock)
     clock.advance(10)
-    assert breaker.left() == 0
+    assert breaker.get_seconds_left() == 0
     assert breaker.admit()
-    assert breaker.left() > 0
+    assert breaker.get_seconds_left() > 0
 
 
 def test_a_probe_that_fails_puts_the_next_one_off(clock: Clock) -> None:
     breaker = opened(clock)
     clock.advance(10)
     breaker.note_failure(probe=breaker.admit())
-    assert breaker.left() == 10
+    assert breaker.get_seconds_left() == 10
 
 
 def test_old_requests_that_fail_put_nothing_off(clock: Clock) -> None:
     breaker = opened(clock)
     clock.advance(9)
     breaker.note_failure(probe=False)
-    assert breaker.left() == 1
+    assert breaker.get_seconds_left() == 1
 
 
 def test_a_probe_that_is_answered_closes_it_for_good(clock: Clock) -> None:
@@ -278,7 +278,7 @@ def test_a_probe_that_is_cancelled_makes_room_for_another(clock: Clock) -> None:
     breaker = opened(clock)
     clock.advance(10)
     breaker.note_abandonment(probe=breaker.admit())
-    assert breaker.left() == 0
+    assert breaker.get_seconds_left() == 0
 
 
 # Retry budget

@@ -23,7 +23,7 @@ from service.core.judging.fits import (
     log_odds,
     sigmoid,
 )
-from service.core.kinds import list_kinds
+from service.core.models.kinds import list_kinds
 
 DIGEST, OTHER = "a" * 64, "b" * 64
 SHARES = st.floats(0, 1)

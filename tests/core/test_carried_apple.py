@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.conclude import conclude
+from service.core.conclusion.conclude import conclude
 from service.core.expectation import Expectation
 from service.core.plan import plan
 from service.core.trace import Message, Step, ToolCall, Trace

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.methods.arcade import RubricSpec, add_placeholders, score_case
 from service.core.methods.arcade_critics import CriticSpec, compare
+from service.core.methods.arcade_number import RubricSpec, add_placeholders, score_case
 from service.core.weights import WEIGHTS, compute_shares, read_weight
 
 TABLE = yaml.safe_load((Path(__file__).parents[1] / "data" / "carried" / "arcade.yaml").read_text())

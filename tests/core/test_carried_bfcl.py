@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.expectation import Expectation
-from service.core.methods.bfcl import check, convert
+from service.core.methods.bfcl_number import check, convert
 from service.errors import InputError
 
 TABLE = yaml.safe_load((Path(__file__).parents[1] / "data" / "carried" / "bfcl.yaml").read_text())

@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from service import InputError, score
-from service.core.methods.future_agi import Options, compute_accuracy, is_same_value, match_exactly, read_parameters
+from service.core.methods.future_agi_number import (
+    Options,
+    compute_accuracy,
+    is_same_value,
+    match_exactly,
+    read_parameters,
+)
 from tests.core.carried_cases import codes, load, report, trace, values
 
 TABLE = load("future_agi")

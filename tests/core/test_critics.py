@@ -27,7 +27,7 @@ from service.core.critics import (
     arcade_cosine,
     cosine,
 )
-from service.core.kinds import FrozenModel, TaggedUnion, list_kinds
+from service.core.models.kinds import FrozenModel, TaggedUnion, list_kinds
 from service.core.patterns import MAX_PATTERN, compile_regex
 from service.core.shapes import Shape
 

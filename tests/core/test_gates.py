@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from service import InputError, Report, score
-from service.core.kinds import list_kinds
+from service.core.models.kinds import list_kinds
 from service.core.outcome import Errored, MethodScore, Outcome, Scored, Skipped
 from service.core.rubric import CHECKS
 from service.intake.gold import GoldForm

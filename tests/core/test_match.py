@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise, permutations
+from itertools import permutations
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.alignment.matching import assign, find_longest_run
+from service.core.alignment.matching import assign
 from service.core.alignment.solver import augment_rows
 
 TRIES = settings(max_examples=150, deadline=None, derandomize=True)
@@ -88,13 +88,3 @@ def test_a_large_problem():
 
 def test_a_large_problem_of_equal_gains_keeps_the_order():
     assert assign([[1.0] * 500] * 500) == [(n, n) for n in range(500)]
-
-
-@TRIES
-@given(st.lists(st.integers(0, 6), max_size=8))
-def test_no_run_is_longer(values):
-    run = find_longest_run(values)
-    assert run == sorted(set(run))
-    assert all(values[a] < values[b] for a, b in pairwise(run))
-    longer = combinations(range(len(values)), len(run) + 1)
-    assert not any(all(values[a] < values[b] for a, b in pairwise(c)) for c in longer if c)

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from service import Shelf, score
 from service.core.checks import Check
 from service.core.critics import Critic
-from service.core.kinds import list_kinds
+from service.core.models.kinds import list_kinds
 from service.core.rubric import CHECKS as KNOWN
 from service.core.rubric import Rubric
 from service.request import ScoreRequest

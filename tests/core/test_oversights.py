@@ -8,9 +8,9 @@ import pytest
 
 from service import Shelf, score
 from service.core.checks import Aspect, Check
+from service.core.conclusion.oversights import find_oversights
 from service.core.expectation import Expectation
-from service.core.kinds import list_kinds
-from service.core.oversights import find_oversights
+from service.core.models.kinds import list_kinds
 from service.core.trace import ToolDef, Trace
 
 TOOLS = (

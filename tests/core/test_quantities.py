@@ -17,7 +17,6 @@ from service.core.evidence.reading.numbers import read_number
 from service.core.evidence.reading.quantities import (
     MAX_QUANTITIES,
     MAX_TEXT,
-    find_names,
     find_quantities,
     list_significant_digits,
 )
@@ -102,11 +101,6 @@ def test_long_texts_are_read_up_to_a_cap(piece: str):
     found = find_quantities(piece * (2 * MAX_TEXT // len(piece)), date(2024, 5, 15))
     assert len(found) <= MAX_QUANTITIES
     assert all(q.end <= MAX_TEXT for q in found)
-
-
-@given(TEXTS)
-def test_names_stand_where_they_are_said_to(text: str):
-    assert all(text[name.start : name.end] == name.value for name in find_names(text))
 
 
 @given(st.decimals(min_value=-(10**9), max_value=10**9, places=4), st.integers(-6, 6))

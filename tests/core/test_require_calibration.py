@@ -74,7 +74,7 @@ def votes(ask: Ask, share: float) -> list[JudgeReply]:
 
 def fit_of(criterion: str, judge: str, known: Rubric, **more: Any) -> Fit:
     """A fit for the judge of a criterion that changes no value."""
-    found = known.known_judges[judge]
+    found = known.judges_by_id[judge]
     bound = {"judge": judge, "judge_digest": found.digest, "model": "+".join(found.models or ("m",))}
     made = {**bound, "criterion": criterion, "method": "identity", "calibrator": Identity(), "origin": "human"}
     kept = {"labels": 100, "groups": 100, "enough": True, "domain": (0.0, 1.0), "threshold": found.threshold}

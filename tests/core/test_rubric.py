@@ -98,7 +98,7 @@ def test_warn_may_equal_fail():
 
 def test_a_rubric_may_bring_its_judge():
     found = Shelf().complete(Rubric.model_validate(rubric(asks("polite"), judges=[JUDGE])))
-    assert set(found.known_judges) == {"polite", "natural_language"}
+    assert set(found.judges_by_id) == {"polite", "natural_language"}
 
 
 def test_an_extension_changes_what_it_names_and_nothing_else():

@@ -10,7 +10,7 @@ import pytest
 
 from service.core.checks import Check
 from service.core.critics import Critic
-from service.core.kinds import list_kinds
+from service.core.models.kinds import list_kinds
 from service.core.rubric import build_rubric_schema
 from service.packaged_files import find_resource, read_yaml
 

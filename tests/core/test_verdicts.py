@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from service import Plan, Report, conclude
-from service.core.conclude import Answer
+from service.core.conclusion.judge_answers import Answer
 from service.core.judging.fits import Fit, Identity
 from service.core.judging.judges import Ask
 from service.core.judging.prompts import Usage
@@ -66,7 +66,7 @@ def fits_of(plan: Plan, given: dict[str, Any] | None) -> list[Fit]:
     """The fit of `grounded` that changes no value, with what a case says of it."""
     if given is None:
         return []
-    judge = plan.rubric.known_judges["result_groundedness"]
+    judge = plan.rubric.judges_by_id["result_groundedness"]
     made = {
         "judge": judge.id,
         "judge_digest": judge.digest,

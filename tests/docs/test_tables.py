@@ -8,7 +8,7 @@ from service import Shelf
 from service.api.app import create_app
 from service.cli.exits import ExitCode
 from service.core.critics import Critic
-from service.core.kinds import list_kinds
+from service.core.models.kinds import list_kinds
 from service.intake import FORMATS
 from service.settings import list_settings
 from service.store.callers import SCOPES

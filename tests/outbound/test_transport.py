@@ -237,7 +237,7 @@ def test_a_body_is_whole_or_refused(text: bytes, most: int, encoding: str, piece
     try:
         for start in range(0, len(packed), piece):
             body.add(packed[start : start + piece])
-        assert body.whole() == text
+        assert body.finish() == text
         assert len(text) <= most
     except TooLongError:
         assert max(len(text), len(packed)) > most
@@ -249,7 +249,7 @@ def test_a_packed_body_that_is_cut_is_refused(text: bytes, data: st.DataObject) 
     body = AnswerBody("gzip", most=10_000)
     body.add(packed[: data.draw(st.integers(1, len(packed) - 1))])
     with pytest.raises(PackedError):
-        body.whole()
+        body.finish()
 
 
 # To where

@@ -30,8 +30,8 @@ from service.api.routes.batch_reading import EVENTS, BatchOutcomeRoutes
 from service.api.routes.batch_store import BatchStore
 from service.api.routes.scoring import build_route
 from service.api.uploads import is_packed, read_form, receive
-from service.core.invalid import list_problems
-from service.core.kinds import FrozenModel
+from service.core.models.invalid import list_problems
+from service.core.models.kinds import FrozenModel
 from service.engine import Engine
 from service.errors import InputError, TooLargeError
 from service.jobs.admission import BatchAdmission, BatchBounds, Receivers, Upload, explain_too_large

@@ -31,7 +31,7 @@ from service.api.routes.calibration_docs import (
 from service.api.routes.scoring import build_route
 from service.api.uploads import is_packed, read_form, receive
 from service.core.judging.fits import Fit
-from service.core.kinds import FrozenModel, Several
+from service.core.models.kinds import FrozenModel, Several
 from service.engine import Engine
 from service.errors import TooLargeError
 from service.jobs.admission import BatchBounds, Receivers, Upload, explain_too_large

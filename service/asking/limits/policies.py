@@ -146,7 +146,7 @@ class Cooldown:
         """No request for `seconds` from now."""
         self._until = max(self._until, self._clock.now() + seconds)
 
-    def left(self) -> float:
+    def get_seconds_left(self) -> float:
         """Seconds that are left of it."""
         return max(0.0, self._until - self._clock.now())
 
@@ -173,7 +173,7 @@ class Breaker:
         """Whether only probes are let through."""
         return self._next_probe is not None
 
-    def left(self) -> float:
+    def get_seconds_left(self) -> float:
         """Seconds until a request may go out; 0.0 where one may now. While a probe is out: as if it failed now."""
         if self._next_probe is None:
             return 0.0

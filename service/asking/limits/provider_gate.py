@@ -85,7 +85,7 @@ class ProviderGate:
         patience = min(patience, self._longest_pause)
         while True:
             self._refuse_if_shut()
-            left = self.pause.left()
+            left = self.pause.get_seconds_left()
             if left > max(0.0, patience):
                 raise NotSentError(
                     "provider_error", f"the provider wants no request for {left:.0f} s", retry_after=left
@@ -133,16 +133,16 @@ class ProviderGate:
         self._shut(halt.why, seconds)
 
     def _may_go(self) -> bool:
-        return not (self.pause.left() or self._closed.left() or self.breaker.left())
+        return not (self.pause.get_seconds_left() or self._closed.get_seconds_left() or self.breaker.get_seconds_left())
 
     def _refuse_if_shut(self) -> None:
         """Raises NotSentError where no request may go out and none is worth waiting for."""
-        left = self._closed.left()
+        left = self._closed.get_seconds_left()
         if left and self._why:
             raise NotSentError(
                 self._why.cause, f"no request for {left:.0f} s after: {self._why.reason}", retry_after=left
             )
-        left = self.breaker.left()
+        left = self.breaker.get_seconds_left()
         if left:
             raise _build_down_error(left, self._why)
 
@@ -178,7 +178,7 @@ class ProviderGate:
         self.breaker.note_failure(probe=ticket.probe)
         if self.breaker.is_open and (ticket.probe or not was_open):
             self.slots.wake()
-            return GateNews("open", self.breaker.left(), error)
+            return GateNews("open", self.breaker.get_seconds_left(), error)
         return NOTHING
 
 

@@ -20,7 +20,7 @@ from service.calibration.labels import (
     read_labels,
 )
 from service.calibration.predictions import Prediction, read_predictions
-from service.core.invalid import list_problems
+from service.core.models.invalid import list_problems
 from service.errors import InputError, Problem
 
 Shape = Literal[

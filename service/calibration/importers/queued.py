@@ -10,7 +10,7 @@ from service.calibration.labels import AnnotatorLabel, Key, LabelledItem
 from service.calibration.predictions import Prediction
 from service.calibration.splits import SEED
 from service.core.judging.fits import Share
-from service.core.kinds import Several
+from service.core.models.kinds import Several
 
 KEPT = frozenset({"prediction", "value", "threshold"})
 """What a line of the queue has beside a labelled item."""

@@ -96,7 +96,7 @@ def _choose_judges(report: CalibrationReport, rubric: Rubric, model: str, name: 
 def _is_of(rubric: Rubric, judge: JudgeReport) -> bool:
     if judge.criterion not in {one.id for one in rubric.criteria}:
         return False
-    known = rubric.known_judges.get(judge.judge)
+    known = rubric.judges_by_id.get(judge.judge)
     return known is not None and known.digest == judge.judge_digest and find_judge(rubric, judge.criterion) == known.id
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, get_args
 
 from service.cli.inputs import InputChoices, Inputs, Refusal
 from service.cli.rendering.console import number, plural
-from service.core.conclude import NOBODY
+from service.core.conclusion.judge_answers import NOBODY
 from service.core.judging.votes import sum_costs
 from service.core.outcome import Errored, Finding, Outcome
 from service.core.report import OpenOutcome, Report

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import permutations
 from typing import TYPE_CHECKING, cast
@@ -92,26 +91,3 @@ def _solve(gain: Matrix | Floats) -> list[tuple[int, int]]:
     rows, columns = np.indices(values.shape)
     crossing = ((rows - columns) / max(values.shape)) ** 2
     return solve_assignment(values - 1e-9 * crossing)
-
-
-def find_longest_run(values: Sequence[int]) -> list[int]:
-    """The positions of a longest strictly increasing subsequence.
-
-    >>> find_longest_run([2, 0, 1])
-    [1, 2]
-    """
-    tails: list[int] = []  # tails[k]: where the best run of length k + 1 ends
-    before: list[int] = []  # before[n]: where the run that ends at n came from
-    for n, value in enumerate(values):
-        length = bisect_left(tails, value, key=values.__getitem__)
-        before.append(tails[length - 1] if length else -1)
-        tails[length : length + 1] = [n]
-    return _walk_back(before, tails[-1]) if tails else []
-
-
-def _walk_back(before: Sequence[int], end: int) -> list[int]:
-    run: list[int] = []
-    while end >= 0:
-        run.append(end)
-        end = before[end]
-    return run[::-1]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from service.core.alignment.likeness import Allowance, WorthTable, compare_all
 from service.core.budget import MAX_ALIGNMENT_COMPARISONS, MAX_ALIGNMENT_PAIRS, MAX_TEXT_CHARS, OverBudgetError
-from service.core.lazy import lazy
+from service.core.models.lazy import lazy
 
 if TYPE_CHECKING:
     from service.core.alignment.matching import Floats

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import JsonValue
 
 from service.core.json.values import format_value, name_type
-from service.core.kinds import FrozenModel
+from service.core.models.kinds import FrozenModel
 
 Number = int | float
 

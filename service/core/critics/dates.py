@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 from service.core.critics.base import Match, Number, ValueCritic, build_mismatch
 from service.core.critics.moments import Moment, check_format, find_zone, read
 from service.core.json.values import equals, format_value
-from service.core.kinds import Several
+from service.core.models.kinds import Several
 
 _LONGEST = 10**12  # seconds: more than between any two dates
 

@@ -17,7 +17,7 @@ from service.core.critics.base import (
 )
 from service.core.critics.numbers import read_number
 from service.core.json.values import equals, format_value
-from service.core.kinds import Some, TaggedUnion
+from service.core.models.kinds import Some, TaggedUnion
 
 
 class Exact(ValueCritic):

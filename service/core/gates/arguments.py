@@ -18,7 +18,7 @@ from service.core.gates.schema import score_unread
 from service.core.gates.tool_name import NO_CALLS, score_all_missing, score_name, settle_pair
 from service.core.json.pointers import escape_token
 from service.core.json.values import equals
-from service.core.kinds import TaggedUnion
+from service.core.models.kinds import TaggedUnion
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
 from service.core.partial import OpenValue, PartialOutcome
 from service.core.schemas import Validator

@@ -16,7 +16,7 @@ from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.schema import score_unread
 from service.core.gates.tool_name import NO_CALLS, score_name, score_unmatched, settle_pair
 from service.core.json.values import equals, format_value
-from service.core.kinds import Several
+from service.core.models.kinds import Several
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, build_failure
 from service.core.shapes import Shape, has_matcher
 from service.core.trace import Step

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from service.core.json.pointers import escape_token
 from service.core.json.values import equals
-from service.core.lazy import lazy
+from service.core.models.lazy import lazy
 
 Op = Literal["add", "remove", "replace"]
 Members = Mapping[str, JsonValue]
@@ -41,20 +41,20 @@ class DiffOptions:
     keys: Mapping[str, str] | None = None
 
     @lazy
-    def _ignored(self) -> Patterns:
+    def _ignore_patterns(self) -> Patterns:
         return Patterns(self.ignore)
 
     @lazy
-    def _keyed(self) -> Patterns:
+    def _key_patterns(self) -> Patterns:
         return Patterns(self.keys or {})
 
     def ignores(self, path: str) -> bool:
         """Whether what stands at `path` does not matter."""
-        return bool(self.ignore) and self._ignored.find_first(path) is not None
+        return bool(self.ignore) and self._ignore_patterns.find_first(path) is not None
 
     def index_items(self, old: list[JsonValue], new: list[JsonValue], path: str) -> tuple[Members, Members]:
         """The items of two lists by token: their identifying field where each item of both has its own, else their place."""
-        pattern = self._keyed.find_first(path) if self.keys else None
+        pattern = self._key_patterns.find_first(path) if self.keys else None
         if self.keys and pattern is not None:
             olds, news = _index_by_key(old, self.keys[pattern]), _index_by_key(new, self.keys[pattern])
             if olds is not None and news is not None:

@@ -14,8 +14,8 @@ from service.core.case import Case
 from service.core.checks import WHOLE, Check, Part, Subject
 from service.core.hollow import is_hollow
 from service.core.judging.focus import Focus, View, list_texts
-from service.core.kinds import FrozenModel, Several
-from service.core.lazy import lazy
+from service.core.models.kinds import FrozenModel, Several
+from service.core.models.lazy import lazy
 from service.core.outcome import Finding, Outcome, Skipped, build_failure
 from service.core.trace import Step
 from service.core.unread import build_missing_result

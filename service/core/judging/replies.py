@@ -15,7 +15,7 @@ from service.core.json.pointers import build_pointer, split_pointer
 from service.core.json.values import format_value
 from service.core.judging.prompts import Completion, Token
 from service.core.judging.questions import Question
-from service.core.kinds import FrozenModel
+from service.core.models.kinds import FrozenModel
 from service.errors import JudgeError
 
 LONGEST = 2_000

@@ -1,26 +1,21 @@
 """Apple's trajectory expectations: every expectation met, and the share of them that was.
 
-Their own number stands at the end.
-Source: Apple's Evaluations framework (its documentation, and results of its closed code that others published). Ordered
-expectations are found by scanning forward, each after the one before; unordered ones anywhere; unexpected calls, where they
-are not allowed, join the denominator. Nobody has published the rest, which is taken so: a failed ordered step leaves the scan
-where it was, the calls of an any-order group count one by one, an unordered expectation may share a call with an ordered one,
-what is disallowed is no part of the percentage, and nothing out of nothing is 1.0.
+Their own number is that of `service.core.methods.apple_number`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import ClassVar, Literal, NamedTuple
 
-from service.core.alignment.chain import Fits, Pairs, find_fullest, find_longest_chain, list_positions
+from service.core.alignment.chain import Pairs, find_fullest, find_longest_chain, list_positions
 from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.expectation import Ban, CallPattern, ExpectedCall
 from service.core.gates.compat import PatternFit, build_method_score, fit_pattern, fits, spend_on_pairs
 from service.core.gates.disallowed import look_at_ban
+from service.core.methods.apple_number import compute_metrics
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, build_failure
 from service.core.partial import PartialOutcome
 from service.core.shapes import find_cost
@@ -276,62 +271,3 @@ def _explain_unmet(wanted: ExpectedCall, tries: list[PatternFit]) -> Finding:
 def _build_ban_finding(ban: Ban, step: Step) -> Finding:
     reason = f": {ban.reason}" if ban.reason else ""
     return Finding("disallowed_call", f"{ban.tool} is disallowed{reason}", build_call_path(step))
-
-
-# The number, as their code has it.
-
-
-@dataclass(frozen=True, slots=True)
-class Metrics:
-    """Both metrics, and what they were made from."""
-
-    all_pass: bool
-    met: int
-    total: int
-
-    @property
-    def percentage(self) -> float:
-        """What was met over what there was to meet, in [0, 1]."""
-        return self.met / self.total if self.total else 1.0
-
-
-def compute_metrics(
-    positions: Sequence[Sequence[int]],
-    unordered: Sequence[int],
-    calls: Sequence[int],
-    fits: Fits,
-    *,
-    broken: bool = False,
-    unlisted: Sequence[int] = (),
-) -> Metrics:
-    """The two metrics of one transcript.
-
-    `positions` holds the ordered expectations of each place, `calls` the calls made; `broken` says that a disallowed call was
-    made, `unlisted` which calls would be unexpected if no expectation took them.
-
-    >>> compute_metrics([[0]], [], [0, 1], lambda expected, call: call == 0, unlisted=[0, 1])
-    Metrics(all_pass=False, met=1, total=2)
-    """
-    taken = _scan_forward(positions, calls, fits)
-    for expected in unordered:
-        found = next((call for call in calls if fits(expected, call)), None)
-        if found is not None:
-            taken[expected] = found
-    positives = sum(map(len, positions)) + len(unordered)
-    extra = len(set(unlisted) - set(taken.values()))
-    return Metrics(len(taken) == positives and not broken and not extra, len(taken), positives + extra)
-
-
-def _scan_forward(positions: Sequence[Sequence[int]], calls: Sequence[int], fits: Fits) -> dict[int, int]:
-    """Ordered expectation -> call: each takes the first call after the last position that fits."""
-    taken: dict[int, int] = {}
-    left = list(calls)
-    for position in positions:
-        placed: dict[int, int] = {}
-        for expected in position:
-            first = next((call for call in left if call not in placed.values() and fits(expected, call)), None)
-            if first is not None:
-                placed[expected] = first
-        taken |= placed
-        left = [call for call in left if not placed or call > max(placed.values())]
-    return taken

@@ -12,7 +12,7 @@ from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
 from service.core.gates.answer import SaidGate
 from service.core.gates.compat import build_method_score, fold_all_or_nothing
 from service.core.gates.state import StateGate
-from service.core.kinds import Several
+from service.core.models.kinds import Several
 from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
 from service.core.partial import decide_without_judge
 from service.core.trace import Trace

@@ -48,10 +48,6 @@ class References:
         """The schema objects that the references in `node` may lead to; all of them where that depends on the value."""
         return self._targets.get(id(node), ())
 
-    def has_references(self) -> bool:
-        """Whether there is any reference to follow."""
-        return any(self._targets.values())
-
     def __iter__(self) -> Iterator[Node]:
         return (place.node for place in self._places.values())
 

@@ -8,10 +8,10 @@ from typing import Annotated, cast
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from service.core.discovery import import_all
 from service.core.expectation import Expectation
-from service.core.invalid import list_problems
-from service.core.kinds import list_kinds
+from service.core.models.discovery import import_all
+from service.core.models.invalid import list_problems
+from service.core.models.kinds import list_kinds
 from service.core.trace import ToolDef
 from service.errors import InputError
 from service.intake.format import ByFormat

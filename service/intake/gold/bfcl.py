@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Literal, cast
 
 from service.core.expectation import Expectation
-from service.core.kinds import Several
-from service.core.methods.bfcl import Answer, Doc, convert
+from service.core.methods.bfcl_number import Answer, Doc, convert
+from service.core.models.kinds import Several
 from service.core.trace import ToolDef
 from service.intake.gold.base import GoldForm
 

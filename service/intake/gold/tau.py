@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from service.core.expectation import Expectation
-from service.core.kinds import FrozenModel, Several
+from service.core.models.kinds import FrozenModel, Several
 from service.core.trace import ToolDef
 from service.intake.gold.base import GoldForm, match_exactly
 

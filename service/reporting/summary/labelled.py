@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
-from service.core.kinds import FrozenModel
+from service.core.models.kinds import FrozenModel
 from service.core.outcome import Scored, is_open
 from service.errors import InputError
 from service.reporting.summary.samples import Sample, list_outcomes

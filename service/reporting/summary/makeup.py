@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.core.kinds import FrozenModel
+from service.core.models.kinds import FrozenModel
 from service.core.outcome import Scored
 from service.reporting.summary.samples import Sample
 

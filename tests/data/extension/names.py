@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from service.core.expectation import Expectation
-from service.core.kinds import Several
+from service.core.models.kinds import Several
 from service.core.trace import ToolDef
 from service.intake.gold.base import GoldForm
 

@@ -9,7 +9,7 @@ from service.core.evidence.narration.claims import Claim, iter_lines_above
 from service.core.evidence.narration.facts import Fact, FactRecord
 from service.core.evidence.narration.occasions import DaySpan, find_days
 from service.core.evidence.reading.words import flatten_text
-from service.core.lazy import lazy
+from service.core.models.lazy import lazy
 
 MAX_FAMILY = 2_000
 """Values of one field; of more it is not asked which is meant."""

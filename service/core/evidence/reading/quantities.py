@@ -6,7 +6,6 @@ Each is found with its place and brought to one form. Finding is linear in the t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 from typing import Literal, NamedTuple
@@ -84,11 +83,10 @@ _MASTER = re.compile(
     rf"|(?P<id>{_ID})"
     rf"|(?P<truth>\b(?i:yes|no|true|false)\b))"
 )
-_NAME = re.compile(r"\b[A-Z][\w'\u2019&-]*+(?:[ ](?:of[ ]|de[ ]|van[ ]|la[ ])?[A-Z][\w'\u2019&-]*+)*+")
 
 
 def find_quantities(text: str, reference: date | None = None) -> list[Quantity]:
-    """What the first 64,000 characters of `text` say, in order, without overlaps; names are left to `find_names`.
+    """What the first 64,000 characters of `text` say, in order, without overlaps.
 
     Relative dates (`tomorrow`, `next Friday`) are found only with a `reference`, the date they are seen from.
 
@@ -105,16 +103,6 @@ def find_quantities(text: str, reference: date | None = None) -> list[Quantity]:
         if len(found) == MAX_QUANTITIES:
             break
     return found
-
-
-def find_names(text: str) -> Iterator[Quantity]:
-    """Runs of capitalised words, in order. The first word of a sentence is one too: only a comparison tells a name.
-
-    >>> [name.value for name in find_names("Is Bank of Oslo near Anna Lee?")]
-    ['Is Bank of Oslo', 'Anna Lee']
-    """
-    for match in _NAME.finditer(text[:MAX_TEXT]):
-        yield Quantity("name", match.group(), "", match.start(), match.end(), match.group())
 
 
 def _read_quantity(match: re.Match[str], reference: date | None) -> Quantity | None:

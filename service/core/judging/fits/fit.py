@@ -13,8 +13,8 @@ from pydantic import Field
 
 from service.core.judging.fits.maps import NOISE, Calibrator, Share
 from service.core.judging.fits.snapshots import strip_version
-from service.core.kinds import FrozenModel, Several, TaggedUnion
-from service.core.lazy import lazy
+from service.core.models.kinds import FrozenModel, Several, TaggedUnion
+from service.core.models.lazy import lazy
 
 Origin = Literal["human", "gold", "constructed"]
 """Where labels come from: people who looked at the item, right answers that were known beforehand, or a case that was

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from service.core.kinds import FrozenModel, Some
+from service.core.models.kinds import FrozenModel, Some
 
 Share = Annotated[float, Field(ge=0, le=1)]
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, Strict
 from pydantic_core import CoreSchema
 
-from service.core.lazy import lazy
+from service.core.models.lazy import lazy
 
 K = TypeVar("K", bound=BaseModel)
 T = TypeVar("T")

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
 
-from service.core.case import Pair
-from service.core.case import fold_name as folded_name
-from service.core.checks import WHOLE, Subject
+from service.core.checks import WHOLE
+from service.core.conclusion.judge_answers import Answer, JudgeAnswers, Replies, Row, SubjectResult, resolve_outcomes
+from service.core.conclusion.oversights import find_oversights
+from service.core.conclusion.step_verdicts import build_step_verdicts
 from service.core.evidence.injection.signals import find_suspicions
 from service.core.judging.fits import Fit, Status
-from service.core.judging.judges import Ask
 from service.core.judging.votes import (
     JudgedScore,
     JudgeReply,
     MixedScore,
     Vote,
-    complete_outcome,
-    find_place,
-    judge_ask,
     sum_costs,
     sum_counts,
 )
-from service.core.judging.withheld import WithheldJudgement, withhold
-from service.core.outcome import Outcome, Scored, Skipped, is_open, list_open_parts
-from service.core.oversights import find_oversights
-from service.core.plan import CriterionPlan, PendingOutcome, Plan
+from service.core.judging.withheld import WithheldJudgement
+from service.core.outcome import Outcome, Skipped, list_open_parts
+from service.core.plan import Plan
 from service.core.report import (
     ENGINE,
     STAND_IN,
@@ -44,10 +38,9 @@ from service.core.report import (
     RubricRef,
     Scope,
     StageScore,
-    StepVerdict,
     UnreadPart,
 )
-from service.core.rubric import CompiledCriterion, Rubric, Stage
+from service.core.rubric import Stage
 from service.core.scores import (
     PERFECT_WORTH,
     CriterionResult,
@@ -55,20 +48,9 @@ from service.core.scores import (
     find_deciding,
     fold_criterion,
     fold_results,
-    fold_step,
 )
 from service.core.trace import Trace
 from service.core.unread import UNREAD_RESULT
-
-Answer = Outcome | tuple[Vote, ...]
-"""The votes on a question, or an outcome that stands in their place."""
-
-Replies = Mapping[str, Answer]
-"""Answers by `Ask.key`."""
-
-OFF = "judges are off"
-NOBODY = "no judge is set up"
-NO_REPLY = "no judge has answered this"
 
 STRATUM = "stratum"
 """The tag that says of which stratum of labelled sets a trace is: who wrote it, say."""
@@ -90,8 +72,8 @@ def conclude(
     at hand, and the tag `stratum` says whether they were made on such traces.
     """
     asking = mode or ("none" if replies is None else "cached")
-    answers = _Answers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
-    rows = [(criterion_plan.criterion, _resolve_outcomes(criterion_plan, answers)) for criterion_plan in plan.criteria]
+    answers = JudgeAnswers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
+    rows = [(criterion_plan.criterion, resolve_outcomes(criterion_plan, answers)) for criterion_plan in plan.criteria]
     results = [fold_criterion(criterion, [outcome for _, outcome in outcomes]) for criterion, outcomes in rows]
     folded = fold_results(results, plan.rubric)
     whole, trace = folded.whole, plan.trace
@@ -114,7 +96,7 @@ def conclude(
         criteria=tuple(
             [_build_criterion_score(one, outcomes, plan) for one, (_, outcomes) in zip(results, rows, strict=True)]
         ),
-        steps=_build_steps(plan, rows),
+        steps=build_step_verdicts(plan, rows),
         missing=tuple([MissingCall(plan.wanted[i], plan.due[i]) for i in plan.alignment.missing]),
         decisions=plan.decisions,
         offered=None if trace.tools is None else tuple([tool.name for tool in trace.tools]),
@@ -134,7 +116,7 @@ def _find_scope(plan: Plan, results: Iterable[CriterionResult], asking: Asking) 
     return "code" if applied or any(criterion_plan.open for criterion_plan in plan.criteria) else "full"
 
 
-def _build_provenance(answers: _Answers, saved: int, fits: tuple[str, ...]) -> Provenance:
+def _build_provenance(answers: JudgeAnswers, saved: int, fits: tuple[str, ...]) -> Provenance:
     if not answers.replies:
         return _build_unjudged_provenance(answers.asking, saved)
     votes = [vote for _, answer in sorted(answers.replies.items()) for vote in _list_votes(answer)]
@@ -162,85 +144,6 @@ def _build_unjudged_provenance(asking: Asking, saved: int) -> Provenance:
 
 def _list_votes(answer: Answer) -> tuple[Vote, ...]:
     return answer if isinstance(answer, tuple) else ()
-
-
-SubjectResult = tuple[Subject, Outcome]
-Row = tuple[CompiledCriterion, Sequence[SubjectResult]]
-
-
-class _Answers(NamedTuple):
-    """Where the outcomes of questions come from."""
-
-    replies: Replies
-    asking: Asking
-    plan: Plan
-    fits: Collection[Fit]
-    stratum: str | None
-
-    @property
-    def silence(self) -> str:
-        """Why a question has no answer."""
-        return {"off": OFF, "none": NOBODY}.get(self.asking, NO_REPLY)
-
-    def resolve(self, ask: Ask) -> Outcome:
-        if self.asking == "off":
-            return _leave_out(ask)
-        answer = self.replies.get(ask.key)
-        if answer is None:
-            return Skipped("not_asked", self.silence, ask.findings)
-        if not isinstance(answer, tuple):
-            return answer
-        at = find_place(ask, self.plan.trace)
-        found = judge_ask(ask, answer, at, self.fits, stratum=self.stratum)
-        if isinstance(found, JudgedScore):
-            return withhold(found, at, required=self.plan.rubric.require_calibration)
-        return found
-
-
-def _leave_out(ask: Ask) -> Skipped:
-    """What a question comes to that the caller wants nobody asked.
-
-    It is open all the same where the expectation asks it in words, where code suspects something, and where code could not look.
-    """
-    if ask.gap is not None:
-        return ask.gap
-    if ask.words or ask.findings:
-        return Skipped("out_of_scope", OFF, ask.findings, open=True)
-    return OUT_OF_SCOPE
-
-
-OUT_OF_SCOPE = Skipped("out_of_scope", OFF)
-
-
-def _resolve_outcomes(criterion_plan: CriterionPlan, answers: _Answers) -> Sequence[SubjectResult]:
-    outcomes = criterion_plan.outcomes
-    if criterion_plan.open:
-        outcomes = [(subject, _resolve_outcome(found, answers)) for subject, found in outcomes]
-    if criterion_plan.criterion.judged and answers.asking == "off":
-        outcomes = [(subject, OUT_OF_SCOPE if _is_blocked(found) else found) for subject, found in outcomes]
-    if criterion_plan.criterion.insists:
-        outcomes = [(subject, _require_outcome(found)) for subject, found in outcomes]
-    return outcomes  # pyright: ignore[reportReturnType] (no outcome waits for a reply any more)
-
-
-def _is_blocked(found: Outcome | Ask | PendingOutcome) -> bool:
-    return isinstance(found, Skipped) and found.cause == "blocked"
-
-
-def _resolve_outcome(found: Outcome | Ask | PendingOutcome, answers: _Answers) -> Outcome:
-    """The outcome, with the replies that it waits for."""
-    if isinstance(found, PendingOutcome):
-        return complete_outcome(
-            found, [answers.resolve(part) if isinstance(part, Ask) else part for part in found.parts]
-        )
-    return answers.resolve(found) if isinstance(found, Ask) else found
-
-
-def _require_outcome(outcome: Outcome | Ask | PendingOutcome) -> Outcome | Ask | PendingOutcome:
-    """An outcome of a criterion that must pass: what was left out is open."""
-    if isinstance(outcome, Skipped) and outcome.cause in ("not_captured", "out_of_scope"):
-        return replace(outcome, open=True)
-    return outcome
 
 
 def _list_fits(rows: Iterable[Row]) -> tuple[str, ...]:
@@ -281,7 +184,7 @@ def _list_unread(trace: Trace, rows: Iterable[Row]) -> tuple[UnreadPart, ...]:
     return tuple(found.values())
 
 
-def _list_not_asked(plan: Plan, answers: _Answers, estimates: Mapping[str, AskEstimate]) -> Iterable[NotAsked]:
+def _list_not_asked(plan: Plan, answers: JudgeAnswers, estimates: Mapping[str, AskEstimate]) -> Iterable[NotAsked]:
     held = [(one.ask, one.why) for one in plan.blocked]
     held += [(ask, answers.silence) for ask in plan.asks if ask.key not in answers.replies]
     for ask, reason in held:
@@ -355,58 +258,3 @@ def _explain_absence(outcome: Outcome) -> str | None:
     if isinstance(outcome, Skipped) and outcome.cause == "not_applicable" and not outcome.findings:
         return outcome.reason
     return None
-
-
-def _build_steps(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, ...]:
-    by_step: list[list[tuple[CompiledCriterion, Outcome]]] = [[] for _ in plan.trace.steps]
-    for criterion, outcomes in rows:
-        for subject, outcome in outcomes:
-            if subject.step is not None:
-                by_step[subject.step].append((criterion, outcome))
-    matched = {pair.step: pair for pair in plan.alignment.pairs}
-    return tuple([_build_step_verdict(plan, n, outcomes, matched.get(n)) for n, outcomes in enumerate(by_step)])
-
-
-def _build_step_verdict(
-    plan: Plan, index: int, outcomes: list[tuple[CompiledCriterion, Outcome]], pair: Pair | None
-) -> StepVerdict:
-    fold = fold_step(outcomes, plan.rubric)
-    step = plan.trace.steps[index]
-    return StepVerdict(
-        index=index,
-        turn=step.turn,
-        tool=step.call.name,
-        verdict=fold.verdict,
-        score=fold.score,
-        matched=None if pair is None else pair.expected,
-        expected=None if pair is None else pair.path,
-        expected_tool=None if pair is None else _spell_tool(pair.pattern.tool, step.call.name, plan.rubric),
-        unexpected=index in plan.unexpected,
-        outcomes=_group_by_criterion(outcomes),
-    )
-
-
-def _spell_tool(expected: str, called: str, rubric: Rubric) -> str:
-    return called if rubric.fold_names and folded_name(expected) == folded_name(called) else expected
-
-
-def _group_by_criterion(pairs: Iterable[tuple[CompiledCriterion, Outcome]]) -> dict[str, Outcome]:
-    """The outcome of each criterion; of several at one step the worst, with the findings of all."""
-    outcomes: dict[str, Outcome] = {}
-    for criterion, outcome in pairs:
-        before = outcomes.get(criterion.id)
-        outcomes[criterion.id] = outcome if before is None else _pick_worse(before, outcome)
-    return outcomes
-
-
-def _pick_worse(one: Outcome, other: Outcome) -> Outcome:
-    if isinstance(one, Scored) and isinstance(other, Scored):
-        return Scored(min(one.value, other.value), one.passed and other.passed, (*one.findings, *other.findings))
-    return min(one, other, key=_rank_severity)
-
-
-def _rank_severity(outcome: Outcome) -> int:
-    """What failed goes before what is open, that before what passed, and that before what was left out."""
-    if isinstance(outcome, Scored):
-        return 2 * outcome.passed
-    return 1 if is_open(outcome) else 3

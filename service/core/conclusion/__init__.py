@@ -1,0 +1,1 @@
+"""The second half of scoring: answers and outcomes become the report."""

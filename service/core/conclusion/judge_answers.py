@@ -1,0 +1,115 @@
+"""Judges' answers in place of the questions that outcomes wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from service.core.checks import Subject
+from service.core.judging.fits import Fit
+from service.core.judging.judges import Ask
+from service.core.judging.votes import (
+    JudgedScore,
+    Vote,
+    complete_outcome,
+    find_place,
+    judge_ask,
+)
+from service.core.judging.withheld import withhold
+from service.core.outcome import Outcome, Skipped
+from service.core.plan import CriterionPlan, PendingOutcome, Plan
+from service.core.report import Asking
+from service.core.rubric import CompiledCriterion
+
+Answer = Outcome | tuple[Vote, ...]
+"""The votes on a question, or an outcome that stands in their place."""
+
+Replies = Mapping[str, Answer]
+"""Answers by `Ask.key`."""
+
+OFF = "judges are off"
+NOBODY = "no judge is set up"
+NO_REPLY = "no judge has answered this"
+
+
+SubjectResult = tuple[Subject, Outcome]
+Row = tuple[CompiledCriterion, Sequence[SubjectResult]]
+"""A criterion with its outcomes."""
+
+
+class JudgeAnswers(NamedTuple):
+    """What judges said of a plan's questions, and what those come to that nobody answered."""
+
+    replies: Replies
+    asking: Asking
+    plan: Plan
+    fits: Collection[Fit]
+    stratum: str | None
+
+    @property
+    def silence(self) -> str:
+        """Why a question has no answer."""
+        return {"off": OFF, "none": NOBODY}.get(self.asking, NO_REPLY)
+
+    def resolve(self, ask: Ask) -> Outcome:
+        """The outcome of a question."""
+        if self.asking == "off":
+            return _leave_unasked(ask)
+        answer = self.replies.get(ask.key)
+        if answer is None:
+            return Skipped("not_asked", self.silence, ask.findings)
+        if not isinstance(answer, tuple):
+            return answer
+        at = find_place(ask, self.plan.trace)
+        found = judge_ask(ask, answer, at, self.fits, stratum=self.stratum)
+        if isinstance(found, JudgedScore):
+            return withhold(found, at, required=self.plan.rubric.require_calibration)
+        return found
+
+
+def _leave_unasked(ask: Ask) -> Skipped:
+    """What a question comes to that the caller wants nobody asked.
+
+    It is open all the same where the expectation asks it in words, where code suspects something, and where code could not look.
+    """
+    if ask.gap is not None:
+        return ask.gap
+    if ask.words or ask.findings:
+        return Skipped("out_of_scope", OFF, ask.findings, open=True)
+    return OUT_OF_SCOPE
+
+
+OUT_OF_SCOPE = Skipped("out_of_scope", OFF)
+
+
+def resolve_outcomes(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> Sequence[SubjectResult]:
+    """The outcomes of a criterion, none of which waits for a reply any more."""
+    outcomes = criterion_plan.outcomes
+    if criterion_plan.open:
+        outcomes = [(subject, _resolve_outcome(found, answers)) for subject, found in outcomes]
+    if criterion_plan.criterion.judged and answers.asking == "off":
+        outcomes = [(subject, OUT_OF_SCOPE if _is_blocked(found) else found) for subject, found in outcomes]
+    if criterion_plan.criterion.insists:
+        outcomes = [(subject, _require_outcome(found)) for subject, found in outcomes]
+    return outcomes  # pyright: ignore[reportReturnType] (no question is left among them)
+
+
+def _is_blocked(found: Outcome | Ask | PendingOutcome) -> bool:
+    return isinstance(found, Skipped) and found.cause == "blocked"
+
+
+def _resolve_outcome(found: Outcome | Ask | PendingOutcome, answers: JudgeAnswers) -> Outcome:
+    """The outcome, with the replies that it waits for."""
+    if isinstance(found, PendingOutcome):
+        return complete_outcome(
+            found, [answers.resolve(part) if isinstance(part, Ask) else part for part in found.parts]
+        )
+    return answers.resolve(found) if isinstance(found, Ask) else found
+
+
+def _require_outcome(outcome: Outcome | Ask | PendingOutcome) -> Outcome | Ask | PendingOutcome:
+    """An outcome of a criterion that must pass: what was left out is open."""
+    if isinstance(outcome, Skipped) and outcome.cause in ("not_captured", "out_of_scope"):
+        return replace(outcome, open=True)
+    return outcome

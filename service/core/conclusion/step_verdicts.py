@@ -1,0 +1,74 @@
+"""The verdict on every step: what all criteria say of one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from service.core.case import Pair
+from service.core.case import fold_name as folded_name
+from service.core.conclusion.judge_answers import Row
+from service.core.outcome import Outcome, Scored, is_open
+from service.core.plan import Plan
+from service.core.report import (
+    StepVerdict,
+)
+from service.core.rubric import CompiledCriterion, Rubric
+from service.core.scores import (
+    fold_step,
+)
+
+
+def build_step_verdicts(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, ...]:
+    """A verdict for each step of the trace, from the outcomes that are about it."""
+    by_step: list[list[tuple[CompiledCriterion, Outcome]]] = [[] for _ in plan.trace.steps]
+    for criterion, outcomes in rows:
+        for subject, outcome in outcomes:
+            if subject.step is not None:
+                by_step[subject.step].append((criterion, outcome))
+    matched = {pair.step: pair for pair in plan.alignment.pairs}
+    return tuple([_build_step_verdict(plan, n, outcomes, matched.get(n)) for n, outcomes in enumerate(by_step)])
+
+
+def _build_step_verdict(
+    plan: Plan, index: int, outcomes: list[tuple[CompiledCriterion, Outcome]], pair: Pair | None
+) -> StepVerdict:
+    fold = fold_step(outcomes, plan.rubric)
+    step = plan.trace.steps[index]
+    return StepVerdict(
+        index=index,
+        turn=step.turn,
+        tool=step.call.name,
+        verdict=fold.verdict,
+        score=fold.score,
+        matched=None if pair is None else pair.expected,
+        expected=None if pair is None else pair.path,
+        expected_tool=None if pair is None else _spell_tool(pair.pattern.tool, step.call.name, plan.rubric),
+        unexpected=index in plan.unexpected,
+        outcomes=_group_by_criterion(outcomes),
+    )
+
+
+def _spell_tool(expected: str, called: str, rubric: Rubric) -> str:
+    return called if rubric.fold_names and folded_name(expected) == folded_name(called) else expected
+
+
+def _group_by_criterion(pairs: Iterable[tuple[CompiledCriterion, Outcome]]) -> dict[str, Outcome]:
+    """The outcome of each criterion; of several at one step the worst, with the findings of all."""
+    outcomes: dict[str, Outcome] = {}
+    for criterion, outcome in pairs:
+        before = outcomes.get(criterion.id)
+        outcomes[criterion.id] = outcome if before is None else _pick_worse(before, outcome)
+    return outcomes
+
+
+def _pick_worse(one: Outcome, other: Outcome) -> Outcome:
+    if isinstance(one, Scored) and isinstance(other, Scored):
+        return Scored(min(one.value, other.value), one.passed and other.passed, (*one.findings, *other.findings))
+    return min(one, other, key=_rank_severity)
+
+
+def _rank_severity(outcome: Outcome) -> int:
+    """What failed goes before what is open, that before what passed, and that before what was left out."""
+    if isinstance(outcome, Scored):
+        return 2 * outcome.passed
+    return 1 if is_open(outcome) else 3

@@ -1,0 +1,131 @@
+"""UiPath's four numbers, as their code has them.
+
+Source: UiPath/uipath-python, `packages/uipath/src/uipath/eval/_helpers/evaluators_helpers.py`. If only one side names any call
+the score is 0, so a tool that must not be called and was not scores 0 too; `subset` changes nothing, since arguments that
+nobody expects are never looked at; expected calls take the first call that fits, so their order can cost points; and values
+are compared as Python does, true being 1. Every score lies in [0, 1].
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
+
+from service.core.expectation import Limit
+
+Call = tuple[str, Mapping[str, JsonValue]]
+"""A tool's name and the arguments; UiPath reads arguments that are no object as {}."""
+Output = tuple[str, str]
+"""A tool's name and the text it returned."""
+
+_STRANGE = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def sanitise(name: str) -> str:
+    """A tool name as UiPath compares it: without odd characters, 64 at most, capitals kept.
+
+    >>> sanitise("Web  Search!"), sanitise("web.search")
+    ('Web_Search', 'websearch')
+    """
+    return _STRANGE.sub("", "_".join(name.split()))[:64]
+
+
+def score_count(made: Sequence[str], limits: Mapping[str, Limit], *, strict: bool = False) -> float:
+    """The share of limits that hold; strict: 1.0 only if all do.
+
+    >>> score_count([], {"x": Limit("=", 0)}), score_count(["y"], {"x": Limit("=", 0)})
+    (0.0, 1.0)
+    """
+    if not limits or not made:
+        return float(not limits and not made)
+    calls = Counter(made)
+    kept = [limit.holds(calls[tool] if tool in calls else calls[sanitise(tool)]) for tool, limit in limits.items()]
+    return float(all(kept)) if strict else sum(kept) / len(kept)
+
+
+def score_order(made: Sequence[str], expected: Sequence[str], *, strict: bool = False) -> float:
+    """The longest common subsequence of names over the number expected; strict: 1.0 only if both are the same.
+
+    >>> score_order(["a", "c", "b"], ["a", "b", "c"]), score_order(["x", "x", "a"], ["a"])
+    (0.6666666666666666, 1.0)
+    """
+    if not expected or not made:
+        return float(not expected and not made)
+    one, other = [sanitise(name) for name in made], [sanitise(name) for name in expected]
+    return float(one == other) if strict else _count_common(one, other) / len(other)
+
+
+def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
+    """The length of the longest common subsequence."""
+    row = [0] * (len(other) + 1)
+    for name in one:
+        before = row
+        row = [0]
+        for n, wanted in enumerate(other):
+            row.append(before[n] + 1 if name == wanted else max(before[n + 1], row[n]))
+    return row[-1]
+
+
+def score_args(made: Sequence[Call], expected: Sequence[Call], *, strict: bool = False) -> float:
+    """The share of expected calls that found one with their arguments; strict: 1.0 only if all did.
+
+    >>> score_args([("f", {"x": 1, "y": 2}), ("f", {"x": 1})], [("f", {"x": 1}), ("f", {"x": 1, "y": 2})])
+    0.5
+    """
+    if not expected or not made:
+        return float(not expected and not made)
+    taken: set[int] = set()
+    for wanted in expected:
+        found = next((n for n, call in enumerate(made) if n not in taken and _has_args(call, wanted)), None)
+        if found is not None:
+            taken.add(found)
+    return float(len(taken) == len(expected)) if strict else len(taken) / len(expected)
+
+
+def _has_args(call: Call, wanted: Call) -> bool:
+    given = call[1]
+    return sanitise(call[0]) == sanitise(wanted[0]) and all(
+        name in given and given[name] == value for name, value in wanted[1].items()
+    )
+
+
+def score_outputs(made: Sequence[Output], expected: Sequence[Output], *, strict: bool = False) -> float:
+    """The share of expected results that some call returned; strict: each tool's calls are taken in order, all must match.
+
+    >>> swapped = [("f", "2"), ("f", "1")]
+    >>> score_outputs(swapped, [("f", "1"), ("f", "2")]), score_outputs(swapped, [("f", "1"), ("f", "2")], strict=True)
+    (1.0, 0.0)
+    """
+    if not expected or not made:
+        return float(not expected and not made)
+    taken: set[int] = set()
+    for tool, text in expected:
+        same = [n for n, call in enumerate(made) if n not in taken and sanitise(call[0]) == sanitise(tool)]
+        found = next((n for n in same[: 1 if strict else None] if made[n][1] == text), None)
+        if found is not None:
+            taken.add(found)
+        elif strict:
+            return 0.0
+    return len(taken) / len(expected)
+
+
+def read_output_text(content: JsonValue) -> str:
+    """A result as UiPath reads it from a span: of an object its `content` ("" if that is empty or false), else the text.
+
+    >>> (
+    ...     read_output_text({"content": {"a": 1}}),
+    ...     read_output_text({"content": 0}),
+    ...     read_output_text({"a": 1}),
+    ...     read_output_text("ok"),
+    ...     read_output_text(0),
+    ... )
+    ("{'a': 1}", '', '', 'ok', '0')
+    """
+    if isinstance(content, Mapping):
+        inner = content.get("content")
+        return str(inner) if inner else ""
+    return content if isinstance(content, str) else json.dumps(content)
