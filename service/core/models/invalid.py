@@ -8,7 +8,7 @@ from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails, from_json
 
 from service.core.json.pointers import build_loc_pointer, escape_token, split_pointer
-from service.core.near_names import suggest_name
+from service.core.models.near_names import suggest_name
 from service.errors import Problem
 
 PLAIN = {
