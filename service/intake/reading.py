@@ -51,7 +51,7 @@ def require_format(record: Given) -> str:
         raise ValueError('this is one message, not a trace; put the list of messages into {"messages": [...]}')
     keys = ", ".join([clip(key) for key in list(record)[:8]]) or "none"
     marks = "; ".join(f"{entry.name} by {entry.marks}" for entry in _ALL)
-    raise ValueError(f"it names no format, and none is told by its members ({keys}). Formats are told so: {marks}")
+    raise ValueError(f"cannot tell the format of this trace by its members ({keys}); formats are told so: {marks}")
 
 
 TraceInput = Annotated[Record, ByFormat(*[entry.shape for entry in _ALL], guess=require_format)]

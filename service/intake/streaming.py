@@ -36,14 +36,14 @@ class ChunkChoice(TypedDict, total=False):
 class ChunkShape(TypedDict, total=False):
     """A `chat.completion.chunk`."""
 
-    choices: list[ChunkChoice]
+    choices: Required[list[ChunkChoice]]
 
 
 def join_chunks(chunks: Sequence[ChunkShape]) -> dict[int, ChatMessage]:
     """The reply of each choice, by its index."""
     replies: dict[int, dict[str, Any]] = {}
     for chunk in chunks:
-        for choice in chunk.get("choices", ()):
+        for choice in chunk["choices"]:
             reply = replies.setdefault(choice.get("index", 0), {"role": "assistant"})
             for name, value in choice["delta"].items():
                 _add(reply, name, value)
@@ -65,7 +65,7 @@ def account_chunks(transcript: Transcript, chunks: Sequence[ChunkShape], path: s
     """Tells the transcript of what is not read of chunks."""
     for index, chunk in enumerate(chunks):
         account_members(transcript, chunk, CHUNK, f"{path}/{index}")
-        for place, choice in enumerate(chunk.get("choices", ())):
+        for place, choice in enumerate(chunk["choices"]):
             account_members(transcript, choice, CHOICE, f"{path}/{index}/choices/{place}")
             account_members(transcript, choice["delta"], DELTA, f"{path}/{index}/choices/{place}/delta")
 

@@ -126,7 +126,7 @@ LISTS = """
 import json, sys
 from service.intake import FORMATS, TraceInput, guess_format
 from pydantic import TypeAdapter
-last = TypeAdapter(TraceInput).json_schema()["oneOf"][-1]["$ref"]
+last = TypeAdapter(TraceInput).json_schema()["anyOf"][0]["oneOf"][-1]["$ref"]
 print(json.dumps([guess_format(json.load(sys.stdin)), "lines" in FORMATS, last]))
 """
 
