@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from service.core.decisions import Decision
-from service.core.evidence.evidenced import EvidencedScore
+from service.core.evidence.evidenced import EvidencedScore, Suspicion
 from service.core.judging.votes import JudgedScore, MixedScore
 from service.core.judging.withheld import WithheldJudgement
 from service.core.outcome import Errored, Finding, MethodScore, Scored, Skipped
@@ -54,7 +54,9 @@ class StageScore:
     decided_range: Range | None = None
 
 
-ReportOutcome = Scored | JudgedScore | MixedScore | EvidencedScore | MethodScore | WithheldJudgement | Skipped | Errored
+ReportOutcome = (
+    Scored | JudgedScore | MixedScore | EvidencedScore | MethodScore | WithheldJudgement | Suspicion | Skipped | Errored
+)
 """An outcome on the wire, with all that its kind has to tell."""
 
 

@@ -13,9 +13,9 @@ from pydantic import JsonValue
 
 from service.core.budget import Meter
 from service.core.evidence.reading import dates
-from service.core.evidence.reading.leaves import list_leaves
 from service.core.evidence.reading.quantities import Quantity, Value, find_quantities
 from service.core.evidence.reading.words import flatten_text, split_tokens
+from service.core.json.leaves import list_leaves
 from service.core.json.pointers import escape_token
 from service.core.trace import Step, Trace
 
