@@ -216,6 +216,24 @@ def _is_filled(value: JsonValue) -> bool:
     return isinstance(value, dict | list) and bool(value)
 
 
+class Structured(NamedTuple):
+    """A result that is text, as the value that it spells: of several passages, an array of their values."""
+
+    value: JsonValue
+    exact: bool
+    forms: tuple[str, ...]
+
+
+def read_value(content: JsonValue) -> Structured | None:
+    """What a text, or the text in a wrapper, spells; None where it spells nothing of structure."""
+    passages = [passage for body in iter_bodies(content) for passage in read_text(body.text).passages]
+    if not passages:
+        return None
+    values = [passage.value for passage in passages]
+    forms = tuple(dict.fromkeys(passage.form for passage in passages))
+    return Structured(values if values[1:] else values[0], all(passage.exact for passage in passages), forms)
+
+
 def has_inferred(content: JsonValue) -> bool:
     """Whether a result has structure that is inferred, in its bodies or in any of its texts."""
     if any(not passage.exact for body in iter_bodies(content) for passage in read_text(body.text).passages):

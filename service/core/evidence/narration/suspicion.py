@@ -34,7 +34,7 @@ def _join(claim: ClaimVerdict, other: ClaimVerdict | None) -> ClaimVerdict:
         return claim
     if contradicted:
         return _suspect(other)
-    return replace(other, verdict="not_checkable") if other.verdict == "supported" else claim
+    return replace(other, verdict="not_checkable") if other.verdict == "supported" else other
 
 
 def _suspect(claim: ClaimVerdict) -> ClaimVerdict:
