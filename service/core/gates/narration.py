@@ -24,7 +24,8 @@ class NarrationGate(Check):
     `wrong_time`, `wrong_boolean`, `wrong_text`. Finding of what does not: `unsupported_claim`, unless `unsupported` is
     `fail`. What names no field is left alone; a text in which nothing can be checked is not applicable. A text that rests on
     a result that is no JSON is unread, and one that follows a call without a result is open. What only the inferred
-    structure of a result contradicts (key: value lines, tables, XML) is open too, as `suspected_contradiction`.
+    structure of a result contradicts (key: value lines, tables, XML) is open too, as `suspected_contradiction`, and so is
+    completion that is claimed after what is likely an error.
     """
 
     kind: Literal["narration"] = "narration"
@@ -65,8 +66,13 @@ _TOLD = frozenset({"contradicted", "suspected", "unsupported"})
 
 
 def _build_suspicion(narration: Narration, findings: tuple[Finding, ...]) -> Suspicion:
+    """Open as unread where structure was inferred, else for a judge to say: the result may be an error."""
+    suspected = [claim for claim in narration.claims if claim.verdict == "suspected"]
+    if all(claim.code == "claimed_success_after_error" for claim in suspected):
+        reason = "the text claims completion, and a result before it is likely an error"
+        return Suspicion("not_asked", reason, findings, evidence=narration.claims)
     reason = "the text seems to contradict a result, of which only inferred structure tells"
-    where = Finding("unread_result", reason, narration.inferred or narration.unread)
+    where = Finding("unread_result", reason, narration.inferred)
     return Suspicion("unread", reason, (*findings, where), evidence=narration.claims)
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 
 from service.core.budget import OverBudgetError
+from service.core.evidence.narration.completion import LikelyErrors
 from service.core.evidence.narration.fact_index import FactIndex
 from service.core.evidence.narration.facts import MAX_FACTS
 from service.core.evidence.narration.narration import check_text
@@ -53,7 +54,7 @@ def narrate(trace: Trace) -> list[Narration]:
 
 def _narrate(trace: Trace) -> Iterator[Narration]:
     inferred = _list_inferred(trace)
-    knowledge, listener, gaps, checked = _Knowledge(inferred), _Listener(), _Gaps(inferred), 0
+    knowledge, listener, gaps, errors, checked = _Knowledge(inferred), _Listener(), _Gaps(inferred), LikelyErrors(), 0
     steps = iter([*trace.steps, None])
     step = next(steps)
     for n, message in enumerate(trace.messages):
@@ -61,6 +62,7 @@ def _narrate(trace: Trace) -> Iterator[Narration]:
             knowledge.add(step)
             listener.call(step)
             gaps.add(step)
+            errors.add(step)
             step = next(steps)
         if message.role != "assistant":
             listener.text(message.text)
@@ -70,7 +72,9 @@ def _narrate(trace: Trace) -> Iterator[Narration]:
                 continue
             found = _narrate_text(n, message.turn, message.text, knowledge, listener)
             checked += len(found.claims)
-            yield found._replace(unread=gaps.find_unread(found.claims), missing=gaps.missing, inferred=gaps.inferred)
+            claims = (*found.claims, *errors.check(message.text, f"/messages/{n}/text"))
+            unread = gaps.find_unread(found.claims)
+            yield found._replace(claims=claims, unread=unread, missing=gaps.missing, inferred=gaps.inferred)
 
 
 def _list_inferred(trace: Trace) -> frozenset[int]:
