@@ -119,7 +119,7 @@ def _split_fences(text: str) -> Iterator[Piece]:
         if not text[at : fence.start()].isspace() and at < fence.start():
             yield at, fence.start(), inside
         at, inside = fence.end(), not inside
-    yield at, len(text), False
+    yield at, len(text), inside
 
 
 def _find(text: str, start: int, end: int, known: Sequence[Form], fenced: bool) -> list[Passage]:  # noqa: FBT001

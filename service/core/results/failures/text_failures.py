@@ -26,7 +26,7 @@ _TOOLS = re.compile(
 _ENDS = ("Please fix your mistakes.", "Fix the errors and try again.")
 """What the frameworks of agents put where a tool failed: the Agents SDK, MCP, smolagents; LangGraph, Pydantic AI."""
 _LIKELY = re.compile(
-    r"\W{0,3}(?:[A-Za-z_.]{0,60}(?:error|exception)|failed|failure|fatal)\W{0,2}:|error\b"
+    r"\W{0,3}(?:[A-Za-z_.]{0,60}(?:error|exception)|failed|failure|fatal)\W{0,2}:|error\b|\[(?:error|fatal)\]"
     r"|(?:failed|unable) to |could(?: not|n't) |cannot |can't |an (?:unexpected |internal )?error (?:has )?occurred"
     r"|something went wrong|internal server error|(?:permission|access) denied|unauthorized|forbidden\b|rate limit"
     r"|(?:the )?(?:request|operation|connection) (?:timed out|failed|was refused)|timed out|timeout\b",
