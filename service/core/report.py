@@ -55,7 +55,7 @@ class StageScore:
 
 
 ReportOutcome = (
-    Scored | JudgedScore | MixedScore | EvidencedScore | MethodScore | WithheldJudgement | Suspicion | Skipped | Errored
+    Scored | JudgedScore | MixedScore | EvidencedScore | MethodScore | WithheldJudgement | Skipped | Suspicion | Errored
 )
 """An outcome on the wire, with all that its kind has to tell."""
 
