@@ -6,7 +6,7 @@ from collections.abc import Collection
 from difflib import get_close_matches
 from functools import lru_cache
 
-from service.core.kinds import FrozenModel, list_subclasses
+from service.core.models.kinds import FrozenModel, list_subclasses
 
 SYNONYMS = {"name": "tool", "function": "tool", "arguments": "args", "parameters": "args", "input": "args"}
 """What others call a field of ours."""

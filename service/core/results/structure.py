@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.discovery import import_all
 from service.core.json.pointers import escape_token
 from service.core.json.text import parse_or_none
+from service.core.models.discovery import import_all
 from service.core.results import forms
 from service.core.results.form import Form, Stretch
 

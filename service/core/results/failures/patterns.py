@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
 from service.core.json.pointers import split_pointer
 from service.core.json.values import equals
-from service.core.kinds import FrozenModel, Several
+from service.core.models.kinds import FrozenModel, Several
 from service.core.results.structure import iter_bodies
 
 MAX_PATTERNS = 50
