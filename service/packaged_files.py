@@ -17,8 +17,8 @@ from typing import cast
 import yaml
 from pydantic import JsonValue
 
+from service.core.json.text import UnreadableError, parse
 from service.errors import InputError, RubricError, TooLargeError
-from service.intake.jsontext import UnreadableError, parse
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 64

@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter, ValidationError, model_validator
 
+from service.core.json.text import UnreadableError, parse
 from service.core.judging.fits import Origin
 from service.core.models.invalid import list_problems
 from service.core.models.kinds import FrozenModel, Some
 from service.core.rubric import Stage
 from service.errors import InputError, Problem
-from service.intake.jsontext import UnreadableError, parse
 
 Split = Literal["fit", "test"]
 Key = tuple[str, str]

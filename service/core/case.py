@@ -17,8 +17,9 @@ from service.core.critics import Match
 from service.core.expectation import CallPattern, Expectation, ExpectedCall, Scope
 from service.core.models.lazy import lazy
 from service.core.outcome import Finding, Outcome, Scored, Skipped, build_failure
+from service.core.result_match import match_result
 from service.core.schemas import Dialect, SchemaProblem, Validator, Violation, build_validator
-from service.core.shapes import build_matcher, find_cost, has_matcher
+from service.core.shapes import find_cost, has_matcher
 from service.core.trace import Message, Step, ToolDef, Trace
 
 __all__ = ["Alignment", "Case", "Matching", "Pair", "build_call_path", "fold_name"]
@@ -277,7 +278,7 @@ def _score_result(pattern: CallPattern, step: Step) -> float:
     """How well a call's result fits the one expected, 0..1."""
     if step.result is None:
         return 0.0
-    match = build_matcher(pattern.result).match(step.result.content)
+    match = match_result(pattern.result, step.result.content)
     return match.value if isinstance(match, Match) else 0.0
 
 

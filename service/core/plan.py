@@ -14,6 +14,7 @@ from service.core.judging.judges import WORDS, Ask, JudgeCheck, is_answered
 from service.core.judging.votes import PendingOutcome
 from service.core.outcome import Outcome, Scored, Skipped, is_open
 from service.core.partial import PartialOutcome
+from service.core.results.failures.marking import mark_failures
 from service.core.rubric import CompiledCriterion, Rubric
 from service.core.trace import Trace
 from service.core.unread import CheckReach, leave_open
@@ -82,6 +83,7 @@ NOTHING_SEEN: tuple[Subject, Skipped] = (WHOLE, Skipped("not_applicable", "nothi
 
 def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -> Plan:
     """Runs every deterministic check and lists the questions for judges. Pure; raises KeyError for an unknown judge."""
+    trace = mark_failures(trace, rubric.errors)
     case = Case(trace, expectation, rubric.matching)
     unblocked = _plan_criteria(case, rubric)
     blockers = _Blockers(unblocked)

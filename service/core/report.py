@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from service.core.decisions import Decision
-from service.core.evidence.evidenced import EvidencedScore
+from service.core.evidence.evidenced import EvidencedScore, Suspicion
 from service.core.judging.votes import JudgedScore, MixedScore
 from service.core.judging.withheld import WithheldJudgement
 from service.core.outcome import Errored, Finding, MethodScore, Scored, Skipped
@@ -26,7 +26,7 @@ Scope = Literal["code", "full"]
 STAND_IN = "callgrade/stand-in"
 """The name of the model that is none: rules that answer the bundled cases."""
 
-ENGINE = "3"
+ENGINE = "4"
 """Raised whenever the same plan and replies may give another report."""
 
 
@@ -54,7 +54,9 @@ class StageScore:
     decided_range: Range | None = None
 
 
-ReportOutcome = Scored | JudgedScore | MixedScore | EvidencedScore | MethodScore | WithheldJudgement | Skipped | Errored
+ReportOutcome = (
+    Scored | JudgedScore | MixedScore | EvidencedScore | MethodScore | WithheldJudgement | Skipped | Suspicion | Errored
+)
 """An outcome on the wire, with all that its kind has to tell."""
 
 
@@ -100,6 +102,8 @@ class StepVerdict:
     unexpected: bool
     """Whether it is a call too many."""
     outcomes: dict[str, ReportOutcome]
+    result_forms: tuple[str, ...] = ()
+    """In which forms its result was read: `json`, `json_in_text`, `key_values`, `text` and so on; none where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +252,8 @@ class Report:
     executed: ExecutedScore | None = None
     """Where a call failed or was not made: the score without such calls, beside that of all that was attempted."""
     notes: tuple[Finding, ...] = ()
-    """What the request seems to have overlooked (an expectation that no criterion reads, a tool that is not on offer), and
-    what in the trace looks as if it spoke to a judge. It changes no score."""
+    """What the request seems to have overlooked (an expectation that no criterion reads, a tool that is not on offer),
+    errors that results report and their source does not, and what in the trace looks as if it spoke to a judge."""
 
     def findings(self) -> list[Finding]:
         """Every finding once, in the order of the trace: what belongs to no step first."""

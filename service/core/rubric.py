@@ -20,6 +20,7 @@ from service.core.judging.judges import WORDS, Judge, JudgeCheck
 from service.core.models.discovery import import_all
 from service.core.models.kinds import FrozenModel, Several, Some, TaggedUnion, list_kinds
 from service.core.models.lazy import lazy
+from service.core.results.failures.patterns import Patterns
 from service.core.weights import Weight, read_weight
 
 Stage = Literal["decide", "select", "arguments", "integrate", "sequence", "effect"]
@@ -139,6 +140,8 @@ class Rubric(FrozenModel):
     could not be measured, so that coverage falls, and the report says why."""
     judges: Several[Judge] = ()
     """Judges that this rubric brings with it."""
+    errors: Patterns = ()
+    """How results say that a call failed where their format has no mark for it, and how they do not."""
     families: dict[str, Several[str]] = Field(default_factory=dict[str, tuple[str, ...]])
     """Tools that are easily taken for one another, by a name for each such family: a summary counts these near misses."""
 
@@ -177,6 +180,8 @@ class Rubric(FrozenModel):
         del written["families"]  # they say how reports are summed up, never what is in one
         if not self.require_calibration:  # as it was before there was such a thing
             del written["require_calibration"]
+        if not self.errors:  # likewise
+            del written["errors"]
         written["criteria"] = sorted(written["criteria"], key=lambda criterion: criterion["id"])
         text = json.dumps(written, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
@@ -227,6 +232,7 @@ class Extension(FrozenModel):
     without: Several[str] = ()
     """Ids of criteria to leave out."""
     judges: Several[Judge] = ()
+    errors: Patterns | None = None
     families: dict[str, Several[str]] | None = None
 
 
@@ -246,6 +252,7 @@ def extend_rubric(base: Rubric, extension: Extension) -> Rubric:
         "extra_calls",
         "compat",
         "require_calibration",
+        "errors",
         "families",
     )
     changed = {name: value for name in plain if (value := getattr(extension, name)) is not None}

@@ -45,11 +45,26 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolFailure:
+    """What in a result says that the call failed. `certain`: it can mean nothing else; else it is likely."""
+
+    certain: bool
+    reason: str
+    path: str
+    """The pointer of what says so."""
+    status: int | None = None
+    """The HTTP status, where it tells one: 400 to 599."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
     """What the tool returned: parsed JSON where it is JSON, else its text."""
 
     content: JsonValue
     is_error: bool = False
+    """Whether the tool reported an error: its source says so, or the result does, for certain."""
+    failure: ToolFailure | None = None
+    """What in the result says so where its source does not. `plan` looks for it."""
 
 
 @dataclass(frozen=True, slots=True)

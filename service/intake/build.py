@@ -16,8 +16,8 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
 
+from service.core.json.text import UnreadableError, parse
 from service.core.trace import Message, Role, State, Step, ToolCall, ToolDef, ToolResult, Trace, Unread, UnreadKind
-from service.intake.jsontext import UnreadableError, parse
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 

@@ -12,8 +12,8 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
+from service.core.json.text import UnreadableError, parse
 from service.errors import InputError
-from service.intake.jsontext import UnreadableError, parse
 
 Given = Mapping[str, JsonValue]
 

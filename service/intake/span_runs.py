@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.json.text import UnreadableError, parse
 from service.core.trace import ToolCall, ToolResult
 from service.intake.build import tool_call
-from service.intake.jsontext import UnreadableError, parse
 from service.intake.otlp import Span, kind
 from service.intake.span_messages import HIDDEN, call_of, content_of
 

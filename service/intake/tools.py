@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
+from service.core.models.invalid import list_problems
+from service.core.results.failures.patterns import ANNOTATION, read_patterns
 from service.core.trace import ToolDef
 from service.errors import InputError
 
@@ -67,6 +69,7 @@ def _read_flat(given: Given) -> ToolDef:
     annotations = given.get("annotations")
     if annotations is not None and not isinstance(annotations, dict):
         raise InputError.at("/annotations", "expected an object of hints")
+    _check_patterns(annotations or _NO_ANNOTATIONS)
     description = given.get("description")
     if description is not None and not isinstance(description, str):
         raise InputError.at("/description", "expected text")
@@ -77,6 +80,15 @@ def _read_flat(given: Given) -> ToolDef:
         _schema(given, ("output_schema", "outputSchema")),
         annotations or _NO_ANNOTATIONS,
     )
+
+
+def _check_patterns(annotations: Given) -> None:
+    """Refuses patterns of errors that cannot be read."""
+    try:
+        read_patterns(annotations)
+    except ValidationError as error:
+        problem = list_problems(error, annotations[ANNOTATION])[0]
+        raise InputError.at(f"/annotations/{ANNOTATION}{problem.path}", problem.message) from None
 
 
 def _name(given: Given) -> str:

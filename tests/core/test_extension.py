@@ -66,6 +66,15 @@ KINDS = {
         },
         0.5,
     ),
+    "form of results": Kind(
+        "service/core/results/forms/arrows.py",
+        {
+            "rubric": rubric(kind="results"),
+            "trace": {"format": "callgrade", "events": [{"call": {"name": "look"}, "result": "n -> 4; m -> 5"}]},
+            "expected": {"calls": [{"tool": "look", "result": {"n": "4", "m": "5"}}]},
+        },
+        1.0,
+    ),
     "judge": Kind(
         "rubrics/judges/brevity.yaml", {"rubric": rubric(kind="judge", judge="brevity"), "trace": CALLING}, 0.25
     ),
@@ -144,8 +153,11 @@ def test_a_file_that_is_not_named_as_its_format_is_refused(tmp_path: Path) -> No
 
 def test_without_the_file_the_kind_is_unknown() -> None:
     """What the copies show is theirs: this service knows none of it."""
-    from service import CallgradeError, plan
+    from service import CallgradeError, conclude, plan
 
-    for kind in KINDS.values():
+    for name, kind in KINDS.items():
+        if name == "form of results":  # without it the text is text
+            assert conclude(plan(kind.request)).score == 0.0
+            continue
         with pytest.raises(CallgradeError):
             plan(kind.request)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from service import Report, score
+from service.core.evidence.evidenced import Suspicion
 from service.core.evidence.narration.answers import narrate
 from service.core.evidence.narration.facts import MAX_FACTS
 from service.core.evidence.reading.quantities import MAX_TEXT
@@ -23,7 +24,7 @@ from service.packaged_files import read_yaml
 FILE = Path(__file__).parents[1] / "data" / "evidence" / "narration.yaml"
 TABLE: Any = read_yaml(FILE.read_text("utf-8"), source=FILE.name)
 CASES = [
-    pytest.param(group["result"], answer, wanted, id=f"{group['class']}: {answer}"[:90])
+    pytest.param(group["result"], answer, wanted, group.get("inferred", False), id=f"{group['class']}: {answer}"[:90])
     for group in TABLE["groups"]
     for answer, wanted in group["cases"]
 ]
@@ -48,11 +49,14 @@ def told(outcome: Any) -> str:
     return " ".join(claim.code or claim.verdict for claim in claims if claim.verdict != "not_checkable")
 
 
-@pytest.mark.parametrize(("result", "answer", "wanted"), CASES)
-def test_case(result: Any, answer: str, wanted: str):
+@pytest.mark.parametrize(("result", "answer", "wanted", "inferred"), CASES)
+def test_case(result: Any, answer: str, wanted: str, inferred: bool):
     [outcome] = outcomes(scored(events_of(result, answer)))
     assert told(outcome) == wanted
-    if wanted:
+    if inferred and set(wanted.split()) - {"unsupported"}:
+        assert isinstance(outcome, Suspicion)
+        assert {claim.note for claim in outcome.evidence if claim.code} <= {one.message for one in outcome.findings}
+    elif wanted:
         contradicted = {claim.note for claim in outcome.evidence if claim.verdict == "contradicted"}
         assert outcome.passed == (not contradicted)
         assert contradicted <= {finding.message for finding in outcome.findings}
@@ -161,7 +165,7 @@ def test_any_answer_to_any_result_has_its_verdicts_in_place(result: Any, answer:
     for narration in narrate(trace):
         for claim in narration.claims:
             assert answer[claim.start : claim.end].strip() == claim.text.strip() or claim.text in answer
-            assert (claim.verdict == "contradicted") == (claim.code is not None)
+            assert (claim.verdict in ("contradicted", "suspected")) == (claim.code is not None)
 
 
 @given(st.integers(1, 10**7), st.integers(1, 10**7))

@@ -77,7 +77,7 @@ def test_every_tau_run(shared_data: Path) -> None:
     assert (runs, calls, results, errors) == (100, 621, 621, 63)
 
 
-# Valid JSON that we refuse, each for a reason that jsontext names.
+# Valid JSON that we refuse, each for a reason that the reader of text names.
 REFUSED = {
     "y_object_duplicated_key.json",
     "y_object_duplicated_key_and_value.json",

@@ -20,6 +20,7 @@ import pytest
 from service.core.evidence.narration.answers import narrate
 from service.core.evidence.narration.fact_index import FactIndex
 from service.core.evidence.narration.narration import check_text
+from service.core.evidence.narration.suspicion import weigh
 from service.core.evidence.narration.verdicts import ClaimVerdict, Utterances
 from service.core.evidence.provenance.located import LeafOrigin
 from service.core.evidence.provenance.provenance import locate_arguments
@@ -250,9 +251,11 @@ def box_score_spans(row: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
 
 
 def verdicts_of(row: Row) -> list[ClaimVerdict]:
-    fact_index = FactIndex()
-    fact_index.add(Step(0, 1, ToolCall(None, "get_data", {}), ToolResult(row.payload)))
-    return check_text(row.text, "/answer", fact_index, NOBODY)
+    step = Step(0, 1, ToolCall(None, "get_data", {}), ToolResult(row.payload))
+    proved, every = FactIndex(), FactIndex(inferred=True)
+    proved.add(step)
+    every.add(step)
+    return weigh(*[check_text(row.text, "/answer", index, NOBODY) for index in (proved, every)])
 
 
 class Tally(NamedTuple):
@@ -276,7 +279,7 @@ def tallies(shared_data: Path) -> dict[str, Tally]:
     for domain, tally in found.items():
         told = {
             verdict: f"{tally.wrong[verdict]}+{tally.flagged[verdict] - tally.wrong[verdict]} of {tally.claims[verdict]}"
-            for verdict in ("supported", "contradicted", "unsupported", "not_checkable")
+            for verdict in ("supported", "contradicted", "suspected", "unsupported", "not_checkable")
         }
         show(f"\n{domain}: in spans of contradictions + of others, {told}")
     return dict(found)
@@ -292,21 +295,21 @@ def test_contradictions_in_box_scores_are_those_that_people_marked(tallies):
 
 
 @pytest.mark.parametrize(
-    ("domain", "claims", "precision"),
-    [("d2t-openweather", 28, 0.75), ("q-openweather", 400, 0.55), ("q-owid", 40, 0.58)],
+    ("domain", "verdict", "claims", "precision"),
+    [
+        ("d2t-openweather", "contradicted", 28, 0.75),
+        ("q-openweather", "contradicted", 400, 0.55),
+        ("q-owid", "suspected", 40, 0.58),  # of comma-separated text
+    ],
 )
 def test_contradictions_of_days_are_marked_far_more_often_than_other_numbers(
-    tallies, domain: str, claims: int, precision: float
+    tallies, domain: str, verdict: str, claims: int, precision: float
 ):
     """People missed many: of 50 in forecasts that nobody marked, read against the payload, 48 are wrong."""
     tally = tallies[domain]
     base = sum(tally.wrong.values()) / sum(tally.claims.values())
-    assert tally.claims["contradicted"] >= claims
-    assert (
-        tally.wrong["contradicted"]
-        >= precision * tally.claims["contradicted"]
-        > 1.9 * base * tally.claims["contradicted"]
-    )
+    assert tally.claims[verdict] >= claims
+    assert tally.wrong[verdict] >= precision * tally.claims[verdict] > 1.9 * base * tally.claims[verdict]
 
 
 def test_right_sheets_of_phones_are_hardly_ever_contradicted(tallies):

@@ -40,6 +40,7 @@ from service.core.report import (
     StageScore,
     UnreadPart,
 )
+from service.core.results.failures.marking import list_failures
 from service.core.rubric import Stage
 from service.core.scores import (
     PERFECT_WORTH,
@@ -105,7 +106,11 @@ def conclude(
         calibration=_count_calibrated(rows),
         tags=dict(sorted(tags.items())) if tags else {},
         provenance=_build_provenance(answers, plan.saved, _list_fits(rows)),
-        notes=(*find_oversights(trace, plan.rubric, plan.expectation), *find_suspicions(trace)),
+        notes=(
+            *find_oversights(trace, plan.rubric, plan.expectation),
+            *list_failures(trace),
+            *find_suspicions(trace),
+        ),
     )
 
 

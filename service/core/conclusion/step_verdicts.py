@@ -12,6 +12,7 @@ from service.core.plan import Plan
 from service.core.report import (
     StepVerdict,
 )
+from service.core.results.structure import list_forms
 from service.core.rubric import CompiledCriterion, Rubric
 from service.core.scores import (
     fold_step,
@@ -45,6 +46,7 @@ def _build_step_verdict(
         expected_tool=None if pair is None else _spell_tool(pair.pattern.tool, step.call.name, plan.rubric),
         unexpected=index in plan.unexpected,
         outcomes=_group_by_criterion(outcomes),
+        result_forms=() if step.result is None else list_forms(step.result.content),
     )
 
 

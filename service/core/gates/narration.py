@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from service.core.case import Case
 from service.core.checks import WHOLE, Aggregate, Check, Part, Subject, SubjectOutcome
-from service.core.evidence.evidenced import EvidencedScore
+from service.core.evidence.evidenced import EvidencedScore, Suspicion
 from service.core.evidence.narration.answers import Narration, narrate
 from service.core.evidence.narration.verdicts import ClaimVerdict
 from service.core.outcome import Finding, Outcome, Skipped
@@ -23,7 +23,9 @@ class NarrationGate(Check):
     `out_of_range` (of all that may be meant), `threshold` (`above $200`, and it is not), `wrong_value`, `wrong_date`,
     `wrong_time`, `wrong_boolean`, `wrong_text`. Finding of what does not: `unsupported_claim`, unless `unsupported` is
     `fail`. What names no field is left alone; a text in which nothing can be checked is not applicable. A text that rests on
-    a result that is no JSON is unread, and one that follows a call without a result is open.
+    a result that is no JSON is unread, and one that follows a call without a result is open. What only the inferred
+    structure of a result contradicts (key: value lines, tables, XML) is open too, as `suspected_contradiction`, and so is
+    completion that is claimed after what is likely an error.
     """
 
     kind: Literal["narration"] = "narration"
@@ -44,12 +46,12 @@ class NarrationGate(Check):
     def _score_text(self, narration: Narration) -> Outcome:
         if narration.too_long:
             return Skipped("too_long", narration.too_long)
-        findings = tuple(
-            [_build_finding(claim) for claim in narration.claims if claim.verdict in ("contradicted", "unsupported")]
-        )
+        findings = tuple([_build_finding(claim) for claim in narration.claims if claim.verdict in _TOLD])
         failing = ("contradicted", "unsupported") if self.unsupported == "fail" else ("contradicted",)
         if any(claim.verdict in failing for claim in narration.claims):
             return EvidencedScore(0.0, False, findings, narration.claims)
+        if any(claim.verdict == "suspected" for claim in narration.claims):
+            return _build_suspicion(narration, findings)
         if narration.unread:
             return build_unread_result(narration.unread, findings)
         if narration.missing:
@@ -59,7 +61,24 @@ class NarrationGate(Check):
         return EvidencedScore(1.0, True, findings, narration.claims)
 
 
+_TOLD = frozenset({"contradicted", "suspected", "unsupported"})
+"""Verdicts of which a finding tells."""
+
+
+def _build_suspicion(narration: Narration, findings: tuple[Finding, ...]) -> Suspicion:
+    """Open as unread where structure was inferred, else for a judge to say: the result may be an error."""
+    suspected = [claim for claim in narration.claims if claim.verdict == "suspected"]
+    if all(claim.code == "claimed_success_after_error" for claim in suspected):
+        reason = "the text claims completion, and a result before it is likely an error"
+        return Suspicion("not_asked", reason, findings, evidence=narration.claims)
+    reason = "the text seems to contradict a result, of which only inferred structure tells"
+    where = Finding("unread_result", reason, narration.inferred)
+    return Suspicion("unread", reason, (*findings, where), evidence=narration.claims)
+
+
 def _build_finding(claim: ClaimVerdict) -> Finding:
+    if claim.verdict == "suspected":
+        return Finding("suspected_contradiction", claim.note or "", claim.path)
     if claim.verdict == "contradicted":
         return Finding(claim.code or "wrong_value", claim.note or "", claim.path)
     return Finding("unsupported_claim", f"no result bears out {claim.text}", claim.path)

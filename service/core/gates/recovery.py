@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -10,6 +9,7 @@ from typing import ClassVar, Literal
 
 from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aggregate, Check, Part, SubjectOutcome
+from service.core.evidence.narration.completion import admits_failure, find_completion
 from service.core.json.contents import Contents
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, build_failure
 from service.core.trace import Step
@@ -18,17 +18,6 @@ TRANSIENT = frozenset({408, 409, 425, 429})
 STATUS = ("status", "status_code", "statusCode", "code")
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint")
 """The MCP annotations that tell what a call does to the world."""
-DONE = (
-    r"(?:done|complete[ds]?|success\w*|booked|sent|refunded|cancell?ed|updated|created|scheduled|confirmed|processed)\b"
-)
-NO_FAULT = re.compile(r"\b(?:no|without(?: any)?|zero) (?:error|failure|problem)s?\b", re.IGNORECASE)
-ADMITS = re.compile(
-    r"\b(?:fail\w*|error\w*|unable|could ?n[o']t|can ?n[o']t|cannot|did ?n[o']t|was ?n[o']t|unsuccessful\w*|went wrong"
-    r"|ran into|not (?:able|found|possible|available)|declined|rejected|denied|timed out|sorry|unfortunately)\b"
-    rf"|(?:\bnot|n't|\bnever) (?:yet |been |be )*{DONE}",
-    re.IGNORECASE,
-)
-CLAIMS = re.compile(rf"\b{DONE}", re.IGNORECASE)
 
 
 class RecoveryGate(Check):
@@ -92,8 +81,8 @@ class _Course:
             if _may_change(case, step):
                 self.changes.append(step.index)
         said = [n for n, message in enumerate(case.trace.messages) if message.role == "assistant"]
-        self.last_admission = max([n for n in said if _admits(case.trace.messages[n].text)], default=-1)
-        self.claims = bool(CLAIMS.search(case.trace.answer or ""))
+        self.last_admission = max([n for n in said if admits_failure(case.trace.messages[n].text)], default=-1)
+        self.claims = find_completion(case.trace.answer or "") is not None
 
     def _make_key(self, step: Step) -> Hashable:
         return step.call.name, self._contents.number(step.call.arguments)
@@ -144,6 +133,8 @@ def _may_change(case: Case, step: Step) -> bool:
 
 def _read_status(step: Step) -> int | None:
     """The HTTP status that an error tells: in the result, or in an `error` within it."""
+    if step.result is not None and step.result.failure is not None and step.result.failure.status is not None:
+        return step.result.failure.status
     content = step.result.content if step.result else None
     inner = content.get("error") if isinstance(content, dict) else None
     for part in (content, inner):
@@ -172,10 +163,6 @@ def _find_unresolved(case: Case, course: _Course, step: Step) -> Iterable[Findin
         yield Finding(
             "claimed_success_after_error", "the answer claims completion, and says nothing of the error", "/answer"
         )
-
-
-def _admits(text: str) -> bool:
-    return bool(ADMITS.search(NO_FAULT.sub("", text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))))
 
 
 def _is_needed(case: Case, step: Step) -> bool:

@@ -11,14 +11,15 @@ from service.core.critics import OpenComparison, WordsComparison
 from service.core.gates.tool_name import score_missing, score_name, settle_pair
 from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, build_failure
 from service.core.partial import OpenValue, PartialOutcome
-from service.core.shapes import build_matcher
+from service.core.result_match import InferredMatch, match_result
 
 
 class ResultsGate(Check):
     """The result of each aligned call against the `result` of its pattern; the matcher's score.
 
     A call that was not made, or of another tool, is 0. Finding: `wrong_result`, or `failed_call` where the tool reported an
-    error and that was not what was expected.
+    error and that was not what was expected. A text is also compared as the JSON that it holds; where an object or array is
+    expected and its structure is only inferred, the outcome is open, with the finding `suspected_result`.
     """
 
     kind: Literal["results"] = "results"
@@ -45,8 +46,10 @@ def _score_pair(case: Case, pair: Pair) -> Outcome | PartialOutcome:
         return Errored("sandbox", case.trace.state.fault)
     if step.result is None:
         return Skipped("not_captured", "the trace does not say what the call returned")
-    match = build_matcher(pair.pattern.result).match(step.result.content)
     path = f"/steps/{step.index}/result"
+    match = match_result(pair.pattern.result, step.result.content)
+    if isinstance(match, InferredMatch):
+        return _leave_open(match, f"{path}/content")
     if isinstance(match, WordsComparison):
         return PartialOutcome((OpenValue(match.words, match.value, f"{path}/content"),))
     if isinstance(match, OpenComparison):
@@ -56,3 +59,11 @@ def _score_pair(case: Case, pair: Pair) -> Outcome | PartialOutcome:
     if step.result.is_error:
         return build_failure(match.value, Finding("failed_call", f"the call failed: {match.note}", path))
     return build_failure(match.value, Finding("wrong_result", match.note, f"{path}/content"))
+
+
+def _leave_open(match: InferredMatch, path: str) -> Skipped:
+    fits = "fits" if match.passed else "does not fit"
+    reason = f"the result is no JSON; read as {' and '.join(match.forms)} it {fits} what is expected"
+    return Skipped(
+        "unread", reason, (Finding("suspected_result", reason, path), Finding("unread_result", reason, path))
+    )

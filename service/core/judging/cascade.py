@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, JsonValue, TypeAdapter
 
 from service.core.case import Case
 from service.core.checks import Aggregate, Part, Subject
-from service.core.evidence.evidenced import EvidencedScore
+from service.core.evidence.evidenced import EvidencedScore, Suspicion
 from service.core.gates.narration import NarrationGate
 from service.core.gates.provenance import ProvenanceGate
 from service.core.judging.judges import Ask, Judge, JudgeCheck, is_answered
@@ -62,11 +63,14 @@ class CascadeCheck(JudgeCheck):
         if not isinstance(open_one, Ask):
             return open_one
         asked = open_one if gap is None else open_one._replace(gap=gap)
-        if evidence is None:
+        seen = [one for one in (evidence, gap) if isinstance(one, EvidencedScore | Suspicion)]
+        if not seen:
             return asked
-        against = () if evidence.passed else evidence.findings
-        veto = None if evidence.passed else self.veto
-        return asked._replace(evidence=_render_evidence(evidence), findings=against, veto=veto)
+        against = [
+            finding for one in seen if not isinstance(one, EvidencedScore) or not one.passed for finding in one.findings
+        ]
+        veto = self.veto if evidence is not None and not evidence.passed else None
+        return asked._replace(evidence=_render_evidence(seen), findings=tuple(against), veto=veto)
 
     def _proves(self, evidence: EvidencedScore) -> bool:
         """Whether the evidence is the outcome, whatever a judge might say."""
@@ -85,7 +89,7 @@ def _group_by_subject(check: NarrationGate | ProvenanceGate, case: Case) -> dict
         if isinstance(outcome, EvidencedScore):
             evidence = outcome if evidence is None else _join_evidence(evidence, outcome)
         elif isinstance(outcome, Skipped) and outcome.open:
-            gap = gap or outcome
+            gap = _join_gaps(gap, outcome)
         found[subject] = evidence, gap
     return found
 
@@ -99,9 +103,17 @@ def _join_evidence(one: EvidencedScore, other: EvidencedScore) -> EvidencedScore
     )
 
 
-def _render_evidence(evidence: EvidencedScore) -> JsonValue:
+def _join_gaps(gap: Skipped | None, other: Skipped) -> Skipped:
+    """Of several texts that are open, all that is suspected; of what is merely not read, the first."""
+    if isinstance(gap, Suspicion) and isinstance(other, Suspicion):
+        return replace(gap, findings=(*gap.findings, *other.findings), evidence=(*gap.evidence, *other.evidence))
+    return other if gap is None or isinstance(other, Suspicion) else gap
+
+
+def _render_evidence(seen: Sequence[EvidencedScore | Suspicion]) -> JsonValue:
     """The evidence as a judge is shown it: what was found of each claim or argument, without what is not known."""
-    entries = cast("list[dict[str, JsonValue]]", _PLAIN.dump_python(evidence.evidence, mode="json"))
+    every = tuple([entry for one in seen for entry in one.evidence])
+    entries = cast("list[dict[str, JsonValue]]", _PLAIN.dump_python(every, mode="json"))
     return [
         {name: value for name, value in entry.items() if value is not None and name not in ("start", "end")}
         for entry in entries

@@ -124,6 +124,8 @@ def _render_returned(step: Step) -> dict[str, JsonValue]:
         found["content"] = step.result.content
         if step.result.is_error:
             found["is_error"] = True
+        elif step.result.failure is not None:
+            found["suspected_error"] = step.result.failure.reason
     return found
 
 

@@ -16,6 +16,7 @@ from service.core.json.values import format_value
 from service.core.judging.prompts import Completion, Token
 from service.core.judging.questions import Question
 from service.core.models.kinds import FrozenModel
+from service.core.results.structure import drop_passage
 from service.errors import JudgeError
 
 LONGEST = 2_000
@@ -212,7 +213,7 @@ def _squeeze(text: str) -> str:
 def _leads_somewhere(path: str, question: Question) -> bool:
     """Whether a pointer leads to a value of a tool's result that was shown."""
     try:
-        parts = split_pointer(path)
+        parts = split_pointer(drop_passage(path))
     except ValueError:
         return False
     if build_pointer(*parts[:4]) not in _list_results_shown(question):

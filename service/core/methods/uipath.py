@@ -29,10 +29,10 @@ from service.core.gates.compat import (
 )
 from service.core.gates.count import CountGate
 from service.core.gates.decide import NOTHING_EXPECTED
-from service.core.gates.results import build_matcher
 from service.core.gates.tool_name import score_missing, score_name, score_unmatched, settle_pair
 from service.core.methods.uipath_number import read_output_text, score_args, score_count, score_order, score_outputs
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped, build_failure
+from service.core.shapes import build_matcher
 from service.core.trace import Step
 
 ONE_SIDE_EMPTY = "if only one side names any call, UiPath gives 0; "

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
 from service.core.budget import OverBudgetError
+from service.core.evidence.narration.completion import LikelyErrors
 from service.core.evidence.narration.fact_index import FactIndex
 from service.core.evidence.narration.facts import MAX_FACTS
 from service.core.evidence.narration.narration import check_text
+from service.core.evidence.narration.suspicion import weigh
 from service.core.evidence.narration.verdicts import ClaimVerdict, Utterances
-from service.core.evidence.reading.leaves import list_leaves
 from service.core.evidence.reading.quantities import MAX_TEXT, Quantity, Value, find_quantities
 from service.core.evidence.reading.words import flatten_text
+from service.core.json.leaves import list_leaves
+from service.core.results.structure import has_inferred, iter_bodies, read_text
 from service.core.trace import Step, Trace
 
 MAX_CLAIMS = 500
@@ -40,6 +43,8 @@ class Narration(NamedTuple):
     """The pointer of a result before it that code needed and could not read, or ""."""
     missing: str = ""
     """The pointer of a result before it that the trace does not tell, or ""."""
+    inferred: str = ""
+    """The pointer of the last result before it whose structure is inferred, or ""."""
 
 
 def narrate(trace: Trace) -> list[Narration]:
@@ -48,24 +53,57 @@ def narrate(trace: Trace) -> list[Narration]:
 
 
 def _narrate(trace: Trace) -> Iterator[Narration]:
-    fact_index, listener, gaps, checked = FactIndex(), _Listener(), _Gaps(), 0
+    inferred = _list_inferred(trace)
+    knowledge, listener, gaps, errors, checked = _Knowledge(inferred), _Listener(), _Gaps(inferred), LikelyErrors(), 0
     steps = iter([*trace.steps, None])
     step = next(steps)
     for n, message in enumerate(trace.messages):
         while step is not None and step.message < n:
-            fact_index.add(step)
+            knowledge.add(step)
             listener.call(step)
             gaps.add(step)
+            errors.add(step)
             step = next(steps)
         if message.role != "assistant":
             listener.text(message.text)
-        elif message.text and (fact_index.size or gaps.any):
+        elif message.text and (knowledge.size or gaps.any):
             if checked > MAX_IN_ALL:
                 yield Narration(n, message.turn, (), f"more than {MAX_IN_ALL} numbers stand in the texts before")
                 continue
-            found = _narrate_text(n, message.turn, message.text, fact_index, listener)
+            found = _narrate_text(n, message.turn, message.text, knowledge, listener)
             checked += len(found.claims)
-            yield found._replace(unread=gaps.find_unread(found.claims), missing=gaps.missing)
+            claims = (*found.claims, *errors.check(message.text, f"/messages/{n}/text"))
+            unread = gaps.find_unread(found.claims)
+            yield found._replace(claims=claims, unread=unread, missing=gaps.missing, inferred=gaps.inferred)
+
+
+def _list_inferred(trace: Trace) -> frozenset[int]:
+    """The steps with a result whose structure is inferred."""
+    return frozenset([step.index for step in trace.steps if step.result and has_inferred(step.result.content)])
+
+
+class _Knowledge:
+    """The facts of the results so far: those of JSON, and, where structure was inferred, all of them."""
+
+    def __init__(self, inferred: frozenset[int]) -> None:
+        self.proved = FactIndex()
+        self.all = FactIndex(inferred=True) if inferred else None
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return (self.all or self.proved).size
+
+    def add(self, step: Step) -> None:
+        """The facts of a step's result."""
+        self.proved.add(step)
+        if self.all is not None:
+            self.all.add(step)
+
+    def check(self, text: str, path: str, utterances: Utterances, quantities: Sequence[Quantity]) -> list[ClaimVerdict]:
+        """The verdicts on the claims of a text."""
+        proved = check_text(text, path, self.proved, utterances, quantities)
+        return proved if self.all is None else weigh(proved, check_text(text, path, self.all, utterances, quantities))
 
 
 MEDIA = frozenset(
@@ -77,8 +115,11 @@ MEDIA = frozenset(
 class _Gaps:
     """The results so far that are not there, or in no form in which a text that retells them finds their fields."""
 
-    def __init__(self) -> None:
+    def __init__(self, inferred: frozenset[int]) -> None:
+        self._inferred = inferred
         self.missing = ""
+        self.inferred = ""
+        """The pointer of the last result whose structure is inferred."""
         self._closed = ""
         self._prose: list[tuple[str, str]] = []
 
@@ -89,14 +130,20 @@ class _Gaps:
 
     def add(self, step: Step) -> None:
         path = f"/steps/{step.index}/result/content"
-        content = None if step.result is None else step.result.content
         if step.result is None:
             self.missing = self.missing or f"/steps/{step.index}/result"
         elif not step.result.is_error:
-            if _is_closed(content):
-                self._closed = self._closed or path
-            elif content is None or isinstance(content, str):
-                self._prose.append((path, content or ""))
+            self._add_result(path, step.result.content)
+            if step.index in self._inferred:
+                self.inferred = path
+
+    def _add_result(self, path: str, content: JsonValue) -> None:
+        texts = [""] if content is None else [read_text(body.text).beside_exact for body in iter_bodies(content)]
+        left = [text for text in texts if text.strip() or not content]
+        if _has_media(content) or any("{" in text or "[" in text for text in left):
+            self._closed = self._closed or path
+        elif left:
+            self._prose.append((path, "\n".join(left)))
 
     def find_unread(self, claims: Iterable[ClaimVerdict]) -> str:
         """The result that stays unread for a text: one that seems to hold fields always, prose where it does not say a claim."""
@@ -109,19 +156,18 @@ class _Gaps:
         return self._prose[0][0] if missing else ""
 
 
-def _is_closed(content: JsonValue) -> bool:
-    """Whether a result seems to hold fields and gives none: text with JSON in it, or a part that is no text."""
-    if isinstance(content, str):
-        return "{" in content or "[" in content
-    return isinstance(content, list) and any(isinstance(part, dict) and part.get("type") in MEDIA for part in content)
+def _has_media(content: JsonValue) -> bool:
+    """Whether a part of a result is neither JSON nor text."""
+    parts = content.get("content") if isinstance(content, dict) else content
+    return isinstance(parts, list) and any(isinstance(part, dict) and part.get("type") in MEDIA for part in parts)
 
 
 def _occurs_in(words: str, text: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(words)}(?!\w)", text) is not None
 
 
-def _narrate_text(n: int, turn: int, text: str, fact_index: FactIndex, listener: _Listener) -> Narration:
-    if fact_index.size >= MAX_FACTS:
+def _narrate_text(n: int, turn: int, text: str, knowledge: _Knowledge, listener: _Listener) -> Narration:
+    if knowledge.size >= MAX_FACTS:
         return Narration(n, turn, (), f"the results hold {MAX_FACTS} values or more")
     if len(text) > MAX_TEXT:
         return Narration(n, turn, (), f"the text is longer than {MAX_TEXT} characters")
@@ -132,7 +178,7 @@ def _narrate_text(n: int, turn: int, text: str, fact_index: FactIndex, listener:
     if sentences > MAX_SENTENCES:
         return Narration(n, turn, (), f"the text has {sentences} sentences, and {MAX_SENTENCES} are checked at most")
     try:
-        verdicts = check_text(text, f"/messages/{n}/text", fact_index, Utterances(listener.has, listener.words), claims)
+        verdicts = knowledge.check(text, f"/messages/{n}/text", Utterances(listener.has, listener.words), claims)
     except OverBudgetError as error:
         return Narration(n, turn, (), str(error))
     return Narration(n, turn, tuple(verdicts))

@@ -66,9 +66,10 @@ class Series(NamedTuple):
 
 
 class FactIndex:
-    """Facts, added result by result."""
+    """Facts, added result by result. `inferred`: also those whose structure is inferred, which prove nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, inferred: bool = False) -> None:
+        self._inferred = inferred
         self.groups: dict[tuple[str, ...], FactGroup] = {}
         self.values: dict[Value, list[Fact]] = defaultdict(list)
         self.size = 0
@@ -90,7 +91,7 @@ class FactIndex:
         if step.result is None or step.result.is_error:
             return
         path = f"/steps/{step.index}/result/content"
-        facts, counts = read_facts(step.result.content, path, step.index)
+        facts, counts = read_facts(step.result.content, path, step.index, inferred=self._inferred)
         about = tuple(stem_name(step.call.name))
         self.size += len(facts)
         for fact in facts:

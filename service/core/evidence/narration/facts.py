@@ -1,13 +1,12 @@
 """What results say, as facts: a value under a field of a record.
 
-Read as such: objects and arrays, `{name, value}` pairs, `[name, value]` pairs, columns of one table (`{"PTS": {"0": 38}}`) and
-comma-separated text.
+Read as such: objects and arrays, `{name, value}` pairs, `[name, value]` pairs, columns of one table (`{"PTS": {"0": 38}}`), and
+what texts hold in structure.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -16,15 +15,14 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.evidence.reading.leaves import Scalar
 from service.core.evidence.reading.numbers import MAX_DIGITS, count_places
 from service.core.evidence.reading.quantities import Quantity, find_quantities
 from service.core.evidence.reading.words import flatten_text, stem_name
+from service.core.json.leaves import Scalar
 from service.core.json.pointers import escape_token
+from service.core.results.structure import build_passage_pointer, iter_bodies, read_leaf, read_text
 
 MAX_FACTS = 20_000
-MAX_ROWS = 2_000
-"""Rows of a text that is a table."""
 MAX_NAMES = 12
 """Texts by which one record is known."""
 MAX_CELL = 2_000
@@ -60,8 +58,10 @@ class Fact(NamedTuple):
 
 
 class _FactReader:
-    def __init__(self, step: int) -> None:
+    def __init__(self, step: int, bodies: frozenset[str], *, inferred: bool) -> None:
         self.step = step
+        self.bodies = bodies
+        self.inferred = inferred
         self.facts: list[Fact] = []
         self.counts: list[Fact] = []
         self.least: set[tuple[str, ...]] = set()
@@ -126,15 +126,16 @@ class _FactReader:
         return Fact(pointer, path, own, above, value, quantities, record, self.step)
 
     def _read_leaf(self, value: Scalar, pointer: str, path: tuple[str, ...], record: FactRecord) -> None:
-        rows = list(_read_rows(value)) if isinstance(value, str) and value.count("\n") > 2 else []
-        for name, said in _COMMENT.findall(str(value)) if rows else ():
-            self._read_cell(said, pointer, (*path, name), record)
-        for row in rows:
-            inner = FactRecord(record)
-            for name, cell in row.items():
-                self._read_cell(cell, pointer, (*path, name), inner)
-        if not rows:
+        if not isinstance(value, str):
             self._read_cell(value, pointer, path, record)
+            return
+        reading = read_text(value) if pointer in self.bodies else read_leaf(value)
+        for passage in reading.passages:
+            if passage.exact or self.inferred:
+                self.read(passage.value, build_passage_pointer(pointer, passage), path, FactRecord(record))
+        rest = reading.rest if self.inferred else reading.beside_exact
+        if rest.strip() or not reading.passages:
+            self._read_cell(rest, pointer, path, record)
 
     def _read_cell(self, value: Scalar, pointer: str, path: tuple[str, ...], record: FactRecord) -> None:
         if len(self.facts) >= MAX_FACTS:
@@ -147,9 +148,13 @@ class _FactReader:
         self.facts.append(self._build_fact(pointer, path, value, quantities, record))
 
 
-def read_facts(content: JsonValue, pointer: str, step: int) -> tuple[list[Fact], list[Fact]]:
-    """The facts of a result, and the lengths of its arrays, in document order."""
-    reader = _FactReader(step)
+def read_facts(content: JsonValue, pointer: str, step: int, *, inferred: bool = False) -> tuple[list[Fact], list[Fact]]:
+    """The facts of a result, and the lengths of its arrays, in document order.
+
+    `inferred`: those too that no JSON says, but key: value lines, tables or XML. Such facts prove nothing.
+    """
+    bodies = frozenset([body.pointer for body in iter_bodies(content, pointer)])
+    reader = _FactReader(step, bodies, inferred=inferred)
     reader.read(content, pointer, (), FactRecord())
     return reader.facts, reader.counts
 
@@ -212,16 +217,3 @@ def _is_columnar(value: Mapping[str, JsonValue]) -> bool:
     return all(key.isdigit() for key in keys) and all(
         column.keys() == keys for column in cast("list[dict[str, JsonValue]]", columns)
     )
-
-
-_COMMENT = re.compile(r"(?m)^#[ ]{0,4}([^:\n]{1,40}):[ ]{0,4}([^\n]{1,300})$")
-
-
-def _read_rows(text: str) -> Iterator[dict[str, str]]:
-    """The rows of comma-separated text with a head; none where its lines differ in length. `# name: value` lines tell of it."""
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")][: MAX_ROWS + 1]
-    head = [cell.strip() for cell in lines[0].split(",")] if lines else []
-    if len(head) < 2 or any(line.count(",") != len(head) - 1 for line in lines):
-        return
-    for line in lines[1:]:
-        yield dict(zip(head, (cell.strip() for cell in line.split(",")), strict=True))

@@ -11,7 +11,7 @@ from service.core.evidence.narration.facts import Fact
 from service.core.evidence.reading.quantities import Quantity
 from service.core.json.values import format_value
 
-Verdict = Literal["supported", "contradicted", "unsupported", "not_checkable"]
+Verdict = Literal["supported", "contradicted", "suspected", "unsupported", "not_checkable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class ClaimVerdict:
     """One claim of a text: `path` is the text's pointer, `start` and `end` the claim's place in it.
 
     `source` is the pointer of the fact that proves or refutes it, `transform` how the one is said as the other. A
-    contradiction has a `code` and a `note`. A claim that cannot be checked may have a source too: a fact that could be
-    meant, and fits.
+    contradiction has a `code` and a `note`, and so has what is `suspected` to be one: by structure that is inferred, which
+    proves nothing. A claim that cannot be checked may have a source too: a fact that could be meant, and fits.
     """
 
     path: str

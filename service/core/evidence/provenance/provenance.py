@@ -18,9 +18,9 @@ from service.core.evidence.provenance.identifiers import is_identifier, locate_i
 from service.core.evidence.provenance.located import LeafOrigin, leave_open, locate_at, locate_in_schema
 from service.core.evidence.provenance.parameters import CallParameter, find_parameter
 from service.core.evidence.provenance.sources import SourceIndex
-from service.core.evidence.reading.leaves import Leaf, list_leaves
 from service.core.evidence.reading.quantities import Quantity, find_quantities
 from service.core.evidence.reading.words import split_tokens
+from service.core.json.leaves import Leaf, list_leaves
 from service.core.trace import Step, ToolDef
 
 MAX_ARGUMENTS = 500

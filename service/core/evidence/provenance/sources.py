@@ -13,10 +13,11 @@ from pydantic import JsonValue
 
 from service.core.budget import Meter
 from service.core.evidence.reading import dates
-from service.core.evidence.reading.leaves import list_leaves
 from service.core.evidence.reading.quantities import Quantity, Value, find_quantities
 from service.core.evidence.reading.words import flatten_text, split_tokens
+from service.core.json.leaves import Leaf, Scalar, list_leaves
 from service.core.json.pointers import escape_token
+from service.core.results.structure import build_passage_pointer, read_text
 from service.core.trace import Step, Trace
 
 Origin = Literal["user", "result", "system"]
@@ -192,7 +193,19 @@ def _iter_places(trace: Trace) -> Iterator[tuple[SourcePlace, str]]:
                     SourcePlace("result", step.message, leaf.pointer, leaf.keys, "", step.turn),
                     _render_text(leaf.value),
                 )
+            for inner in _list_quoted(leaf):
+                place = SourcePlace("result", step.message, inner.pointer, inner.keys, "", step.turn)
+                yield place, _render_text(inner.value)
         yield from _iter_keys(step.result.content, step.message, step.turn, f"/steps/{step.index}/result/content")
+
+
+def _list_quoted(leaf: Leaf) -> list[Leaf]:
+    r"""What stands in JSON that was quoted as a string: with the quotation, `\nHAT069` is another word."""
+    if not isinstance(leaf.value, str) or "\\" not in leaf.value:
+        return []
+    passages = [passage for passage in read_text(leaf.value).passages if passage.exact]
+    found = [list_leaves(one.value, build_passage_pointer(leaf.pointer, one)) for one in passages]
+    return [inner for leaves in found for inner in leaves if inner.value is not None]
 
 
 def _iter_keys(value: JsonValue, message: int, turn: int, pointer: str) -> Iterator[tuple[SourcePlace, str]]:
@@ -226,7 +239,7 @@ def _iter_days(step: Step) -> Iterator[str]:
             yield leaf.value[:10]
 
 
-def _render_text(value: str | float | bool) -> str:  # noqa: FBT001
+def _render_text(value: Scalar) -> str:
     return value if isinstance(value, str) else repr(value)
 
 

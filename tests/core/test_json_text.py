@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from service.core.json.text import MAX_DEPTH, MAX_DIGITS, UnreadableError, parse
 from service.intake.build import result_content, tool_call
-from service.intake.jsontext import MAX_DEPTH, MAX_DIGITS, UnreadableError, parse
 
 
 def nested(depth: int, *, inside: str = "") -> str:

@@ -43,6 +43,14 @@ def parse(text: str) -> JsonValue:
     return value
 
 
+def parse_or_none(text: str) -> JsonValue:
+    """The JSON value that `text` spells; None also where it is none that we accept."""
+    try:
+        return parse(text)
+    except UnreadableError:
+        return None
+
+
 def _may_be_deep(text: str) -> bool:
     return len(text) > 2 * MAX_DEPTH and text.count("[") + text.count("{") > MAX_DEPTH
 

@@ -1,0 +1,1 @@
+"""Whether a result says that the call failed."""

@@ -1,0 +1,103 @@
+"""Results that report an error of which their source does not tell: Chat Completions has no mark for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from pydantic import JsonValue
+
+from service.core.outcome import Finding
+from service.core.results.failures.json_failures import find_in_object
+from service.core.results.failures.patterns import ErrorPattern, read_patterns
+from service.core.results.failures.text_failures import find_in_text
+from service.core.results.structure import build_passage_pointer, iter_bodies, read_text
+from service.core.trace import Step, ToolDef, ToolFailure, ToolResult, Trace
+
+
+def mark_failures(trace: Trace, patterns: Sequence[ErrorPattern] = ()) -> Trace:
+    """The trace with the results that report an error marked: certain ones are errors, likely ones are said to be.
+
+    Patterns go before what results look like: first the rubric's, then the tool's own. The trace itself, where none does.
+    """
+    tools = {tool.name: tool for tool in trace.tools or ()}
+    marked = [_mark_step(step, tools.get(step.call.name), patterns) for step in trace.steps]
+    changed = any(new is not old for new, old in zip(marked, trace.steps, strict=True))
+    return replace(trace, steps=tuple(marked)) if changed else trace
+
+
+def list_failures(trace: Trace) -> Iterator[Finding]:
+    """A finding for each error that a result reports and its source does not: `error_in_result`, or `likely_error`."""
+    for step in trace.steps:
+        failure = step.result.failure if step.result is not None else None
+        if failure is not None:
+            yield Finding("error_in_result" if failure.certain else "likely_error", failure.reason, failure.path)
+
+
+def find_failure(content: JsonValue, tool: ToolDef | None = None) -> ToolFailure | None:
+    """What in a result says that the call failed: the first that is certain, else the first that is likely.
+
+    >>> find_failure({"error": "no such order", "status": 404})
+    ToolFailure(certain=True, reason='the result has error', path='/error', status=404)
+    >>> find_failure({"error": 0.02, "mean": 4.1}) is None
+    True
+    """
+    found = [*_iter_failures(content), *_find_empty(content, tool)]
+    return next((one for one in found if one.certain), found[0] if found else None)
+
+
+def _mark_step(step: Step, tool: ToolDef | None, patterns: Sequence[ErrorPattern]) -> Step:
+    result = step.result
+    if result is None or result.is_error:
+        return step
+    known = [*patterns, *(read_patterns(tool.annotations) if tool is not None else ())]
+    hit = next((one for one in known if one.tool in ("", step.call.name) and one.fits(result.content)), None)
+    if hit is not None and not hit.error:
+        return step
+    named = (
+        ToolFailure(True, "a pattern of the rubric or the tool names it an error", hit.pointer or "") if hit else None
+    )
+    failure = named or find_failure(result.content, tool)
+    return step if failure is None else replace(step, result=_mark_result(result, failure, step.index))
+
+
+def _mark_result(result: ToolResult, failure: ToolFailure, index: int) -> ToolResult:
+    placed = replace(failure, path=f"/steps/{index}/result/content{failure.path}")
+    return ToolResult(result.content, failure.certain, placed)
+
+
+def _iter_failures(content: JsonValue) -> Iterator[ToolFailure]:
+    if isinstance(content, dict):
+        yield from find_in_object(content, "")
+    for body in iter_bodies(content):
+        reading = read_text(body.text)
+        told = find_in_text(reading.beside_exact, body.pointer)
+        alone = len(reading.passages) == 1 and not reading.rest.strip()
+        inner = [
+            one
+            for passage in reading.passages
+            if passage.exact and isinstance(passage.value, dict)
+            for one in find_in_object(passage.value, build_passage_pointer(body.pointer, passage))
+        ]
+        yield from inner if alone else [replace(one, certain=False) for one in inner]
+        if told is not None:
+            yield told if _is_whole(content, body.pointer) else replace(told, certain=False)
+
+
+def _is_whole(content: JsonValue, pointer: str) -> bool:
+    """Whether the text at a pointer is all there is, but for what wraps it."""
+    return sum(1 for body in iter_bodies(content) if "@" not in body.pointer) == 1 and "@" not in pointer
+
+
+def _find_empty(content: JsonValue, tool: ToolDef | None) -> Iterator[ToolFailure]:
+    """Nothing, where the tool's output schema promises something."""
+    schema = tool.output_schema if tool is not None else None
+    if not isinstance(schema, Mapping) or content not in (None, "", {}):
+        return
+    kinds = schema.get("type")
+    kinds = kinds if isinstance(kinds, list) else [kinds]
+    promised = (
+        bool(schema.get("required")) if content == {} else not {None, "null"} & {str(k) if k else None for k in kinds}
+    )
+    if promised and not (content == "" and "string" in kinds):
+        yield ToolFailure(False, "the result is empty, and the tool's output schema promises a value", "")
