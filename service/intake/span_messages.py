@@ -284,16 +284,12 @@ def _keep(given: Given) -> Given:
 
 def _parse_parameters(given: Given) -> Given:
     """OpenLLMetry writes the schema of the parameters as JSON text."""
-    return {**given, "parameters": _parsed(given.get("parameters"))}
+    return {**given, "parameters": dict(_parsed(given.get("parameters")))}
 
 
 def _rename_parameters(given: Given) -> Given:
     """Pydantic AI's tool."""
-    return {
-        "name": given.get("name"),
-        "description": given.get("description"),
-        "parameters": given.get("parameters_json_schema"),
-    }
+    return {**given, "parameters": given.get("parameters_json_schema")}
 
 
 def _tool(given: Given) -> ToolDef | None:

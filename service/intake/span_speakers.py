@@ -73,6 +73,13 @@ def find_speakers(spans: Sequence[Span], run_starts: Sequence[int]) -> Speakers:
     return Speakers(talks, missing, models)
 
 
+def has_content(spans: Iterable[Span]) -> bool:
+    """Whether any of these spans is a model's or a tool's, of an unknown kind, or carries messages."""
+    return any(
+        sort_span(span) in ("model", "tool", "unknown") or bool(list_input(span) or list_output(span)) for span in spans
+    )
+
+
 def _find_above(spans: Iterable[Span], parents: dict[str | None, str | None]) -> set[str]:
     """The ids of all spans that hold one of these."""
     above: set[str] = set()
