@@ -45,6 +45,7 @@ def _build_step_verdict(
         expected_tool=None if pair is None else _spell_tool(pair.pattern.tool, step.call.name, plan.rubric),
         unexpected=index in plan.unexpected,
         outcomes=_group_by_criterion(outcomes),
+        usage=step.usage,
     )
 
 
