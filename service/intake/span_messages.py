@@ -9,15 +9,15 @@ Read are the messages of OTel GenAI (`parts` of `text`, `tool_call`, `tool_call_
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.trace import Role, ToolCall, ToolDef, ToolResult
+from service.core.trace import Role, ToolCall, ToolDef, ToolResult, UnreadKind
 from service.errors import InputError
+from service.intake.accounting import clip, find_calls, kind_of
 from service.intake.build import result_content, tool_call
 from service.intake.otlp import Given, Span, get_leaf, items, look_up, parse_json
-from service.intake.shapes import kind_of
 from service.intake.span_sources import event_name, get_definitions, get_instructions
 from service.intake.tools import read_tools
 
@@ -45,10 +45,15 @@ _RESULTS = frozenset({"tool_call_response", "tool_result", "toolResult"})
 _NOTHING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoningContent", "cachePoint"})
 """Parts of an assistant's message that are no part of what it said."""
 
+_MEMBERS = frozenset(
+    {"parts", "contents", "content", "message", "tool_calls", "invalid_tool_calls", "response_metadata"}
+)
+"""Members of a message that are read, or repeat what is."""
+
 CallResult = tuple[str | None, ToolResult | None]
 """The id of a call and what it returned."""
 
-Lost = tuple[Literal["call", "text"], str]
+Lost = tuple[UnreadKind, str]
 """What may be there and is not read, and what it stands in."""
 
 
@@ -109,7 +114,7 @@ def _read_message(message: Given, said: str, path: str) -> SpanMessage:
     results = tuple(_results(message, parts, told=role is not None))
     text = _join_texts(parts, "" if role == "assistant" else "\n") if role else ""
     calls = tuple(_calls(message, parts, path))
-    lost = tuple(_list_lost(parts)) if role == "assistant" else ()
+    lost = (*_list_lost(parts), *_list_lost_calls(message, calls)) if role == "assistant" else ()
     alone = bool(results) and not text and not calls
     return SpanMessage(None if alone else role, text, calls, results, lost)
 
@@ -163,7 +168,14 @@ def _list_lost(parts: Sequence[Given]) -> Iterator[Lost]:
         if kind in _TEXTS and HIDDEN in (part.get("content"), part.get("text")):
             yield "text", "a text that was hidden"
         elif isinstance(kind, str) and kind not in _TEXTS | _CALLS.keys() | _RESULTS | _NOTHING:
-            yield kind_of(kind), f"a part of the type {kind}"
+            yield kind_of(kind), f"a part of the type {clip(kind)}"
+
+
+def _list_lost_calls(message: Given, calls: Sequence[ToolCall]) -> Iterator[Lost]:
+    """Calls in members of a message that are not read; LangChain's `additional_kwargs` repeats those that are."""
+    for name, value in message.items():
+        if name not in _MEMBERS and not (calls and name == "additional_kwargs") and any(find_calls(value, "")):
+            yield "call", f"a call in the member {clip(name)!r} of a message"
 
 
 def _calls(message: Given, parts: Sequence[Given], path: str) -> Iterator[ToolCall]:
