@@ -44,6 +44,8 @@ _CALLS: Mapping[str, str] = {"tool_call": "arguments", "tool_use": "input", "too
 _RESULTS = frozenset({"tool_call_response", "tool_result", "toolResult"})
 _NOTHING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoningContent", "cachePoint"})
 """Parts of an assistant's message that are no part of what it said."""
+_READ = _CALLS.keys() | _RESULTS | _NOTHING
+_TEXT_MEMBERS = frozenset({"type", "text", "content"})
 
 _MEMBERS = frozenset(
     {"parts", "contents", "content", "message", "tool_calls", "invalid_tool_calls", "response_metadata"}
@@ -114,7 +116,8 @@ def _read_message(message: Given, said: str, path: str) -> SpanMessage:
     results = tuple(_results(message, parts, told=role is not None))
     text = _join_texts(parts, "" if role == "assistant" else "\n") if role else ""
     calls = tuple(_calls(message, parts, path))
-    lost = (*_list_lost(parts), *_list_lost_calls(message, calls)) if role == "assistant" else ()
+    lost = (*_list_lost(parts), *_list_lost_calls(message, calls)) if role else ()
+    lost = lost if role == "assistant" else tuple([one for one in lost if one[0] == "call"])
     alone = bool(results) and not text and not calls
     return SpanMessage(None if alone else role, text, calls, results, lost)
 
@@ -150,7 +153,8 @@ def _name_block(part: Given) -> Given:
     """A part with its type: Bedrock's blocks have it for a key."""
     if "type" in part:
         return part
-    for name, inner in part.items():
+    if len(part) == 1:
+        ((name, inner),) = part.items()
         if isinstance(inner, dict):
             return {**inner, "type": name}
     return {**part, "type": "text"} if isinstance(part.get("text"), str) else part
@@ -164,17 +168,21 @@ def _join_texts(parts: Sequence[Given], joint: str) -> str:
 def _list_lost(parts: Sequence[Given]) -> Iterator[Lost]:
     """The parts that are not read, each by what it may be; content that was hidden is one."""
     for part in parts:
-        kind = part.get("type")
-        if kind in _TEXTS and HIDDEN in (part.get("content"), part.get("text")):
+        kind, text = part.get("type"), part.get("content") or part.get("text")
+        if kind in _TEXTS and text == HIDDEN:
             yield "text", "a text that was hidden"
-        elif isinstance(kind, str) and kind not in _TEXTS | _CALLS.keys() | _RESULTS | _NOTHING:
-            yield kind_of(kind), f"a part of the type {clip(kind)}"
+        elif kind in _READ or (kind in _TEXTS and (isinstance(text, str) or part.keys() <= _TEXT_MEMBERS)):
+            continue
+        elif any(find_calls(dict(part), "part")):
+            yield "call", f"a call in a part of the type {clip(str(kind))}"
+        else:
+            yield kind_of(str(kind)), f"a part of the type {clip(str(kind))}"
 
 
 def _list_lost_calls(message: Given, calls: Sequence[ToolCall]) -> Iterator[Lost]:
     """Calls in members of a message that are not read; LangChain's `additional_kwargs` repeats those that are."""
     for name, value in message.items():
-        if name not in _MEMBERS and not (calls and name == "additional_kwargs") and any(find_calls(value, "")):
+        if name not in _MEMBERS and not (calls and name == "additional_kwargs") and any(find_calls(value, "member")):
             yield "call", f"a call in the member {clip(name)!r} of a message"
 
 
