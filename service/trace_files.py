@@ -1,9 +1,12 @@
-"""Reading files of traces: JSON, JSON Lines, and either of them gzipped.
+"""Reading files of traces: JSON, JSON Lines, OTLP in protobuf, and any of them gzipped.
 
 A file is JSON Lines when its first line is a whole object, else one document: an object, or a list of them. The layout is
 told by the content, never by the name. What cannot be read comes out as an item too, in its place, so nothing is lost.
 
-Memory is bounded by one record for JSON Lines, gzipped or not, and by a limit (`MAX_DOCUMENT`) for a document.
+Protobuf is a request's body, or what the OpenTelemetry Collector's file exporter writes: requests, each after its length.
+
+Memory is bounded by one record for JSON Lines, gzipped or not, and by a limit (`MAX_DOCUMENT`) for a document, for a request
+in protobuf and for a line of the collector's, which holds many spans.
 """
 
 from __future__ import annotations
@@ -20,13 +23,19 @@ from typing import Any, BinaryIO, cast
 
 from pydantic import JsonValue
 
-from service.errors import InputError, MalformedError, TooLargeError
+from service.errors import InputError, MalformedError, Problem, TooLargeError
+from service.intake.otlp_protobuf import looks_like_request, read_request
 from service.strict_json import Limits, parse
 
 MAX_DOCUMENT = 64 * 2**20
 """Largest JSON document in bytes; also how far the end of a line is looked for when the line is too long to be read."""
 
 CHUNK = 64 * 2**10
+HEAD = 4_096
+"""Bytes by which text is told from protobuf."""
+
+_EXPORT = b'{"resourceSpans":'
+"""How a line of the collector's begins: it holds many spans, and may be as long as a document."""
 
 _GZIP = b"\x1f\x8b"
 _MARKS = {b"\xef\xbb\xbf": "UTF-8 with a byte order mark", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
@@ -75,7 +84,10 @@ def scan_records(
     called = name or (str(source) if isinstance(source, Path) else "stdin")
     try:
         with _open(source) as stream:
-            yield from _RecordReader(stream, called, limits, max_document).read()
+            if looks_like_request(_peek(stream)):
+                yield from _read_requests(stream, called, max_document)
+            else:
+                yield from _RecordReader(stream, called, limits, max_document).read()
     except OSError as error:
         yield BadRecord(RecordPlace(called), InputError.at("", _explain_error(error)))
 
@@ -113,6 +125,46 @@ def _unpack(stream: io.BufferedReader[Any]) -> AbstractContextManager[BinaryIO]:
     if stream.peek(2).startswith(_GZIP):
         return cast("AbstractContextManager[BinaryIO]", gzip.GzipFile(fileobj=stream, mode="rb"))
     return nullcontext(cast("BinaryIO", stream))
+
+
+def _peek(stream: BinaryIO) -> bytes:
+    """How it goes on, without going on; nothing where that cannot be read, as reading will tell."""
+    try:
+        return cast("io.BufferedReader[Any]", stream).peek(HEAD)[:HEAD]
+    except (OSError, EOFError, zlib.error):
+        return b""
+
+
+def _read_requests(stream: BinaryIO, source: str, max_size: int) -> Iterator[TraceRecord | BadRecord]:
+    """Requests in protobuf. What follows one that is cut off or too large is not read."""
+    number = 0
+    try:
+        for data in _list_requests(stream, max_size):
+            yield TraceRecord(RecordPlace(source), read_request(data))
+            number += 1
+    except InputError as error:
+        problems = [Problem("", f"request {number + 1} of the file: {problem.message}") for problem in error.problems]
+        yield BadRecord(RecordPlace(source), type(error)(problems))
+    except (OSError, EOFError, zlib.error) as error:
+        yield BadRecord(RecordPlace(source), InputError.at("", _explain_error(error)))
+
+
+def _list_requests(stream: BinaryIO, max_size: int) -> Iterator[bytes]:
+    """The one request that a file is, or those that it has after four bytes of their length."""
+    if _peek(stream).startswith(b"\n"):
+        data = stream.read(max_size + 1)
+        if len(data) > max_size:
+            raise TooLargeError.at("", f"more than {max_size} bytes")
+        yield data
+        return
+    while head := stream.read(4):
+        size = int.from_bytes(head, "big")
+        if size > max_size:
+            raise TooLargeError.at("", f"{size} bytes; at most {max_size} are taken")
+        data = stream.read(size)
+        if len(head) < 4 or len(data) < size:
+            raise MalformedError.at("", "the file ends within it")
+        yield data
 
 
 def _explain_error(error: OSError | EOFError | zlib.error) -> str:
@@ -196,8 +248,21 @@ class _RecordReader:
     def _read_record(self, line: bytes, place: RecordPlace) -> TraceRecord | BadRecord:
         if not self._is_too_long(line):
             return self._parse(line, place)
+        if line.startswith(_EXPORT):
+            return self._read_export(line, place)
         self._skip_line()
         return BadRecord(place, TooLargeError.at("", f"a record of more than {self._limits.max_bytes} bytes"))
+
+    def _read_export(self, line: bytes, place: RecordPlace) -> TraceRecord | BadRecord:
+        """A long line of the collector's: its spans are held to the limits one by one, as traces."""
+        if not self._at_start:
+            line += self._stream.readline(self._max_document)
+            self._at_start = line.endswith(b"\n")
+        if len(line) > self._max_document or not line.endswith(b"\n"):
+            self._skip_line()
+            return BadRecord(place, TooLargeError.at("", f"an export of more than {self._max_document} bytes"))
+        large = replace(self._limits, max_bytes=self._max_document, max_items=self._max_document)
+        return self._parse(line, place, large)
 
     def _skip_line(self) -> None:
         skipped = 0
@@ -209,9 +274,9 @@ class _RecordReader:
                 most = f"a line of more than {self._max_document} bytes"
                 raise TooLargeError.at("", f"{most}; what comes after was not read")
 
-    def _parse(self, data: bytes, place: RecordPlace) -> TraceRecord | BadRecord:
+    def _parse(self, data: bytes, place: RecordPlace, limits: Limits | None = None) -> TraceRecord | BadRecord:
         try:
-            value = parse(data.strip(), self._limits)
+            value = parse(data.strip(), limits or self._limits)
         except InputError as error:
             return _place_error(error, place)
         if not isinstance(value, dict):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ from service.packaged_files import read_yaml
 from service.registry import Shelf, read_rubric
 from service.request import CustomId, Expected, ScoreRequest, read_request
 from service.settings import Settings
+from service.span_files import group_spans
 from service.strict_json import Limits, parse
 from service.trace_files import BadRecord, RecordPlace, TraceRecord, scan_records
 from service.wiring import build_engine, build_limits
@@ -62,7 +64,10 @@ class InputChoices:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files of one command with what it says of them. `guessed` counts the formats that were guessed so far."""
+    """The files of one command with what it says of them.
+
+    `guessed` counts the formats that were guessed so far, `left_out` the traces that have nothing to score.
+    """
 
     settings: Settings
     engine: Engine
@@ -73,20 +78,20 @@ class Inputs:
     judges: JudgeMode | None = None
     format: str | None = None
     guessed: Counter[str] = field(default_factory=Counter[str])
+    left_out: Counter[str] = field(default_factory=Counter[str])
 
     def __iter__(self) -> Iterator[InputChoices | Refusal]:
         """A request for every record, in order, or why there is none."""
-        for file in self.files:
-            for record in read_records(file, self.limits):
-                yield (
-                    Refusal(record.place, locate_error(record.error, record.place))
-                    if isinstance(record, BadRecord)
-                    else (self._build_request(record))
-                )
+        for record in read_records(self.files, self.limits, left_out=self.left_out):
+            yield (
+                Refusal(record.place, locate_error(record.error, record.place))
+                if isinstance(record, BadRecord)
+                else (self._build_request(record))
+            )
 
     def tell_guesses(self) -> None:
-        """Says on standard error which formats were guessed."""
-        tell_guesses(self.guessed)
+        """Says on standard error which formats were guessed, and what was left out."""
+        tell_guesses(self.guessed, self.left_out)
 
     def _build_request(self, record: TraceRecord) -> InputChoices | Refusal:
         bare = is_bare(record)
@@ -190,8 +195,12 @@ def _read_expectation(document: JsonValue) -> object:
         raise InputError(list_problems(error, document)) from None
 
 
-def read_records(file: Path, limits: Limits) -> Iterator[TraceRecord | BadRecord]:
-    """The records of a file, `-` being standard input."""
+def read_records(files: Iterable[Path], limits: Limits, *, left_out: Counter[str]) -> Iterator[TraceRecord | BadRecord]:
+    """The records of files, `-` being standard input; spans are put together by their trace, over all of them."""
+    return group_spans(chain.from_iterable(_scan_file(file, limits) for file in files), limits, left_out=left_out)
+
+
+def _scan_file(file: Path, limits: Limits) -> Iterator[TraceRecord | BadRecord]:
     if str(file) == "-":
         return scan_records(sys.stdin.buffer, limits=limits, name="stdin")
     return scan_records(file, limits=limits)
@@ -232,11 +241,13 @@ def _split_custom_id(body: dict[str, JsonValue]) -> tuple[str | None, dict[str, 
     return name, {name: value for name, value in body.items() if name != "custom_id"}
 
 
-def tell_guesses(guessed: Counter[str]) -> None:
-    """Says on standard error which formats were guessed."""
+def tell_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:
+    """Says on standard error which formats were guessed, and what was left out."""
     if guessed:
         told = ", ".join(f"{name} ({plural(count, 'trace')})" for name, count in sorted(guessed.items()))
         say(f"guessed format: {told}")
+    for reason, count in sorted(left_out.items()):
+        say(f"left out: {plural(count, 'trace')} {reason}")
 
 
 def _wrap_trace(record: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -68,6 +68,20 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ResourceUsage:
+    """What a step or a whole trace took; None where the source does not say.
+
+    Of a step the time is its tool's; tokens and US dollars are those of the model's reply that made the call, and stand at
+    the first of several calls of one reply, so that they add up.
+    """
+
+    duration_s: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One call and its result (None: not captured). `turn` counts from 1; `message` is the index of the message that made it."""
 
@@ -76,6 +90,7 @@ class Step:
     call: ToolCall
     result: ToolResult | None = None
     message: int = 0
+    usage: ResourceUsage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +148,5 @@ class Trace:
     state: State | None = None
     raw: JsonValue = None
     unread: tuple[Unread, ...] = ()
+    usage: ResourceUsage | None = None
+    """What all of it took, replies that call nothing included."""

@@ -17,15 +17,27 @@ from service.errors import InputError
 
 Given = Mapping[str, JsonValue]
 
-_KINDS = ("openinference.span.kind", "gen_ai.span.kind", "gen_ai.operation.name")
+_ID_NAMES = ("spanId", "span_id", "id")
+_PARENT_NAMES = ("parentSpanId", "parent_span_id", "parent_id")
+_TRACE_NAMES = ("traceId", "trace_id")
 
 
 class Tree(dict[str, JsonValue]):
     """A tree of attributes made here, and so free to be added to."""
 
 
+class SpanEvent(NamedTuple):
+    """Something that a span says happened within it."""
+
+    name: str
+    attributes: Given
+
+
 class Span(NamedTuple):
-    """One span. Times are nanoseconds since 1970; `path` is its place in the record, `order` its place among all by start."""
+    """One span. Times are nanoseconds since 1970; `path` is its place in the record, `order` its place among all by start.
+
+    `timed`: whether the span itself gives both times.
+    """
 
     path: str
     name: str
@@ -37,6 +49,8 @@ class Span(NamedTuple):
     failed: bool
     message: str | None
     attributes: Given
+    events: tuple[SpanEvent, ...] = ()
+    timed: bool = False
     order: int = 0
 
     def get(self, path: str) -> JsonValue:
@@ -44,9 +58,10 @@ class Span(NamedTuple):
         return look_up(self.attributes, path)
 
 
-def kind(span: Span) -> str:
-    """What sort of operation it is, in capitals, by any of the conventions; "" where none says."""
-    return next((value.upper() for name in _KINDS if isinstance(value := span.get(name), str)), "")
+def get_leaf(span: Span, path: str) -> JsonValue:
+    """The attribute of that very name: what others of its name and more spell is none."""
+    value = span.get(path)
+    return None if isinstance(value, Tree) else value
 
 
 def look_up(tree: Given, path: str) -> JsonValue:
@@ -81,14 +96,15 @@ def unflatten(given: Given) -> Given:
 def items(value: JsonValue) -> list[Given]:
     """The objects of a list, however it is written: a list, a tree with indices for keys, or either as JSON text."""
     if isinstance(value, str):
-        return items(_parse_items(value))
+        return items(parse_json(value))
     if isinstance(value, dict):
         indices = sorted([key for key in value if key.isdecimal() and len(key) < 10], key=int)
         value = [value[index] for index in indices]
     return [unflatten(item) for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _parse_items(text: str) -> JsonValue:
+def parse_json(text: str) -> JsonValue:
+    """What JSON text spells; None where it is none, or spells a string."""
     try:
         value = parse(text)
     except UnreadableError:  # cut off by an exporter's limit, perhaps
@@ -101,15 +117,49 @@ def spans_of(spans: Sequence[Given] | None, resource_spans: JsonValue) -> list[S
 
     Raises InputError for a part of OTLP's form that is no object or list.
     """
-    places = [*_list_objects(cast("JsonValue", spans), "/spans"), *_list_exported(resource_spans)]
+    places = [*_list_objects(cast("JsonValue", spans), "/spans"), *list_exported(resource_spans)]
     unordered: list[Span] = []
     for path, given in places:
         unordered.append(_span(path, given, unordered[-1].start if unordered else 0))
-    unordered.sort(key=lambda span: span.start)
-    return [span._replace(order=order) for order, span in enumerate(unordered)]
+    unordered.sort(key=lambda span: (span.start, span.end))
+    return [span._replace(order=order) for order, span in enumerate(_drop_copies(unordered))]
 
 
-def _list_exported(given: JsonValue) -> Iterator[tuple[str, Given]]:
+def _drop_copies(spans: Sequence[Span]) -> Iterator[Span]:
+    """Each span once: an exporter that sent a batch again leaves two copies of it."""
+    kept: dict[tuple[str | None, str], Span] = {}
+    for span in spans:
+        twin = kept.get((span.trace, span.id)) if span.id else None
+        if twin is None or twin._replace(path="") != span._replace(path=""):
+            yield span
+        if span.id and twin is None:
+            kept[span.trace, span.id] = span
+
+
+def trace_id_of(given: Given) -> str | None:
+    """The trace that a span belongs to, without the 0x that some write before it; None where it does not say."""
+    found = _text(_first(_with_context(given), *_TRACE_NAMES))
+    return found and found.removeprefix("0x")
+
+
+def is_span(given: Given) -> bool:
+    """Whether an object that stands alone looks like a span: it has the ids of one, and a name.
+
+    >>> is_span({"name": "f", "context": {"trace_id": "0x1", "span_id": "0x2"}}), is_span({"name": "f", "id": "1"})
+    (True, False)
+    """
+    ids = _with_context(given)
+    return "name" in given and trace_id_of(given) is not None and _first(ids, *_ID_NAMES) is not None
+
+
+def _with_context(given: Given) -> Given:
+    """Its ids stand in the span or, as the SDKs write it, in its context."""
+    context = given.get("context")
+    return {**context, **given} if isinstance(context, dict) else given
+
+
+def list_exported(given: JsonValue) -> Iterator[tuple[str, Given]]:
+    """The spans of OTLP's `resourceSpans`, with their pointers. InputError: a part that is no object or list."""
     for path, resource in _list_objects(given, "/resourceSpans"):
         for below, scope in _list_objects(resource.get("scopeSpans"), f"{path}/scopeSpans"):
             yield from _list_objects(scope.get("spans"), f"{below}/spans")
@@ -128,8 +178,7 @@ def _list_objects(given: JsonValue, path: str) -> Iterator[tuple[str, Given]]:
 
 
 def _span(path: str, given: Given, before: int) -> Span:
-    context = given.get("context")
-    ids = {**context, **given} if isinstance(context, dict) else given
+    ids = _with_context(given)
     tree = unflatten(_attributes(given.get("attributes")))
     status = given.get("status")
     outcome: Given = status if isinstance(status, dict) else {"code": status}
@@ -140,15 +189,23 @@ def _span(path: str, given: Given, before: int) -> Span:
     return Span(
         path=path,
         name=_text(given.get("name")) or "",
-        id=_text(_first(ids, "spanId", "span_id", "id")),
-        parent=_text(_first(ids, "parentSpanId", "parent_span_id", "parent_id")),
-        trace=_text(_first(ids, "traceId", "trace_id")),
+        id=_text(_first(ids, *_ID_NAMES)),
+        parent=_text(_first(ids, *_PARENT_NAMES)),
+        trace=trace_id_of(given),
         start=start,
         end=max(start, ended or start),
-        failed=_is_error(code) or bool(look_up(tree, "error.type")),
+        failed=_is_error(code) or bool(look_up(tree, "error.type")) or look_up(tree, "tool.status") == "error",
         message=_text(_first(outcome, "message", "description") or given.get("status_message")),
         attributes=tree,
+        events=tuple(_list_events(given.get("events"))),
+        timed=started is not None and ended is not None,
     )
+
+
+def _list_events(given: JsonValue) -> Iterator[SpanEvent]:
+    for event in given if isinstance(given, list) else ():
+        if isinstance(event, dict):
+            yield SpanEvent(_text(event.get("name")) or "", _attributes(event.get("attributes")))
 
 
 def _first(given: Given, *keys: str) -> JsonValue:

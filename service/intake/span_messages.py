@@ -1,22 +1,24 @@
-"""What a span says of a conversation: messages and tools, as OpenTelemetry's GenAI conventions and OpenInference write them.
+"""What a span says of a conversation, in one form: messages with texts, calls and results; and the tools on offer.
 
-GenAI: `gen_ai.{input,output}.messages` are messages of `parts` (`text`, `tool_call`, `tool_call_response`), as a structure
-or as JSON text; each output message is another choice, of which the first is read. OpenInference:
-`llm.{input,output}_messages.N.message.{role,content,tool_calls...}`, all of one reply. Content that the exporter left out
-or hid is not captured: no call's arguments are `{}` for want of telemetry.
+Read are the messages of OTel GenAI (`parts` of `text`, `tool_call`, `tool_call_response`), OpenInference
+(`message.tool_calls.N.tool_call`), Chat Completions, Bedrock (`toolUse`, `toolResult`) and LangChain (`lc`, `type: "ai"`);
+`span_sources` knows where they stand. Content that the exporter left out or hid is not captured: no call's arguments are
+`{}` for want of telemetry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.trace import Role, ToolCall, ToolDef, ToolResult
+from service.core.trace import Role, ToolCall, ToolDef, ToolResult, UnreadKind
 from service.errors import InputError
+from service.intake.accounting import clip, find_calls, kind_of
 from service.intake.build import result_content, tool_call
-from service.intake.otlp import Given, Span, items, look_up
+from service.intake.otlp import Given, Span, get_leaf, items, look_up, parse_json
+from service.intake.span_sources import event_name, get_definitions, get_instructions
 from service.intake.tools import read_tools
 
 HIDDEN = "__REDACTED__"
@@ -26,70 +28,136 @@ _ROLES: dict[str, Role] = {
     "user": "user",
     "human": "user",
     "assistant": "assistant",
+    "choice": "assistant",
     "ai": "assistant",
+    "aimessagechunk": "assistant",
     "model": "assistant",
     "system": "system",
     "developer": "system",
 }
-_TOOL_ROLES = ("tool", "function")
-_TEXTS = (None, "text", "input_text", "output_text", "refusal")
+_TOOL_ROLES = ("tool", "function", "tool-response")
+_REPEATED = "tool-call"
+"""The role of a message of smolagents that says again, in words, which calls were made."""
+_TEXTS = frozenset({None, "text", "input_text", "output_text", "refusal"})
+_CALLS: Mapping[str, str] = {"tool_call": "arguments", "tool_use": "input", "toolUse": "input"}
+"""Parts that are calls, and where their arguments stand."""
+_RESULTS = frozenset({"tool_call_response", "tool_result", "toolResult"})
+_NOTHING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoningContent", "cachePoint"})
+"""Parts of an assistant's message that are no part of what it said."""
+_READ = _CALLS.keys() | _RESULTS | _NOTHING
+_TEXT_MEMBERS = frozenset({"type", "text", "content"})
+
+_MEMBERS = frozenset(
+    {"parts", "contents", "content", "message", "tool_calls", "invalid_tool_calls", "response_metadata"}
+)
+"""Members of a message that are read, or repeat what is."""
 
 CallResult = tuple[str | None, ToolResult | None]
 """The id of a call and what it returned."""
 
+Lost = tuple[UnreadKind, str]
+"""What may be there and is not read, and what it stands in."""
+
 
 class SpanMessage(NamedTuple):
-    """One message. `role` is None where it holds nothing but results."""
+    """One message. `role` is None where it holds nothing but results, or nothing that is read."""
 
     role: Role | None
     text: str
     calls: tuple[ToolCall, ...] = ()
     results: tuple[CallResult, ...] = ()
+    lost: tuple[Lost, ...] = ()
 
 
-def read_input(span: Span) -> list[SpanMessage]:
+def read_input(span: Span, messages: Iterable[Given]) -> list[SpanMessage]:
     """The messages a model was given: instructions first. Raises InputError: a call without a name."""
-    instructions = _join_texts(items(span.get("gen_ai.system_instructions")), "\n")
-    given = items(span.get("gen_ai.input.messages")) or items(span.get("llm.input_messages"))
+    given = get_instructions(span)
+    instructions = _join_texts(items(given), "\n") or (given if isinstance(given, str) else "")
     system = [SpanMessage("system", instructions)] if instructions else []
-    return [*system, *[_read_message(message, "user", span.path) for message in given]]
+    return [*system, *_read_messages(messages, "user", span.path)]
 
 
-def read_output(span: Span) -> list[SpanMessage]:
+def read_output(span: Span, messages: Iterable[Given]) -> list[SpanMessage]:
     """The messages a model gave. Raises InputError: a call without a name."""
-    given = items(span.get("gen_ai.output.messages"))[:1] or items(span.get("llm.output_messages"))
-    return [_read_message(message, "assistant", span.path) for message in given]
+    return list(_read_messages(messages, "assistant", span.path))
 
 
-def has_messages(span: Span) -> bool:
-    """Whether the span carries anything that was said."""
-    return any(
-        span.get(name) is not None
-        for name in ("gen_ai.input.messages", "gen_ai.output.messages", "llm.input_messages", "llm.output_messages")
-    )
+def _read_messages(given: Iterable[Given], usual: Role, path: str) -> Iterator[SpanMessage]:
+    for item in given:
+        message = _unwrap(item)
+        role = _read_role(item, message, usual)
+        if role != _REPEATED:
+            yield _read_message(message, role, path)
 
 
-def _read_message(item: Given, usual: Role, path: str) -> SpanMessage:
+def _unwrap(item: Given) -> Given:
+    """The message itself, within what OpenInference, choices and LangChain put around it."""
     inner = item.get("message")
-    message = inner if isinstance(inner, dict) else item
-    role_name = str(message.get("role") or usual).lower()
-    role = None if role_name in _TOOL_ROLES else _ROLES.get(role_name, usual)
-    parts = list(_parts(message))
+    if isinstance(inner, dict):
+        return _unwrap(inner)
+    if isinstance(inner, str) and event_name(item):
+        spelt = parse_json(inner)
+        return spelt if isinstance(spelt, dict) else {**item, "content": inner}
+    for key in ("kwargs", "data") if "lc" in item or "type" in item else ():
+        inner = item.get(key)
+        if isinstance(inner, dict):
+            return {"type": item.get("type"), **inner}
+    return item
+
+
+def _read_role(item: Given, message: Given, usual: Role) -> str:
+    event = event_name(item).removeprefix("gen_ai.").removesuffix(".message")
+    return str(message.get("role") or event or message.get("type") or usual).lower()
+
+
+def _read_message(message: Given, said: str, path: str) -> SpanMessage:
+    role = None if said in _TOOL_ROLES else _ROLES.get(said, "user")
+    parts = list(_list_parts(message, told=role is not None))
     results = tuple(_results(message, parts, told=role is not None))
     text = _join_texts(parts, "" if role == "assistant" else "\n") if role else ""
     calls = tuple(_calls(message, parts, path))
+    lost = (*_list_lost(parts), *_list_lost_calls(message, calls)) if role else ()
+    lost = lost if role == "assistant" else tuple([one for one in lost if one[0] == "call"])
     alone = bool(results) and not text and not calls
-    return SpanMessage(None if alone else role, text, calls, results)
+    return SpanMessage(None if alone else role, text, calls, results, lost)
 
 
-def _parts(message: Given) -> Iterator[Given]:
+def _list_parts(message: Given, *, told: bool) -> Iterator[Given]:
+    """The parts of a message. `told`: it is no tool's, whose content is what it returned, whatever it looks like."""
     content = message.get("content")
-    if isinstance(content, str):
+    content = "" if content == '""' else content  # OpenLLMetry writes an empty one as JSON
+    blocks = _parse_blocks(content) if isinstance(content, str) and told else []
+    listed = items(message.get("parts")) or items(message.get("contents"))
+    listed = listed or blocks or (items(content) if not isinstance(content, str) else [])
+    parts = [_name_block(_unwrap_part(part)) for part in listed]
+    if isinstance(content, str) and not blocks and not _join_texts(parts, ""):
         yield {"type": "text", "text": content}
-    for key in ("parts", "contents", "content"):
-        for part in items(message.get(key)) if not isinstance(message.get(key), str) else ():
-            inner = part.get("message_content")
-            yield inner if isinstance(inner, dict) else part
+    yield from parts
+
+
+def _unwrap_part(part: Given) -> Given:
+    inner = part.get("message_content")
+    return inner if isinstance(inner, dict) else part
+
+
+def _parse_blocks(text: str) -> list[Given]:
+    """The parts that the text of a message spells as JSON; none where it is a text like any other."""
+    if not text.startswith("[{"):
+        return []
+    parts = [_name_block(part) for part in items(text)]
+    known = _TEXTS | _CALLS.keys() | _RESULTS | _NOTHING
+    return parts if all(part.get("type") in known and len(part) > 1 for part in parts) else []
+
+
+def _name_block(part: Given) -> Given:
+    """A part with its type: Bedrock's blocks have it for a key."""
+    if "type" in part:
+        return part
+    if len(part) == 1:
+        ((name, inner),) = part.items()
+        if isinstance(inner, dict):
+            return {**inner, "type": name}
+    return {**part, "type": "text"} if isinstance(part.get("text"), str) else part
 
 
 def _join_texts(parts: Sequence[Given], joint: str) -> str:
@@ -97,18 +165,50 @@ def _join_texts(parts: Sequence[Given], joint: str) -> str:
     return joint.join([text for text in texts if isinstance(text, str) and text != HIDDEN])
 
 
-def _calls(message: Given, parts: Sequence[Given], path: str) -> Iterator[ToolCall]:
+def _list_lost(parts: Sequence[Given]) -> Iterator[Lost]:
+    """The parts that are not read, each by what it may be; content that was hidden is one."""
     for part in parts:
-        if part.get("type") == "tool_call":
-            yield call_of(part.get("id"), part.get("name"), part, "arguments", path)
-        elif part.get("type") == "tool_use":
-            yield call_of(part.get("id"), part.get("name"), part, "input", path)
-    for item in items(message.get("tool_calls")):
+        kind, text = part.get("type"), part.get("content") or part.get("text")
+        if kind in _TEXTS and text == HIDDEN:
+            yield "text", "a text that was hidden"
+        elif kind in _READ or (kind in _TEXTS and (isinstance(text, str) or part.keys() <= _TEXT_MEMBERS)):
+            continue
+        elif any(find_calls(dict(part), "part")):
+            yield "call", f"a call in a part of the type {clip(str(kind))}"
+        else:
+            yield kind_of(str(kind)), f"a part of the type {clip(str(kind))}"
+
+
+def _list_lost_calls(message: Given, calls: Sequence[ToolCall]) -> Iterator[Lost]:
+    """Calls in members of a message that are not read; LangChain's `additional_kwargs` repeats those that are."""
+    for name, value in message.items():
+        if name not in _MEMBERS and not (calls and name == "additional_kwargs") and any(find_calls(value, "member")):
+            yield "call", f"a call in the member {clip(name)!r} of a message"
+
+
+def _calls(message: Given, parts: Sequence[Given], path: str) -> Iterator[ToolCall]:
+    """The calls of a message, each once: LangChain lists those of its parts again."""
+    seen: set[str | None] = {None}
+    for call in _list_calls(message, parts, path):
+        if call.id in seen and call.id is not None:
+            continue
+        seen.add(call.id)
+        yield call
+
+
+def _list_calls(message: Given, parts: Sequence[Given], path: str) -> Iterator[ToolCall]:
+    for part in parts:
+        key = _CALLS.get(str(part.get("type")))
+        if key is not None:
+            yield call_of(part.get("id") or part.get("toolUseId"), part.get("name"), part, key, path)
+    listed = [*items(message.get("tool_calls")), *items(message.get("invalid_tool_calls"))]
+    for item in listed or items(look_up(message, "additional_kwargs.tool_calls")):
         call = item.get("tool_call")
         call = call if isinstance(call, dict) else item
         function = call.get("function")
         function = function if isinstance(function, dict) else call
-        yield call_of(call.get("id"), function.get("name"), function, "arguments", path)
+        key = "args" if "args" in function else "arguments"
+        yield call_of(call.get("id"), function.get("name"), function, key, path)
     if isinstance(message.get("function_call_name"), str):
         yield call_of(None, message["function_call_name"], message, "function_call_arguments_json", path)
 
@@ -125,28 +225,37 @@ def call_of(call_id: JsonValue, name: JsonValue, holder: Given, key: str, path: 
 
 def _results(message: Given, parts: Sequence[Given], *, told: bool) -> Iterator[CallResult]:
     """What tools returned. A message of the tool's own role returned its content, unless its parts say more."""
-    answers = [part for part in parts if part.get("type") in ("tool_call_response", "tool_result")]
+    answers = [part for part in parts if part.get("type") in _RESULTS]
     for part in answers:
-        call_id = part.get("id") or part.get("tool_use_id")
+        call_id = part.get("id") or part.get("tool_use_id") or part.get("toolUseId")
         keys = [key for key in ("response", "result", "content") if key in part]
-        yield _id(call_id), _result(part[keys[0]]) if keys else None
+        yield _id(call_id), _result(part[keys[0]], part) if keys else None
     if not (answers or told):
         keys = [key for key in ("content", "contents") if message.get(key) is not None]
         content = message.get("content") if keys[:1] == ["content"] else _join_texts(parts, "\n")
-        yield _id(message.get("tool_call_id") or message.get("id")), _result(content) if keys else None
+        call_id = message.get("tool_call_id") or message.get("id")
+        yield _id(call_id), _result(content, message) if keys else None
 
 
 def _id(value: JsonValue) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _result(content: JsonValue) -> ToolResult | None:
-    return None if content == HIDDEN else ToolResult(content_of(content))
+def _result(content: JsonValue, holder: Given) -> ToolResult | None:
+    failed = holder.get("status") == "error" or holder.get("is_error") is True
+    return None if content == HIDDEN else ToolResult(content_of(content), failed)
 
 
 def content_of(given: JsonValue) -> JsonValue:
-    """What a tool returned. Here an empty list is one, not a message without parts."""
-    return given if given == [] else result_content(given)
+    """What a tool returned. Here an empty list is one, not a message without parts; Bedrock's blocks are parts."""
+    if not isinstance(given, list) or not given:
+        return given if given == [] else result_content(given)
+    blocks = [part for part in given if isinstance(part, dict) and part.keys() in ({"text"}, {"json"})]
+    if len(blocks) < len(given):
+        return result_content(given)
+    if len(blocks) == 1 and "json" in blocks[0]:
+        return blocks[0]["json"]
+    return result_content([{"type": "text", **block} for block in blocks])
 
 
 def read_tools_on_offer(spans: Sequence[Span]) -> tuple[ToolDef, ...] | None:
@@ -154,19 +263,53 @@ def read_tools_on_offer(spans: Sequence[Span]) -> tuple[ToolDef, ...] | None:
 
     A catalogue with a gap would make a good call look like one of a tool that never was.
     """
-    given = [(name, span.get(name)) for span in spans for name in ("gen_ai.tool.definitions", "llm.tools")]
-    offers = [(name, value) for name, value in given if value is not None]
-    tools: dict[str, ToolDef] = {}
-    for name, value in offers:
-        definitions = items(value)
-        if not definitions and value not in ([], "[]"):
-            return None
-        for item in definitions:
-            tool = _tool(_definition(item) if name == "llm.tools" else item)
-            if tool is None:
+    definitions: list[Given] = []
+    stated = False
+    for span in spans:
+        for given, read in _list_catalogues(span):
+            listed = items(given)
+            if not listed and given not in ([], "[]"):
                 return None
-            tools.setdefault(tool.name, tool)
-    return tuple(tools.values()) if offers else None
+            stated = True
+            definitions += [read(item) for item in listed]
+    tools = [_tool(item) for item in definitions]
+    known = [tool for tool in tools if tool is not None]
+    if not stated or len(known) < len(tools):
+        return None
+    return tuple({tool.name: tool for tool in reversed(known)}[name] for name in dict.fromkeys(t.name for t in known))
+
+
+def _list_catalogues(span: Span) -> Iterator[tuple[JsonValue, Callable[[Given], Given]]]:
+    """What a span says of the tools on offer, and how each of them is written."""
+    for given, read in (
+        (get_definitions(span), _keep),
+        (span.get("llm.tools"), _definition),
+        (span.get("llm.request.functions"), _parse_parameters),
+        (look_up(_parsed(span.get("model_request_parameters")), "function_tools"), _rename_parameters),
+        (look_up(_parsed(span.get("request_data")), "tools"), _keep),
+        (look_up(_parsed(get_leaf(span, "response")), "tools"), _keep),
+    ):
+        if given is not None:
+            yield given, read
+
+
+def _parsed(given: JsonValue) -> Given:
+    value = parse_json(given) if isinstance(given, str) else given
+    return value if isinstance(value, dict) else {}
+
+
+def _keep(given: Given) -> Given:
+    return given
+
+
+def _parse_parameters(given: Given) -> Given:
+    """OpenLLMetry writes the schema of the parameters as JSON text."""
+    return {**given, "parameters": dict(_parsed(given.get("parameters")))}
+
+
+def _rename_parameters(given: Given) -> Given:
+    """Pydantic AI's tool."""
+    return {**given, "parameters": given.get("parameters_json_schema")}
 
 
 def _tool(given: Given) -> ToolDef | None:

@@ -1,10 +1,10 @@
-"""Calls as the spans of tools tell them."""
+"""Calls as the spans of tools tell them, whichever instrumentation wrote them."""
 
 from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,11 +13,19 @@ from pydantic import JsonValue
 from service.core.json.text import UnreadableError, parse
 from service.core.trace import ToolCall, ToolResult
 from service.intake.build import tool_call
-from service.intake.otlp import Span, kind
+from service.intake.otlp import Given, Span, get_leaf, parse_json
+from service.intake.span_kinds import is_copy, read_tool_name, sort_span
 from service.intake.span_messages import HIDDEN, call_of, content_of
 
-_TOOLS = frozenset({"TOOL", "EXECUTE_TOOL"})
-_LONGEST_LITERAL = 100_000
+_MAX_LITERAL_CHARS = 100_000
+
+_ARGUMENTS = ("gen_ai.tool.call.arguments", "tool_arguments")
+"""Where the arguments stand as the model gave them."""
+_INPUTS = ("input.value", "traceloop.entity.input", "gen_ai.prompt", "input")
+"""Where they stand as the framework understood them: a text that tries to be no object there is its doing, not the model's."""
+_OUTPUTS = ("gen_ai.tool.call.result", "tool_response", "output.value", "traceloop.entity.output", "output")
+_BOUND = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
+"""The keys that smolagents, LlamaIndex and DSPy put around the arguments."""
 
 
 class Run(NamedTuple):
@@ -27,88 +35,179 @@ class Run(NamedTuple):
     call: ToolCall
     output: ToolResult | None
 
-    def result(self, in_message: ToolResult | None = None) -> ToolResult | None:
-        """What the tool returned; `in_message` is what a message says of it."""
+    def read_result(self, said: ToolResult | None = None) -> ToolResult | None:
+        """What the tool returned; `said` is what a message says of it."""
         if self.output is not None:
-            return ToolResult(
-                self.output.content, self.output.is_error or (in_message is not None and in_message.is_error)
-            )
+            return ToolResult(self.output.content, self.output.is_error or (said is not None and said.is_error))
         if self.span.failed:
-            return ToolResult(in_message.content if in_message else self.span.message, True)
-        return in_message
+            return ToolResult(said.content if said else self.span.message or _find_exception(self.span), True)
+        return said
 
 
-def runs_of(spans: Iterable[Span]) -> list[Run]:
-    """The calls that spans tell of, in their order, but for those that an exporter made up."""
-    named = [(span, name) for span in spans if (name := _tool_name(span)) is not None]
-    return [_run(span, name) for span, name in named if not _is_synthesised(span)]
+def _find_exception(span: Span) -> JsonValue:
+    return next((event.attributes.get("exception.message") for event in span.events if event.name == "exception"), None)
 
 
-def _tool_name(span: Span) -> str | None:
-    for name in ("gen_ai.tool.name", "tool.name"):
-        value = span.get(name)
-        if isinstance(value, str) and value:
-            return value
-    return (span.name.removeprefix("execute_tool ") or None) if kind(span) in _TOOLS else None
+def read_runs(spans: Sequence[Span]) -> list[Run]:
+    """The calls that spans tell of, in their order, each once; without those that an exporter made up."""
+    runs = {span.order: _read_run(span) for span in spans if sort_span(span) == "tool" and not is_copy(span)}
+    for inner, outer in _pair_nested(spans, runs):
+        runs[outer] = _merge(runs[outer], runs.pop(inner))
+    return list(runs.values())
 
 
-def _is_synthesised(span: Span) -> bool:
-    return str(span.get("tool.synthesized") or "false").lower() not in ("false", "0")
+def _pair_nested(spans: Sequence[Span], runs: dict[int, Run]) -> list[tuple[int, int]]:
+    """The runs within a run of the same tool, the innermost first: two instrumentations told of one call."""
+    by_id: dict[str | None, Span] = {span.id: span for span in spans if span.id}
+    above: dict[int, int | None] = {}
+    pairs: list[tuple[int, int]] = []
+    for order, run in runs.items():
+        outer = _find_above(run.span, by_id, runs, above)
+        if outer is not None and _is_same_call(run.call, runs[outer].call):
+            pairs.append((order, outer))
+    return sorted(pairs, reverse=True)
 
 
-def _run(span: Span, name: str) -> Run:
-    output, answered = _output(span)
-    given = span.get("gen_ai.tool.call.id") or span.get("tool.id") or answered
-    call_id = given if isinstance(given, str) else None
-    arguments = span.get("gen_ai.tool.call.arguments")
-    if arguments is not None:
-        return Run(span, call_of(call_id, name, {"arguments": arguments}, "arguments", span.path), output)
-    given = span.get("input.value")
-    if given is None or given == HIDDEN:
-        return Run(span, ToolCall(call_id, name, None, captured=False), output)
-    return Run(span, _input(call_id, name, given), output)
+def _find_above(
+    span: Span, by_id: Mapping[str | None, Span], runs: dict[int, Run], above: dict[int, int | None]
+) -> int | None:
+    """The nearest run that a span is within; `above` keeps what is known, so that all climbs together are linear."""
+    path: list[int] = []
+    seen: set[int] = {span.order}
+    found: int | None = None
+    here = by_id.get(span.parent)
+    while here is not None and here.order not in seen:
+        if here.order in runs:
+            found = here.order
+            break
+        if here.order in above:
+            found = above[here.order]
+            break
+        seen.add(here.order)
+        path.append(here.order)
+        here = by_id.get(here.parent)
+    above.update(dict.fromkeys(path, found))
+    return found if found != span.order else None
 
 
-def _input(call_id: str | None, name: str, given: JsonValue) -> ToolCall:
-    """A call from its `input.value`, which some exporters write as Python would: that is their doing, not the model's."""
-    call = tool_call(call_id, name, given)
-    literal = _literal(given) if call.arguments is None and isinstance(given, str) else None
-    return call if literal is None else replace(call, arguments=literal, problem=None)
+def _is_same_call(inner: ToolCall, outer: ToolCall) -> bool:
+    return inner.name == outer.name and (not inner.id or not outer.id or inner.id == outer.id)
 
 
-def _literal(text: str) -> dict[str, JsonValue] | None:
+def _merge(outer: Run, inner: Run) -> Run:
+    call = outer.call if outer.call.captured else inner.call
+    call = replace(call, id=outer.call.id or inner.call.id)
+    span = outer.span._replace(
+        failed=outer.span.failed or inner.span.failed, message=outer.span.message or inner.span.message
+    )
+    output = outer.output or inner.output
+    return Run(span, call, output and replace(output, is_error=output.is_error or inner.span.failed))
+
+
+def _read_run(span: Span) -> Run:
+    name = read_tool_name(span) or span.name
+    output, answered = _read_output(span)
+    given = span.get("gen_ai.tool.call.id") or span.get("tool.id") or span.get("tool_call.id") or answered
+    return Run(span, _read_call(span, given if isinstance(given, str) else None, name), output)
+
+
+def _read_call(span: Span, call_id: str | None, name: str) -> ToolCall:
+    for key in _ARGUMENTS:
+        given = span.get(key)
+        if given is not None:
+            call = call_of(call_id, name, {"arguments": given}, "arguments", span.path)
+            unwrapped = _unwrap_input(call.arguments)
+            return call if unwrapped is call.arguments else replace(call, arguments=unwrapped)
+    return next(_list_inputs(span, call_id, name), ToolCall(call_id, name, None, captured=False))
+
+
+def _list_inputs(span: Span, call_id: str | None, name: str) -> Iterator[ToolCall]:
+    """The calls that the framework's own account of its input makes: one at most is read."""
+    told = [get_leaf(span, key) for key in _INPUTS]
+    told += [event.attributes.get("content") for event in span.events if event.name == "gen_ai.tool.message"]
+    for given in told:
+        if given is None or given == HIDDEN:
+            continue
+        call = tool_call(call_id, name, given)
+        found = call.arguments if call.arguments is not None else _read_literal(given)
+        if found is not None:
+            yield replace(call, arguments=_unwrap_input(found), problem=None)
+        elif not isinstance(given, str) or given.lstrip().startswith(("{", "[")):
+            yield call
+
+
+def _unwrap_input(given: Given | None) -> Given | None:
+    """The arguments within what a framework puts around them.
+
+    >>> _unwrap_input({"args": [], "kwargs": {"a": 1}}), _unwrap_input({"input_str": "{'a': 1}", "inputs": {"a": 1}})
+    ({'a': 1}, {'a': 1})
+    """
+    if given is None:
+        return None
+    inner, text = given.get("kwargs"), given.get("input_str")
+    if isinstance(inner, dict) and given.keys() <= _BOUND and not given.get("args"):
+        return inner
+    if isinstance(text, str) and "inputs" in given:
+        inputs = given["inputs"]
+        return inputs if isinstance(inputs, dict) else _read_literal(text) or given
+    return given
+
+
+def _read_literal(given: JsonValue) -> dict[str, JsonValue] | None:
     """The object that a Python literal spells.
 
-    >>> _literal("{'a': [1, None], 'b': (True,)}"), _literal("{'a': b}"), _literal("{1}"), _literal("[" * 999)
-    ({'a': [1, None], 'b': [True]}, None, None, None)
+    >>> _read_literal("{'a': [1, None], 'b': (True,)}"), _read_literal("{'a': b}"), _read_literal("{1}")
+    ({'a': [1, None], 'b': [True]}, None, None)
+    >>> _read_literal("[" * 999)
     """
-    if len(text) > _LONGEST_LITERAL or "\\" in text:  # an unknown escape makes Python warn
+    if (
+        not isinstance(given, str) or len(given) > _MAX_LITERAL_CHARS or "\\" in given
+    ):  # an unknown escape makes Python warn
         return None
     try:
-        value = parse(json.dumps(ast.literal_eval(text.strip()), allow_nan=False))
+        value = parse(json.dumps(ast.literal_eval(given.strip()), allow_nan=False))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
 
-def _output(span: Span) -> tuple[ToolResult | None, JsonValue]:
+def _read_output(span: Span) -> tuple[ToolResult | None, JsonValue]:
     """What the span says the tool returned, and the id that stands in it, where it is a message of the tool's role."""
-    given = span.get("gen_ai.tool.call.result")
-    if given is not None:
-        return (None if given == HIDDEN else ToolResult(content_of(given), span.failed)), None
-    given = span.get("output.value")
-    if given is None or given == HIDDEN:
-        return None, None
-    content = _content(given, span.get("output.mime_type"))
-    if isinstance(content, dict) and "content" in content and "tool_call_id" in content:
-        failed = span.failed or content.get("status") == "error"
-        return ToolResult(content_of(content["content"]), failed), content["tool_call_id"]
-    return ToolResult(content, span.failed), None
+    told = [(get_leaf(span, key), span.get("output.mime_type") if key == "output.value" else None) for key in _OUTPUTS]
+    told += [(get_leaf(span, "gen_ai.completion"), "application/json")]
+    told += [(event.attributes.get("message"), "blocks") for event in span.events if event.name == "gen_ai.choice"]
+    for given, media in told:
+        if given is None or given == HIDDEN or (span.failed and given in ("{}", "")):
+            continue
+        content, failed, answered = _unwrap_output(_read_content(given, media))
+        return ToolResult(content, failed or span.failed), answered
+    return None, None
 
 
-def _content(given: JsonValue, media: JsonValue) -> JsonValue:
-    """Text that is said to be JSON is read as such, a bare `0` or `false` too."""
-    if not isinstance(given, str) or media != "application/json":
+def _unwrap_output(content: JsonValue) -> tuple[JsonValue, bool, JsonValue]:
+    """The result within what LangChain and LlamaIndex put around it, whether it says it failed, and its call's id."""
+    if not isinstance(content, dict):
+        return content, False, None
+    if content.keys() <= {"output", "kwargs"} and isinstance(content.get("output"), dict):
+        return _unwrap_output(content["output"])
+    inner = content.get("kwargs") if "lc" in content else content.get("data") if content.get("type") == "tool" else None
+    if isinstance(inner, dict):
+        return _unwrap_output(inner)
+    if "content" in content and "tool_call_id" in content:
+        return content_of(content["content"]), content.get("status") == "error", content["tool_call_id"]
+    if "raw_output" in content and "tool_name" in content:
+        return content["raw_output"], content.get("is_error") is True, None
+    return content, False, None
+
+
+def _read_content(given: JsonValue, media: JsonValue) -> JsonValue:
+    """Text that is said to be JSON is read as such, a bare `0` or `false` too; an event's text may spell blocks."""
+    if not isinstance(given, str) or media is None:
+        return content_of(given)
+    if media == "blocks":
+        blocks = parse_json(given)
+        return content_of(given if blocks is None else blocks)
+    if media != "application/json":
         return content_of(given)
     try:
         return parse(given)

@@ -1,7 +1,8 @@
 """The names that an assertion may use, and what they stand for.
 
 Of a case (`X.score`, `X.pass_rate`, `X.p90_score`, ...): those of `DERIVED`, every stage and every criterion. A stage goes
-before a criterion of the same name; `criterion.X` and `stage.X` say which. Of the whole set: those of `WHOLE`.
+before a criterion of the same name; `criterion.X` and `stage.X` say which. Of the whole set: those of `WHOLE`, and what cases
+or calls took where traces say, as `p95_duration_s`, `total_cost_usd`, `tool.get_order.p50_duration_s`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from service.errors import InputError
 from service.reporting.summary.classes import ClassTally, list_decision_parts
 from service.reporting.summary.repeats import TASK, compute_pass_rate, list_tasks
 from service.reporting.summary.samples import CRITERION, DERIVED, STAGE, Sample
+from service.reporting.summary.usage import UsageMetric, parse_usage_metric
 from service.stats.rates import RatePart, compute_percentile, compute_ratio
 
 Samples = Sequence[Sample]
@@ -57,6 +59,8 @@ def find_metric(name: str, samples: Samples) -> SetMetric:
     """
     if name in WHOLE:
         return SetMetric(_SUBJECTS.get(name), WHOLE[name])
+    if usage := parse_usage_metric(name):
+        return SetMetric(None, partial(_fold_usage, metric=usage))
     if found := _PASS_K.fullmatch(name):
         return SetMetric(None, partial(_compute_pass_k, k=int(found[1])))
     base, _, last = name.rpartition(".")
@@ -104,6 +108,19 @@ def _fold_verdicts(samples: Samples, key: str, number: Callable[[list[bool]], fl
     decided = [passes for passes in known if passes is not None]
     ends = [number([end if passes is None else passes for passes in known]) for end in (False, True)]
     return MeasuredNumber(number(decided) if decided else None, min(ends), max(ends), len(known), unmeasured)
+
+
+def _fold_usage(samples: Samples, metric: UsageMetric) -> MeasuredNumber:
+    """A number over what cases or calls took; none where more of them do not say than do."""
+    values = metric.list_values(samples)
+    known = [value for value in values if value is not None]
+    left_out = len(values) - len(known)
+    if len(known) < max(1, left_out):
+        what = "cases" if metric.tool is None else f"calls of {metric.tool}"
+        why = f"only {len(known)} of {len(values)} {what} say their {metric.quantity}"
+        return MeasuredNumber(None, None, None, len(known), left_out, why)
+    number = metric.compute(known)
+    return MeasuredNumber(number, number, number, len(known), left_out)
 
 
 def _explain_too_few(measured: int, unmeasured: int) -> str:

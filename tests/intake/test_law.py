@@ -95,3 +95,26 @@ def test_no_call_is_lost(name: str, data: st.DataObject) -> None:
     except (ValidationError, InputError):
         return
     assert accounts_for(trace, "planted")
+
+
+@given(
+    shape=st.sampled_from(SHAPES),
+    name=st.sampled_from(NAMES),
+    role=st.sampled_from(["assistant", "user"]),
+    key=st.sampled_from(["gen_ai.output.messages", "llm.output_messages", "gen_ai.completion", "output"]),
+    written=st.booleans(),
+)
+def test_no_call_is_lost_in_a_span(shape: Any, name: str, role: str, key: str, *, written: bool) -> None:
+    parts: list[Any] = [{"type": "text", "content": "Hi", "text": "Hi"}]
+    message: Any = {"role": role, "parts": parts}
+    if name == "parts":
+        parts.append(shape)
+    else:
+        message[name] = [shape]
+    messages = json.dumps([message]) if written else [message]
+    attributes = {"gen_ai.operation.name": "chat", key: messages}
+    try:
+        trace = read_trace(INPUT.validate_python({"format": "spans", "spans": [{"attributes": attributes}]}))
+    except InputError:
+        return
+    assert accounts_for(trace, "planted")

@@ -38,6 +38,7 @@ class Body:
     lines: list[Sent] = field(default_factory=list[Sent])
     refused: list[Refusal] = field(default_factory=list[Refusal])
     guessed: Counter[str] = field(default_factory=Counter[str])
+    left_out: Counter[str] = field(default_factory=Counter[str])
 
     def __post_init__(self) -> None:
         self.file = tempfile.TemporaryFile()  # noqa: SIM115 (it is this object's block that ends it)
@@ -55,7 +56,7 @@ class Body:
         `rubric`: a whole one, for the records that name none.
         """
         with gzip.GzipFile(fileobj=self.file, mode="wb", compresslevel=6, mtime=0) as packed:
-            for record in _unfold(read_records(file, limits)):
+            for record in _unfold(read_records([file], limits, left_out=self.left_out)):
                 line = self._line(record, named, rubric)
                 if line is not None:
                     self._hash.update(line)

@@ -163,6 +163,12 @@ def _build_tools(summary: Summary) -> Iterator[Section]:
         yield Section(
             "Confusions", (Table(("expected", "called", "times", "near miss"), wrong),), count_more(tools.confusions)
         )
+    if summary.usage:
+        times = tuple(
+            (one.tool, f"{one.p50_duration_s:.3g} s", f"{one.p95_duration_s:.3g} s", str(one.timed), str(one.calls))
+            for one in summary.usage[:MOST]
+        )
+        yield Section("Durations", (Table(("tool", "p50", "p95", "timed", "calls"), times),), count_more(summary.usage))
     if tools.families:
         families = tuple(
             (f.family, str(f.support), str(f.right), str(f.near_misses), str(f.elsewhere)) for f in tools.families

@@ -106,6 +106,7 @@ def conclude(
         calibration=_count_calibrated(rows),
         tags=dict(sorted(tags.items())) if tags else {},
         provenance=_build_provenance(answers, plan.saved, _list_fits(rows)),
+        usage=trace.usage,
         notes=(
             *find_oversights(trace, plan.rubric, plan.expectation),
             *list_failures(trace),

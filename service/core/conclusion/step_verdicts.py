@@ -47,6 +47,7 @@ def _build_step_verdict(
         unexpected=index in plan.unexpected,
         outcomes=_group_by_criterion(outcomes),
         result_forms=() if step.result is None else list_forms(step.result.content),
+        usage=step.usage,
     )
 
 

@@ -13,9 +13,8 @@ All spans are read as one conversation, by their start; messages between agents 
 
 from __future__ import annotations
 
-import json
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NotRequired
 
@@ -26,14 +25,16 @@ from service.core.trace import Step, ToolCall, Trace
 from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.format import Format, Given
-from service.intake.otlp import Span, kind, spans_of
+from service.intake.otlp import Span, spans_of
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
-from service.intake.span_messages import SpanMessage, has_messages, read_input, read_output, read_tools_on_offer
-from service.intake.span_runs import Run, runs_of
+from service.intake.span_claims import claim_runs
+from service.intake.span_dialogue import Entry, Moment, read_dialogue
+from service.intake.span_kinds import is_ours, read_kind
+from service.intake.span_messages import read_tools_on_offer
+from service.intake.span_runs import Run, read_runs
+from service.intake.span_speakers import find_speakers
+from service.intake.span_usage import read_usage, sum_usage
 from service.intake.tools import read_tools
-
-_AGENTS = frozenset({"AGENT", "CHAIN", "INVOKE_AGENT", "CREATE_AGENT", "INVOKE_WORKFLOW"})
-_OURS = frozenset({"gen_ai", "llm", "tool", "openinference"})
 
 
 @with_config(OPEN)
@@ -54,21 +55,24 @@ def read(record: SpansTrace) -> Trace:
     Raises InputError: no spans, none that tells of a model or a tool, a call without a name, unusable `tools`.
     """
     spans = spans_of(record.get("spans"), record.get("resourceSpans"))
-    if not any(span.attributes.keys() & _OURS for span in spans):
+    if not any(map(is_ours, spans)):
         raise InputError.at("", "no span in spans or resourceSpans has attributes of a model or a tool")
-    runs = runs_of(spans)
-    dialogue = _read_dialogue(_speakers([span for span in spans if has_messages(span)]))
-    claims, alone = _claim_runs([call for _, message in dialogue for call in message.calls], runs)
+    runs = read_runs(spans)
+    speakers = find_speakers(spans, [run.span.start for run in runs])
+    dialogue = read_dialogue(speakers.talks, speakers.missing)
+    claims, alone = claim_runs([call for entry in dialogue for call in entry.message.calls], runs)
     tools = read_tools(record.get("tools"))
-    transcript = Transcript()
-    runs_by_step = _write(transcript, dialogue, claims, alone)
-    trace = transcript.trace(
+    writer = _Writer(alone)
+    writer.write(dialogue, claims)
+    if not speakers.missing:
+        writer.add_answer(_find_agent_output(spans))
+    trace = writer.transcript.trace(
         record,
         trace_id=record.get("id") or _conversation(spans),
         tools=read_tools_on_offer(spans) if tools is None else tools,
         state=read_state(record.get("state")),
     )
-    return replace(trace, steps=tuple([_add_result(step, runs_by_step.get(step.index)) for step in trace.steps]))
+    return replace(trace, steps=tuple(map(writer.complete_step, trace.steps)), usage=sum_usage(spans, speakers.models))
 
 
 def _conversation(spans: Sequence[Span]) -> str | None:
@@ -80,139 +84,74 @@ def _conversation(spans: Sequence[Span]) -> str | None:
     return next((span.trace for span in spans if span.trace), None)
 
 
-def _speakers(talking: Sequence[Span]) -> list[Span]:
-    """The spans whose messages are read: no span that holds another one, no agent's beside a model's."""
-    parents = {span.id: span.parent for span in talking if span.id}
-    holding: set[str] = set()
-    for span in talking:
-        above = span.parent
-        while above is not None and above not in holding:
-            holding.add(above)
-            above = parents.get(above)
-    inner = [span for span in talking if span.id not in holding]
-    models = [span for span in inner if kind(span) not in _AGENTS]
-    return models or inner or list(talking)  # parents in a circle hold one another
+def _find_agent_output(spans: Sequence[Span]) -> str | None:
+    """The text that the outermost agent of OpenInference gave."""
+    agents = [span for span in spans if read_kind(span) == "AGENT"]
+    outermost = min(agents, key=lambda span: (span.start, -span.end), default=None)
+    text = outermost and outermost.get("output.value")
+    return text if isinstance(text, str) and text and not text.startswith(("{", "[")) else None
 
 
-Moment = tuple[int, int]
-"""A time, and the order of the span where times are the same."""
-Dialogue = list[tuple[Moment, SpanMessage]]
+class _Writer:
+    """Writes a trace down in the order of time, and knows the run and the model's span of each step."""
 
+    def __init__(self, alone: Sequence[Run]) -> None:
+        self.transcript = Transcript()
+        self._alone = deque(alone)
+        self._runs: dict[int, Run] = {}
+        self._replies: dict[int, Span] = {}
+        self._steps = 0
+        self._calling = False
 
-def _read_dialogue(spans: Iterable[Span]) -> Dialogue:
-    """What was said, once each: what a model was given at its start, what it gave at its end."""
-    moments = [
-        moment
-        for span in spans
-        for moment in (((span.start, span.order), False, span), ((span.end, span.order), True, span))
-    ]
-    dialogue: Dialogue = []
-    times: Counter[str] = Counter()
-    call_ids: set[str] = set()
-    for time, closing, span in sorted(moments, key=lambda moment: moment[0]):
-        here: Counter[str] = Counter()
-        for message in read_output(span) if closing else read_input(span):
-            key = _key(message)
-            here[key] += 1
-            ids = {call.id for call in message.calls if call.id}
-            repeated = ids <= call_ids if ids else not closing and here[key] <= times[key]
-            if repeated:
-                continue
-            times[key] += 1
-            call_ids |= ids
-            dialogue.append((time, message))
-    return dialogue
+    def write(self, dialogue: Sequence[Entry], claims: Mapping[int, Run]) -> None:
+        """Everything; `claims` are the runs of calls that messages made, by the call's place."""
+        place = 0
+        for entry in dialogue:
+            self._write_runs(entry.moment)
+            self._write_message(entry)
+            for call in entry.message.calls:
+                self._write_call(call, claims.get(place), entry.reply_of if call is entry.message.calls[0] else None)
+                place += 1
+        self._write_runs(None)
 
+    def add_answer(self, text: str | None) -> None:
+        """The answer of an agent whose last call carried it, as where a tool takes the answer for an argument."""
+        if text is not None and self._calling:
+            self.transcript.say("assistant", text)
 
-def _key(message: SpanMessage) -> str:
-    """The same for the same message, told twice. Ids do, where there are any: the rest may be written otherwise."""
-    if message.results and all(call_id for call_id, _ in message.results):
-        return json.dumps(["results", message.role, message.text, [call_id for call_id, _ in message.results]])
-    results = [result and [result.content, result.is_error] for _, result in message.results]
-    calls = [[call.name, call.raw] for call in message.calls]
-    return json.dumps([message.role, message.text, calls, results], sort_keys=True)
+    def complete_step(self, step: Step) -> Step:
+        """The step with what its tool returned, and what it took."""
+        run, reply = self._runs.get(step.index), self._replies.get(step.index)
+        result = step.result if run is None else run.read_result(step.result)
+        return replace(step, result=result, usage=read_usage(run and run.span, reply))
 
-
-def _claim_runs(calls: Sequence[ToolCall], runs: Sequence[Run]) -> tuple[dict[int, Run], list[Run]]:
-    """The run of each call that a message made, by the call's place, and the runs that stand for themselves.
-
-    Two ids that differ are two calls; an id on one side alone settles nothing.
-    """
-    claims: dict[int, Run] = {}
-    left = list(runs)
-    for key_of, with_id in _LIKENESS:
-        waiting: defaultdict[str | None, deque[int]] = defaultdict(deque)
-        for index, call in enumerate(calls):
-            if index not in claims and not (with_id and call.id and key_of is not _call_id):
-                waiting[key_of(call)].append(index)
-        unclaimed: list[Run] = []
-        for run in left:
-            key = key_of(run.call) if bool(run.call.id) == with_id else None
-            if key is not None and waiting[key]:
-                claims[waiting[key].popleft()] = run
-            else:
-                unclaimed.append(run)
-        left = unclaimed
-    return claims, left
-
-
-def _call_id(call: ToolCall) -> str | None:
-    return call.id
-
-
-def _name_with_arguments(call: ToolCall) -> str | None:
-    return None if call.arguments is None else json.dumps([call.name, call.arguments], sort_keys=True)
-
-
-def _name(call: ToolCall) -> str | None:
-    return call.name
-
-
-_LIKENESS = (
-    (_call_id, True),
-    (_name_with_arguments, False),
-    (_name_with_arguments, True),
-    (_name, False),
-    (_name, True),
-)
-"""What tells that a run is a call, best first, and whether it is asked of the runs with an id or of those without."""
-
-
-def _write(transcript: Transcript, dialogue: Dialogue, claims: dict[int, Run], alone: Sequence[Run]) -> dict[int, Run]:
-    """Write everything down in the order of time; gives the run of each step that has one."""
-    runs_by_step: dict[int, Run] = {}
-    steps = message_calls = 0
-    waiting = deque(alone)
-    for moment, message in dialogue:
-        steps += _write_runs(transcript, _take_before(waiting, moment), runs_by_step, steps)
+    def _write_message(self, entry: Entry) -> None:
+        message = entry.message
         for call_id, result in message.results:
-            transcript.result(call_id, result)
+            self.transcript.result(call_id, result)
         if message.role is not None:
-            transcript.say(message.role, message.text)
-        for call in message.calls:
-            run = claims.get(message_calls)
-            transcript.call(_complete(call, run))
-            if run is not None:
-                runs_by_step[steps] = run
-            steps, message_calls = steps + 1, message_calls + 1
-    _write_runs(transcript, waiting, runs_by_step, steps)
-    return runs_by_step
+            self.transcript.say(message.role, message.text)
+            self._calling = False
+        for kind, what in message.lost:
+            self.transcript.lose(kind, entry.path, what)
 
+    def _write_call(self, call: ToolCall, run: Run | None, reply: Span | None, *, parallel: bool = False) -> None:
+        self.transcript.call(_complete(call, run), parallel=parallel)
+        if run is not None:
+            self._runs[self._steps] = run
+        if reply is not None:
+            self._replies[self._steps] = reply
+        self._steps += 1
+        self._calling = True
 
-def _take_before(waiting: deque[Run], moment: Moment) -> Iterator[Run]:
-    while waiting and (waiting[0].span.start, waiting[0].span.order) < moment:
-        yield waiting.popleft()
-
-
-def _write_runs(transcript: Transcript, runs: Iterable[Run], runs_by_step: dict[int, Run], steps: int) -> int:
-    """Write down calls that no message made, and say how many; those that overlap in time were made at once."""
-    count = end = 0
-    for run in runs:
-        transcript.call(run.call, parallel=run.span.start < end)
-        transcript.answer(run.result())
-        runs_by_step[steps + count] = run
-        count, end = count + 1, max(end, run.span.end)
-    return count
+    def _write_runs(self, before: Moment | None) -> None:
+        """Calls that no message made, up to a moment; those that overlap in time were made at once."""
+        end = 0
+        while self._alone and (before is None or (self._alone[0].span.start, self._alone[0].span.order) < before):
+            run = self._alone.popleft()
+            self._write_call(run.call, run, None, parallel=run.span.start < end)
+            self.transcript.answer(run.read_result())
+            end = max(end, run.span.end)
 
 
 def _complete(call: ToolCall, run: Run | None) -> ToolCall:
@@ -221,10 +160,6 @@ def _complete(call: ToolCall, run: Run | None) -> ToolCall:
         return call
     source = call if call.captured else run.call
     return replace(source, id=call.id or run.call.id)
-
-
-def _add_result(step: Step, run: Run | None) -> Step:
-    return step if run is None else replace(step, result=run.result(step.result))
 
 
 def _recognise(record: Given) -> bool:

@@ -30,6 +30,7 @@ from service.reporting.summary.makeup import (
 from service.reporting.summary.repeats import Repeats, summarize_repeats
 from service.reporting.summary.samples import CRITERION, STAGE, Sample, read_sample
 from service.reporting.summary.tools import Families, Tools, summarize_tools
+from service.reporting.summary.usage import ToolUsage, summarize_usage
 from service.stats.rates import Ends, Estimate, IntervalOf, estimate_between
 
 BY = ("step", "tool", "difficulty", "model")
@@ -98,6 +99,8 @@ class Summary:
     gate: Gate | None
     corrected: tuple[CorrectedRate, ...] = ()
     """Where labels were given: the pass rates of their criteria, corrected by them."""
+    usage: tuple[ToolUsage, ...] = ()
+    """How long calls took, by tool; none where no trace says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,7 @@ def summarize(samples: Sequence[Sample], wishes: SummaryOptions | None = None, *
             *find_warnings(made, wishes.targets),
         ),
         gate=None,
+        usage=summarize_usage(samples),
     )
 
 

@@ -120,7 +120,7 @@ def submit(service: Service, submission: Submission, sending: Sending, *, watch:
     with Body() as body:
         named = None if submission.input_format == "auto" else submission.input_format
         body.fill(submission.file, build_limits(read_settings()), named=named, rubric=rubric)
-        tell_guesses(body.guessed)
+        tell_guesses(body.guessed, body.left_out)
         if body.refused and not (skips and body.lines):
             why = f"{plural(len(body.refused), 'record')} cannot be read"
             refused = [*body.refused, *_list_refusals_there(service, body, sending)]

@@ -1,0 +1,134 @@
+"""What was said in a trace, once each: every span of a model's repeats what was said before it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from service.core.trace import ToolCall
+from service.intake.otlp import Span
+from service.intake.span_messages import CallResult, SpanMessage, read_input, read_output
+from service.intake.span_speakers import MissingReply, Talk
+
+Moment = tuple[int, int]
+"""A time, and the order of the span where times are the same."""
+
+
+class Entry(NamedTuple):
+    """A message, or the part of one that is new, and when it was said. `reply_of`: the span that it was the reply of."""
+
+    moment: Moment
+    path: str
+    message: SpanMessage
+    reply_of: Span | None = None
+
+
+def read_dialogue(talks: Iterable[Talk], missing: Iterable[MissingReply]) -> list[Entry]:
+    """What a model was given at its start, what it gave at its end, each once, in the order of time.
+
+    Raises InputError: a call without a name.
+    """
+    memory = _Memory()
+    told = sorted(_list_moments(talks), key=lambda entry: entry[:3])
+    entries = [
+        entry for moment, _, closing, talk in told for entry in _read_part(memory, moment, talk, closing=closing)
+    ]
+    entries += [
+        Entry((one.span.end, one.span.order), one.span.path, SpanMessage(None, "", lost=one.lost)) for one in missing
+    ]
+    return sorted(entries, key=lambda entry: entry.moment)
+
+
+def _list_moments(talks: Iterable[Talk]) -> Iterator[tuple[Moment, int, bool, Talk]]:
+    for number, talk in enumerate(talks):
+        yield (talk.span.start, talk.span.order), number, False, talk
+        yield (talk.span.end, talk.span.order), number, True, talk
+
+
+def _read_part(memory: _Memory, moment: Moment, talk: Talk, *, closing: bool) -> Iterator[Entry]:
+    messages = read_output(talk.span, talk.output) if closing else read_input(talk.span, talk.input)
+    for part in memory.take_new(_join_calls(messages), closing=closing):
+        yield Entry(moment, talk.span.path, part, talk.span if closing else None)
+
+
+def _join_calls(messages: Sequence[SpanMessage]) -> list[SpanMessage]:
+    """The messages, calls without a text put to the assistant's message right before them: some write each apart."""
+    joined: list[SpanMessage] = []
+    for message in messages:
+        last = joined[-1] if joined else None
+        bare = message.role == "assistant" and message.calls and not message.text and not message.results
+        if bare and last and last.role == "assistant" and not last.results:
+            joined[-1] = last._replace(calls=last.calls + message.calls, lost=last.lost + message.lost)
+        else:
+            joined.append(message)
+    return joined
+
+
+class _Memory:
+    """What was said so far: how often each text, and each call and result by its id where it has one."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._unheard: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        """Ids of calls that a model gave and no model was given yet, by their names and arguments."""
+        self._aliases: dict[str, str] = {}
+
+    def take_new(self, messages: Sequence[SpanMessage], *, closing: bool) -> Iterator[SpanMessage]:
+        """The parts of messages that were not said before. `closing`: they are a reply, which is always new."""
+        here: Counter[str] = Counter()
+        ids = {call.id for message in messages for call in message.calls if call.id}
+        for message in messages:
+            calls = tuple([call for call in message.calls if self._is_new_call(call, here, ids, closing=closing)])
+            results = tuple([self._rename(one) for one in message.results if self._is_new_result(one, here)])
+            says = message.role is not None and (bool(message.text) or not (message.calls or message.results))
+            new = says and self._is_new([message.role, message.text], here, closing=closing)
+            said = new or bool(calls)
+            if said or results or (closing and message.lost):
+                yield SpanMessage(
+                    message.role if said else None,
+                    message.text if new else "",
+                    calls,
+                    results,
+                    message.lost if said or closing else (),
+                )
+
+    def _is_new(self, key: object, here: Counter[str], *, closing: bool = False) -> bool:
+        name = json.dumps(key, sort_keys=True)
+        here[name] += 1
+        if not closing and here[name] <= self._counts[name]:
+            return False
+        self._counts[name] += 1
+        return True
+
+    def _is_new_call(self, call: ToolCall, here: Counter[str], ids: set[str], *, closing: bool) -> bool:
+        if call.id is None:
+            return self._is_new(["call", call.name, call.raw], here, closing=closing)
+        if closing:
+            self._unheard[_like(call)][call.id] = None
+        new = self._is_new(["call", call.id], here, closing=closing)
+        if not new:
+            self._unheard[_like(call)].pop(call.id, None)
+        return new and (closing or not self._find_alias(call.id, _like(call), ids))
+
+    def _find_alias(self, call_id: str, like: str, ids: set[str]) -> bool:
+        """Whether a call was made under another id, as where an instrumentation writes the item's for the call's."""
+        made = next(iter(self._unheard[like]), None)
+        if made is None or made in ids:
+            return False
+        del self._unheard[like][made]
+        self._aliases[call_id] = made
+        return True
+
+    def _is_new_result(self, given: CallResult, here: Counter[str]) -> bool:
+        call_id, result = given
+        content = None if call_id else result and [result.content, result.is_error]
+        return self._is_new(["result", call_id, content], here)
+
+    def _rename(self, given: CallResult) -> CallResult:
+        return (self._aliases.get(given[0] or "", given[0]), given[1])
+
+
+def _like(call: ToolCall) -> str:
+    return json.dumps([call.name, call.raw if call.arguments is None else call.arguments], sort_keys=True)

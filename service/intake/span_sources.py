@@ -1,0 +1,144 @@
+"""Where instrumentations put the messages of a model's span: attributes of several names, and events.
+
+| convention | what the model was given | what it gave |
+|---|---|---|
+| OTel GenAI 1.37 and later | `gen_ai.input.messages` | `gen_ai.output.messages` |
+| the same as an event | `gen_ai.client.inference.operation.details` | the same event |
+| OTel GenAI 1.28 to 1.36 | events `gen_ai.{system,user,assistant,tool}.message` | event `gen_ai.choice` |
+| OTel GenAI 1.27 | event `gen_ai.content.prompt` | event `gen_ai.content.completion` |
+| OpenInference | `llm.input_messages.N` | `llm.output_messages.N` |
+| OpenLLMetry until 0.48 | `gen_ai.prompt.N` | `gen_ai.completion.N` |
+| LangSmith | `gen_ai.prompt`, JSON text | `gen_ai.completion`, JSON text |
+| Logfire, Pydantic AI before 1.1 | `events` without its last choice or replies | these |
+| Logfire's agents | `input` | `output` |
+| Logfire's clients before 4.9 | `request_data.messages` | `response_data.message` |
+
+Agents of Pydantic AI repeat the whole conversation in `pydantic_ai.all_messages` or `all_messages_events`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from pydantic import JsonValue
+
+from service.intake.otlp import Given, Span, items, look_up, parse_json, unflatten
+
+_INPUTS = ("gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt")
+_OUTPUTS = ("gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
+_WHOLE = ("pydantic_ai.all_messages", "all_messages_events")
+_DETAILS = "gen_ai.client.inference.operation.details"
+_CHOICE = "gen_ai.choice"
+_WITHIN = ("messages", "message", "generations", "choices", "output", "outputs")
+_CONTENTS = frozenset({"content", "contents", "tool_calls", "parts"})
+_SPEAKERS = frozenset({"human", "ai", "system", "tool", "function", "user", "assistant", "developer"})
+"""What the `type` of a message may be where its role stands there."""
+_MAX_DEPTH = 8
+_NONE: list[Given] = []
+
+
+def list_input(span: Span) -> list[Given]:
+    """The messages that a model was given, as they stand."""
+    for name in _INPUTS:
+        if found := find_messages(span.get(name)):
+            return found
+    if events := _list_events(span):
+        return _split_replies(events)[0]
+    found = find_messages(_get(span, _DETAILS, "gen_ai.input.messages"))
+    found = found or find_messages(_get(span, "gen_ai.content.prompt", "gen_ai.prompt"))
+    return found or find_messages(span.get("input")) or find_messages(span.get("request_data.messages")) or _whole(span)
+
+
+def list_output(span: Span) -> list[Given]:
+    """The messages that a model gave, as they stand. Of several choices for one request, the first."""
+    if found := find_messages(span.get("gen_ai.output.messages")):
+        return _first_choice(span, found)
+    for name in _OUTPUTS[1:]:
+        if found := find_messages(span.get(name)):
+            return found
+    if events := _list_events(span):
+        return _split_replies(events)[1]
+    if found := find_messages(_get(span, _DETAILS, "gen_ai.output.messages")):
+        return _first_choice(span, found)
+    found = find_messages(_get(span, "gen_ai.content.completion", "gen_ai.completion"))[:1]
+    return found or find_messages(span.get("output")) or find_messages(span.get("response_data.message"))
+
+
+def get_instructions(span: Span) -> JsonValue:
+    """The instructions that stand beside the messages of OTel GenAI."""
+    return span.get("gen_ai.system_instructions") or _get(span, _DETAILS, "gen_ai.system_instructions")
+
+
+def get_definitions(span: Span) -> JsonValue:
+    """The tools on offer by OTel GenAI."""
+    return span.get("gen_ai.tool.definitions") or _get(span, _DETAILS, "gen_ai.tool.definitions")
+
+
+def find_messages(given: JsonValue, depth: int = 0) -> list[Given]:
+    """The messages in what a framework wrote down as its input or output: JSON text, lists in lists, objects around them.
+
+    >>> find_messages('{"messages": [[{"role": "user", "content": "Hi"}]]}')
+    [{'role': 'user', 'content': 'Hi'}]
+    """
+    value = parse_json(given) if isinstance(given, str) and not depth else given
+    if depth > _MAX_DEPTH or not isinstance(value, (dict, list)):
+        return []
+    if isinstance(value, list):
+        return [message for item in value for message in find_messages(item, depth + 1)]
+    tree = unflatten(value)
+    if is_message(tree):
+        return [tree]
+    if indexed := items(value):
+        return [message for item in indexed for message in find_messages(dict(item), depth + 1)]
+    return next((found for key in _WITHIN if (found := find_messages(tree.get(key), depth + 1))), _NONE)
+
+
+def is_message(given: Given) -> bool:
+    """Whether an object is a message: it says whose it is, or has the parts of one."""
+    inner = given.get("message")
+    if isinstance(inner, dict):
+        return is_message(inner) or not inner.keys().isdisjoint(_CONTENTS)
+    if isinstance(given.get("role"), str) or event_name(given) or isinstance(given.get("parts"), list):
+        return True
+    if "lc" in given:
+        return isinstance(given.get("kwargs"), dict)
+    return given.get("type") in _SPEAKERS and ("content" in given or isinstance(given.get("data"), dict))
+
+
+def event_name(given: Given) -> str:
+    """The name of the event that a message was; "" where it was none."""
+    name = look_up(given, "event.name")
+    return name if isinstance(name, str) else ""
+
+
+def _first_choice(span: Span, found: list[Given]) -> list[Given]:
+    """Of several choices that were asked for, the first; else all, for some write a reply's parts as messages of their own."""
+    count = span.get("gen_ai.request.choice.count")
+    return found[:1] if isinstance(count, int) and count > 1 else found
+
+
+def _list_events(span: Span) -> list[Given]:
+    """A model's events as messages: those of the attribute `events`, else those of the span."""
+    listed = [event for event in items(span.get("events")) if event_name(event)]
+    if listed:
+        return listed
+    told = [event for event in span.events if event.name.endswith(".message") or event.name == _CHOICE]
+    return [{**event.attributes, "event": {"name": event.name}} for event in told]
+
+
+def _split_replies(events: Sequence[Given]) -> tuple[list[Given], list[Given]]:
+    """What was given, and what came of it: the first choice, else what the assistant says last."""
+    choices = [event for event in events if event_name(event) == _CHOICE]
+    if choices:
+        return [event for event in events if event_name(event) != _CHOICE], choices[:1]
+    last = list(takewhile(lambda event: event_name(event) == "gen_ai.assistant.message", reversed(events)))
+    return list(events[: len(events) - len(last)]), last[::-1]
+
+
+def _get(span: Span, event: str, key: str) -> JsonValue:
+    return next((one.attributes.get(key) for one in span.events if one.name == event), None)
+
+
+def _whole(span: Span) -> list[Given]:
+    return next((found for name in _WHOLE if (found := find_messages(span.get(name)))), _NONE)

@@ -1,0 +1,158 @@
+"""Which spans' messages are read, and which replies of a model no span tells."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from service.intake.otlp import Given, Span
+from service.intake.span_kinds import is_copy, read_kind, sort_span
+from service.intake.span_messages import Lost
+from service.intake.span_sources import event_name, list_input, list_output
+
+_ENDS: frozenset[JsonValue] = frozenset({"stop", "length", "max_tokens", "end_turn", "content_filter", "stop_sequence"})
+"""Reasons to finish of a reply that calls nothing."""
+
+
+class Talk(NamedTuple):
+    """A span with the messages that it carries, as they stand."""
+
+    span: Span
+    input: Sequence[Given]
+    output: Sequence[Given]
+
+
+class MissingReply(NamedTuple):
+    """A span of a model's whose reply is not told: what it may have been."""
+
+    span: Span
+    lost: tuple[Lost, ...]
+
+
+class Speakers(NamedTuple):
+    """The spans whose messages are read; the replies that none tells; all spans of a model's, each reply once."""
+
+    talks: Sequence[Talk]
+    missing: Sequence[MissingReply]
+    models: Sequence[Span]
+
+
+def find_speakers(spans: Sequence[Span], run_starts: Sequence[int]) -> Speakers:
+    """The speakers of a trace. `run_starts`: when the runs of tools began, sorted.
+
+    Of spans within spans that both carry messages the inner one is read; those of agents and chains only where no model's
+    has any.
+    """
+    sorts = {span.order: sort_span(span) for span in spans if not is_copy(span)}
+    talking = [
+        Talk(span, list_input(span), list_output(span)) for span in spans if sorts.get(span.order, "tool") != "tool"
+    ]
+    talking = [talk for talk in talking if talk.input or talk.output]
+    passes: dict[str | None, str | None] = {
+        span.id: span.parent for span in spans if span.id and sorts.get(span.order) != "tool"
+    }
+    holding = _find_above([talk.span for talk in talking], passes)
+    inner = [talk for talk in talking if talk.span.id not in holding]
+    talks = [talk for talk in inner if sorts[talk.span.order] == "model"] or inner or talking  # parents in a circle
+    models = [span for span in spans if sorts.get(span.order) == "model"]
+    outer = _find_above(models, passes)
+    models = [span for span in models if span.id not in outer] or models
+    unknown = [span for span in spans if sorts.get(span.order) == "unknown"]
+    silent = [*_find_silent(models, talks, holding, passes), *_find_cut_off(talks, models)]
+    starts = [span.start for span in models]
+    missing = [MissingReply(span, _guess_reply(span, starts, run_starts)) for span in silent]
+    untold = {talk.span.order for talk in talking}
+    missing += [
+        MissingReply(span, (("call", f"a span of the kind {read_kind(span)}"),))
+        for span in unknown
+        if span.order not in untold
+    ]
+    return Speakers(talks, missing, models)
+
+
+def has_content(spans: Iterable[Span]) -> bool:
+    """Whether any of these spans is a model's or a tool's, of an unknown kind, or carries messages."""
+    return any(
+        sort_span(span) in ("model", "tool", "unknown") or bool(list_input(span) or list_output(span)) for span in spans
+    )
+
+
+def _find_above(spans: Iterable[Span], parents: dict[str | None, str | None]) -> set[str]:
+    """The ids of all spans that hold one of these."""
+    above: set[str] = set()
+    for span in spans:
+        here = span.parent
+        while here is not None and here not in above:
+            above.add(here)
+            here = parents.get(here)
+    return above
+
+
+def _find_silent(
+    models: Sequence[Span], talks: Sequence[Talk], holding: set[str], parents: dict[str | None, str | None]
+) -> Iterator[Span]:
+    """The models' spans that carry no message, where neither a span within them nor one around them does."""
+    heard = {talk.span.order for talk in talks}
+    told = {talk.span.id for talk in talks if talk.span.id}
+    within: dict[str | None, bool] = {}
+    for span in models:
+        if span.order in heard or span.id in holding or span.failed:
+            continue
+        if not _is_within(span.parent, told, parents, within):
+            yield span
+
+
+def _is_within(
+    span_id: str | None, told: set[str], parents: dict[str | None, str | None], known: dict[str | None, bool]
+) -> bool:
+    path: list[str | None] = []
+    here = span_id
+    while here is not None and here not in known and here not in told:
+        known[here] = False
+        path.append(here)
+        here = parents.get(here)
+    found = here is not None and (here in told or known[here])
+    known.update(dict.fromkeys(path, found))
+    return found
+
+
+def _find_cut_off(talks: Sequence[Talk], models: Sequence[Span]) -> Iterator[Span]:
+    """The models' spans that tell what was asked and not what came of it, where no later question repeats it."""
+    orders = {span.order for span in models}
+    most = 0
+    for talk in reversed(talks):
+        replies = _count_replies(talk.input)
+        if talk.span.order in orders and not talk.output and not talk.span.failed and replies >= most:
+            yield talk.span
+        most = max(most, replies)
+
+
+def _count_replies(messages: Sequence[Given]) -> int:
+    return sum(map(_is_reply, messages))
+
+
+def _is_reply(message: Given) -> bool:
+    inner = message.get("message")
+    held = inner if isinstance(inner, dict) else message
+    said = (held.get("role"), held.get("type"), event_name(message))
+    return not {"assistant", "ai", "model", "gen_ai.assistant.message"}.isdisjoint(map(str, said))
+
+
+def _guess_reply(span: Span, starts: Sequence[int], run_starts: Sequence[int]) -> tuple[Lost, ...]:
+    """What a reply that is not told may have been: a text; a call too, unless it ended otherwise or a tool ran after it.
+
+    `starts` are those of the models' spans.
+    """
+    what = f"what the model said in the span {span.name!r} ({span.id or span.path})"
+    reasons = span.get("gen_ai.response.finish_reasons") or span.get("llm.finish_reason")
+    ended = [reasons] if isinstance(reasons, str) else reasons if isinstance(reasons, list) else []
+    following = bisect_right(starts, span.start)
+    before = starts[following] if following < len(starts) else None
+    run = bisect_left(run_starts, span.start)
+    ran = run < len(run_starts) and (before is None or run_starts[run] < before)
+    if ran or (ended and all(reason in _ENDS for reason in ended)):
+        return (("text", what),)
+    return (("text", what), ("call", f"a call that the model may have made in the span {span.name!r}"))

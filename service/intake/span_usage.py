@@ -1,0 +1,66 @@
+"""What spans say that a step or a trace took: time, tokens, US dollars."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from service.core.trace import ResourceUsage
+from service.intake.otlp import Span
+
+_INPUT_TOKENS = ("gen_ai.usage.input_tokens", "llm.token_count.prompt", "gen_ai.usage.prompt_tokens")
+_OUTPUT_TOKENS = ("gen_ai.usage.output_tokens", "llm.token_count.completion", "gen_ai.usage.completion_tokens")
+_COSTS = ("operation.cost", "llm.cost.total", "gen_ai.usage.cost", "gen_ai.usage.total_cost")
+
+
+def read_usage(run: Span | None, reply: Span | None) -> ResourceUsage | None:
+    """What a step took, by the span of its tool and that of the model's reply; None where neither says anything."""
+    usage = ResourceUsage(
+        None if run is None else _read_duration(run),
+        None if reply is None else _read_count(reply, _INPUT_TOKENS),
+        None if reply is None else _read_count(reply, _OUTPUT_TOKENS),
+        None if reply is None else _read_number(reply, _COSTS),
+    )
+    return None if usage == ResourceUsage() else usage
+
+
+def sum_usage(spans: Sequence[Span], models: Sequence[Span]) -> ResourceUsage | None:
+    """What a trace took: from its first start to its last end, and what its models' spans say, each reply once."""
+    timed = [span for span in spans if span.timed]
+    duration = (max(span.end for span in timed) - min(span.start for span in timed)) / 1e9 if timed else None
+    usage = ResourceUsage(
+        duration,
+        _sum_counts(models, _INPUT_TOKENS),
+        _sum_counts(models, _OUTPUT_TOKENS),
+        _sum_numbers(models, _COSTS),
+    )
+    return None if usage == ResourceUsage() else usage
+
+
+def _sum_counts(spans: Sequence[Span], names: Sequence[str]) -> int | None:
+    total = _sum_numbers(spans, names)
+    return None if total is None else int(total)
+
+
+def _sum_numbers(spans: Sequence[Span], names: Sequence[str]) -> float | None:
+    """The sum where every span says; None where one does not, for a part of it would look like the whole."""
+    found = [_read_number(span, names) for span in spans]
+    known = [number for number in found if number is not None]
+    return math.fsum(known) if known and len(known) == len(found) else None
+
+
+def _read_duration(span: Span) -> float | None:
+    return (span.end - span.start) / 1e9 if span.timed else None
+
+
+def _read_count(span: Span, names: Sequence[str]) -> int | None:
+    number = _read_number(span, names)
+    return None if number is None else int(number)
+
+
+def _read_number(span: Span, names: Sequence[str]) -> float | None:
+    for name in names:
+        value = span.get(name)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf:
+            return value
+    return None

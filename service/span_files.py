@@ -1,0 +1,125 @@
+"""Spans of many traces to one record for each trace, in whatever order and files they come.
+
+An export may hold spans of several traces, and a trace may be spread over lines, exports and files. Spans are kept in a
+temporary SQLite database until all files are read, and come out trace by trace, as they were first seen. Memory is bounded
+by one record and one trace; the database holds the rest on disk, in the folder for temporary files (`SQLITE_TMPDIR`, else
+`TMPDIR`). It has no name there: it is gone when the process ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+
+from pydantic import JsonValue
+from pydantic_core import from_json, to_json
+
+from service.errors import InputError, TooLargeError
+from service.intake.otlp import Given, is_span, list_exported, spans_of, trace_id_of
+from service.intake.span_speakers import has_content
+from service.strict_json import Limits
+from service.trace_files import BadRecord, RecordPlace, TraceRecord
+
+NO_CONTENT = "without a span of a model or a tool"
+"""Why a trace is left out."""
+
+_SETUP = (
+    "PRAGMA journal_mode=OFF",
+    "PRAGMA synchronous=OFF",
+    "PRAGMA cache_size=-16384",
+    "CREATE TABLE spans (trace TEXT, source TEXT, line INTEGER, pointer TEXT, size INTEGER, span BLOB)",
+    "BEGIN",
+)
+_ADD = "INSERT INTO spans VALUES (?, ?, ?, ?, ?, ?)"
+_INDEX = "CREATE INDEX by_trace ON spans (trace, size)"
+_TRACES = "SELECT trace, MIN(rowid), SUM(size) FROM spans GROUP BY trace ORDER BY 2"
+_PLACE = "SELECT source, line, pointer FROM spans WHERE rowid = ?"
+_SPANS = "SELECT span FROM spans WHERE trace = ? ORDER BY rowid"
+
+
+def group_spans(
+    records: Iterable[TraceRecord | BadRecord], limits: Limits, *, left_out: Counter[str]
+) -> Iterator[TraceRecord | BadRecord]:
+    """The records, those that are spans put together by their trace: first all others, as they come, then the traces.
+
+    A trace is `{"spans": [...]}`, and stands where its first span does. One of more than `limits.max_bytes` of spans is a
+    BadRecord. Traces without a span of a model or a tool are counted in `left_out`, not given. A record that says more of
+    its spans (an `id`, `tools`, what was expected) is a trace as it is.
+    """
+    with closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as database:
+        try:
+            for statement in _SETUP:
+                database.execute(statement)
+            yield from _keep_spans(records, database)
+            database.execute(_INDEX)
+            yield from _list_traces(database, limits, left_out)
+        except sqlite3.Error as error:
+            reason = f"spans cannot be kept in the folder for temporary files: {error}"
+            yield BadRecord(RecordPlace("spans"), InputError.at("", reason))
+
+
+def _keep_spans(
+    records: Iterable[TraceRecord | BadRecord], database: sqlite3.Connection
+) -> Iterator[TraceRecord | BadRecord]:
+    """Keeps spans, and gives what is none."""
+    for record in records:
+        if isinstance(record, BadRecord):
+            yield record
+            continue
+        try:
+            spans = _list_spans(record.value)
+        except InputError as error:
+            yield BadRecord(record.place, error)
+            continue
+        if spans is None:
+            yield record
+        else:
+            database.executemany(_ADD, _list_rows(record.place, spans))
+
+
+def _list_rows(place: RecordPlace, spans: Iterable[tuple[str, Given]]) -> Iterator[tuple[object, ...]]:
+    for pointer, span in spans:
+        data = to_json(span)
+        trace = trace_id_of(span) or f"{place}{place.pointer}"
+        yield trace, place.source, place.line, place.pointer + pointer, len(data), data
+
+
+def _list_spans(record: dict[str, JsonValue]) -> Sequence[tuple[str, Given]] | None:
+    """The spans of a record with their pointers in it; None where it is something else, or says more than spans."""
+    if is_span(record):
+        return [("", record)]
+    if record.get("format", "spans") != "spans":
+        return None
+    keys = record.keys() - {"format"}
+    if keys == {"resourceSpans"}:
+        return list(list_exported(record["resourceSpans"]))
+    spans = record.get("spans")
+    if keys != {"spans"} or not isinstance(spans, list):
+        return None
+    listed = [(f"/spans/{n}", span) for n, span in enumerate(spans) if isinstance(span, dict) and trace_id_of(span)]
+    return listed if len(listed) == len(spans) else None
+
+
+def _list_traces(
+    database: sqlite3.Connection, limits: Limits, left_out: Counter[str]
+) -> Iterator[TraceRecord | BadRecord]:
+    found = told = 0
+    place = RecordPlace("spans")
+    for trace, first, size in database.execute(_TRACES):
+        place = RecordPlace(*database.execute(_PLACE, (first,)).fetchone())
+        found += 1
+        if size > limits.max_bytes:
+            reason = f"the trace {trace} has {size} bytes of spans; at most {limits.max_bytes} are taken"
+            yield BadRecord(place, TooLargeError.at("", reason))
+            told += 1
+            continue
+        spans: list[JsonValue] = [from_json(data) for (data,) in database.execute(_SPANS, (trace,))]
+        if has_content(spans_of(spans, None)):  # pyright: ignore[reportArgumentType] (spans are objects)
+            yield TraceRecord(place, {"spans": spans})
+            told += 1
+        else:
+            left_out[NO_CONTENT] += 1
+    if found and not told:
+        yield BadRecord(place, InputError.at("", f"none of {found} traces has a span of a model or a tool"))

@@ -1,0 +1,76 @@
+"""What calls and cases took, as their traces say, in reports, summaries and assertions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import service
+from service.core.report import Report
+from service.engine import report_json
+from service.reporting.summaries import read_report, summarize_reports
+
+
+def run(name: str, start: int, milliseconds: int) -> dict[str, Any]:
+    times = {"start_time": start, "end_time": start + milliseconds * 10**6}
+    return {"name": name, "attributes": {"tool.name": name, "input.value": "{}", "output.value": "1"}, **times}
+
+
+def score(durations: list[int], tokens: int | None = None) -> Report:
+    start = 1_700_000_000_000_000_000
+    spans = [run("find-order", start + n * 10**9, duration) for n, duration in enumerate(durations)]
+    messages = [{"role": "assistant", "content": "Done"}]
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": messages}
+    reply = {"name": "chat", "start_time": start + 10**11, "end_time": start + 10**11 + 1, "attributes": attributes}
+    if tokens is not None:
+        attributes["gen_ai.usage.input_tokens"] = tokens
+    return service.score({"trace": {"format": "spans", "spans": [*spans, reply]}, "judges": "off"})
+
+
+REPORTS = [score([100, 200], 10), score([300], 30), score([400, 1000], 20)]
+PLAIN = service.score(
+    {"trace": {"format": "callgrade", "events": [{"user": "Hi"}, {"assistant": "Hi"}]}, "judges": "off"}
+)
+
+ASSERTIONS = [
+    ("tool.find-order.p50_duration_s <= 0.3", "passed"),
+    ("tool.find-order.p95_duration_s <= 0.5", "failed"),
+    ("tool.find-order.max_duration_s == 1", "passed"),
+    ("tool.other.p50_duration_s <= 1", "error"),
+    ("total_input_tokens == 60", "passed"),
+    ("25 <= p90_input_tokens <= 30", "passed"),
+    ("avg_output_tokens < 5", "error"),
+    ("total_cost_usd < 1", "error"),
+]
+
+
+@pytest.mark.parametrize(("assertion", "status"), ASSERTIONS)
+def test_what_was_taken_can_be_asserted_on(assertion: str, status: str) -> None:
+    gate = summarize_reports(REPORTS, assertions=[assertion]).gate
+    assert gate is not None
+    assert [one.status for one in gate.results] == [status]
+
+
+def test_cases_that_do_not_say_are_left_out_while_they_are_fewer() -> None:
+    for silent, status in ((3, "passed"), (4, "error")):
+        gate = summarize_reports([*REPORTS, *[PLAIN] * silent], assertions=["total_input_tokens == 60"]).gate
+        assert gate is not None
+        assert (gate.results[0].status, gate.results[0].unmeasured) == (status, silent)
+
+
+def test_a_summary_has_durations_by_tool() -> None:
+    (found,) = summarize_reports(REPORTS).usage
+    assert (found.tool, found.calls, found.timed, found.p50_duration_s) == ("find-order", 5, 5, pytest.approx(0.3))
+    assert found.p95_duration_s == pytest.approx(0.88)
+    assert summarize_reports([PLAIN]).usage == ()
+
+
+def test_a_report_says_what_was_taken_and_nothing_where_nobody_knows() -> None:
+    known, unknown = (json.loads(report_json(report)) for report in (REPORTS[1], PLAIN))
+    assert known["steps"][0]["usage"]["duration_s"] == 0.3
+    assert known["usage"]["input_tokens"] == 30
+    assert "usage" not in unknown
+    assert read_report(known) == REPORTS[1]
+    assert read_report(unknown) == PLAIN
