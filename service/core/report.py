@@ -228,8 +228,8 @@ class Report:
     """The answer: a score, its coverage, and a verdict for every stage and step."""
 
     trace_id: str | None
-    format: str
-    """The format in which the trace was read: as it says, else as was guessed."""
+    format: str = ""
+    """The format in which the trace was read: as it says, else as was guessed. Empty in reports of before engine 4."""
     rubric: RubricRef
     scope: Scope = "full"
     verdict: Verdict
