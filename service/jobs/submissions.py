@@ -20,7 +20,7 @@ from service.errors import BadLinesError, InputError, MalformedError, Problem, T
 from service.jobs.chunking import Cutter
 from service.problems import Place
 from service.request import CustomId, RubricChoice, ScoreRequest, read_request_trace
-from service.store.batch import Rejected, SkippedItems
+from service.store.job import Rejected, SkippedItems
 from service.strict_json import Limits, parse
 from service.trace_files import BadRecord, scan_lines
 
@@ -49,7 +49,7 @@ class RunOptions(FrozenModel):
     name: str = Field(default="", max_length=256)
     """For people to know it by."""
     rubric: RubricChoice | None = None
-    """A rubric as of a score request. Absent: four_step."""
+    """A rubric as of a score request; in a query, its id. Absent: four_step."""
     judges: JudgeMode | None = None
     """Whether judges are asked, as of a score request."""
     judge_model: Annotated[str, Field(min_length=1, max_length=256)] | None = None

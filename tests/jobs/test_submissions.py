@@ -14,7 +14,7 @@ import pytest
 
 from service.engine import Engine
 from service.errors import BadLinesError, InputError, MalformedError, TooLargeError
-from service.jobs.admission import BatchBounds
+from service.jobs.admission import JobBounds
 from service.jobs.chunking import MAX_CHUNK, Cutter
 from service.jobs.items import widen_limits
 from service.jobs.spool import Spool
@@ -30,7 +30,7 @@ from service.jobs.submissions import (
 )
 from service.registry import Shelf
 from service.request import read_request
-from service.store.batch import SkippedItems
+from service.store.job import SkippedItems
 from service.strict_json import Limits, parse
 
 ENGINE = Engine(Shelf())
@@ -331,7 +331,7 @@ BOUNDED: list[tuple[dict[str, Any], tuple[float, int] | str]] = [
 def test_a_batch_has_what_it_asks_for_or_all_that_is_allowed(
     given: dict[str, Any], outcome: tuple[float, int] | str
 ) -> None:
-    bounds = BatchBounds(limits=LIMITS, chunk=1, max_items=1, hours=1, usd=2.0, questions=100)
+    bounds = JobBounds(limits=LIMITS, chunk=1, max_items=1, hours=1, usd=2.0, questions=100)
     asked = Defaults(given, ENGINE).options
     if isinstance(outcome, str):
         with pytest.raises(InputError, match="CALLGRADE_BATCH_MAX") as error:
