@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
-from pydantic import Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import Field, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
 from service.calibration.labels import Key, LabelledItem
 from service.calibration.predictions import Prediction
 from service.calibration.splits import SEED
 from service.core.judging.fits import Method
-from service.core.models.invalid import list_problems
+from service.core.models.invalid import validate
 from service.core.models.kinds import Several
 from service.core.rubric import Rubric
 from service.engine import Engine
@@ -76,7 +76,7 @@ class CalibrationDraft:
         if not isinstance(predictions, list):
             raise InputError.at("/predictions", "expected a list of predictions")
         self._predictions = predictions
-        self.options = cast("CalibrationOptions", _validate(OPTIONS, given))
+        self.options = validate(OPTIONS, given)
         self._engine = engine
         self._max_items = bounds.max_items
 
@@ -134,6 +134,8 @@ class _CalibrationRows:
         """Takes all rows."""
         for row in rows:
             try:
+                if isinstance(row.value, InputError):
+                    raise row.value
                 self._add_prediction(row) if row.predicted else self._add_item(row)
             except InputError as error:
                 self._reject(row.pointer, error)
@@ -155,14 +157,14 @@ class _CalibrationRows:
             raise MalformedError.at("", "there is no labelled item in it")
 
     def _add_item(self, row: CalibrationRow) -> None:
-        item = cast("LabelledItem", _validate(ITEM, row.value))
+        item = validate(ITEM, row.value)
         if item.key in self.items:
             told = f"the same id and criterion as of {self._pointers[item.key]}"
             raise InputError.at("/id", told)
         self.items[item.key], self._pointers[item.key] = item, row.pointer
 
     def _add_prediction(self, row: CalibrationRow) -> None:
-        said = cast("Prediction", _validate(PREDICTION, row.value))
+        said = validate(PREDICTION, row.value)
         key = (said.said, said.binding)
         if key in self._said:
             raise InputError.at("/sample", f"the same answer of the same judge as of {self._said[key]}")
@@ -173,15 +175,6 @@ class _CalibrationRows:
         self._bad += 1
         if len(self._problems) <= LISTED:
             self._problems += [Problem(pointer + one.path, one.message) for one in error.problems[:OF_ONE]]
-
-
-def _validate(adapter: TypeAdapter[Any], value: JsonValue | InputError) -> object:
-    if isinstance(value, InputError):
-        raise value
-    try:
-        return adapter.validate_python(value)
-    except ValidationError as error:
-        raise InputError(list_problems(error, value)) from None
 
 
 def _build_lines(items: Iterable[LabelledItem], asking: Asking, options: CalibrationOptions) -> Iterator[bytes]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, BinaryIO, Literal, NamedTuple
 
-from pydantic import Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import Field, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
-from service.core.models.invalid import list_problems
+from service.core.models.invalid import validate
 from service.core.models.kinds import FrozenModel, Several
 from service.core.report import JudgeMode
 from service.engine import Engine
@@ -138,7 +138,7 @@ class Defaults:
 
     def __init__(self, given: Mapping[str, JsonValue], engine: Engine) -> None:
         """InputError for options that cannot be used, by their pointers."""
-        self.options = _read_options(given)
+        self.options = validate(OPTIONS, dict(given))
         self.given = {name: given[name] for name in FILLED_IN if given.get(name) is not None}
         read = {name: getattr(self.options, name) for name in self.given}
         self._fields: dict[str, Any] = read
@@ -160,13 +160,6 @@ class Defaults:
         if len(self.options.tags | item.tags) > MAX_TAGS:
             raise InputError.at("/tags", f"with the batch's own more than {MAX_TAGS}")
         read_request_trace(item)
-
-
-def _read_options(given: Mapping[str, JsonValue]) -> BatchOptions:
-    try:
-        return OPTIONS.validate_python(given)
-    except ValidationError as error:
-        raise InputError(list_problems(error, dict(given))) from None
 
 
 class ItemIntake:
@@ -208,7 +201,7 @@ class ItemIntake:
         value = entry.value
         if isinstance(value, InputError):
             raise value
-        item = _read_item(value)
+        item = validate(ITEM, value)
         self._defaults.check(item)
         custom_id = item.custom_id or f"item-{self._taken}"
         if custom_id in self._seen:
@@ -245,10 +238,3 @@ class ItemIntake:
         found = [problem for _, problem in sorted(self._problems, key=lambda one: one[0])][:LISTED]
         more = f"; the first {LISTED} problems are named" if len(found) == LISTED else ""
         return BadLinesError(found, f"{self._bad} of the items cannot be taken{more}")
-
-
-def _read_item(value: JsonValue) -> BatchItem:
-    try:
-        return ITEM.validate_python(value)
-    except ValidationError as error:
-        raise InputError(list_problems(error, value)) from None

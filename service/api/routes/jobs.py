@@ -9,7 +9,7 @@ from functools import partial
 from inspect import getdoc
 from typing import Annotated, Any, Generic
 
-from pydantic import Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -20,10 +20,10 @@ from service.api.operations import JSON, TEXT, Answer, Body, Handler, Operation,
 from service.api.queries import read_given, read_query
 from service.api.routes.job_store import JobStore
 from service.api.uploads import is_packed, read_form, receive
-from service.core.models.invalid import list_problems
+from service.core.models.invalid import validate
 from service.core.models.kinds import FrozenModel
 from service.engine import Engine
-from service.errors import InputError, TooLargeError
+from service.errors import TooLargeError
 from service.jobs.admission import Draft, JobAdmission, JobBounds, Receivers, Upload, explain_too_large
 from service.jobs.chunking import Cutter
 from service.jobs.items import widen_limits
@@ -178,7 +178,7 @@ class JobRoutes(ABC, Generic[J]):
     async def resume_job(self, request: Request) -> J:
         """Go on with a paused job, with other limits where they are given."""
         jobs, body = self.store.jobs, await read_body(request, self._bounds.limits)
-        limits = _read_resume(parse(body, self._bounds.limits) if body else {})
+        limits = validate(RESUME, parse(body, self._bounds.limits) if body else {})
         self._bounds.admit_spending(limits)
         return await self.store.change(request, partial(jobs.resume, **limits.model_dump(), by=find_actor(request)))
 
@@ -186,11 +186,3 @@ class JobRoutes(ABC, Generic[J]):
         """Delete a job that has ended, with all that came of it."""
         await self.store.change(request, partial(self.store.jobs.delete, by=find_actor(request)))
         return Response(status_code=204)
-
-
-def _read_resume(body: JsonValue) -> ResumeRequest:
-    """The body of a resume; InputError by its pointers."""
-    try:
-        return RESUME.validate_python(body)
-    except ValidationError as error:
-        raise InputError(list_problems(error, body)) from None
