@@ -19,11 +19,11 @@ from service.core.models.invalid import validate
 from service.core.models.kinds import Several
 from service.core.rubric import Rubric
 from service.engine import Engine
-from service.errors import BadLinesError, InputError, MalformedError, Problem, TooLargeError
+from service.errors import InputError, MalformedError, TooLargeError
 from service.jobs.admission import JobBounds
 from service.jobs.chunking import Cutter
 from service.jobs.predicting import Asking, build_request
-from service.jobs.submissions import LISTED, OF_ONE, Entry, PointerOf, RunOptions, point_to_line
+from service.jobs.submissions import BadItems, Entry, PointerOf, RunOptions, point_to_line
 from service.request import ScoreRequest, read_request, read_request_trace
 from service.store.submission import Material
 
@@ -127,8 +127,7 @@ class _CalibrationRows:
         self.predictions: list[Prediction] = []
         self._pointers: dict[Key, str] = {}
         self._said: dict[tuple[object, ...], str] = {}
-        self._problems: list[Problem] = []
-        self._bad = 0
+        self._bad = BadItems()
 
     def read(self, rows: Iterable[CalibrationRow]) -> None:
         """Takes all rows."""
@@ -138,7 +137,7 @@ class _CalibrationRows:
                     raise row.value
                 self._add_prediction(row) if row.predicted else self._add_item(row)
             except InputError as error:
-                self._reject(row.pointer, error)
+                self._bad.add(0, row.pointer, error)
 
     def check(self, asking: Asking) -> None:
         """Looks whether a judge can be asked about each item."""
@@ -146,13 +145,12 @@ class _CalibrationRows:
             try:
                 read_request_trace(read_request(build_request(item, asking)))
             except InputError as error:
-                self._reject(self._pointers[key], error)
+                self._bad.add(0, self._pointers[key], error)
 
     def refuse(self) -> None:
         """BadLinesError where anything is wrong, MalformedError where there is nothing at all."""
-        if self._bad:
-            more = f"; the first {LISTED} problems are named" if len(self._problems) > LISTED else ""
-            raise BadLinesError(self._problems[:LISTED], f"{self._bad} of the items cannot be taken{more}")
+        if self._bad.count:
+            raise self._bad.build_error()
         if not self.items:
             raise MalformedError.at("", "there is no labelled item in it")
 
@@ -170,11 +168,6 @@ class _CalibrationRows:
             raise InputError.at("/sample", f"the same answer of the same judge as of {self._said[key]}")
         self._said[key] = row.pointer
         self.predictions.append(said)
-
-    def _reject(self, pointer: str, error: InputError) -> None:
-        self._bad += 1
-        if len(self._problems) <= LISTED:
-            self._problems += [Problem(pointer + one.path, one.message) for one in error.problems[:OF_ONE]]
 
 
 def _build_lines(items: Iterable[LabelledItem], asking: Asking, options: CalibrationOptions) -> Iterator[bytes]:

@@ -162,6 +162,26 @@ class Defaults:
         read_request_trace(item)
 
 
+class BadItems:
+    """What is wrong with the items that cannot be taken, as far as it is named."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._found: list[tuple[int, Problem]] = []
+
+    def add(self, place: int, pointer: str, error: InputError) -> None:
+        """One more of them. Those of a lower `place` are named first."""
+        self.count += 1
+        if len(self._found) <= LISTED:
+            self._found += [(place, Problem(pointer + one.path, one.message)) for one in error.problems[:OF_ONE]]
+
+    def build_error(self) -> BadLinesError:
+        """The error that names them."""
+        found = [problem for _, problem in sorted(self._found, key=lambda one: one[0])]
+        more = f"; the first {LISTED} problems are named" if len(found) > LISTED else ""
+        return BadLinesError(found[:LISTED], f"{self.count} of the items cannot be taken{more}")
+
+
 class ItemIntake:
     """One pass over the items of a batch: the good ones go to a cutter."""
 
@@ -176,9 +196,8 @@ class ItemIntake:
         self._taken = 0
         self._seen: dict[str, int] = {}
         """The line of each custom_id; negative once it is known to be there twice."""
-        self._problems: list[tuple[int, Problem]] = []
+        self._bad = BadItems()
         self._left_out: list[Rejected] = []
-        self._bad = 0
 
     def take(self, entries: Iterable[Entry]) -> SkippedItems:
         """Takes all items, and gives those that were left out.
@@ -193,9 +212,11 @@ class ItemIntake:
             except InputError as error:
                 self._reject(entry.line, error)
         self._cutter.finish()
-        if (self._bad and not self._skips) or not self._taken:
-            raise self._build_refusal()
-        return SkippedItems(self._bad, tuple(self._left_out))
+        if self._bad.count and not (self._skips and self._taken):
+            raise self._bad.build_error()
+        if not self._taken:
+            raise MalformedError.at("", "there is no item in it")
+        return SkippedItems(self._bad.count, tuple(self._left_out))
 
     def _add(self, entry: Entry) -> None:
         value = entry.value
@@ -208,7 +229,7 @@ class ItemIntake:
             raise self._build_twice_error(custom_id)
         self._seen[custom_id] = entry.line
         self._taken += 1
-        if self._skips or not self._bad:
+        if self._skips or not self._bad.count:
             self._cutter.add(self._build_line(custom_id, value))
 
     def _build_line(self, custom_id: str, value: Any) -> bytes:
@@ -224,17 +245,7 @@ class ItemIntake:
         return InputError.at("/custom_id", f"the same as of {self._pointer_of(abs(before))}")
 
     def _reject(self, line: int, error: InputError) -> None:
-        self._bad += 1
-        problems = error.problems[:OF_ONE]
+        self._bad.add(line, self._pointer_of(line), error)
         if self._skips and len(self._left_out) < LISTED:
-            self._left_out.append(Rejected(line, tuple([Place(one.path, one.message) for one in problems])))
-        if len(self._problems) < LISTED:
-            below = self._pointer_of(line)
-            self._problems += [(line, Problem(below + one.path, one.message)) for one in problems]
-
-    def _build_refusal(self) -> InputError:
-        if not self._bad:
-            return MalformedError.at("", "there is no item in it")
-        found = [problem for _, problem in sorted(self._problems, key=lambda one: one[0])][:LISTED]
-        more = f"; the first {LISTED} problems are named" if len(found) == LISTED else ""
-        return BadLinesError(found, f"{self._bad} of the items cannot be taken{more}")
+            problems = [Place(one.path, one.message) for one in error.problems[:OF_ONE]]
+            self._left_out.append(Rejected(line, tuple(problems)))
