@@ -80,9 +80,9 @@ class Jobs(ABC, Generic[J]):
             return self._read_job(connection, submission.tenant, job_id)
 
     def find_submitted(self, tenant: str, key: str, fingerprint: str) -> J | None:
-        """The batch that was made under an Idempotency-Key; None where there is none.
+        """The job that was made under an Idempotency-Key; None where there is none.
 
-        KeyReusedError where the key stands for something else, JobGoneError where its batch was deleted.
+        KeyReusedError where the key stands for something else, JobGoneError where its job was deleted.
         """
         with self.database.read() as connection:
             if connection.execute(_select_submission(tenant, key)).one_or_none() is None:
@@ -95,12 +95,12 @@ class Jobs(ABC, Generic[J]):
             self._room.check(connection, tenant, items)
 
     def find(self, tenant: str, job_id: str) -> J:
-        """One batch."""
+        """One job."""
         with self.database.read() as connection:
             return self._read_job(connection, tenant, job_id)
 
     def page(self, tenant: str, *, limit: int, after: str | None = None, status: Status | None = None) -> JobList[J]:
-        """A tenant's batches, newest first: `limit` of those older than the batch `after`, which need not exist any more.
+        """A tenant's jobs, newest first: `limit` of those older than the job `after`, which need not exist any more.
 
         InputError for an `after` that is no id.
         """
@@ -119,7 +119,7 @@ class Jobs(ABC, Generic[J]):
         return self.listed(tuple(found[:limit]), more, found[limit - 1].id if more else None)
 
     def cancel(self, tenant: str, job_id: str, *, by: Actor | None = None) -> J:
-        """Lets a batch end: items that were not begun are never run. One that ends or has ended is left as it is."""
+        """Lets a job end: items that were not begun are never run. One that ends or has ended is left as it is."""
         with self.database.begin() as connection:
             row = self._lock_job(connection, job_id, tenant)
             if row.status in STOPPABLE:
@@ -136,9 +136,9 @@ class Jobs(ABC, Generic[J]):
         max_questions: int | None = None,
         by: Actor | None = None,
     ) -> J:
-        """Goes on with a paused batch, with other limits where they are given. JobStateError for one that is not paused.
+        """Goes on with a paused job, with other limits where they are given. JobStateError for one that is not paused.
 
-        InputError for a limit that is no more than what was spent or asked, or where the batch had none.
+        InputError for a limit that is no more than what was spent or asked, or where the job had none.
         """
         with self.database.begin() as connection:
             row = self._lock_job(connection, job_id, tenant)
@@ -157,7 +157,7 @@ class Jobs(ABC, Generic[J]):
             return self._read_job(connection, tenant, job_id)
 
     def delete(self, tenant: str, job_id: str, *, by: Actor | None = None) -> None:
-        """Deletes a batch that has ended, with its items and results. JobStateError for one that has not."""
+        """Deletes a job that has ended, with its items and results. JobStateError for one that has not."""
         with self.database.begin() as connection:
             row = self._lock_job(connection, job_id, tenant)
             if row.status not in ENDED:
@@ -183,9 +183,9 @@ class Jobs(ABC, Generic[J]):
             return True
 
     def forget_old(self, *, days: float) -> int:
-        """Deletes what ended more than so many days ago; how many batches.
+        """Deletes what ended more than so many days ago; how many jobs.
 
-        A key that made a batch is given free as long after, and when the batch is gone.
+        A key that made a job is given free as long after, and when the job is gone.
         """
         old = sa.select(BATCHES.c.id).where(BATCHES.c.ended_at < self.database.now() - days * DAY)
         with self.database.read() as connection:
@@ -233,7 +233,7 @@ class Jobs(ABC, Generic[J]):
     def _record(
         self, connection: sa.Connection, by: Actor | None, verb: str, row: sa.Row[Any], **detail: JsonValue
     ) -> None:
-        """Writes into the audit log what somebody does to a batch; nothing where nobody is named."""
+        """Writes into the audit log what somebody does to a job; nothing where nobody is named."""
         if by is not None:
             act, told = cast("Act", f"{STEMS[self.kind]}.{verb}"), {"name": row.name, "status": row.status, **detail}
             record(connection, self.database.now(), by, act, target=row.id, tenant=row.tenant, detail=told)
@@ -267,14 +267,14 @@ class Jobs(ABC, Generic[J]):
         return self.build(row)
 
     def _lock_job(self, connection: sa.Connection, job_id: str, tenant: str) -> sa.Row[Any]:
-        """The batch, held so that nobody else changes it."""
+        """The job, held so that nobody else changes it."""
         row = connection.execute(self._select_job(tenant, job_id).with_for_update()).one_or_none()
         if row is None:
             raise self._build_unknown_error()
         return row
 
     def _select_job(self, tenant: str, job_id: str) -> sa.Select[Any]:
-        """What finds a batch. What is no id is not looked for: it may hold what no database takes."""
+        """What finds a job. What is no id is not looked for: it may hold what no database takes."""
         if parse_made_at(job_id, self.kind) is None:
             raise self._build_unknown_error()
         return sa.select(BATCHES).where(BATCHES.c.id == job_id, BATCHES.c.tenant == tenant)
@@ -283,7 +283,7 @@ class Jobs(ABC, Generic[J]):
         return UnknownJobError(f"no {STEMS[self.kind]} of that id")
 
     def _read_earlier(self, connection: sa.Connection, tenant: str, key: str, fingerprint: str) -> J:
-        """The batch of a submission that was made before."""
+        """The job of a submission that was made before."""
         earlier = connection.execute(_select_submission(tenant, key)).one()
         if earlier.fingerprint != fingerprint:
             raise KeyReusedError("the Idempotency-Key was used for another body, or with other options")
@@ -317,6 +317,6 @@ def _check_questions(job: Job, max_questions: int) -> int:
 
 
 def _count_running(connection: sa.Connection, tenant: str) -> int:
-    """How many batches of a tenant are not done."""
+    """How many jobs of a tenant are not done."""
     counted = sa.select(sa.func.count()).where(BATCHES.c.tenant == tenant, BATCHES.c.status.in_(STOPPABLE))
     return connection.execute(counted).scalar_one()
