@@ -17,14 +17,14 @@ from service import __version__
 from service.errors import CallgradeError
 from service.jobs.quotes import QUOTE, Quote
 from service.problems import PROBLEM, ProblemDetails, build_details
-from service.store.batch import BATCH, BATCH_LIST, ENDED, Batch, BatchList
-from service.store.calibrations import CALIBRATION, CALIBRATION_LIST, Calibration, CalibrationList
+from service.store.batches import BATCH, BATCH_LIST, Batch
+from service.store.calibrations import CALIBRATION, CALIBRATION_LIST, Calibration
+from service.store.job import JobList
 
 T = TypeVar("T")
 
-Job = Batch | Calibration
+AnyJob = Batch | Calibration
 J = TypeVar("J", Batch, Calibration)
-P = TypeVar("P", BatchList, CalibrationList)
 
 Kind = Literal["results", "errors"]
 
@@ -88,10 +88,12 @@ class OutcomeLines:
     """Whole lines, several in each part."""
 
 
-class JobClient(Generic[J, P]):
+class JobClient(Generic[J]):
     """One connection to the jobs of a service. UnreachableError, RefusedError and ForeignError from all of its methods."""
 
-    def __init__(self, server: str, key: str | None, path: str, form: TypeAdapter[J], listed: TypeAdapter[P]) -> None:
+    def __init__(
+        self, server: str, key: str | None, path: str, form: TypeAdapter[J], listed: TypeAdapter[JobList[J]]
+    ) -> None:
         """`form` and `listed`: what one job and some are told as below `path`."""
         headers = {"user-agent": f"callgrade/{__version__}"}
         if key:
@@ -108,7 +110,7 @@ class JobClient(Generic[J, P]):
         """The job of an id."""
         return _parse_answer(self._form, self._request("GET", f"/{name}"))
 
-    def page(self, **options: str) -> P:
+    def page(self, **options: str) -> JobList[J]:
         """Some jobs, newest first."""
         return _parse_answer(self._listed, self._request("GET", "", params=options))
 
@@ -153,7 +155,7 @@ class JobClient(Generic[J, P]):
         return answer.content
 
 
-class BatchClient(JobClient[Batch, BatchList]):
+class BatchClient(JobClient[Batch]):
     """The batches of a service."""
 
     def __init__(self, server: str, key: str | None = None) -> None:
@@ -190,7 +192,7 @@ class BatchClient(JobClient[Batch, BatchList]):
                         yield _parse_answer(BATCH, line.removeprefix(b"data:"))
 
 
-class CalibrationClient(JobClient[Calibration, CalibrationList]):
+class CalibrationClient(JobClient[Calibration]):
     """The calibrations of a service."""
 
     def __init__(self, server: str, key: str | None = None) -> None:
@@ -210,7 +212,7 @@ class CalibrationClient(JobClient[Calibration, CalibrationList]):
 
 
 def watch_job(
-    client: JobClient[J, P],
+    client: JobClient[J],
     name: str,
     *,
     patience: float = PATIENCE,
@@ -254,8 +256,8 @@ def _read_until_break(jobs: Iterator[J]) -> Iterator[J]:
         yield from jobs
 
 
-def _is_over(job: Job | None) -> bool:
-    return job is not None and job.status in ENDED
+def _is_over(job: AnyJob | None) -> bool:
+    return job is not None and job.ended
 
 
 @contextmanager
@@ -309,7 +311,7 @@ def _split_whole_lines(parts: Iterator[bytes]) -> Iterator[bytes]:
         rest.append(after)
 
 
-def _is_earlier(job: Job, date: str | None, seconds: float) -> bool:
+def _is_earlier(job: AnyJob, date: str | None, seconds: float) -> bool:
     """Whether a job was made before the request that lasted so many seconds, by the service's own clock."""
     if date is None:
         return False

@@ -153,15 +153,15 @@ class QueueFullError(BusyError):
     """As much work waits as may wait."""
 
 
-class UnknownBatchError(CallgradeError):
+class UnknownJobError(CallgradeError):
     """No batch of that id."""
 
 
-class BatchStateError(CallgradeError):
+class JobStateError(CallgradeError):
     """A batch is not in a state in which that can be done with it."""
 
 
-class BatchGoneError(CallgradeError):
+class JobGoneError(CallgradeError):
     """A batch that was there, and was deleted."""
 
 

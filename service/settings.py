@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Generic, Literal, TypeVar, cast, get_args
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 from urllib.parse import urlsplit
 
 from service.core.judging.sensitive import What
@@ -19,6 +19,7 @@ READ_ELSEWHERE = frozenset({"CALLGRADE_API_KEY", "CALLGRADE_DEBUG", "CALLGRADE_S
 """The command line's: those of a client, and one that is wanted even where the settings are bad."""
 
 T = TypeVar("T")
+W = TypeVar("W", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,17 @@ def _build_whole(low: int, high: int) -> SettingFormat[int]:
     return SettingFormat(read, f"a whole number from {low} to {high}")
 
 
+def _build_choice(words: tuple[W, ...]) -> SettingFormat[W]:
+    def read(text: str) -> W:
+        return words[[word.lower() for word in words].index(text.lower())]
+
+    return SettingFormat(read, f"one of {', '.join(words)}")
+
+
+def _allow_none(form: SettingFormat[T]) -> SettingFormat[T | None]:
+    return SettingFormat(lambda text: form.read(text) if text else None, form.expected)
+
+
 def _parse_dollars(text: str) -> float | None:
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", text, re.ASCII):
         raise ValueError
@@ -56,10 +68,6 @@ def _parse_path(text: str) -> Path:
         return Path(text).expanduser()
     except RuntimeError as error:  # no home folder is known
         raise ValueError from error
-
-
-def _parse_path_or_none(text: str) -> Path | None:
-    return _parse_path(text) if text else None
 
 
 def _parse_paths(text: str) -> tuple[Path, ...]:
@@ -111,63 +119,51 @@ def _parse_database(text: str) -> str:
 
 
 ReplyForm = Literal["auto", "schema", "tool", "text"]
-FORMS: tuple[ReplyForm, ...] = ("auto", "schema", "tool", "text")
-
-
-def _parse_form(text: str) -> ReplyForm:
-    return FORMS[[*FORMS].index(cast("ReplyForm", text.lower()))]
-
-
+FORMS: tuple[ReplyForm, ...] = get_args(ReplyForm)
 SENSITIVE: tuple[What, ...] = get_args(What)
+JUDGE_MODES: tuple[JudgeMode, ...] = get_args(JudgeMode)
+MASK: SettingFormat[What] = _build_choice(SENSITIVE)
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 def _parse_masks(text: str) -> tuple[What, ...]:
-    return tuple([SENSITIVE[[*SENSITIVE].index(cast("What", name))] for name in _split_names(text.lower())])
+    return tuple([MASK.read(name) for name in _split_names(text)])
 
 
 def _split_names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-JUDGE_MODES: tuple[JudgeMode, ...] = get_args(JudgeMode)
-
-
-def _parse_judges(text: str) -> JudgeMode | None:
-    return JUDGE_MODES[[*JUDGE_MODES].index(cast("JudgeMode", text.lower()))] if text else None
-
-
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-
-
-def _parse_level(text: str) -> str:
-    if text.upper() not in LEVELS:
-        raise ValueError
-    return text.upper()
-
-
 AUTHORITIES = SettingFormat(_parse_authorities, "hosts with or without a port, with commas between them")
 DOLLARS = SettingFormat(_parse_dollars, "an amount such as 20 or 0.5, in US dollars; 0: no limit")
 FLAG = SettingFormat(_parse_flag, "true or false")
-JUDGES = SettingFormat(_parse_judges, f"one of {', '.join(JUDGE_MODES)}")
+JUDGES: SettingFormat[JudgeMode | None] = _allow_none(_build_choice(JUDGE_MODES))
 HOST = SettingFormat(_parse_host, "a host name or an address")
 WORD = SettingFormat(_parse_host, "text without spaces")
-LEVEL = SettingFormat(_parse_level, f"one of {', '.join(LEVELS)}")
+LEVEL = _build_choice(LEVELS)
 MASKS = SettingFormat(_parse_masks, f"some of {', '.join(SENSITIVE)}, with commas between them")
 NAMES = SettingFormat(_split_names, "names with commas between them")
-REPLY = SettingFormat(_parse_form, f"one of {', '.join(FORMS)}")
+REPLY: SettingFormat[ReplyForm] = _build_choice(FORMS)
 PATH = SettingFormat(_parse_path, "a path; ~ is the home folder")
 DATABASE = SettingFormat(_parse_database, "postgresql://user@host:port/name or sqlite:///path")
 STORE = SettingFormat(_parse_store, "redis://host:port/number, rediss:// for TLS or unix:// for a socket")
-NO_PATH = SettingFormat(_parse_path_or_none, "a path; ~ is the home folder")
+NO_PATH = _allow_none(PATH)
 PATHS = SettingFormat(_parse_paths, f"paths, with {os.pathsep!r} between them")
 
 
-def _define_setting(default: str, form: SettingFormat[T], meaning: str, *, secret: bool = False) -> T:
-    """A field with its format and its meaning. The default is text too: a row of the table shows what one would set.
+class _Setting(NamedTuple):
+    """What is known of a field: the default as the text that one would set, its format, and what it means."""
 
-    What is secret is in no error and no `repr`.
-    """
-    metadata = {"default": default, "format": form, "meaning": meaning, "secret": secret}
+    default: str
+    form: SettingFormat[Any]
+    meaning: str
+    secret: bool
+    """It is in no error and no `repr`."""
+
+
+def _define_setting(default: str, form: SettingFormat[T], meaning: str, *, secret: bool = False) -> T:
+    """A field with its format and its meaning."""
+    metadata = {"setting": _Setting(default, form, meaning, secret)}
     return field(default_factory=lambda: form.read(default), metadata=metadata, repr=not secret)
 
 
@@ -381,50 +377,29 @@ class Settings:
         """
         values: dict[str, object] = {}
         problems: list[Problem] = []
-        for row in _list_rows():
-            text = environ.get(row.variable) or row.default
+        for name, one in _find_settings().items():
+            variable = PREFIX + name.upper()
+            text = environ.get(variable) or one.default
             try:
-                values[row.name] = row.form.read(text)
+                values[name] = one.form.read(text)
             except ValueError:
-                told = "what it is set to" if row.secret else repr(text)
-                problems.append(Problem(row.variable, f"expected {row.form.expected}, not {told}"))
+                told = "what it is set to" if one.secret else repr(text)
+                problems.append(Problem(variable, f"expected {one.form.expected}, not {told}"))
         if problems:
             raise SettingsError(problems)
         return cls(**values, unknown=_find_unknown(environ))  # pyright: ignore[reportArgumentType] (each was read by its own format)
 
 
-@dataclass(frozen=True, slots=True)
-class _SettingRow:
-    name: str
-    default: str
-    form: SettingFormat[object]
-    meaning: str
-    secret: bool
-
-    @property
-    def variable(self) -> str:
-        return PREFIX + self.name.upper()
-
-
-def _list_rows() -> list[_SettingRow]:
-    return [
-        _SettingRow(
-            name=one.name,
-            default=cast("str", one.metadata["default"]),
-            form=cast("SettingFormat[object]", one.metadata["format"]),
-            meaning=cast("str", one.metadata["meaning"]),
-            secret=cast("bool", one.metadata["secret"]),
-        )
-        for one in fields(Settings)
-        if one.metadata
-    ]
+def _find_settings() -> dict[str, _Setting]:
+    """What is known of each field, by its name."""
+    return {one.name: one.metadata["setting"] for one in fields(Settings) if one.metadata}
 
 
 def _find_unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
-    known = READ_ELSEWHERE | {row.variable for row in _list_rows()}
+    known = READ_ELSEWHERE | {PREFIX + name.upper() for name in _find_settings()}
     return tuple(sorted(name for name in environ if name.startswith(PREFIX) and name not in known))
 
 
 def list_settings() -> list[tuple[str, str, str]]:
     """(variable, default, meaning) of every setting, in the order of the fields. An empty default is ""."""
-    return [(row.variable, row.default, row.meaning) for row in _list_rows()]
+    return [(PREFIX + name.upper(), one.default, one.meaning) for name, one in _find_settings().items()]

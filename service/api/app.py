@@ -25,26 +25,24 @@ from service.api.middleware import RequestMiddleware
 from service.api.openapi import describe_api
 from service.api.problems import render_refusal
 from service.api.readiness import Readiness
-from service.api.routes.audit import TYPES as AUDIT_TYPES
 from service.api.routes.audit import AuditRoutes
-from service.api.routes.batches import TYPES as BATCH_TYPES
 from service.api.routes.batches import BatchRoutes
-from service.api.routes.calibrations import TYPES as CALIBRATION_TYPES
 from service.api.routes.calibrations import CalibrationRoutes
 from service.api.routes.docs import build_docs_route
-from service.api.routes.scoring import TYPES, ScoringRoutes
-from service.api.routes.usage import TYPES as USAGE_TYPES
+from service.api.routes.scoring import ScoringRoutes
 from service.api.routes.usage import UsageRoutes
 from service.api.stopping import watch_stop_signals
 from service.engine import Engine
 from service.errors import CallgradeError
-from service.jobs.admission import BatchBounds
+from service.jobs.admission import JobBounds
 from service.scoring_process import ScoringProcess
 from service.settings import Settings
 from service.store.answers import Answers
 from service.store.audit import Audit
 from service.store.backlog import read_backlog
-from service.store.batches import Batches, Room
+from service.store.batches import Batches
+from service.store.calibrations import Calibrations
+from service.store.room import Room
 from service.wiring import build_engine, build_limits, build_webhooks, load_judges, load_rubrics
 
 if TYPE_CHECKING:
@@ -100,7 +98,7 @@ def create_app(
                 apart=apart,
             ).all(),
             *UsageRoutes(engine.days).all(),
-            *[found for routes in _build_batch_routes(settings, engine, database, queue) for found in routes.all()],
+            *[found for routes in _build_job_routes(settings, engine, database, queue) for found in routes.all()],
             *AuditRoutes(None if database is None else Audit(database)).all(),
             build_docs_route(),
         ],
@@ -118,14 +116,7 @@ def create_app(
     app.add_middleware(RequestMiddleware, metrics=metrics)
     app.add_exception_handler(CallgradeError, _render_error)
     app.add_exception_handler(HTTPException, _render_error)
-    app.openapi = cache(
-        partial(
-            describe_api,
-            app,
-            {**TYPES, **USAGE_TYPES, **BATCH_TYPES, **CALIBRATION_TYPES, **AUDIT_TYPES},
-            keys=database is not None,
-        )
-    )
+    app.openapi = cache(partial(describe_api, app, keys=database is not None))
     return app
 
 
@@ -140,10 +131,10 @@ def _build_metrics(engine: Engine, stock: BacklogCollector | None) -> ServiceMet
     return metrics
 
 
-def _build_batch_routes(
+def _build_job_routes(
     settings: Settings, engine: Engine, database: Database | None, queue: Queue | None
 ) -> tuple[BatchRoutes, CalibrationRoutes]:
-    bounds = BatchBounds(
+    bounds = JobBounds(
         limits=build_limits(settings),
         chunk=settings.batch_chunk,
         max_items=settings.batch_max_items,
@@ -151,18 +142,18 @@ def _build_batch_routes(
         usd=settings.batch_max_usd,
         questions=settings.batch_max_questions or None,
     )
-    batches = None if database is None else _build_batches(settings, database, queue)
-    given: dict[str, Any] = {"max_bytes": settings.batch_max_bytes, "batches": batches}
-    given["receivers"] = build_webhooks(settings)
-    return BatchRoutes(engine, bounds, **given), CalibrationRoutes(engine, bounds, **given)
-
-
-def _build_batches(settings: Settings, database: Database, queue: Queue | None) -> Batches:
+    given: dict[str, Any] = {"max_bytes": settings.batch_max_bytes, "receivers": build_webhooks(settings)}
+    if database is None:
+        return BatchRoutes(engine, bounds, **given), CalibrationRoutes(engine, bounds, **given)
     if queue is None:
         from service.jobs.job_queue import Enqueuer  # noqa: PLC0415 (the batch engine is not loaded for nothing)
 
         queue = Enqueuer(database)
-    return Batches(database, queue, Room(settings.batch_max_queued, settings.tenant_max_queued))
+    kept = database, queue, Room(settings.batch_max_queued, settings.tenant_max_queued)
+    return (
+        BatchRoutes(engine, bounds, **given, jobs=Batches(*kept)),
+        CalibrationRoutes(engine, bounds, **given, jobs=Calibrations(*kept)),
+    )
 
 
 def _build_key_cache(database: Database | None) -> KeyCache | None:

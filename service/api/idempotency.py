@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from service.api.access import find_caller, find_payer
 from service.api.fairness.threads import Threads
-from service.api.openapi import JSON
+from service.api.operations import JSON
 from service.errors import BusyError
 from service.jobs.admission import PATIENCE
 from service.store.answers import Answers, KeyedRequest, StoredAnswer
@@ -28,14 +28,6 @@ LOG = logging.getLogger("callgrade.api")
 T = TypeVar("T")
 
 KEY = re.compile(r"[ -~]{1,255}")
-
-KEYED = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": False,
-    "description": "Of all requests with the same key only the first is worked on; the others are given its answer, for a day",
-    "schema": {"type": "string", "pattern": "^[ -~]{1,255}$"},
-}
 
 
 def read_idempotency_key(headers: Headers) -> str | None:

@@ -1,15 +1,23 @@
-"""Parameters in the query of a URL: read one by one, refused by name."""
+"""Parameters in the query of a URL: the fields of a model, read one by one, refused by name."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue, TypeAdapter
+from pydantic.fields import FieldInfo
 from starlette.datastructures import QueryParams
 
 from service.errors import InputError, Problem
+
+M = TypeVar("M", bound=BaseModel)
+
+PAIRS = {"type": "string", "pattern": "^[^:,]+:[^,]*$", "example": "suite:nightly"}
+"""How an object of texts is written: `key:value` with commas between; a comma cannot be part of one."""
 
 
 class QueryParameter(NamedTuple):
@@ -21,69 +29,84 @@ class QueryParameter(NamedTuple):
     description: str
 
 
-def accept_text(description: str, **schema: Any) -> QueryParameter:
-    """Any text; whether it is good is found out later."""
-    return QueryParameter(str, "text", {"type": "string", **schema}, description)
+@cache
+def list_parameters(model: type[BaseModel]) -> Mapping[str, QueryParameter]:
+    """The parameters that stand for the fields of a model, in their order. What is no plain value is text.
+
+    Whole numbers and words are held to their bounds here, other bounds by whoever uses the value.
+    """
+    return {name: _build_parameter(field) for name, field in model.model_fields.items()}
 
 
-def accept_choice(description: str, options: Iterable[str]) -> QueryParameter:
-    """One of some words."""
-    words = list(options)
-
-    def read(given: str) -> JsonValue:
-        return words[words.index(given)]
-
-    return QueryParameter(read, f"one of {', '.join(words)}", {"type": "string", "enum": words}, description)
+def _build_parameter(field: FieldInfo) -> QueryParameter:
+    schema = _describe_value(field)
+    told, description = schema, field.description or ""
+    if schema["type"] == "object":
+        told, description = PAIRS, f"{description} Written key:value, with commas between."
+    return QueryParameter(*_choose_reader(schema), told, description)
 
 
-def accept_whole(description: str, low: int, high: int) -> QueryParameter:
-    """A whole number."""
-
-    def read(given: str) -> JsonValue:
-        if not (given.isascii() and given.isdigit() and len(given) <= 18 and low <= int(given) <= high):
-            raise ValueError
-        return int(given)
-
-    schema = {"type": "integer", "minimum": low, "maximum": high}
-    return QueryParameter(read, f"a whole number from {low} to {high}", schema, description)
-
-
-def accept_number(description: str, **schema: Any) -> QueryParameter:
-    """A number; whether it is in range is found out later."""
-
-    def read(given: str) -> JsonValue:
-        value = float(given)
-        if not (given.isascii() and math.isfinite(value) and "_" not in given and given == given.strip()):
-            raise ValueError
-        return value
-
-    return QueryParameter(read, "a number", {"type": "number", **schema}, description)
+def _describe_value(field: FieldInfo) -> dict[str, Any]:
+    """The JSON Schema of a field that is given."""
+    form: Any = field.annotation
+    if get_origin(form) in (Union, UnionType):
+        (form,) = (one for one in get_args(form) if one is not NoneType)
+    bare = get_args(form)[0] if get_origin(form) is Annotated else form
+    if get_origin(bare) in (Union, UnionType):
+        return {"type": "string"}
+    told: Any = Annotated[form, field]  # pyright: ignore[reportInvalidTypeForm] (found only here)
+    schema = TypeAdapter[Any](told).json_schema()
+    return {key: value for key, value in schema.items() if key not in ("default", "description")}
 
 
-def accept_flag(description: str) -> QueryParameter:
-    """True or false."""
-
-    def read(given: str) -> JsonValue:
-        return {"true": True, "false": False}[given]
-
-    return QueryParameter(read, "true or false", {"type": "boolean"}, description)
-
-
-def accept_pairs(description: str) -> QueryParameter:
-    """`key:value` with commas between; a comma cannot be part of one."""
-
-    def read(given: str) -> JsonValue:
-        found = [part.partition(":") for part in given.split(",")]
-        if not all(key and colon for key, colon, _ in found) or len({key for key, _, _ in found}) < len(found):
-            raise ValueError
-        return {key: value for key, _, value in found}
-
-    schema = {"type": "string", "pattern": "^[^:,]+:[^,]*$", "example": "suite:nightly"}
-    return QueryParameter(read, "key:value with commas between, each key once", schema, description)
+def _choose_reader(schema: Mapping[str, Any]) -> tuple[Callable[[str], JsonValue], str]:
+    match schema:
+        case {"enum": words}:
+            return partial(_read_word, words=words), f"one of {', '.join(words)}"
+        case {"type": "integer", "minimum": low, "maximum": high}:
+            return partial(_read_whole, low=low, high=high), f"a whole number from {low} to {high}"
+        case {"type": "number"}:
+            return _read_number, "a number"
+        case {"type": "boolean"}:
+            return {"true": True, "false": False}.__getitem__, "true or false"
+        case {"type": "object"}:
+            return _read_pairs, "key:value with commas between, each key once"
+        case _:
+            return str, "text"
 
 
-def read_query(query: QueryParams, parameters: Mapping[str, QueryParameter]) -> dict[str, JsonValue]:
+def _read_word(given: str, *, words: list[str]) -> str:
+    return words[words.index(given)]
+
+
+def _read_whole(given: str, *, low: int, high: int) -> int:
+    if not (given.isascii() and given.isdigit() and len(given) <= 18 and low <= int(given) <= high):
+        raise ValueError
+    return int(given)
+
+
+def _read_number(given: str) -> float:
+    value = float(given)
+    if not (given.isascii() and math.isfinite(value) and "_" not in given and given == given.strip()):
+        raise ValueError
+    return value
+
+
+def _read_pairs(given: str) -> JsonValue:
+    found = [part.partition(":") for part in given.split(",")]
+    if not all(key and colon for key, colon, _ in found) or len({key for key, _, _ in found}) < len(found):
+        raise ValueError
+    return {key: value for key, _, value in found}
+
+
+def read_query(query: QueryParams, model: type[M]) -> M:
+    """The model with the parameters that are given, their other bounds not looked at; InputError as `read_given`."""
+    return model.model_construct(None, **read_given(query, model))
+
+
+def read_given(query: QueryParams, model: type[BaseModel]) -> dict[str, JsonValue]:
     """The parameters that are given; InputError names every one that is unknown, given twice or not as expected."""
+    parameters = list_parameters(model)
     found: dict[str, JsonValue] = {}
     problems: list[Problem] = []
     for name, given in query.multi_items():
@@ -109,9 +132,9 @@ def _read_parameter(parameter: QueryParameter | None, given: str, *, again: bool
     raise ValueError(f"expected {parameter.expected}")
 
 
-def describe_parameters(parameters: Mapping[str, QueryParameter]) -> list[dict[str, Any]]:
+def describe_parameters(model: type[BaseModel]) -> list[dict[str, Any]]:
     """The parameters as OpenAPI describes them."""
     return [
         {"name": name, "in": "query", "required": False, "description": one.description, "schema": dict(one.schema)}
-        for name, one in parameters.items()
+        for name, one in list_parameters(model).items()
     ]

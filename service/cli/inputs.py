@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import typer
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue, TypeAdapter
 
 from service.cli.context import read_settings
 from service.cli.rendering.console import plural, say
-from service.core.models.invalid import list_problems
+from service.core.models.invalid import validate
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.engine import Engine
@@ -183,16 +183,9 @@ def _read_expected(path: Path, limits: Limits) -> object:
     text = read_text(path, "--expected")
     is_yaml = path.suffix in {".yaml", ".yml"}
     try:
-        return _read_expectation(read_yaml(text, source="") if is_yaml else parse(text.encode(), limits))
+        return validate(EXPECTED, read_yaml(text, source="") if is_yaml else parse(text.encode(), limits))
     except InputError as error:
         raise _in_file(InputError(error.problems), str(path)) from None
-
-
-def _read_expectation(document: JsonValue) -> object:
-    try:
-        return EXPECTED.validate_python(document)
-    except ValidationError as error:
-        raise InputError(list_problems(error, document)) from None
 
 
 def read_records(files: Iterable[Path], limits: Limits, *, left_out: Counter[str]) -> Iterator[TraceRecord | BadRecord]:
@@ -234,10 +227,7 @@ def _split_custom_id(body: dict[str, JsonValue]) -> tuple[str | None, dict[str, 
     """The name of a line of a batch, and the request in it."""
     if "custom_id" not in body:
         return None, body
-    try:
-        name = CUSTOM_ID.validate_python(body["custom_id"])
-    except ValidationError as error:
-        raise InputError(list_problems(error, body["custom_id"], below="/custom_id")) from None
+    name = validate(CUSTOM_ID, body["custom_id"], below="/custom_id")
     return name, {name: value for name, value in body.items() if name != "custom_id"}
 
 

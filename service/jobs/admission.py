@@ -1,12 +1,12 @@
-"""Admitting what is submitted: from a body in a file to a batch in the database. For a thread: it takes the time it takes."""
+"""Admitting what is submitted: from a body in a file to a job in the database. For a thread: it takes the time it takes."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from secrets import token_hex
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from pydantic import JsonValue
 from pydantic_core import to_json
@@ -19,14 +19,17 @@ from service.jobs.submissions import (
     Defaults,
     Entry,
     ItemIntake,
+    PointerOf,
+    RunOptions,
     point_to_item,
     point_to_line,
     read_document_entries,
     read_line_entries,
 )
-from service.store.batch import Batch, SkippedItems
-from service.store.batches import Batches, BatchSubmission
 from service.store.database import insist
+from service.store.job import Kind
+from service.store.jobs import J, Jobs
+from service.store.submission import JobSubmission
 from service.strict_json import Limits
 
 PATIENCE = 10.0
@@ -34,7 +37,7 @@ PATIENCE = 10.0
 
 
 class Receivers(Protocol):
-    """Who may be told of the end of a batch."""
+    """Who may be told of the end of a job."""
 
     def admit(self, url: str) -> None:
         """InputError at /webhook for a URL that is not allowed."""
@@ -56,8 +59,8 @@ class RequestedLimits(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchBounds:
-    """What a batch may hold, and how it is cut."""
+class JobBounds:
+    """What a job may hold, and how it is cut."""
 
     limits: Limits
     """Of each item, and of a whole document."""
@@ -101,67 +104,103 @@ class Upload:
     """Those that stand beside the body; a document's own go before them."""
     body: Spool
 
-    @property
-    def fingerprint(self) -> str:
-        """The same for the same body with the same options."""
+    def compute_fingerprint(self, kind: Kind) -> str:
+        """The same for the same body with the same options, sent as the same kind of job."""
         told = to_json([self.form, dict(sorted(self.options.items())), self.body.digest])
-        return hashlib.sha256(told).hexdigest()
+        own = hashlib.sha256(told).hexdigest()
+        return own if kind == "scores" else hashlib.sha256(f"{kind} {own}".encode()).hexdigest()
 
 
-class BatchAdmission:
-    """Admits batches to a store."""
+class Draft(Protocol):
+    """A job on its way from a body into a store: what differs between the kinds of them."""
 
-    def __init__(self, engine: Engine, bounds: BatchBounds, receivers: Receivers | None = None) -> None:
-        """`receivers` None: nobody may be told of the end of a batch."""
+    def __init__(self, given: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
+        """InputError for options that cannot be used, by their pointers."""
+        ...
+
+    @property
+    def options(self) -> RunOptions:
+        """The options that every job has."""
+        ...
+
+    @property
+    def dry(self) -> bool:
+        """Whether it is cut, and not kept."""
+        ...
+
+    def take(self, entries: Iterable[Entry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+        """Cuts the items; what the submission has besides those of any other kind. Raises BadLinesError."""
+        ...
+
+
+class BatchDraft:
+    """A batch: each item is a request."""
+
+    def __init__(self, given: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
+        self._defaults = Defaults(given, engine)
+        self._max_items = bounds.max_items
+        self.options = self._defaults.options
+        self.dry = self.options.dry_run
+
+    def take(self, entries: Iterable[Entry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+        """Cuts the items."""
+        intake = ItemIntake(self._defaults, cutter, max_items=self._max_items, pointer_of=pointer_of)
+        return {"options": self._defaults.given, "left_out": intake.take(entries)}
+
+
+class JobAdmission:
+    """Admits jobs of one kind to a store."""
+
+    def __init__(
+        self, draft: type[Draft], engine: Engine, bounds: JobBounds, receivers: Receivers | None = None
+    ) -> None:
+        """`receivers` None: nobody may be told of the end of a job."""
+        self._draft = draft
         self._engine = engine
         self._bounds = bounds
         self._receivers = receivers
 
-    def take(self, sent: Upload, batches: Batches, cutter: Cutter) -> Batch | None:
-        """The batch that is made, or was made under the same key; None for a dry run, whose items are in the cutter.
+    def take(self, sent: Upload, jobs: Jobs[J], cutter: Cutter) -> J | None:
+        """The job that is made, or was made under the same key; None for a dry run, whose items are in the cutter.
 
-        Raises InputError for options that cannot be used, BadLinesError for items, and what `Batches.submit` raises.
+        Raises InputError for options that cannot be used, BadLinesError for items, and what `Jobs.submit` raises.
         """
-        given, entries = dict(sent.options), None
-        if sent.form == "document":
-            own, entries = self._read_document(sent.body)
-            given |= own
-        defaults = Defaults(given, self._engine)
-        self._bounds.admit_spending(defaults.options)
-        admit_webhook(defaults.options.webhook, self._receivers)
-        if not defaults.options.dry_run and (earlier := _find_earlier(sent, batches)):
+        given, entries, pointer_of = _read_entries(sent, self._bounds.limits)
+        draft = self._draft(given, self._engine, self._bounds)
+        self._bounds.admit_spending(draft.options)
+        admit_webhook(draft.options.webhook, self._receivers)
+        fingerprint = sent.compute_fingerprint(jobs.kind)
+        if not draft.dry and (earlier := _find_earlier(sent, jobs, fingerprint)):
             return earlier
-        pointer_of = point_to_line if entries is None else point_to_item
-        intake = ItemIntake(defaults, cutter, max_items=self._bounds.max_items, pointer_of=pointer_of)
-        left_out = intake.take(read_line_entries(sent.body.file, self._bounds.limits) if entries is None else entries)
-        if defaults.options.dry_run:
+        own = draft.take(entries, cutter, pointer_of)
+        if draft.dry:
             return None
-        submission = self._build_submission(sent, defaults, left_out)
-        if sent.key is None:  # an answer to COMMIT that gets lost must not make a second one of the next try
-            submission = replace(submission, key=f"\n{token_hex(16)}")
-        return insist(lambda: batches.submit(submission, cutter), give_up=PATIENCE)
+        submission = self._build_submission(sent, draft.options, fingerprint, own)
+        return insist(lambda: jobs.submit(submission, cutter), give_up=PATIENCE)
 
-    def _read_document(self, body: Spool) -> tuple[Mapping[str, JsonValue], list[Entry]]:
-        try:
-            return read_document_entries(body.file.read(), self._bounds.limits)
-        except TooLargeError as error:
-            raise explain_too_large(error) from None
-
-    def _build_submission(self, sent: Upload, defaults: Defaults, left_out: SkippedItems) -> BatchSubmission:
-        options = defaults.options
-        return BatchSubmission(
+    def _build_submission(
+        self, sent: Upload, options: RunOptions, fingerprint: str, own: Mapping[str, Any]
+    ) -> JobSubmission:
+        return JobSubmission(
             tenant=sent.tenant,
-            key=sent.key,
-            fingerprint=sent.fingerprint,
+            # One without a key has its own: an answer to COMMIT that gets lost must not make a second job of the next try.
+            key=sent.key or f"\n{token_hex(16)}",
+            fingerprint=fingerprint,
             name=options.name,
-            options=defaults.given,
             tags=options.tags,
             budget_usd=self._bounds.choose_budget(options),
             max_questions=self._bounds.choose_max_questions(options),
             hours=options.deadline_hours or self._bounds.hours,
             webhook=options.webhook,
-            left_out=left_out,
+            **own,
         )
+
+
+def _find_earlier(sent: Upload, jobs: Jobs[J], fingerprint: str) -> J | None:
+    key = sent.key
+    if key is None:
+        return None
+    return insist(lambda: jobs.find_submitted(sent.tenant, key, fingerprint), give_up=PATIENCE)
 
 
 def admit_webhook(url: str | None, receivers: Receivers | None) -> None:
@@ -181,8 +220,13 @@ def explain_too_large(error: TooLargeError) -> InputError:
     return TooLargeError.at("", f"{told}; larger batches are sent as JSON Lines (application/x-ndjson)")
 
 
-def _find_earlier(sent: Upload, batches: Batches) -> Batch | None:
-    key = sent.key
-    if key is None:
-        return None
-    return insist(lambda: batches.find_submitted(sent.tenant, key, sent.fingerprint), give_up=PATIENCE)
+def _read_entries(sent: Upload, limits: Limits) -> tuple[dict[str, JsonValue], Iterable[Entry], PointerOf]:
+    """The options and the items of a body, and what points to an item."""
+    given = dict(sent.options)
+    if sent.form == "lines":
+        return given, read_line_entries(sent.body.file, limits), point_to_line
+    try:
+        own, entries = read_document_entries(sent.body.file.read(), limits)
+    except TooLargeError as error:
+        raise explain_too_large(error) from None
+    return {**given, **own}, entries, point_to_item

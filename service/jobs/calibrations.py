@@ -5,39 +5,27 @@ Every item is looked at before anything is kept; what is wrong is told of all of
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
-from pydantic import Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import Field, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
 from service.calibration.labels import Key, LabelledItem
 from service.calibration.predictions import Prediction
 from service.calibration.splits import SEED
 from service.core.judging.fits import Method
-from service.core.models.invalid import list_problems
+from service.core.models.invalid import validate
 from service.core.models.kinds import Several
 from service.core.rubric import Rubric
 from service.engine import Engine
-from service.errors import BadLinesError, InputError, MalformedError, Problem, TooLargeError
-from service.jobs.admission import PATIENCE, BatchBounds, Receivers, Upload, admit_webhook, explain_too_large
+from service.errors import InputError, MalformedError, TooLargeError
+from service.jobs.admission import JobBounds
 from service.jobs.chunking import Cutter
 from service.jobs.predicting import Asking, build_request
-from service.jobs.submissions import (
-    LISTED,
-    OF_ONE,
-    Entry,
-    RunOptions,
-    point_to_item,
-    point_to_line,
-    read_document_entries,
-    read_line_entries,
-)
+from service.jobs.submissions import BadItems, Entry, PointerOf, RunOptions, point_to_line
 from service.request import ScoreRequest, read_request, read_request_trace
-from service.store.calibrations import Calibration, Calibrations, Material
-from service.store.database import insist
-from service.store.submission import BatchSubmission
+from service.store.submission import Material
 
 MAX_BYTES = 64 * 2**20
 """Largest body, unpacked: labelled items are held in memory."""
@@ -51,7 +39,7 @@ class CalibrationOptions(RunOptions):
 
     repeats: Annotated[int, Field(ge=1, le=10)] = 1
     """How many answers each item is to have: those beyond the first tell how often a judge changes its mind."""
-    method: Literal["auto"] | Method = "auto"
+    method: Literal["auto", Method] = "auto"
     """The map from a judge's value to a probability. auto: Platt below 300 labels, isotonic from there on."""
     seed: Annotated[str, Field(max_length=256)] = SEED
     """What the split into fitted and held-out items is made with."""
@@ -78,59 +66,43 @@ class CalibrationRow(NamedTuple):
     predicted: bool
 
 
-class CalibrationAdmission:
-    """Takes calibrations into a store."""
+class CalibrationDraft:
+    """A calibration: labelled items, each asked about as often as `repeats` says, or recorded predictions."""
 
-    def __init__(self, engine: Engine, bounds: BatchBounds, receivers: Receivers | None = None) -> None:
-        """`receivers` None: nobody may be told of the end of a calibration."""
+    dry = False
+
+    def __init__(self, given: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
+        predictions = given.pop("predictions", [])
+        if not isinstance(predictions, list):
+            raise InputError.at("/predictions", "expected a list of predictions")
+        self._predictions = predictions
+        self.options = validate(OPTIONS, given)
         self._engine = engine
-        self._bounds = bounds
-        self._receivers = receivers
+        self._max_items = bounds.max_items
 
-    def take(self, sent: Upload, calibrations: Calibrations, cutter: Cutter) -> Calibration:
-        """The calibration that is made, or was made under the same key.
-
-        Raises InputError for options that cannot be used, BadLinesError for items, and what `Calibrations.submit` raises.
-        """
-        given, rows = self._read_rows(sent)
-        options = _read_options(given)
-        self._bounds.admit_spending(options)
-        admit_webhook(options.webhook, self._receivers)
-        fingerprint = hashlib.sha256(f"calibration {sent.fingerprint}".encode()).hexdigest()
-        if (earlier := _find_earlier(sent, calibrations, fingerprint)) is not None:
-            return earlier
+    def take(self, entries: Iterable[Entry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+        """Cuts the items, unless predictions are recorded."""
         found = _CalibrationRows()
-        found.read(rows)
-        asking = None if found.predictions else self._choose_asking(options)
+        found.read(self._list_rows(entries, pointer_of))
+        asking = None if found.predictions else self._choose_asking()
         if asking is not None:
             found.check(asking)
         found.refuse()
         if asking is not None:
-            self._cut(found, asking, options, cutter)
-        submission = self._build_submission(sent, options, fingerprint)
-        material = _build_material(found, options, asking)
-        return insist(lambda: calibrations.submit(submission, cutter, material), give_up=PATIENCE)
+            self._cut(found, asking, cutter)
+        return {"material": _build_material(found, self.options, asking)}
 
-    def _read_rows(self, sent: Upload) -> tuple[Mapping[str, JsonValue], Iterable[CalibrationRow]]:
-        """Options and rows of a body; of JSON Lines, a line with `raw` is a prediction."""
-        if sent.form == "lines":
-            return sent.options, _build_rows(read_line_entries(sent.body.file, self._bounds.limits))
-        try:
-            own, entries = read_document_entries(sent.body.file.read(), self._bounds.limits)
-        except TooLargeError as error:
-            raise explain_too_large(error) from None
-        given = {**sent.options, **own}
-        predictions = given.pop("predictions", [])
-        if not isinstance(predictions, list):
-            raise InputError.at("/predictions", "expected a list of predictions")
-        items = [CalibrationRow(point_to_item(entry.line), entry.value, predicted=False) for entry in entries]
-        return given, [
-            *items,
-            *[CalibrationRow(f"/predictions/{n}", one, predicted=True) for n, one in enumerate(predictions)],
-        ]
+    def _list_rows(self, entries: Iterable[Entry], pointer_of: PointerOf) -> Iterator[CalibrationRow]:
+        """The rows of a body; of JSON Lines, a line with `raw` is a prediction."""
+        mixed = pointer_of is point_to_line
+        for line, value in entries:
+            yield CalibrationRow(pointer_of(line), value, mixed and isinstance(value, dict) and "raw" in value)
+        for n, value in enumerate(self._predictions):
+            yield CalibrationRow(f"/predictions/{n}", value, predicted=True)
 
-    def _choose_asking(self, options: CalibrationOptions) -> Asking:
+    def _choose_asking(self) -> Asking:
         """Who is asked, and how; InputError where nobody can be."""
+        options = self.options
         fields: dict[str, Any] = {"rubric": options.rubric or RUBRIC, "judges": options.judges}
         request = ScoreRequest.model_construct(**fields, judge_model=options.judge_model)
         self._engine.admit(request)
@@ -139,32 +111,12 @@ class CalibrationAdmission:
             raise InputError.at("/judges", "a judge is needed, or predictions; expected cached, live or fresh")
         return Asking(self._engine.shelf.find(fields["rubric"]), mode, options.repeats)
 
-    def _cut(self, found: _CalibrationRows, asking: Asking, options: CalibrationOptions, cutter: Cutter) -> None:
-        most = self._bounds.max_items
-        if len(found.items) * asking.repeats > most:
-            raise TooLargeError.at("", f"more than {most} questions in one calibration")
-        for line in _build_lines(found.items.values(), asking, options):
+    def _cut(self, found: _CalibrationRows, asking: Asking, cutter: Cutter) -> None:
+        if len(found.items) * asking.repeats > self._max_items:
+            raise TooLargeError.at("", f"more than {self._max_items} questions in one calibration")
+        for line in _build_lines(found.items.values(), asking, self.options):
             cutter.add(line)
         cutter.finish()
-
-    def _build_submission(self, sent: Upload, options: CalibrationOptions, fingerprint: str) -> BatchSubmission:
-        return BatchSubmission(
-            tenant=sent.tenant,
-            key=sent.key,
-            fingerprint=fingerprint,
-            name=options.name,
-            tags=options.tags,
-            budget_usd=self._bounds.choose_budget(options),
-            max_questions=self._bounds.choose_max_questions(options),
-            hours=options.deadline_hours or self._bounds.hours,
-            webhook=options.webhook,
-        )
-
-
-def _build_rows(entries: Iterable[Entry]) -> Iterator[CalibrationRow]:
-    for entry in entries:
-        predicted = isinstance(entry.value, dict) and "raw" in entry.value
-        yield CalibrationRow(point_to_line(entry.line), entry.value, predicted)
 
 
 class _CalibrationRows:
@@ -175,16 +127,17 @@ class _CalibrationRows:
         self.predictions: list[Prediction] = []
         self._pointers: dict[Key, str] = {}
         self._said: dict[tuple[object, ...], str] = {}
-        self._problems: list[Problem] = []
-        self._bad = 0
+        self._bad = BadItems()
 
     def read(self, rows: Iterable[CalibrationRow]) -> None:
         """Takes all rows."""
         for row in rows:
             try:
+                if isinstance(row.value, InputError):
+                    raise row.value
                 self._add_prediction(row) if row.predicted else self._add_item(row)
             except InputError as error:
-                self._reject(row.pointer, error)
+                self._bad.add(0, row.pointer, error)
 
     def check(self, asking: Asking) -> None:
         """Looks whether a judge can be asked about each item."""
@@ -192,55 +145,29 @@ class _CalibrationRows:
             try:
                 read_request_trace(read_request(build_request(item, asking)))
             except InputError as error:
-                self._reject(self._pointers[key], error)
+                self._bad.add(0, self._pointers[key], error)
 
     def refuse(self) -> None:
         """BadLinesError where anything is wrong, MalformedError where there is nothing at all."""
-        if self._bad:
-            more = f"; the first {LISTED} problems are named" if len(self._problems) > LISTED else ""
-            raise BadLinesError(self._problems[:LISTED], f"{self._bad} of the items cannot be taken{more}")
+        if self._bad.count:
+            raise self._bad.build_error()
         if not self.items:
             raise MalformedError.at("", "there is no labelled item in it")
 
     def _add_item(self, row: CalibrationRow) -> None:
-        item = cast("LabelledItem", _validate(ITEM, row.value))
+        item = validate(ITEM, row.value)
         if item.key in self.items:
             told = f"the same id and criterion as of {self._pointers[item.key]}"
             raise InputError.at("/id", told)
         self.items[item.key], self._pointers[item.key] = item, row.pointer
 
     def _add_prediction(self, row: CalibrationRow) -> None:
-        said = cast("Prediction", _validate(PREDICTION, row.value))
+        said = validate(PREDICTION, row.value)
         key = (said.said, said.binding)
         if key in self._said:
             raise InputError.at("/sample", f"the same answer of the same judge as of {self._said[key]}")
         self._said[key] = row.pointer
         self.predictions.append(said)
-
-    def _reject(self, pointer: str, error: InputError) -> None:
-        self._bad += 1
-        if len(self._problems) <= LISTED:
-            self._problems += [Problem(pointer + one.path, one.message) for one in error.problems[:OF_ONE]]
-
-
-def _validate(adapter: TypeAdapter[Any], value: JsonValue | InputError) -> object:
-    if isinstance(value, InputError):
-        raise value
-    try:
-        return adapter.validate_python(value)
-    except ValidationError as error:
-        raise InputError(list_problems(error, value)) from None
-
-
-def _read_options(given: Mapping[str, JsonValue]) -> CalibrationOptions:
-    return cast("CalibrationOptions", _validate(OPTIONS, dict(given)))
-
-
-def _find_earlier(sent: Upload, calibrations: Calibrations, fingerprint: str) -> Calibration | None:
-    key = sent.key
-    if key is None:
-        return None
-    return insist(lambda: calibrations.find_submitted(sent.tenant, key, fingerprint), give_up=PATIENCE)
 
 
 def _build_lines(items: Iterable[LabelledItem], asking: Asking, options: CalibrationOptions) -> Iterator[bytes]:

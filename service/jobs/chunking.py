@@ -9,13 +9,10 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from service.jobs.spool import guard_space
-from service.store.batches import Chunk
+from service.store.submission import LEVEL, Chunk
 
 MAX_CHUNK = 8 * 2**20
 """Bytes of items, before they are deflated, that end a chunk: a worker has a whole one in memory."""
-
-LEVEL = 3
-"""Of deflating: 6 takes four times as long for a thirtieth less."""
 
 _HEAD = struct.Struct(">QII")
 

@@ -1,25 +1,29 @@
-"""What is told of a batch that has ended, to whom its webhook names."""
+"""What is told of a job that has ended, to whom its webhook names."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import sqlalchemy as sa
 
 from service.errors import WebhookError
 from service.outbound.webhooks import Webhooks
-from service.store.batch import BATCH, STEMS, Batch
 from service.store.batches import Batches
-from service.store.calibrations import CALIBRATION, Calibrations
+from service.store.calibrations import Calibrations
+from service.store.database import Database
+from service.store.job import STEMS
+from service.store.jobs import Jobs
+from service.store.queue import Queue
 from service.store.tables import BATCHES
 
 
 class NoticeSender:
-    """Sends notices. None as `webhooks`: none is allowed here, whatever was allowed when the batch came."""
+    """Sends notices. None as `webhooks`: none is allowed here, whatever was allowed when the job came."""
 
-    def __init__(self, batches: Batches, webhooks: Webhooks | None) -> None:
-        self._batches = batches
-        self._calibrations = Calibrations(batches.of_kind("calibration"))
+    def __init__(self, database: Database, queue: Queue, webhooks: Webhooks | None) -> None:
+        self._database = database
+        self._jobs: dict[str, Jobs[Any]] = {kind.kind: kind(database, queue) for kind in (Batches, Calibrations)}
         self._webhooks = webhooks
 
     async def notify(self, batch: str) -> None:
@@ -30,18 +34,17 @@ class NoticeSender:
         await self._webhooks.deliver(url, id=batch, body=body)
 
     def _build_notice(self, batch: str) -> tuple[str, bytes]:
-        with self._batches.database.read() as connection:
+        with self._database.read() as connection:
             chosen = sa.select(BATCHES.c.tenant, BATCHES.c.kind).where(BATCHES.c.id == batch)
             row = connection.execute(chosen).one_or_none()
         if row is None:
             raise _build_gone_error()
-        of_scores = row.kind == "scores"
-        found = self._batches.find(row.tenant, batch) if of_scores else self._calibrations.find(row.tenant, batch)
+        jobs = self._jobs[row.kind]
+        found = jobs.find(row.tenant, batch)
         if found.webhook is None:
             raise _build_gone_error()
-        data = BATCH.dump_json(found) if isinstance(found, Batch) else CALIBRATION.dump_json(found)
         event = f"{STEMS[row.kind]}.{found.status}"
-        return found.webhook.url, b'{"type":"%b","data":%b}' % (event.encode(), data)
+        return found.webhook.url, b'{"type":"%b","data":%b}' % (event.encode(), jobs.form.dump_json(found))
 
 
 def _build_gone_error() -> WebhookError:

@@ -17,7 +17,7 @@ from service.core.plan import Plan
 from service.engine import Engine
 from service.errors import InputError
 from service.request import ScoreRequest, read_request
-from service.store.batches import Chunk
+from service.store.submission import Chunk
 from service.strict_json import Limits, parse
 
 SAMPLED = 2_000

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, BinaryIO, Literal, NamedTuple
 
-from pydantic import Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import Field, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
-from service.core.models.invalid import list_problems
+from service.core.models.invalid import validate
 from service.core.models.kinds import FrozenModel, Several
 from service.core.report import JudgeMode
 from service.engine import Engine
@@ -20,7 +20,7 @@ from service.errors import BadLinesError, InputError, MalformedError, Problem, T
 from service.jobs.chunking import Cutter
 from service.problems import Place
 from service.request import CustomId, RubricChoice, ScoreRequest, read_request_trace
-from service.store.batch import Rejected, SkippedItems
+from service.store.job import Rejected, SkippedItems
 from service.strict_json import Limits, parse
 from service.trace_files import BadRecord, scan_lines
 
@@ -49,7 +49,7 @@ class RunOptions(FrozenModel):
     name: str = Field(default="", max_length=256)
     """For people to know it by."""
     rubric: RubricChoice | None = None
-    """A rubric as of a score request. Absent: four_step."""
+    """A rubric as of a score request; in a query, its id. Absent: four_step."""
     judges: JudgeMode | None = None
     """Whether judges are asked, as of a score request."""
     judge_model: Annotated[str, Field(min_length=1, max_length=256)] | None = None
@@ -138,7 +138,7 @@ class Defaults:
 
     def __init__(self, given: Mapping[str, JsonValue], engine: Engine) -> None:
         """InputError for options that cannot be used, by their pointers."""
-        self.options = _read_options(given)
+        self.options = validate(OPTIONS, dict(given))
         self.given = {name: given[name] for name in FILLED_IN if given.get(name) is not None}
         read = {name: getattr(self.options, name) for name in self.given}
         self._fields: dict[str, Any] = read
@@ -162,11 +162,24 @@ class Defaults:
         read_request_trace(item)
 
 
-def _read_options(given: Mapping[str, JsonValue]) -> BatchOptions:
-    try:
-        return OPTIONS.validate_python(given)
-    except ValidationError as error:
-        raise InputError(list_problems(error, dict(given))) from None
+class BadItems:
+    """What is wrong with the items that cannot be taken, as far as it is named."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._found: list[tuple[int, Problem]] = []
+
+    def add(self, place: int, pointer: str, error: InputError) -> None:
+        """One more of them. Those of a lower `place` are named first."""
+        self.count += 1
+        if len(self._found) <= LISTED:
+            self._found += [(place, Problem(pointer + one.path, one.message)) for one in error.problems[:OF_ONE]]
+
+    def build_error(self) -> BadLinesError:
+        """The error that names them."""
+        found = [problem for _, problem in sorted(self._found, key=lambda one: one[0])]
+        more = f"; the first {LISTED} problems are named" if len(found) > LISTED else ""
+        return BadLinesError(found[:LISTED], f"{self.count} of the items cannot be taken{more}")
 
 
 class ItemIntake:
@@ -183,9 +196,8 @@ class ItemIntake:
         self._taken = 0
         self._seen: dict[str, int] = {}
         """The line of each custom_id; negative once it is known to be there twice."""
-        self._problems: list[tuple[int, Problem]] = []
+        self._bad = BadItems()
         self._left_out: list[Rejected] = []
-        self._bad = 0
 
     def take(self, entries: Iterable[Entry]) -> SkippedItems:
         """Takes all items, and gives those that were left out.
@@ -200,22 +212,24 @@ class ItemIntake:
             except InputError as error:
                 self._reject(entry.line, error)
         self._cutter.finish()
-        if (self._bad and not self._skips) or not self._taken:
-            raise self._build_refusal()
-        return SkippedItems(self._bad, tuple(self._left_out))
+        if self._bad.count and not (self._skips and self._taken):
+            raise self._bad.build_error()
+        if not self._taken:
+            raise MalformedError.at("", "there is no item in it")
+        return SkippedItems(self._bad.count, tuple(self._left_out))
 
     def _add(self, entry: Entry) -> None:
         value = entry.value
         if isinstance(value, InputError):
             raise value
-        item = _read_item(value)
+        item = validate(ITEM, value)
         self._defaults.check(item)
         custom_id = item.custom_id or f"item-{self._taken}"
         if custom_id in self._seen:
             raise self._build_twice_error(custom_id)
         self._seen[custom_id] = entry.line
         self._taken += 1
-        if self._skips or not self._bad:
+        if self._skips or not self._bad.count:
             self._cutter.add(self._build_line(custom_id, value))
 
     def _build_line(self, custom_id: str, value: Any) -> bytes:
@@ -231,24 +245,7 @@ class ItemIntake:
         return InputError.at("/custom_id", f"the same as of {self._pointer_of(abs(before))}")
 
     def _reject(self, line: int, error: InputError) -> None:
-        self._bad += 1
-        problems = error.problems[:OF_ONE]
+        self._bad.add(line, self._pointer_of(line), error)
         if self._skips and len(self._left_out) < LISTED:
-            self._left_out.append(Rejected(line, tuple([Place(one.path, one.message) for one in problems])))
-        if len(self._problems) < LISTED:
-            below = self._pointer_of(line)
-            self._problems += [(line, Problem(below + one.path, one.message)) for one in problems]
-
-    def _build_refusal(self) -> InputError:
-        if not self._bad:
-            return MalformedError.at("", "there is no item in it")
-        found = [problem for _, problem in sorted(self._problems, key=lambda one: one[0])][:LISTED]
-        more = f"; the first {LISTED} problems are named" if len(found) == LISTED else ""
-        return BadLinesError(found, f"{self._bad} of the items cannot be taken{more}")
-
-
-def _read_item(value: JsonValue) -> BatchItem:
-    try:
-        return ITEM.validate_python(value)
-    except ValidationError as error:
-        raise InputError(list_problems(error, value)) from None
+            problems = [Place(one.path, one.message) for one in error.problems[:OF_ONE]]
+            self._left_out.append(Rejected(line, tuple(problems)))

@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any
 
-from pydantic import Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import Field, JsonValue, TypeAdapter
 
-from service.core.models.invalid import list_problems
+from service.core.models.invalid import validate
 from service.core.models.kinds import FrozenModel, Several
 from service.core.report import Report, RubricRef
 from service.core.rubric import Rubric
@@ -59,7 +59,7 @@ def build_report_adapter() -> TypeAdapter[Report]:
 
 def read_summary_request(body: JsonValue) -> SummaryRequest:
     """The request in a parsed body; InputError names every problem by its pointer."""
-    return _validate(TypeAdapter(SummaryRequest), body)
+    return validate(TypeAdapter(SummaryRequest), body)
 
 
 def read_reports(values: Iterable[object], *, below: str = "/reports") -> tuple[Report, ...]:
@@ -78,10 +78,7 @@ def read_reports(values: Iterable[object], *, below: str = "/reports") -> tuple[
 
 def read_report(value: Any) -> Report:
     """A report from parsed JSON. Keys that it does not know are left alone: a later version may have written them."""
-    try:
-        return build_report_adapter().validate_python(value)
-    except ValidationError as error:
-        raise InputError(list_problems(error, value)) from None
+    return validate(build_report_adapter(), value)
 
 
 def answer_request(request: SummaryRequest, declared: FamiliesOf | None = None) -> Summary:
@@ -135,7 +132,7 @@ def _correct_rates(found: Pairing) -> CorrectedRate:
 
 def read_label(value: JsonValue) -> ReportLabel:
     """A label of a report from parsed JSON; InputError by its pointers."""
-    return _validate(TypeAdapter(ReportLabel), value)
+    return validate(TypeAdapter(ReportLabel), value)
 
 
 def find_families(reports: Iterable[Report], declared: FamiliesOf | None) -> Families:
@@ -167,19 +164,12 @@ def compare_reports(a: Iterable[Report], b: Iterable[Report]) -> Comparison:
 
 def read_gate(document: JsonValue) -> tuple[str | Conditions, ...]:
     """The assertions of a gate file; InputError where it holds none or has anything else."""
-    return _validate(TypeAdapter(GateFile), document).assertions
+    return validate(TypeAdapter(GateFile), document).assertions
 
 
 def read_targets(document: JsonValue) -> Targets:
     """The targets of a file; InputError where it holds anything else."""
-    return _validate(TypeAdapter(Targets), document)
-
-
-def _validate(adapter: TypeAdapter[Any], document: JsonValue) -> Any:
-    try:
-        return adapter.validate_python(document)
-    except ValidationError as error:
-        raise InputError(list_problems(error, document)) from None
+    return validate(TypeAdapter(Targets), document)
 
 
 def render_json(value: Summary | Comparison) -> bytes:

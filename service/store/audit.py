@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Literal, cast
 
 import sqlalchemy as sa
 from pydantic import JsonValue, TypeAdapter
@@ -30,7 +30,6 @@ Act = Literal[
     "rubrics.change",
     "fits.change",
 ]
-ACTS: tuple[Act, ...] = get_args(Act)
 
 DAY_S = 86_400.0
 

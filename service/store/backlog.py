@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from service.store.batch import ENDED, STATUSES
 from service.store.database import Database
+from service.store.job import ENDED, STATUSES
 from service.store.tables import BATCHES, CHUNKS
 from service.store.usage import DAY_S, DayUsage, UsageStore
 from service.store.workers import SILENT, Workers

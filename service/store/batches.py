@@ -1,342 +1,40 @@
-"""Batches in the database: taken, looked up, cancelled, resumed, forgotten. What workers do with them is in `chunks`.
-
-Every change is one transaction, and what comes of it is put into the queue within it.
-"""
+"""Batches: jobs whose results are for whoever sent them."""
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Iterable
-from typing import Any, cast
+from dataclasses import dataclass
 
 import sqlalchemy as sa
-from pydantic import JsonValue
+from pydantic import TypeAdapter
 
-from service.errors import (
-    BatchGoneError,
-    BatchStateError,
-    InputError,
-    KeyReusedError,
-    UnknownBatchError,
-)
-from service.store.audit import Act, Actor, record
-from service.store.batch import (
-    ENDED,
-    PAUSED,
-    STEMS,
-    STOPPABLE,
-    Batch,
-    BatchList,
-    Kind,
-    Status,
-    build_batch,
-    parse_made_at,
-    select_batches,
-)
-from service.store.database import Database
-from service.store.keyed import claim, hash_key
-from service.store.queue import Queue
-from service.store.room import Room, count_queued
-from service.store.submission import BatchSubmission, Chunk, build_batch_values, build_chunk_values
-from service.store.tables import BATCHES, CHUNKS, SUBMISSIONS
-
-DAY = 86_400.0
+from service.store.job import LEFT_OUT, Job, JobList, Rejected, read_head
+from service.store.jobs import Jobs
 
 
-class Batches:
-    """The batches of one kind in a database. All of it waits for the database, and so belongs into a thread.
+@dataclass(frozen=True, slots=True)
+class Batch(Job):
+    """A batch. Times are RFC 3339 in UTC, null where there is none."""
 
-    UnknownBatchError for an id that is not there, is another tenant's, or is of another kind.
-    """
-
-    def __init__(
-        self,
-        database: Database,
-        queue: Queue,
-        room: Room = Room(),  # noqa: B008 (frozen)
-        kind: Kind = "scores",
-    ) -> None:
-        self.database = database
-        self.kind: Kind = kind
-        self._queue = queue
-        self._room = room
-
-    def of_kind(self, kind: Kind) -> Batches:
-        """Those of another kind in the same database."""
-        return Batches(self.database, self._queue, self._room, kind)
-
-    def submit(
-        self,
-        submission: BatchSubmission,
-        chunks: Iterable[Chunk],
-        *,
-        also: Callable[[sa.Connection, str], None] | None = None,
-    ) -> Batch:
-        """Makes a batch, in one transaction with its chunks; they are read one at a time. One without any is ended next.
-
-        `also`: what else is kept of it in that transaction, given its id.
-
-        A submission that is repeated under its key gives the batch that there is. Raises KeyReusedError and BatchGoneError
-        as `find_submitted` does, QueueFullError where its items find no room. (On PostgreSQL submissions at the same moment do
-        not see each other's items, and may pass the bound together.)
-        """
-        with self.database.begin() as connection:
-            now: float = connection.execute(sa.select(self.database.now())).scalar_one()
-            milliseconds = int(now * 1_000)
-            batch_id = f"{STEMS[self.kind]}_{milliseconds:012x}{secrets.token_hex(10)}"
-            key = submission.key
-            if key is not None and not self._claim(connection, submission, key, (batch_id, now)):
-                return self._read_earlier(connection, submission.tenant, key, submission.fingerprint)
-            values = build_batch_values(submission, batch_id, milliseconds / 1_000) | {"kind": self.kind}
-            connection.execute(BATCHES.insert().values(values))
-            self._insert(connection, submission, batch_id, chunks)
-            if also is not None:
-                also(connection, batch_id)
-            return self._read_batch(connection, submission.tenant, batch_id)
-
-    def find_submitted(self, tenant: str, key: str, fingerprint: str) -> Batch | None:
-        """The batch that was made under an Idempotency-Key; None where there is none.
-
-        KeyReusedError where the key stands for something else, BatchGoneError where its batch was deleted.
-        """
-        with self.database.read() as connection:
-            if connection.execute(_select_submission(tenant, key)).one_or_none() is None:
-                return None
-            return self._read_earlier(connection, tenant, key, fingerprint)
-
-    def check_room(self, tenant: str, items: int = 1) -> None:
-        """QueueFullError where no room is left for so many items."""
-        with self.database.read() as connection:
-            self._room.check(connection, tenant, items)
-
-    def count_queued(self, tenant: str | None = None) -> int:
-        """How many items wait or are under way: of one tenant, or of all."""
-        with self.database.read() as connection:
-            return count_queued(connection, tenant)
-
-    def find(self, tenant: str, batch_id: str) -> Batch:
-        """One batch."""
-        with self.database.read() as connection:
-            return self._read_batch(connection, tenant, batch_id)
-
-    def page(self, tenant: str, *, limit: int, after: str | None = None, status: Status | None = None) -> BatchList:
-        """A tenant's batches, newest first: `limit` of those older than the batch `after`, which need not exist any more.
-
-        InputError for an `after` that is no id.
-        """
-        chosen = sa.select(BATCHES).where(BATCHES.c.tenant == tenant, BATCHES.c.kind == self.kind)
-        if status is not None:
-            chosen = chosen.where(BATCHES.c.status == status)
-        if after is not None:
-            made = parse_made_at(after, self.kind)
-            if made is None:
-                raise InputError.at("", f"after: expected the id of a {STEMS[self.kind]}")
-            chosen = chosen.where(sa.tuple_(BATCHES.c.created_at, BATCHES.c.id) < (made, after))
-        chosen = chosen.order_by(BATCHES.c.created_at.desc(), BATCHES.c.id.desc()).limit(limit + 1)
-        with self.database.read() as connection:
-            found = [build_batch(row) for row in connection.execute(select_batches(chosen))]
-        more = len(found) > limit
-        return BatchList(tuple(found[:limit]), more, found[limit - 1].id if more else None)
-
-    def cancel(self, tenant: str, batch_id: str, *, by: Actor | None = None) -> Batch:
-        """Lets a batch end: items that were not begun are never run. One that ends or has ended is left as it is."""
-        with self.database.begin() as connection:
-            row = self._lock_batch(connection, batch_id, tenant)
-            if row.status in STOPPABLE:
-                self._record(connection, by, "cancel", row)
-                self._stop(connection, row, ending="cancelled", meanwhile="cancelling")
-            return self._read_batch(connection, tenant, batch_id)
-
-    def resume(
-        self,
-        tenant: str,
-        batch_id: str,
-        *,
-        budget_usd: float | None = None,
-        max_questions: int | None = None,
-        by: Actor | None = None,
-    ) -> Batch:
-        """Goes on with a paused batch, with other limits where they are given. BatchStateError for one that is not paused.
-
-        InputError for a limit that is no more than what was spent or asked, or where the batch had none.
-        """
-        with self.database.begin() as connection:
-            row = self._lock_batch(connection, batch_id, tenant)
-            if row.status not in PAUSED:
-                raise BatchStateError(f"the batch is {row.status}; only a paused one can be resumed")
-            found = self._read_batch(connection, tenant, batch_id)
-            limits: dict[str, JsonValue] = {}
-            if budget_usd is not None:
-                limits["budget_usd"] = _check_budget(found, budget_usd)
-            if max_questions is not None:
-                limits["max_questions"] = _check_questions(found, max_questions)
-            values = {"status": "in_progress", "reason": None, "resume_at": None, **limits}
-            connection.execute(BATCHES.update().where(BATCHES.c.id == batch_id).values(values))
-            self._enqueue_open(connection, batch_id, serial=row.serial)
-            self._record(connection, by, "resume", row, **{"budget_usd": None, **limits})
-            return self._read_batch(connection, tenant, batch_id)
-
-    def delete(self, tenant: str, batch_id: str, *, by: Actor | None = None) -> None:
-        """Deletes a batch that has ended, with its items and results. BatchStateError for one that has not."""
-        with self.database.begin() as connection:
-            row = self._lock_batch(connection, batch_id, tenant)
-            if row.status not in ENDED:
-                raise BatchStateError(f"the batch is {row.status}; cancel it first, and delete it when it has ended")
-            connection.execute(BATCHES.delete().where(BATCHES.c.id == batch_id))
-            self._record(connection, by, "delete", row)
-
-    def expire_due(self) -> list[str]:
-        """Lets those end that are not done by their deadline; their ids."""
-        due = sa.select(BATCHES.c.id).where(
-            BATCHES.c.status.in_(STOPPABLE), BATCHES.c.deadline_at <= self.database.now()
-        )
-        with self.database.read() as connection:
-            found = list(connection.execute(due).scalars())
-        return [batch_id for batch_id in found if self._expire(batch_id)]
-
-    def _expire(self, batch_id: str) -> bool:
-        with self.database.begin() as connection:
-            row = connection.execute(sa.select(BATCHES).where(BATCHES.c.id == batch_id).with_for_update()).one_or_none()
-            if row is None or row.status not in STOPPABLE:  # somebody was faster
-                return False
-            self._stop(connection, row, ending="expired", meanwhile="finalizing")
-            return True
-
-    def forget_old(self, *, days: float) -> int:
-        """Deletes what ended more than so many days ago; how many batches.
-
-        A key that made a batch is given free as long after, and when the batch is gone.
-        """
-        old = sa.select(BATCHES.c.id).where(BATCHES.c.ended_at < self.database.now() - days * DAY)
-        with self.database.read() as connection:
-            found = list(connection.execute(old).scalars())
-        for batch_id in found:  # each in a transaction of its own, so that others need not wait for all
-            with self.database.begin() as connection:
-                connection.execute(BATCHES.delete().where(BATCHES.c.id == batch_id))
-        with self.database.begin() as connection:
-            connection.execute(
-                SUBMISSIONS.delete().where(
-                    SUBMISSIONS.c.created_at < self.database.now() - days * DAY,
-                    ~sa.exists().where(BATCHES.c.id == SUBMISSIONS.c.batch),
-                )
-            )
-        return len(found)
-
-    def _claim(self, connection: sa.Connection, submission: BatchSubmission, key: str, made: tuple[str, float]) -> bool:
-        """Whether the key is ours now."""
-        row = {
-            "tenant": submission.tenant,
-            "key_hash": hash_key(key),
-            "fingerprint": submission.fingerprint,
-            "batch": made[0],
-            "created_at": made[1],
-        }
-        return claim(self.database, connection, SUBMISSIONS, row)
-
-    def _insert(
-        self, connection: sa.Connection, submission: BatchSubmission, batch_id: str, chunks: Iterable[Chunk]
-    ) -> None:
-        ahead = _count_running(connection, submission.tenant) - 1  # this one is among them
-        count = total = 0
-        for number, chunk in enumerate(chunks):
-            connection.execute(CHUNKS.insert().values(build_chunk_values(batch_id, number, chunk)))
-            if number == 0 or not submission.serial:
-                self._queue.enqueue_chunk(connection, batch_id, number, ahead=ahead)
-            count, total = count + 1, total + chunk.size
-        self._room.check(connection, submission.tenant)
-        counted = BATCHES.update().where(BATCHES.c.id == batch_id)
-        connection.execute(counted.values(total=total, open_chunks=count))
-        if not count:
-            connection.execute(counted.values(status="finalizing"))
-            self._queue.enqueue_finish(connection, batch_id)
-
-    def _record(
-        self, connection: sa.Connection, by: Actor | None, verb: str, row: sa.Row[Any], **detail: JsonValue
-    ) -> None:
-        """Writes into the audit log what somebody does to a batch; nothing where nobody is named."""
-        if by is not None:
-            act, told = cast("Act", f"{STEMS[self.kind]}.{verb}"), {"name": row.name, "status": row.status, **detail}
-            record(connection, self.database.now(), by, act, target=row.id, tenant=row.tenant, detail=told)
-
-    def _stop(self, connection: sa.Connection, row: sa.Row[Any], *, ending: Status, meanwhile: Status) -> None:
-        """Closes what is not under way; whoever is at the rest closes it."""
-        closing = CHUNKS.update().where(CHUNKS.c.batch == row.id, ~CHUNKS.c.done, ~CHUNKS.c.under_way)
-        left = row.open_chunks - connection.execute(closing.values(done=True)).rowcount
-        values = {"status": meanwhile if left else "finalizing", "ending": ending, "open_chunks": left}
-        values |= {"reason": None, "resume_at": None}
-        connection.execute(BATCHES.update().where(BATCHES.c.id == row.id).values(values))
-        if not left:
-            self._queue.enqueue_finish(connection, row.id)
-
-    def _enqueue_open(self, connection: sa.Connection, batch_id: str, *, serial: bool) -> None:
-        open_chunks = sa.select(CHUNKS.c.number).where(CHUNKS.c.batch == batch_id, ~CHUNKS.c.done, ~CHUNKS.c.under_way)
-        chosen = open_chunks.order_by(CHUNKS.c.number).limit(1 if serial else None)
-        raised = (
-            CHUNKS.update()
-            .where(CHUNKS.c.batch == batch_id, CHUNKS.c.number.in_(chosen))
-            .values(generation=CHUNKS.c.generation + 1)
-            .returning(CHUNKS.c.number, CHUNKS.c.generation)
-        )
-        for number, generation in sorted(map(tuple, connection.execute(raised))):
-            self._queue.enqueue_chunk(connection, batch_id, number, generation=generation)
-
-    def _read_batch(self, connection: sa.Connection, tenant: str, batch_id: str) -> Batch:
-        row = connection.execute(select_batches(self._select_batch(tenant, batch_id))).one_or_none()
-        if row is None:
-            raise self._build_unknown_error()
-        return build_batch(row)
-
-    def _lock_batch(self, connection: sa.Connection, batch_id: str, tenant: str) -> sa.Row[Any]:
-        """The batch, held so that nobody else changes it."""
-        row = connection.execute(self._select_batch(tenant, batch_id).with_for_update()).one_or_none()
-        if row is None:
-            raise self._build_unknown_error()
-        return row
-
-    def _select_batch(self, tenant: str, batch_id: str) -> sa.Select[Any]:
-        """What finds a batch. What is no id is not looked for: it may hold what no database takes."""
-        if parse_made_at(batch_id, self.kind) is None:
-            raise self._build_unknown_error()
-        return sa.select(BATCHES).where(BATCHES.c.id == batch_id, BATCHES.c.tenant == tenant)
-
-    def _build_unknown_error(self) -> UnknownBatchError:
-        return UnknownBatchError(f"no {STEMS[self.kind]} of that id")
-
-    def _read_earlier(self, connection: sa.Connection, tenant: str, key: str, fingerprint: str) -> Batch:
-        """The batch of a submission that was made before."""
-        earlier = connection.execute(_select_submission(tenant, key)).one()
-        if earlier.fingerprint != fingerprint:
-            raise KeyReusedError("the Idempotency-Key was used for another body, or with other options")
-        try:
-            return self._read_batch(connection, tenant, earlier.batch)
-        except UnknownBatchError:
-            raise BatchGoneError("the batch that was made under this Idempotency-Key was deleted") from None
+    rejected: tuple[Rejected, ...]
+    """The first thousand lines that were left out by `skip_invalid`."""
 
 
-def _select_submission(tenant: str, key: str) -> sa.Select[str, str]:
-    return sa.select(SUBMISSIONS.c.fingerprint, SUBMISSIONS.c.batch).where(
-        SUBMISSIONS.c.tenant == tenant, SUBMISSIONS.c.key_hash == hash_key(key)
-    )
+@dataclass(frozen=True, slots=True)
+class BatchList(JobList[Batch]):
+    """Batches, newest first. `next`: what to ask for as `after` to go on; null at the end."""
+
+    data: tuple[Batch, ...]
 
 
-def _check_budget(batch: Batch, budget_usd: float) -> float:
-    spent = batch.cost_usd + batch.uncertain_usd
-    if batch.budget_usd is None:
-        raise InputError.at("/budget_usd", "the batch was made without a budget")
-    if budget_usd <= spent:
-        raise InputError.at("/budget_usd", f"expected more than the ${spent:.6f} that are spent")
-    return budget_usd
+BATCH: TypeAdapter[Batch] = TypeAdapter(Batch)
+BATCH_LIST: TypeAdapter[JobList[Batch]] = TypeAdapter(BatchList)
 
 
-def _check_questions(batch: Batch, max_questions: int) -> int:
-    if batch.max_questions is None:
-        raise InputError.at("/max_questions", "the batch was made without a limit of questions")
-    if max_questions <= batch.questions:
-        raise InputError.at("/max_questions", f"expected more than the {batch.questions} that were asked")
-    return max_questions
+class Batches(Jobs[Batch]):
+    """The batches in a database."""
 
+    kind, form, listed = "scores", BATCH, BatchList
 
-def _count_running(connection: sa.Connection, tenant: str) -> int:
-    """How many batches of a tenant are not done."""
-    counted = sa.select(sa.func.count()).where(BATCHES.c.tenant == tenant, BATCHES.c.status.in_(STOPPABLE))
-    return connection.execute(counted).scalar_one()
+    def build(self, row: sa.RowMapping) -> Batch:
+        """The batch in a row of `select`."""
+        return Batch(**read_head(row), rejected=LEFT_OUT.validate_json(row["rejected"]).lines)

@@ -1,44 +1,24 @@
-"""Calibrations in the database: batches of labelled items, with what was fitted to what judges said of them.
+"""Calibrations: jobs of labelled items, with what was fitted to what judges said of them.
 
-They are cancelled, resumed, listed and forgotten as batches are. What a worker does with them beyond that is `find_due` and what
-`endings.end` keeps.
+What a worker does with them beyond the items is `find_due`, and what `endings.end` keeps.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import JsonValue, TypeAdapter
+from pydantic import TypeAdapter
 
-from service.errors import BatchStateError, UnknownBatchError
-from service.store.audit import Actor
-from service.store.batch import Batch, Notified, RequestCounts, Status
-from service.store.batches import Batches
+from service.errors import JobStateError, UnknownJobError
 from service.store.database import Database
-from service.store.submission import BatchSubmission, Chunk
+from service.store.job import Job, JobList, read_head, select_jobs
+from service.store.jobs import Jobs
+from service.store.submission import Material
 from service.store.tables import BATCHES, CALIBRATIONS, RESULTS
-
-LEVEL = 3
-"""Of deflating, as of items."""
-
-
-@dataclass(frozen=True, slots=True)
-class Material:
-    """What is calibrated with: kept when it is submitted, and read again when all is judged."""
-
-    items: int
-    """Labelled items."""
-    labels: bytes
-    """The labelled items, one JSON object a line, in the order in which they are judged."""
-    predictions: bytes | None
-    """Recorded predictions, likewise; None where judges are asked."""
-    options: Mapping[str, JsonValue]
-    """How it is judged and fitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +48,15 @@ class FitOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
-    """A calibration. Times are RFC 3339 in UTC, null where there is none."""
+class Calibration(Job):
+    """A calibration. Times are RFC 3339 in UTC, null where there is none.
 
-    id: str
-    name: str
-    status: Status
-    """As of a batch; `completed` where it was fitted, so that there is a report."""
+    It is `completed` where it was fitted, so that there is a report. Its counts are of questions: each item as often as
+    `repeats` says; none where predictions were recorded.
+    """
+
     items: int
     """Labelled items."""
-    request_counts: RequestCounts
-    """Questions: each item as often as `repeats` says; none where predictions were recorded."""
     unanswered: int | None
     """Questions that no judge answered; null before it is fitted."""
     reasons: tuple[str, ...]
@@ -92,150 +70,65 @@ class Calibration:
     repeats: int
     method: str
     seed: str
-    cost_usd: float
-    uncertain_usd: float
-    budget_usd: float | None
-    questions: int
-    """Requests to models, as of a batch."""
-    max_questions: int | None
-    tokens_in: int
-    tokens_out: int
-    cache_hits: int
-    tags: dict[str, str]
-    reason: str | None
-    """Of a pause, or of a failure."""
-    resume_at: str | None
-    created_at: str
-    deadline_at: str
-    ended_at: str | None
-    webhook: Notified | None
 
 
 @dataclass(frozen=True, slots=True)
-class CalibrationList:
+class CalibrationList(JobList[Calibration]):
     """Calibrations, newest first. `next`: what to ask for as `after` to go on; null at the end."""
 
     data: tuple[Calibration, ...]
-    has_more: bool
-    next: str | None
 
 
 CALIBRATION: TypeAdapter[Calibration] = TypeAdapter(Calibration)
-CALIBRATION_LIST: TypeAdapter[CalibrationList] = TypeAdapter(CalibrationList)
-
-_SHARED = (
-    *("id", "name", "status", "request_counts", "cost_usd", "uncertain_usd", "budget_usd", "questions"),
-    *("max_questions", "tokens_in", "tokens_out"),
-    *("cache_hits", "tags", "reason", "resume_at", "created_at", "deadline_at", "ended_at", "webhook"),
-)
-"""What it has of the batch that it is."""
+CALIBRATION_LIST: TypeAdapter[JobList[Calibration]] = TypeAdapter(CalibrationList)
 
 _OPTIONS = ("judges", "judge_model", "repeats", "method", "seed")
 
-_TOLD = [CALIBRATIONS.c[name] for name in ("batch", "items", "options", "unanswered", "reasons", "fits")]
+_COLUMNS = [CALIBRATIONS.c[name] for name in ("items", "unanswered", "reasons", "fits")]
 
 
-class Calibrations:
-    """The calibrations among batches of their kind. All of it waits for the database, and so belongs into a thread."""
+class Calibrations(Jobs[Calibration]):
+    """The calibrations in a database."""
 
-    def __init__(self, batches: Batches) -> None:
-        self.batches = batches
+    kind, form, listed = "calibration", CALIBRATION, CalibrationList
 
-    def submit(self, submission: BatchSubmission, chunks: Iterable[Chunk], material: Material) -> Calibration:
-        """Makes a calibration, as `Batches.submit`; what it is fitted to is kept in the same transaction."""
-        values = {
-            "items": material.items,
-            "options": json.dumps(material.options, separators=(",", ":")),
-            "labels": zlib.compress(material.labels, LEVEL),
-            "predictions": None if material.predictions is None else zlib.compress(material.predictions, LEVEL),
-        }
+    def select(self, chosen: sa.Select[Any]) -> sa.Select[Any]:
+        """As of any job, with what is fitted."""
+        jobs = select_jobs(chosen)
+        columns = [*_COLUMNS, CALIBRATIONS.c.options.label("fitting")]
+        return jobs.add_columns(*columns).join(CALIBRATIONS, CALIBRATIONS.c.batch == jobs.selected_columns.id)
 
-        def keep(connection: sa.Connection, batch: str) -> None:
-            connection.execute(CALIBRATIONS.insert().values(batch=batch, **values))
-
-        return self._read_calibration(self.batches.submit(submission, chunks, also=keep))
-
-    def find_submitted(self, tenant: str, key: str, fingerprint: str) -> Calibration | None:
-        """The one that was made under an Idempotency-Key, as `Batches.find_submitted`."""
-        found = self.batches.find_submitted(tenant, key, fingerprint)
-        return None if found is None else self._read_calibration(found)
-
-    def find(self, tenant: str, name: str) -> Calibration:
-        """One calibration; UnknownBatchError where it is not there, or is another tenant's."""
-        return self._read_calibration(self.batches.find(tenant, name))
-
-    def page(
-        self, tenant: str, *, limit: int, after: str | None = None, status: Status | None = None
-    ) -> CalibrationList:
-        """A tenant's calibrations, newest first, as `Batches.page`."""
-        found = self.batches.page(tenant, limit=limit, after=after, status=status)
-        return CalibrationList(self._read_calibrations(found.data), found.has_more, found.next)
-
-    def cancel(self, tenant: str, name: str, *, by: Actor | None = None) -> Calibration:
-        """As `Batches.cancel`. What was judged by then is not fitted."""
-        return self._read_calibration(self.batches.cancel(tenant, name, by=by))
-
-    def resume(
-        self,
-        tenant: str,
-        name: str,
-        *,
-        budget_usd: float | None = None,
-        max_questions: int | None = None,
-        by: Actor | None = None,
-    ) -> Calibration:
-        """As `Batches.resume`."""
-        found = self.batches.resume(tenant, name, budget_usd=budget_usd, max_questions=max_questions, by=by)
-        return self._read_calibration(found)
-
-    def delete(self, tenant: str, name: str, *, by: Actor | None = None) -> None:
-        """As `Batches.delete`."""
-        self.batches.delete(tenant, name, by=by)
+    def build(self, row: sa.RowMapping) -> Calibration:
+        """The calibration in a row of `select`."""
+        options = json.loads(row["fitting"])
+        rubric = options["rubric"]
+        return Calibration(
+            **read_head(row),
+            **{name: options[name] for name in _OPTIONS},
+            items=row["items"],
+            rubric=rubric and f"{rubric['id']}@{rubric['version']}",
+            unanswered=row["unanswered"],
+            reasons=tuple(json.loads(row["reasons"] or "[]")),
+            fits=len(json.loads(row["fits"] or "[]")),
+        )
 
     def report(self, tenant: str, name: str) -> str:
-        """The report as JSON; BatchStateError where there is none, or none yet."""
+        """The report as JSON; JobStateError where there is none, or none yet."""
         return self._read_column(tenant, name, CALIBRATIONS.c.report)
 
     def fits(self, tenant: str, name: str) -> str:
-        """The fits with the names of their files, as JSON; BatchStateError where there is none, or none yet."""
+        """The fits with the names of their files, as JSON; JobStateError where there is none, or none yet."""
         return self._read_column(tenant, name, CALIBRATIONS.c.fits)
 
     def _read_column(self, tenant: str, name: str, column: sa.Column[Any]) -> str:
-        batch = self.batches.find(tenant, name)
-        if batch.status != "completed":
-            raise BatchStateError(f"the calibration is {batch.status}; only a completed one has a report and fits")
-        with self.batches.database.read() as connection:
+        job = self.find(tenant, name)
+        if job.status != "completed":
+            raise JobStateError(f"the calibration is {job.status}; only a completed one has a report and fits")
+        with self.database.read() as connection:
             found = connection.execute(sa.select(column).where(CALIBRATIONS.c.batch == name)).scalar_one_or_none()
         if found is None:  # deleted meanwhile
-            raise UnknownBatchError("no calibration of that id")
+            raise UnknownJobError("no calibration of that id")
         return found
-
-    def _read_calibration(self, batch: Batch) -> Calibration:
-        found = self._read_calibrations([batch])
-        if not found:  # deleted meanwhile
-            raise UnknownBatchError("no calibration of that id")
-        return found[0]
-
-    def _read_calibrations(self, batches: Iterable[Batch]) -> tuple[Calibration, ...]:
-        wanted = {batch.id: batch for batch in batches}
-        with self.batches.database.read() as connection:
-            rows = connection.execute(sa.select(*_TOLD).where(CALIBRATIONS.c.batch.in_(wanted))).all()
-        by_id = {row.batch: row for row in rows}
-        return tuple([_build_calibration(batch, by_id[name]) for name, batch in wanted.items() if name in by_id])
-
-
-def _build_calibration(batch: Batch, row: sa.Row[Any]) -> Calibration:
-    options = json.loads(row.options)
-    rubric = options["rubric"]
-    return Calibration(
-        **{name: getattr(batch, name) for name in _SHARED},
-        **{name: options[name] for name in _OPTIONS},
-        items=row.items,
-        rubric=rubric and f"{rubric['id']}@{rubric['version']}",
-        unanswered=row.unanswered,
-        reasons=tuple(json.loads(row.reasons or "[]")),
-        fits=len(json.loads(row.fits or "[]")),
-    )
 
 
 def find_due(database: Database, batch: str) -> PendingFit | None:

@@ -14,9 +14,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from service.errors import UnknownBatchError
+from service.errors import UnknownJobError
 from service.problems import PROBLEM, ProblemDetails
-from service.store.batch import Batch
+from service.store.batches import Batch
 from service.store.database import Database
 from service.store.tables import BATCHES, CHUNKS, RESULTS
 
@@ -55,7 +55,7 @@ def find_window(database: Database, batch: Batch, *, offset: int = 0, limit: int
 
 
 def read_result_pages(database: Database, batch: Batch, found: Window) -> Generator[bytes]:
-    """The lines of the items that were scored. UnknownBatchError where the batch is deleted meanwhile."""
+    """The lines of the items that were scored. UnknownJobError where the batch is deleted meanwhile."""
     yield from _read_pages(database, batch.id, True, found.start, found.end)
     _check_there(database, batch.id)
 
@@ -148,4 +148,4 @@ def _join_lines(lines: list[str]) -> bytes:
 def _check_there(database: Database, batch_id: str) -> None:
     with database.read() as connection:
         if connection.execute(sa.select(BATCHES.c.id).where(BATCHES.c.id == batch_id)).one_or_none() is None:
-            raise UnknownBatchError("the batch was deleted while it was read")
+            raise UnknownJobError("the batch was deleted while it was read")

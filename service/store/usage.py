@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from pydantic import TypeAdapter
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.store.database import Database
@@ -71,8 +70,6 @@ class UsageReport:
     max_usd: float | None
     data: tuple[DayUsage, ...]
 
-
-USAGE_REPORT: TypeAdapter[UsageReport] = TypeAdapter(UsageReport)
 
 COLUMNS = [one.name for one in fields(UsageAmount)]
 

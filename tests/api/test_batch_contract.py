@@ -17,8 +17,8 @@ from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.config import SchemathesisConfig
 
 from service.api.app import create_app
-from service.api.routes.batch_docs import EXAMPLE
-from service.api.routes.calibration_docs import EXAMPLE as LABELLED
+from service.api.routes.batches import EXAMPLE
+from service.api.routes.calibrations import EXAMPLE as LABELLED
 from service.store.database import open_database
 from service.store.keys import Keys
 from service.store.tables import BATCHES

@@ -29,11 +29,11 @@ from service.jobs.runner import Runner
 from service.jobs.worker import Worker
 from service.registry import Shelf
 from service.settings import Settings
-from service.store.batches import Batches
-from service.store.calibrations import Material, PendingFit
+from service.store.calibrations import PendingFit
 from service.store.chunks import ChunkId, Chunks
 from service.store.database import Database, open_database
 from service.store.keys import Keys
+from service.store.submission import Material
 from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, RESULTS
 from service.strict_json import Limits
 from service.wiring import build_demo_judging
@@ -370,7 +370,7 @@ def test_its_end_is_told_as_its_own(store: Database, ask: Ask) -> None:
     ended(store, made)
     with store.begin() as connection:
         connection.execute(BATCHES.update().values(webhook="https://example.com/x"))
-    notices = NoticeSender(Batches(store, client.queue), Receiving())  # type: ignore[arg-type]
+    notices = NoticeSender(store, client.queue, Receiving())  # type: ignore[arg-type]
     asyncio.run(notices.notify(made))
     [(url, name, body)] = told
     assert (url, name) == ("https://example.com/x", made)

@@ -15,9 +15,10 @@ from sqlalchemy.exc import OperationalError
 from service.api.app import create_app
 from service.api.backlog import FRESH, BacklogCollector
 from service.store.backlog import Backlog, read_backlog
-from service.store.batch import STATUSES
-from service.store.batches import Batches, BatchSubmission, Chunk
+from service.store.batches import Batches
 from service.store.database import Database, open_database
+from service.store.job import STATUSES
+from service.store.submission import Chunk, JobSubmission
 from service.store.tables import WORKERS
 from service.store.workers import SILENT, Workers
 from tests.api.asgi_caller import Ask
@@ -34,7 +35,7 @@ def samples(exposition: bytes) -> dict[str, float]:
 def submitted(database: Database, items: int, *, tenant: str = "default") -> str:
     """A batch in chunks of two, with a queue that nobody looks into."""
     chunks = [Chunk(first, min(2, items - first), b"") for first in range(0, items, 2)]
-    submission = BatchSubmission(tenant=tenant, fingerprint="f", hours=1)
+    submission = JobSubmission(tenant=tenant, fingerprint="f", hours=1)
     return Batches(database, Recording()).submit(submission, chunks).id
 
 

@@ -20,11 +20,11 @@ from service.jobs.items import ItemScorer, widen_limits
 from service.jobs.runner import Runner
 from service.redaction import Redactor
 from service.registry import Shelf
-from service.store.batch import Batch
-from service.store.batches import Batches, BatchSubmission
+from service.store.batches import Batch, Batches
 from service.store.chunks import ChunkId, Chunks
 from service.store.database import Database, open_database
 from service.store.endings import end
+from service.store.submission import JobSubmission
 from service.strict_json import Limits
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider
@@ -85,7 +85,7 @@ class Driver:
 
     def submit(self, requests: Sequence[dict[str, Any]], *, size: int = 20, **more: Any) -> str:
         """The id of a new batch."""
-        submission = BatchSubmission(tenant="", fingerprint="", hours=24, **more)
+        submission = JobSubmission(tenant="", fingerprint="", hours=24, **more)
         return self.batches.submit(submission, chunks(requests, size)).id
 
     def run(self, batch: str) -> Batch:

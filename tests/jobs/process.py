@@ -17,9 +17,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from service.jobs.job_queue import Enqueuer, prepare
-from service.store.batch import Batch
-from service.store.batches import Batches, BatchSubmission, Chunk
+from service.store.batches import Batch, Batches
 from service.store.database import Database, open_database
+from service.store.submission import Chunk, JobSubmission
 from service.store.tables import RESULTS, WORKERS
 from tests.faults.provider import Provider
 from tests.forked import Command, Forked, Process
@@ -69,7 +69,7 @@ class Service:
 
     def submit(self, requests: Sequence[dict[str, Any]], *, size: int = 100, tenant: str = "", **more: Any) -> str:
         """The id of a new batch of these."""
-        submission = BatchSubmission(tenant=tenant, fingerprint="", hours=24, **more)
+        submission = JobSubmission(tenant=tenant, fingerprint="", hours=24, **more)
         return self.batches.submit(submission, chunks(requests, size)).id
 
     def find(self, batch: str) -> Batch:

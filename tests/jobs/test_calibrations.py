@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from service.engine import Engine
-from service.jobs.admission import BatchBounds, Upload
-from service.jobs.calibrations import CalibrationAdmission
+from service.jobs.admission import JobAdmission, JobBounds, Upload
+from service.jobs.calibrations import CalibrationDraft
 from service.jobs.chunking import Cutter
+from service.jobs.job_queue import Enqueuer
 from service.jobs.spool import Spool
 from service.registry import Shelf
 from service.store.calibrations import Calibrations
@@ -27,15 +28,17 @@ ITEMS, REPEATS = 120, 2
 
 
 def submitted(run: Service, items: int = ITEMS, repeats: int = REPEATS) -> tuple[Calibrations, str]:
-    kept = Calibrations(run.batches.of_kind("calibration"))
+    kept = Calibrations(run.database, Enqueuer(run.database))
     engine = Engine(Shelf(), judging=build_demo_judging())
-    bounds = BatchBounds(limits=Limits(), chunk=50, max_items=10_000, hours=24)
+    bounds = JobBounds(limits=Limits(), chunk=50, max_items=10_000, hours=24)
     with Spool(max_bytes=2**20) as spool, Cutter(size=50) as cutter:
         spool.write("\n".join(json.dumps(item(n)) for n in range(items)).encode())
         spool.finish()
         options: dict[str, Any] = {"repeats": repeats, "judges": "fresh"}
         sent = Upload(tenant="", key=None, form="lines", options=options, body=spool)
-        return kept, CalibrationAdmission(engine, bounds).take(sent, kept, cutter).id
+        made = JobAdmission(CalibrationDraft, engine, bounds).take(sent, kept, cutter)
+        assert made is not None
+        return kept, made.id
 
 
 def asked_of(provider: Provider) -> Counter[str]:

@@ -10,8 +10,9 @@ import pytest
 from service.errors import BusyError, CallgradeError, InputError, WebhookError
 from service.jobs.runner import Runner
 from service.jobs.worker import NOTICES, Worker
-from service.store.batches import Batches, BatchSubmission, Chunk
+from service.store.batches import Batches
 from service.store.database import Database
+from service.store.submission import Chunk, JobSubmission
 from tests.store.played import Recording, ended, recorded
 
 BUSY = WebhookError("the receiver answered 503", retryable=True)
@@ -42,7 +43,7 @@ class Idle(Runner):
 
 def over(database: Database, queue: Recording) -> str:
     """A batch that has ended, and whose end is to be told."""
-    given = BatchSubmission(tenant="t", fingerprint="f", hours=1.0, webhook="https://receiver/")
+    given = JobSubmission(tenant="t", fingerprint="f", hours=1.0, webhook="https://receiver/")
     batch = Batches(database, queue).submit(given, [Chunk(0, 1, b"")]).id
     recorded(database, batch, [0])
     ended(database, batch)

@@ -10,9 +10,10 @@ import pytest
 
 from service.jobs.gate import ExclusiveGate
 from service.store.backlog import read_backlog
-from service.store.batches import Batches, BatchSubmission
+from service.store.batches import Batches
 from service.store.chunks import ChunkId, Chunks, ChunkSpending, LeasedChunk
 from service.store.database import Database
+from service.store.submission import JobSubmission
 from service.store.suspects import QUARANTINE_AT
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, chunks, numbers, request, service, until
@@ -78,7 +79,7 @@ class Stage:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.chunks = Chunks(database, Recording())
-        submission = BatchSubmission(tenant="", fingerprint="", hours=1)
+        submission = JobSubmission(tenant="", fingerprint="", hours=1)
         self.batch = Batches(database, Recording()).submit(submission, chunks([request(n) for n in range(3)], 3)).id
 
     def open(self, generation: int = 0) -> LeasedChunk:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.jobs.recorder import AHEAD
-from service.store.batch import Batch
+from service.store.batches import Batch
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, numbers, request, service
 

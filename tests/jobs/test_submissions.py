@@ -11,10 +11,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from service.engine import Engine
 from service.errors import BadLinesError, InputError, MalformedError, TooLargeError
-from service.jobs.admission import BatchBounds
+from service.jobs.admission import BatchDraft, Draft, JobAdmission, JobBounds, Upload
+from service.jobs.calibrations import CalibrationDraft
 from service.jobs.chunking import MAX_CHUNK, Cutter
 from service.jobs.items import widen_limits
 from service.jobs.spool import Spool
@@ -30,8 +32,14 @@ from service.jobs.submissions import (
 )
 from service.registry import Shelf
 from service.request import read_request
-from service.store.batch import SkippedItems
+from service.store.batches import Batches
+from service.store.calibrations import Calibrations
+from service.store.database import Database
+from service.store.job import SkippedItems
+from service.store.jobs import Jobs
 from service.strict_json import Limits, parse
+from tests.labelled import item as labelled
+from tests.store.played import Recording
 
 ENGINE = Engine(Shelf())
 LIMITS = Limits()
@@ -331,7 +339,7 @@ BOUNDED: list[tuple[dict[str, Any], tuple[float, int] | str]] = [
 def test_a_batch_has_what_it_asks_for_or_all_that_is_allowed(
     given: dict[str, Any], outcome: tuple[float, int] | str
 ) -> None:
-    bounds = BatchBounds(limits=LIMITS, chunk=1, max_items=1, hours=1, usd=2.0, questions=100)
+    bounds = JobBounds(limits=LIMITS, chunk=1, max_items=1, hours=1, usd=2.0, questions=100)
     asked = Defaults(given, ENGINE).options
     if isinstance(outcome, str):
         with pytest.raises(InputError, match="CALLGRADE_BATCH_MAX") as error:
@@ -376,3 +384,36 @@ def test_memory_does_not_grow_with_the_items_but_by_their_names() -> None:
             assert tracemalloc.get_traced_memory()[1] - before < 2**21 < len(items)
     finally:
         tracemalloc.stop()
+
+
+# Into the store.
+
+LABELLED = [labelled(0), {"id": "i000", "criterion": "grounded", "raw": 1.0, "model": "m"}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "draft", "rows"), [(Batches, BatchDraft, [item()]), (Calibrations, CalibrationDraft, LABELLED)]
+)
+def test_an_answer_to_commit_that_gets_lost_makes_no_second_job(
+    database: Database, kind: type[Jobs[Any]], draft: type[Draft], rows: list[Any]
+) -> None:
+    class Losing(kind):
+        """A connection that breaks after the first commit, before the answer."""
+
+        made: Any = None
+
+        def submit(self, *given: Any) -> Any:
+            made = super().submit(*given)
+            if self.made is None:
+                self.made = made
+                raise sa.exc.OperationalError("commit", {}, OSError("server closed the connection"))
+            return made
+
+    jobs = Losing(database, Recording())
+    bounds = JobBounds(limits=LIMITS, chunk=2, max_items=9, hours=1)
+    with Spool(max_bytes=9_999) as spool, Cutter(size=2) as cutter:
+        spool.write(jsonl(rows))
+        spool.finish()
+        sent = Upload(tenant="t", key=None, form="lines", options={}, body=spool)
+        assert JobAdmission(draft, ENGINE, bounds).take(sent, jobs, cutter) == jobs.made
+    assert jobs.page("t", limit=9).data == (jobs.made,)

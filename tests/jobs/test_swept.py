@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from service.errors import UnknownBatchError
+from service.errors import UnknownJobError
 from service.store.audit import Audit
 from service.store.database import Database
 from service.store.keys import Keys
@@ -57,7 +57,7 @@ def worked_on(run: Service) -> Counter[str]:
 def is_gone(run: Service, batch: str) -> bool:
     try:
         run.find(batch)
-    except UnknownBatchError:
+    except UnknownJobError:
         return True
     return False
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from service.errors import BatchStateError, UnknownBatchError
+from service.errors import JobStateError, UnknownJobError
 from service.own_files import SHOWN, note_own_files
 from service.settings import Settings
 from service.store.audit import Actor, Audit, AuditEntry
 from service.store.batches import Batches
+from service.store.calibrations import Calibrations
 from service.store.database import Database
+from service.store.jobs import Jobs
 from service.store.keys import Keys
+from service.store.submission import Material
 from service.store.tables import AUDIT
 from tests.store.played import Recording
 from tests.store.test_store_batches import chunks, ended, recorded, submission
@@ -54,20 +58,27 @@ def test_what_becomes_of_keys_is_told(database: Database, audit: Audit) -> None:
     }
 
 
-@pytest.mark.parametrize("kind", ["scores", "calibration"])
-def test_what_becomes_of_batches_is_told(database: Database, audit: Audit, kind: str) -> None:
-    batches = Batches(database, Recording()).of_kind(kind)  # type: ignore[arg-type]
-    batch = batches.submit(submission(), chunks(1)).id
-    with pytest.raises(BatchStateError):
+OPTIONS = {"rubric": None, "judges": None, "judge_model": None, "repeats": 1, "method": "auto", "seed": "s"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "stem", "own"),
+    [(Batches, "batch", {}), (Calibrations, "calibration", {"material": Material(0, b"", None, OPTIONS)})],
+)
+def test_what_becomes_of_jobs_is_told(
+    database: Database, audit: Audit, kind: type[Jobs[Any]], stem: str, own: dict[str, Any]
+) -> None:
+    batches = kind(database, Recording())
+    batch = batches.submit(submission(**own), chunks(1)).id
+    with pytest.raises(JobStateError):
         batches.delete("t", batch, by=ANN)
-    with pytest.raises(UnknownBatchError):
+    with pytest.raises(UnknownJobError):
         batches.cancel("other", batch, by=ANN)
     for _ in range(2):  # the second time it changes nothing
         batches.cancel("t", batch, by=ANN)
     recorded(database, batch, [])
     ended(database, batch)
     batches.delete("t", batch, by=ANN)
-    stem = "batch" if kind == "scores" else "calibration"
     assert told(audit) == [("user ann", "here", f"{stem}.{verb}", "t", batch) for verb in ("cancel", "delete")]
 
 

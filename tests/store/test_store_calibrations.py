@@ -7,11 +7,12 @@ import json
 import pytest
 import sqlalchemy as sa
 
-from service.errors import BatchStateError, UnknownBatchError
-from service.store.batches import Batches, BatchSubmission
-from service.store.calibrations import Calibrations, FitOutcome, Material, find_due
+from service.errors import JobStateError, UnknownJobError
+from service.store.batches import Batches
+from service.store.calibrations import Calibrations, FitOutcome, find_due
 from service.store.database import Database
 from service.store.endings import end
+from service.store.submission import JobSubmission, Material
 from service.store.tables import BATCHES, CALIBRATIONS
 from tests.store.played import Recording
 
@@ -21,8 +22,8 @@ MADE = FitOutcome('{"version":2}', json.dumps([{"name": "f.json", "fit": {}}]), 
 
 
 def submitted(database: Database, queue: Recording) -> tuple[Calibrations, str]:
-    kept = Calibrations(Batches(database, queue).of_kind("calibration"))
-    return kept, kept.submit(BatchSubmission(tenant="t", fingerprint="f", hours=1, name="n"), [], MATERIAL).id
+    kept = Calibrations(database, queue)
+    return kept, kept.submit(JobSubmission(tenant="t", fingerprint="f", hours=1, name="n", material=MATERIAL), []).id
 
 
 def test_from_material_to_fits(database: Database) -> None:
@@ -32,7 +33,7 @@ def test_from_material_to_fits(database: Database) -> None:
     found = find_due(database, name)
     assert found is not None
     assert (found.name, found.material, found.results) == ("n", MATERIAL, ())
-    with pytest.raises(BatchStateError, match="the calibration is finalizing"):
+    with pytest.raises(JobStateError, match="the calibration is finalizing"):
         kept.report("t", name)
     end(database, queue, name, fitted=MADE)
     told = kept.find("t", name)
@@ -59,10 +60,10 @@ def test_what_cannot_be_fitted_has_failed(database: Database) -> None:
 
 def test_it_is_no_other_kind_and_no_other_tenants(database: Database) -> None:
     kept, name = submitted(database, Recording())
-    for other in (lambda: kept.find("x", name), lambda: kept.batches.of_kind("scores").find("t", name)):
-        with pytest.raises(UnknownBatchError):
+    for other in (lambda: kept.find("x", name), lambda: Batches(database, Recording()).find("t", name)):
+        with pytest.raises(UnknownJobError):
             other()
-    assert kept.batches.of_kind("scores").page("t", limit=9).data == ()
+    assert Batches(database, Recording()).page("t", limit=9).data == ()
     assert [one.id for one in kept.page("t", limit=9).data] == [name]
 
 
@@ -72,6 +73,6 @@ def test_it_is_forgotten_with_its_batch(database: Database) -> None:
     end(database, queue, name, fitted=MADE)
     with database.begin() as connection:
         connection.execute(BATCHES.update().values(ended_at=database.now() - 86_400 * 40))
-    assert kept.batches.of_kind("scores").forget_old(days=30) == 1
+    assert kept.forget_old(days=30) == 1
     with database.read() as connection:
         assert connection.execute(sa.select(sa.func.count()).select_from(CALIBRATIONS)).scalar_one() == 0

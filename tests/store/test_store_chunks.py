@@ -20,7 +20,7 @@ from service.store.batches import Batches
 from service.store.chunks import ChunkId, Chunks, ChunkSpending, Lease, LeasedChunk, OutcomeRow, OutcomeRows, Pause
 from service.store.database import Database
 from service.store.endings import end, record_notice
-from service.store.submission import BatchSubmission
+from service.store.submission import JobSubmission
 from service.store.tables import BATCHES, CHUNKS, RESULTS
 from service.store.workers import WorkerRecord, Workers, WorkerWatch
 from service.strict_json import Limits
@@ -38,7 +38,7 @@ class Stage:
         self.chunks = Chunks(database, self.queue)
 
     def submit(self, items: int, *, size: int = 4, **more: Any) -> str:
-        submission = BatchSubmission(tenant="t", fingerprint="", hours=1.0, **more)
+        submission = JobSubmission(tenant="t", fingerprint="", hours=1.0, **more)
         return self.batches.submit(submission, chunks([request(n) for n in range(items)], size)).id
 
     def opened(self, batch: str, number: int = 0, generation: int = 0) -> LeasedChunk:

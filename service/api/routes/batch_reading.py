@@ -6,19 +6,19 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from typing import Any, cast
+from typing import Annotated, cast
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from service.api.openapi import JSON
-from service.api.queries import read_query
-from service.api.routes.batch_docs import BOUND, SUMMED
-from service.api.routes.batch_store import BatchStore
+from service.api.operations import JSON
+from service.api.queries import read_given, read_query
+from service.api.routes.job_store import JobStore
+from service.core.models.kinds import FrozenModel
 from service.core.report import Report
 from service.engine import Engine
-from service.errors import BatchStateError, InputError, UnknownBatchError
+from service.errors import InputError, JobStateError, UnknownJobError
 from service.reporting.summaries import (
     SummaryRequest,
     find_families,
@@ -29,7 +29,7 @@ from service.reporting.summaries import (
     summarize_reports,
 )
 from service.reporting.summary import SummaryOptions
-from service.store.batch import BATCH, Batch
+from service.store.batches import BATCH, Batch
 from service.store.results import find_window, read_error_pages, read_result_pages
 from service.strict_json import Limits, parse
 
@@ -43,14 +43,37 @@ SILENCE = 15.0
 """Seconds without a change after which a watcher is told that somebody is still there."""
 
 
+MAX_ITEMS = 10_000_000
+"""The largest number of items that a setting may allow for a batch."""
+
 MAX_SUMMED = 25_000
 """Reports that are summed up in one request at most: they are all in memory at once, some 8 KB for a small one."""
 
 
-class BatchOutcomeRoutes:
+class WindowQuery(FrozenModel):
+    """Which items of a batch are looked at."""
+
+    offset: int = Field(default=0, ge=0, le=MAX_ITEMS)
+    """The position of the item to begin with, from 0"""
+    limit: Annotated[int, Field(ge=1, le=MAX_ITEMS)] | None = None
+    """How many items are looked at, from there on; each of them has a line here or there"""
+
+
+class BatchSummaryQuery(FrozenModel):
+    """What of a summary is wanted."""
+
+    by: str | None = None
+    """Tags to slice by, with commas between. Absent: step, tool, difficulty and model, where items have them"""
+    assertions: str | None = None
+    """What must hold, as in POST /v1/summaries: a JSON list such as ["pass_rate >= 0.95"]"""
+    labels: str | None = None
+    """What humans said of some of the reports, as in POST /v1/summaries: a JSON list"""
+
+
+class BatchReading:
     """The handlers over one store."""
 
-    def __init__(self, engine: Engine, limits: Limits, store: BatchStore, *, poll: float = POLL) -> None:
+    def __init__(self, engine: Engine, limits: Limits, store: JobStore[Batch], *, poll: float = POLL) -> None:
         """`poll`: seconds between two looks at a batch that is watched."""
         self._declared = make_families_finder(engine.shelf.find)
         self._limits = limits
@@ -67,8 +90,8 @@ class BatchOutcomeRoutes:
 
     async def summarize_batch(self, request: Request) -> Response:
         """Sum up the reports so far, with a gate on them if assertions are given."""
-        batch = await self._store.find_batch(request)
-        wanted = _read_wishes(read_query(request.query_params, SUMMED), self._limits)
+        batch = await self._store.find(request)
+        wanted = _read_wishes(read_given(request.query_params, BatchSummaryQuery), self._limits)
         if batch.request_counts.completed > MAX_SUMMED:
             told = f"{batch.request_counts.completed} reports, and at most {MAX_SUMMED} are summed up here"
             raise InputError.at("", f"{told}; read the results, and use `callgrade summarize`")
@@ -76,14 +99,14 @@ class BatchOutcomeRoutes:
 
     async def watch_batch(self, request: Request) -> Response:
         """Watch a batch: an event with the whole of it whenever it changes, until it has ended."""
-        batch = await self._store.find_batch(request)
+        batch = await self._store.find(request)
         told = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(self._send_events(request, batch), headers=told, media_type=EVENTS)
 
     async def _send_lines(self, request: Request, pages: Callable[..., Iterator[bytes]]) -> Response:
-        database = self._store.batches.database
-        asked = cast("dict[str, Any]", read_query(request.query_params, BOUND))
-        batch = await self._store.find_batch(request)
+        database = self._store.jobs.database
+        asked = read_query(request.query_params, WindowQuery).model_dump()
+        batch = await self._store.find(request)
         found = await self._store.run_insisting(request, lambda: find_window(database, batch, **asked))
         told = {
             "x-callgrade-next-offset": str(found.end),
@@ -99,12 +122,12 @@ class BatchOutcomeRoutes:
     def _summarize(self, batch: Batch, wanted: SummaryRequest) -> bytes:
         reports = tuple(self._read_reports(batch))
         if not reports:
-            raise BatchStateError("no item of the batch has a report yet")
+            raise JobStateError("no item of the batch has a report yet")
         wishes = SummaryOptions(families=find_families(reports, self._declared), by=wanted.by)
         return render_json(summarize_reports(reports, wishes, wanted.assertions, wanted.labels))
 
     def _read_reports(self, batch: Batch) -> Iterator[Report]:
-        database = self._store.batches.database
+        database = self._store.jobs.database
         for page in read_result_pages(database, batch, find_window(database, batch)):
             for line in page.splitlines():
                 yield read_report(json.loads(line)["report"])
@@ -128,8 +151,8 @@ class BatchOutcomeRoutes:
             if request.app.state.stopping.is_set():  # whoever watches asks again, and another process answers
                 return
             try:
-                batch = await self._store.find_batch(request)
-            except UnknownBatchError:  # deleted meanwhile
+                batch = await self._store.find(request)
+            except UnknownJobError:  # deleted meanwhile
                 return
 
 

@@ -1,48 +1,45 @@
-"""Calibrations over HTTP: labelled items are judged as a batch is, and what judges said is fitted at its end."""
+"""Calibrations over HTTP: labelled items are judged as those of a batch, and what judges said is fitted at the end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import TypeAdapter
-from pydantic.json_schema import JsonSchemaMode
-from starlette.exceptions import HTTPException
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
-from service.api.access import find_actor, find_caller
-from service.api.body import read_body
-from service.api.idempotency import read_idempotency_key
-from service.api.openapi import JSON, READING, gives
-from service.api.queries import describe_parameters, read_query
-from service.api.routes.batch_store import NO_STORE, BatchStore
-from service.api.routes.batches import read_resume
-from service.api.routes.calibration_docs import (
-    LISTED,
-    OPTIONS,
-    SHOWN,
-    describe_one,
-    describe_report,
-    describe_submission,
-)
-from service.api.routes.scoring import build_route
-from service.api.uploads import is_packed, read_form, receive
+from service.api.operations import JSON, TEXT, Answer, Body, Operation
+from service.api.queries import read_query
+from service.api.routes.jobs import JobPageQuery, JobRoutes
 from service.core.judging.fits import Fit
 from service.core.models.kinds import FrozenModel, Several
-from service.engine import Engine
-from service.errors import TooLargeError
-from service.jobs.admission import BatchBounds, Receivers, Upload, explain_too_large
-from service.jobs.calibrations import MAX_BYTES, CalibrationAdmission, CalibrationRequest
-from service.jobs.chunking import Cutter
-from service.jobs.spool import Spool
-from service.store.batches import Batches
-from service.store.calibrations import CALIBRATION, CALIBRATION_LIST, Calibration, Calibrations
-from service.strict_json import parse
+from service.jobs.calibrations import MAX_BYTES, CalibrationDraft, CalibrationOptions, CalibrationRequest
+from service.store.calibrations import Calibration, CalibrationList, Calibrations
 
-T = TypeVar("T")
+EXAMPLE = {
+    "items": [
+        {
+            "id": "refund-1",
+            "criterion": "grounded",
+            "group": "refund-1",
+            "payload": {"amount_cents": 5400},
+            "answer": "Refunded $54.00.",
+            "labels": [{"annotator": "ana", "label": True}],
+        }
+    ],
+    "predictions": [{"id": "refund-1", "criterion": "grounded", "raw": 1.0}],
+}
+
+REPORTED: dict[str, Any] = {
+    "type": "object",
+    "required": ["version", "source", "seed", "share", "draws", "labels", "judges", "juries", "remarks", "libraries"],
+    "description": "What `callgrade calibrate run` writes as report.json",
+}
+
+
+SEALED = {"content-security-policy": "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'"}
+"""A report quotes what models and people wrote: whatever that is, nothing of it runs."""
 
 
 class FitFile(FrozenModel):
@@ -58,163 +55,65 @@ class Fits(FrozenModel):
     data: Several[FitFile]
 
 
-TYPES: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]] = {
-    "CalibrationRequest": ("validation", TypeAdapter(CalibrationRequest)),
-    "Calibration": ("serialization", CALIBRATION),
-    "CalibrationList": ("serialization", CALIBRATION_LIST),
-    "Fits": ("validation", TypeAdapter(Fits)),
-}
+class CalibrationPageQuery(JobPageQuery):
+    """Which calibrations are listed."""
 
-SEALED = {"content-security-policy": "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'"}
-"""A report quotes what models and people wrote: whatever that is, nothing of it runs."""
+    after: Annotated[str, Field(pattern="^calibration_[0-9a-f]{32}$")] | None = None
+    """The id of a calibration; those older than it are given"""
 
 
-class CalibrationRoutes:
-    """The handlers over one store; where there is none, each of them answers 503."""
+class ReportQuery(FrozenModel):
+    """How a report is given."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        bounds: BatchBounds,
-        *,
-        max_bytes: int,
-        batches: Batches | None = None,
-        receivers: Receivers | None = None,
-    ) -> None:
-        """`max_bytes` of JSON Lines, unpacked; a document is bounded like any other body. `receivers`: of webhooks."""
-        self._bounds = bounds
-        most = min(max_bytes, MAX_BYTES)
-        self._max_bytes = {"lines": most, "document": min(most, bounds.limits.max_bytes)}
-        self._threads = BatchStore(batches)
-        self._kept = None if batches is None else Calibrations(batches.of_kind("calibration"))
-        self._taking = CalibrationAdmission(engine, bounds, receivers)
+    format: Literal["json", "markdown", "html"] = "json"
+    """How the report is written; absent: json"""
 
-    def all(self) -> list[BaseRoute]:
-        """The routes, each with what it takes and gives."""
-        path, one, listed = (
-            "/v1/calibrations/{calibration_id}",
-            describe_one(),
-            {"parameters": describe_parameters(LISTED)},
-        )
-        body, given = describe_submission(*READING, 410, 422, 429, 503)
-        resume = {"requestBody": {"content": {JSON: {"schema": {"$ref": "#/components/schemas/ResumeRequest"}}}}}
-        resumed = gives("Calibration", *READING, 404, 409, 422, 503)
-        deleted = gives("Calibration", 404, 409, 503) | {204: {"description": "It is deleted"}}
-        del deleted[200]
+
+class CalibrationRoutes(JobRoutes[Calibration]):
+    """The handlers over calibrations."""
+
+    noun, plural = "calibration", "calibrations"
+    record, listed, draft = Calibration, CalibrationList, CalibrationDraft
+    options, page = CalibrationOptions, CalibrationPageQuery
+    takes = Body(CalibrationRequest, EXAMPLE, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)")
+    most_bytes = MAX_BYTES
+
+    def list_own(self) -> list[Operation]:
+        """Its report and its fits."""
+        report = [Answer({JSON: REPORTED, "text/markdown": TEXT, "text/html": TEXT})]
         return [
-            build_route("POST", "/v1/calibrations", "submit_calibration", self.submit_calibration, given, body),
-            build_route(
-                "GET",
-                "/v1/calibrations",
-                "list_calibrations",
-                self.list_calibrations,
-                gives("CalibrationList", 422, 503),
-                listed,
-            ),
-            build_route("GET", path, "show_calibration", self.show_calibration, gives("Calibration", 404, 503), one),
-            build_route("DELETE", path, "delete_calibration", self.delete_calibration, deleted, one),
-            build_route(
-                "GET",
-                f"{path}/report",
-                "read_calibration_report",
-                self.read_calibration_report,
-                describe_report(404, 409, 422, 503),
-                describe_one(SHOWN),
-            ),
-            build_route("GET", f"{path}/fits", "read_fits", self.read_fits, gives("Fits", 404, 409, 503), one),
-            build_route(
-                "POST",
-                f"{path}/cancel",
-                "cancel_calibration",
-                self.cancel_calibration,
-                gives("Calibration", 404, 503),
-                one,
-            ),
-            build_route("POST", f"{path}/resume", "resume_calibration", self.resume_calibration, resumed, one | resume),
+            self.build_named("GET", "/report", self.read_calibration_report, report, 409, 422, query=ReportQuery),
+            self.build_named("GET", "/fits", self.read_fits, Fits, 409),
         ]
 
-    async def submit_calibration(self, request: Request) -> Response:
+    async def submit_job(self, request: Request) -> Response:
         """Submit labelled items, as JSON Lines (options in the query) or as one JSON document. Gzip is taken.
 
         Their judges are asked as those of a batch, unless there are recorded predictions; then maps are fitted.
         """
-        kept, tenant = self._calibrations, find_caller(request).tenant
-        key, form, packed = (
-            read_idempotency_key(request.headers),
-            read_form(request.headers),
-            is_packed(request.headers),
-        )
-        options = read_query(request.query_params, OPTIONS)
-        if key is None:  # one that was made before needs no room
-            await self._threads.run_insisting(request, lambda: kept.batches.check_room(tenant))
-        with Spool(max_bytes=self._max_bytes[form], packed=packed) as spool, Cutter(size=self._bounds.chunk) as cutter:
-            try:
-                await receive(request, spool)
-            except TooLargeError as error:
-                raise explain_too_large(error) if form == "document" else error from None
-            sent = Upload(tenant=tenant, key=key, form=form, options=options, body=spool)
-            made = await self._threads.run_long(request, lambda: self._taking.take(sent, kept, cutter))
-        return Response(CALIBRATION.dump_json(made), 202, {"location": f"/v1/calibrations/{made.id}"}, JSON)
+        return await super().submit_job(request)
 
-    async def list_calibrations(self, request: Request) -> Response:
-        """List calibrations, newest first."""
-        kept, tenant = self._calibrations, find_caller(request).tenant
-        asked = cast("dict[str, Any]", {"limit": 20} | read_query(request.query_params, LISTED))
-        found = await self._threads.run_insisting(request, lambda: kept.page(tenant, **asked))
-        return Response(CALIBRATION_LIST.dump_json(found), media_type=JSON)
-
-    async def show_calibration(self, request: Request) -> Response:
-        """Show one calibration."""
-        return _render_calibration(await self._run_on_named(request, self._calibrations.find))
+    async def cancel_job(self, request: Request) -> Calibration:
+        """Cancel a calibration: nothing is fitted. One that has ended stays as it is."""
+        return await super().cancel_job(request)
 
     async def read_calibration_report(self, request: Request) -> Response:
         """Read the report of a completed calibration, as JSON, Markdown or one HTML page."""
-        form = read_query(request.query_params, SHOWN).get("format", "json")
-        report = await self._run_on_named(request, self._calibrations.report)
+        form = read_query(request.query_params, ReportQuery).format
+        report = await self.store.change(request, self._calibrations.report)
         if form == "json":
             return Response(report, media_type=JSON)
-        written = await self._threads.run_long(request, lambda: _WRITTEN[str(form)](report))
+        written = await self.store.run_long(request, lambda: _WRITTEN[form](report))
         return Response(written, headers=SEALED, media_type=f"text/{form}")
 
     async def read_fits(self, request: Request) -> Response:
         """Read the fits of a completed calibration. Nothing here applies them: whoever runs the service does."""
-        files = await self._run_on_named(request, self._calibrations.fits)
+        files = await self.store.change(request, self._calibrations.fits)
         return Response(f'{{"data":{files}}}', media_type=JSON)
-
-    async def cancel_calibration(self, request: Request) -> Response:
-        """Cancel a calibration: nothing is fitted. One that has ended stays as it is."""
-        return _render_calibration(
-            await self._run_on_named(request, partial(self._calibrations.cancel, by=find_actor(request)))
-        )
-
-    async def resume_calibration(self, request: Request) -> Response:
-        """Go on with a paused calibration, with another budget if one is given."""
-        kept, body = self._calibrations, await read_body(request, self._bounds.limits)
-        limits = read_resume(parse(body, self._bounds.limits) if body else {})
-        self._bounds.admit_spending(limits)
-        return _render_calibration(
-            await self._run_on_named(request, partial(kept.resume, **limits.model_dump(), by=find_actor(request)))
-        )
-
-    async def delete_calibration(self, request: Request) -> Response:
-        """Delete a calibration that has ended, with its items, report and fits."""
-        await self._run_on_named(request, partial(self._calibrations.delete, by=find_actor(request)))
-        return Response(status_code=204)
 
     @property
     def _calibrations(self) -> Calibrations:
-        if self._kept is None:
-            raise HTTPException(503, NO_STORE)
-        return self._kept
-
-    async def _run_on_named(self, request: Request, work: Callable[[str, str], T]) -> T:
-        """What `work` makes of tenant and id of the calibration that a request names."""
-        tenant, name = find_caller(request).tenant, request.path_params["calibration_id"]
-        return await self._threads.run_insisting(request, lambda: work(tenant, name))
-
-
-def _render_calibration(found: Calibration) -> Response:
-    return Response(CALIBRATION.dump_json(found), media_type=JSON)
+        return cast("Calibrations", self.store.jobs)
 
 
 def _render_markdown(report: str) -> str:

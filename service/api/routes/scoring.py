@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from fastapi.routing import APIRoute
-from pydantic import JsonValue, TypeAdapter
-from pydantic.json_schema import JsonSchemaMode
+from pydantic import JsonValue, RootModel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,17 +17,17 @@ from starlette.routing import BaseRoute
 from service.api.access import find_caller
 from service.api.body import read_body
 from service.api.fairness.workroom import Workroom
-from service.api.idempotency import KEYED, IdempotentAnswers, read_idempotency_key
+from service.api.idempotency import IdempotentAnswers, read_idempotency_key
 from service.api.metrics import ServiceMetrics
-from service.api.openapi import JSON, READING, Responses, gives, takes
+from service.api.operations import JSON, TEXT, Answer, Body, Operation, describe_key, describe_named
 from service.api.presence import await_attended
 from service.api.problems import PROBLEM, Place, ProblemDetails, build_details, describe_error, list_places
 from service.api.readiness import Readiness
-from service.api.routes.summaries import SUMMARY, SUMMARY_REQUEST, SUMMED, SummaryRoutes
+from service.api.routes.summaries import SummaryRoutes
 from service.core.plan import Plan
 from service.core.report import ENGINE, Report, RubricRef
 from service.core.rubric import Rubric
-from service.engine import REPORT, Engine, report_json
+from service.engine import Engine, report_json
 from service.errors import (
     AllowanceSpentError,
     InputError,
@@ -40,7 +37,7 @@ from service.errors import (
     UnknownRubricError,
 )
 from service.registry import read_rubric
-from service.request import REQUEST, ScoreRequest, read_request
+from service.request import ScoreRequest, read_request
 from service.scoring_process import ApartRefusal, ApartScorer, count_report
 from service.strict_json import Limits
 
@@ -93,23 +90,9 @@ class Health:
     engine: str
 
 
-RUBRICS: TypeAdapter[tuple[RubricInfo, ...]] = TypeAdapter(tuple[RubricInfo, ...])
-CHECK: TypeAdapter[RubricCheck] = TypeAdapter(RubricCheck)
-HEALTH: TypeAdapter[Health] = TypeAdapter(Health)
+class RubricList(RootModel[tuple[RubricInfo, ...]]):
+    """The rubrics at hand."""
 
-TYPES: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]] = {
-    "ScoreRequest": ("validation", REQUEST),
-    "Report": ("serialization", REPORT),
-    "ManyReports": ("serialization", TypeAdapter(ManyReports)),
-    "SummaryRequest": ("validation", SUMMARY_REQUEST),
-    "Summary": ("serialization", SUMMARY),
-    "Rubric": ("validation", TypeAdapter(Rubric)),
-    "RubricList": ("serialization", RUBRICS),
-    "RubricCheck": ("serialization", CHECK),
-    "Health": ("serialization", HEALTH),
-    "ProblemDetails": ("serialization", PROBLEM),
-}
-"""What the operations take and give, by the names they use for it. A rubric is given as it could be sent."""
 
 EXAMPLE = {
     "trace": {
@@ -131,21 +114,11 @@ EXAMPLE = {
     },
     "expected": {"calls": [{"tool": "refund_order", "args": {"order_id": "8821"}}]},
 }
-NAMED = {
-    "parameters": [
-        {
-            "name": "rubric_id",
-            "in": "path",
-            "required": True,
-            "description": "`id` or `id@version`",
-            "schema": {"type": "string"},
-            "example": "four_step",
-        }
-    ]
-}
+KEYED = describe_key(
+    "Of all requests with the same key only the first is worked on; the others are given its answer, for a day"
+)
+NAMED = describe_named("rubric_id", "`id` or `id@version`", "four_step")
 RUBRIC_EXAMPLE = {"extends": "four_step", "id": "stricter", "thresholds": {"fail": 0.9, "warn": 0.95}}
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 Line = tuple[bool, bytes]
 """Whether an item was scored, and its ManyItem as JSON: the report in the very bytes it has on its own."""
@@ -187,32 +160,19 @@ class ScoringRoutes:
     def all(self) -> list[BaseRoute]:
         """The routes, each with what it takes and gives."""
         many = {"type": "array", "items": {"$ref": "#/components/schemas/ScoreRequest"}, "maxItems": self.max_many}
-        whole = (*READING, 422, 503)
-        keyed = takes("ScoreRequest", EXAMPLE) | {"parameters": [KEYED]}
+        one, several = Body(ScoreRequest, EXAMPLE), Body(many, [EXAMPLE])
+        exposition = [Answer({"text/plain": TEXT})]
+        check = Body({}, RUBRIC_EXAMPLE)
         return [
-            _post("/v1/score", "score", self.score, keyed, gives("Report", *whole, 409)),
-            _post(
-                "/v1/score/many", "score_many", self.score_many, takes(many, [EXAMPLE]), gives("ManyReports", *whole)
-            ),
-            _post(
-                "/v1/summaries",
-                "summarize",
-                self.summaries.summarize,
-                takes("SummaryRequest", SUMMED),
-                gives("Summary", *whole),
-            ),
-            _get("/v1/rubrics", "list_rubrics", self.list_rubrics, gives("RubricList", 503)),
-            _get("/v1/rubrics/{rubric_id}", "show_rubric", self.show_rubric, gives("Rubric", 404, 503), NAMED),
-            _post(
-                "/v1/rubrics/validate",
-                "validate_rubric",
-                self.validate_rubric,
-                takes({}, RUBRIC_EXAMPLE),
-                gives("RubricCheck", *READING, 503),
-            ),
-            _get("/livez", "livez", self.livez, gives("Health")),
-            _get("/readyz", "readyz", self.readyz, gives("Health", 503)),
-            _get("/metrics", "show_metrics", self.show_metrics, gives({"type": "string"}, media="text/plain")),
+            Operation("POST", "/v1/score", self.score, Report, 409, 422, 503, takes=one, parameters=[KEYED]),
+            Operation("POST", "/v1/score/many", self.score_many, ManyReports, 422, 503, takes=several),
+            self.summaries.build_operation(),
+            Operation("GET", "/v1/rubrics", self.list_rubrics, RubricList, 503),
+            Operation("GET", "/v1/rubrics/{rubric_id}", self.show_rubric, Rubric, 404, 503, parameters=[NAMED]),
+            Operation("POST", "/v1/rubrics/validate", self.validate_rubric, RubricCheck, 503, takes=check),
+            Operation("GET", "/livez", self.livez, Health),
+            Operation("GET", "/readyz", self.readyz, Health, 503),
+            Operation("GET", "/metrics", self.show_metrics, exposition),
         ]
 
     async def score(self, request: Request) -> Response:
@@ -240,31 +200,30 @@ class ScoringRoutes:
             _join_lines([next(late) if isinstance(one, WaitingRequest) else one for one in lines]), media_type=JSON
         )
 
-    async def list_rubrics(self, _: Request) -> Response:
+    async def list_rubrics(self, _: Request) -> RubricList:
         """List the rubrics at hand."""
-        infos = tuple(RubricInfo(r.id, r.version, r.digest, r.title, r.description) for r in self.engine.shelf)
-        return Response(RUBRICS.dump_json(infos), media_type=JSON)
+        infos = [RubricInfo(r.id, r.version, r.digest, r.title, r.description) for r in self.engine.shelf]
+        return RubricList(tuple(infos))
 
-    async def show_rubric(self, request: Request) -> Response:
+    async def show_rubric(self, request: Request) -> Rubric:
         """Show one rubric whole, as it scores."""
         try:
-            found = self.engine.shelf.find(request.path_params["rubric_id"])
+            return self.engine.shelf.find(request.path_params["rubric_id"])
         except UnknownRubricError as error:
             raise HTTPException(404, error.problems[0].message) from None
-        return Response(found.model_dump_json(), media_type=JSON)
 
-    async def validate_rubric(self, request: Request) -> Response:
+    async def validate_rubric(self, request: Request) -> RubricCheck:
         """Check a rubric: whether it can be used, and what is wrong where it cannot."""
-        return Response(await self.workroom.handle(request, self.limits, self._check_rubric), media_type=JSON)
+        return await self.workroom.handle(request, self.limits, self._check_rubric)
 
-    async def livez(self, _: Request) -> Response:
+    async def livez(self, _: Request) -> Health:
         """Tell that the process answers."""
-        return Response(HEALTH.dump_json(Health("ok", ENGINE)), media_type=JSON)
+        return Health("ok", ENGINE)
 
-    async def readyz(self, _: Request) -> Response:
+    async def readyz(self, _: Request) -> Health:
         """Tell that requests can be sent here: what they need is loaded. A judge that is down does not stop the scoring."""
         await self.readiness.check()
-        return Response(HEALTH.dump_json(Health("ok", ENGINE)), media_type=JSON)
+        return Health("ok", ENGINE)
 
     async def show_metrics(self, _: Request) -> Response:
         """Give metrics to Prometheus."""
@@ -315,12 +274,12 @@ class ScoringRoutes:
         except Exception as error:  # noqa: BLE001 (likewise)
             return _render_item_error(index, error)
 
-    def _check_rubric(self, body: JsonValue) -> bytes:
+    def _check_rubric(self, body: JsonValue) -> RubricCheck:
         try:
             rubric = self.engine.shelf.find(read_rubric(body))
         except RubricError as error:
-            return CHECK.dump_json(RubricCheck(False, None, list_places(error)))
-        return CHECK.dump_json(RubricCheck(True, RubricRef(rubric.id, rubric.version, rubric.digest), ()))
+            return RubricCheck(False, None, list_places(error))
+        return RubricCheck(True, RubricRef(rubric.id, rubric.version, rubric.digest), ())
 
 
 def build_judging_headers(report: Report) -> dict[str, str]:
@@ -348,38 +307,3 @@ def _join_lines(lines: list[Line]) -> bytes:
     good = sum(scored for scored, _ in lines)
     head = b'{"succeeded":%d,"failed":%d,"results":[' % (good, len(lines) - good)
     return head + b",".join(line for _, line in lines) + b"]}"
-
-
-class DirectRoute(APIRoute):
-    """A route whose handler takes the request and gives the response. FastAPI describes it and has nothing to solve."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler itself."""
-        return self.endpoint
-
-
-def _post(path: str, name: str, handler: Handler, body: dict[str, Any], responses: Responses) -> DirectRoute:
-    return build_route("POST", path, name, handler, responses, body)
-
-
-def _get(
-    path: str, name: str, handler: Handler, responses: Responses, extra: dict[str, Any] | None = None
-) -> DirectRoute:
-    return build_route("GET", path, name, handler, responses, extra)
-
-
-def build_route(
-    method: str, path: str, name: str, handler: Handler, responses: Responses, extra: dict[str, Any] | None
-) -> DirectRoute:
-    """One operation; `name` is its id to clients, `extra` is what its description has besides."""
-    return DirectRoute(
-        path,
-        handler,
-        methods=[method],
-        name=name,
-        operation_id=name,
-        response_class=Response,
-        tags=[path.split("/")[2] if path.startswith("/v1/") else "service"],
-        openapi_extra=extra,
-        responses=responses,
-    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
 
 from service.api.fairness.workroom import Workroom
-from service.api.openapi import JSON
+from service.api.operations import JSON, Body, Operation
 from service.engine import Engine
 from service.reporting.summaries import (
     SummaryRequest,
@@ -18,9 +18,6 @@ from service.reporting.summaries import (
 )
 from service.reporting.summary import Summary
 from service.strict_json import Limits
-
-SUMMARY_REQUEST: TypeAdapter[SummaryRequest] = TypeAdapter(SummaryRequest)
-SUMMARY: TypeAdapter[Summary] = TypeAdapter(Summary)
 
 SUMMED = {
     "reports": [
@@ -68,6 +65,11 @@ class SummaryRoutes:
         self.declared = make_families_finder(engine.shelf.find)
         self.limits = limits
         self.workroom = workroom
+
+    def build_operation(self) -> Operation:
+        """The route, with what it takes and gives."""
+        takes = Body(SummaryRequest, SUMMED)
+        return Operation("POST", "/v1/summaries", self.summarize, Summary, 422, 503, takes=takes)
 
     async def summarize(self, request: Request) -> Response:
         """Sum up reports: rates with intervals, each tool, pass^k, the make-up of the set, and a gate on them."""

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from pydantic import TypeAdapter
-from pydantic.json_schema import JsonSchemaMode
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from service.api.access import find_caller, find_payer
 from service.api.fairness.threads import Threads
-from service.api.openapi import JSON, gives
-from service.api.routes.scoring import build_route
+from service.api.operations import Operation
 from service.asking.budget.days import Days
 from service.jobs.admission import PATIENCE
 from service.store.database import insist
-from service.store.usage import USAGE_REPORT, UsageReport, format_day
-
-TYPES: Mapping[str, tuple[JsonSchemaMode, TypeAdapter[Any]]] = {"UsageReport": ("serialization", USAGE_REPORT)}
+from service.store.usage import UsageReport, format_day
 
 
 class UsageRoutes:
@@ -33,9 +24,9 @@ class UsageRoutes:
 
     def all(self) -> list[BaseRoute]:
         """The route."""
-        return [build_route("GET", "/v1/usage", "show_usage", self.show_usage, gives("UsageReport", 503), None)]
+        return [Operation("GET", "/v1/usage", self.show_usage, UsageReport, 503)]
 
-    async def show_usage(self, request: Request) -> Response:
+    async def show_usage(self, request: Request) -> UsageReport:
         """Tell what judges were asked today and in the 31 days before: for the caller's tenant, and an admin for all."""
         days, caller = self._days, find_caller(request)
         if days is None:
@@ -46,5 +37,4 @@ class UsageRoutes:
             find_payer(request.scope),
             lambda: insist(lambda: days.store.days(today, tenant=tenant), give_up=PATIENCE),
         )
-        report = UsageReport(format_day(today), days.caps.questions, days.caps.usd, found)
-        return Response(USAGE_REPORT.dump_json(report), media_type=JSON)
+        return UsageReport(format_day(today), days.caps.questions, days.caps.usd, found)

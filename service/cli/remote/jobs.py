@@ -12,8 +12,8 @@ from service.cli.exits import ExitCode
 from service.cli.remote.progress import Progression, has_asked_all, require_judge
 from service.cli.remote.tables import list_next_steps, render_end, show_many, show_one
 from service.cli.rendering.console import say
-from service.client import BatchClient, CalibrationClient, J, Job, JobClient, P, watch_job
-from service.store.batch import ENDED
+from service.client import AnyJob, BatchClient, CalibrationClient, J, JobClient, watch_job
+from service.store.job import ENDED
 
 TableOrJson = Literal["table", "json"]
 
@@ -71,7 +71,7 @@ def watch(jobs: Opening, name: str) -> ExitCode:
         return watch_to_the_end(client, name)
 
 
-def watch_to_the_end(client: JobClient[J, P], name: str) -> ExitCode:
+def watch_to_the_end(client: JobClient[J], name: str) -> ExitCode:
     """Shows how a job gets on, and what to do with it then. One that waits for a larger budget is not waited for."""
     job = _follow(client, name)
     if job.status == "paused_budget":
@@ -84,7 +84,7 @@ def watch_to_the_end(client: JobClient[J, P], name: str) -> ExitCode:
     return ExitCode.PASSED if job.status == "completed" else ExitCode.FAILED
 
 
-def _follow(client: JobClient[J, P], name: str) -> J:
+def _follow(client: JobClient[J], name: str) -> J:
     """Shows how a job gets on until it has ended, or waits for a larger budget."""
     command = name_command(client)
     try:
@@ -105,17 +105,17 @@ def _follow(client: JobClient[J, P], name: str) -> J:
     return job
 
 
-def name_command(client: JobClient[J, P]) -> str:
+def name_command(client: JobClient[J]) -> str:
     """What the commands about its jobs begin with."""
     return "callgrade calibrate" if isinstance(client, CalibrationClient) else "callgrade batch"
 
 
-def _name_verb(client: JobClient[J, P]) -> str:
+def _name_verb(client: JobClient[J]) -> str:
     """What is going on while its jobs are in progress."""
     return "judging" if isinstance(client, CalibrationClient) else "scoring"
 
 
-def _show(job: Job, output_format: TableOrJson) -> ExitCode:
+def _show(job: AnyJob, output_format: TableOrJson) -> ExitCode:
     if output_format == "json":
         _print_json(job)
     else:

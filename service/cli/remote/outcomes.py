@@ -19,7 +19,7 @@ from service.cli.remote.service import Service
 from service.cli.rendering.console import plural, say
 from service.client import PATIENCE, BatchClient, Kind
 from service.errors import CallgradeError
-from service.store.batch import Batch
+from service.store.batches import Batch
 
 SHORTEST, LONGEST = 0.1, 10.0
 """Seconds before a broken connection is made again, at first and at most."""

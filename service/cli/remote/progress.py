@@ -10,12 +10,12 @@ from service.cli.rendering.console import error_console, plural, say
 from service.errors import JudgeDownError
 from service.jobs.pauses import read_pause
 from service.reporting.escaping import escape_unprintable
-from service.store.batch import ENDED, STEMS
+from service.store.job import ENDED, STEMS
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from service.client import Job
+    from service.client import AnyJob
 
 
 class Progression:
@@ -40,7 +40,7 @@ class Progression:
         if self._bar is not None:
             self._bar.stop()
 
-    def show(self, job: Job) -> None:
+    def show(self, job: AnyJob) -> None:
         """Shows how far it is."""
         self._tell_state(job)
         done, total = count_done(job), job.request_counts.total
@@ -59,7 +59,7 @@ class Progression:
         else:
             self._bar.console.print(escape_unprintable(text), soft_wrap=True)
 
-    def _tell_state(self, job: Job) -> None:
+    def _tell_state(self, job: AnyJob) -> None:
         state = (job.status, job.reason)
         if state == self._told or job.status in ENDED:
             return
@@ -74,23 +74,23 @@ class Progression:
             self.tell("it goes on")
 
 
-def count_done(job: Job) -> int:
+def count_done(job: AnyJob) -> int:
     """The items that have an outcome."""
     return job.request_counts.completed + job.request_counts.failed
 
 
-def has_asked_all(job: Job) -> bool:
+def has_asked_all(job: AnyJob) -> bool:
     """Whether it has asked as many questions as it may: more money would not help it."""
     return job.max_questions is not None and job.questions >= job.max_questions
 
 
-def explain_pause(job: Job) -> str:
+def explain_pause(job: AnyJob) -> str:
     """Why a job is paused, and when it goes on."""
     when = f"; tried again at {_clock(job.resume_at)}" if job.resume_at else ""
     return f"paused: {job.reason or job.status}{when}"
 
 
-def require_judge(job: Job) -> None:
+def require_judge(job: AnyJob) -> None:
     """JudgeDownError where a job waits for a judge that is not there: somebody must set it up otherwise first.
 
     An address at which nobody answers may be that of a provider that starts again; so it counts where nothing was answered.
@@ -106,7 +106,7 @@ def _clock(time: str) -> str:
     return f"{time.partition('T')[2].removesuffix('Z')} UTC"
 
 
-def _more(job: Job) -> str:
+def _more(job: AnyJob) -> str:
     """What is told beside the count."""
     failed = f", {job.request_counts.failed} failed" if job.request_counts.failed else ""
     cost = f", ${job.cost_usd:.2f}" if job.cost_usd else ""

@@ -9,16 +9,16 @@ from rich.text import Text
 
 from service.cli.remote.progress import count_done
 from service.cli.rendering.console import console, plural, reading_console
-from service.client import Job
+from service.client import AnyJob
 from service.jobs.quotes import Quote
 from service.reporting.escaping import escape_unprintable
-from service.store.batch import Batch
+from service.store.batches import Batch
 from service.store.calibrations import Calibration
 
 HEAD = ("id", "status", "done", "created", "name")
 
 
-def show_one(job: Job) -> None:
+def show_one(job: AnyJob) -> None:
     """One job, a line for each thing to be said of it."""
     table = Table.grid(padding=(0, 2, 0, 0))
     for name, value in _list_rows(job):
@@ -26,7 +26,7 @@ def show_one(job: Job) -> None:
     reading_console().print(table)
 
 
-def show_many(jobs: Sequence[Job]) -> None:
+def show_many(jobs: Sequence[AnyJob]) -> None:
     """Several jobs, a line each, never broken: an id is for copying."""
     rows = [HEAD, *map(_build_row, jobs)]
     widths = [max(len(row[n]) for row in rows) for n in range(len(HEAD))]
@@ -35,7 +35,7 @@ def show_many(jobs: Sequence[Job]) -> None:
         console().print(Text(line.rstrip(), style="bold" if row is HEAD else ""), soft_wrap=True)
 
 
-def _build_row(job: Job) -> tuple[str, ...]:
+def _build_row(job: AnyJob) -> tuple[str, ...]:
     counts = job.request_counts
     failed = f" ({counts.failed} failed)" if counts.failed else ""
     done = (
@@ -54,7 +54,7 @@ def render_quote(quote: Quote) -> str:
     return f"{plural(quote.items, 'item')}: {asked}, {cost}{sampled}"
 
 
-def render_end(job: Job) -> str:
+def render_end(job: AnyJob) -> str:
     """What became of a job, in words."""
     counts = job.request_counts
     done = "scored" if isinstance(job, Batch) else "judged"
@@ -67,7 +67,7 @@ def render_end(job: Job) -> str:
     return f"{job.status}; {': '.join([what, ', '.join(counted)] if counted else [what])}{cost}"
 
 
-def list_next_steps(job: Job) -> Iterator[str]:
+def list_next_steps(job: AnyJob) -> Iterator[str]:
     """What can be done with a job that has ended."""
     if isinstance(job, Batch):
         errors = ", batch errors what has none" if job.request_counts.completed < job.request_counts.total else ""
@@ -79,7 +79,7 @@ def list_next_steps(job: Job) -> Iterator[str]:
         yield f"callgrade calibrate results {job.id} --out FOLDER fetches report and {plural(job.fits, 'fit')}"
 
 
-def _list_rows(job: Job) -> Iterator[tuple[str, str]]:
+def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
     yield "batch" if isinstance(job, Batch) else "calibration", job.id
     if job.name:
         yield "name", job.name
@@ -123,7 +123,7 @@ def _list_calibration_rows(job: Calibration) -> Iterator[tuple[str, str]]:
         yield "fits", f"{job.fits} ({job.method})"
 
 
-def _render_questions(job: Job) -> str:
+def _render_questions(job: AnyJob) -> str:
     return "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
 
 

@@ -14,7 +14,7 @@ from service.cli.inputs import Refusal
 from service.cli.remote.jobs import name_command, watch_to_the_end
 from service.cli.remote.service import build_error
 from service.cli.rendering.console import console, say
-from service.client import J, JobClient, P, RefusedError, SubmittedJob, UnreachableError
+from service.client import J, JobClient, RefusedError, SubmittedJob, UnreachableError
 from service.errors import InputError, Problem
 from service.problems import ProblemDetails
 
@@ -112,7 +112,7 @@ def tell_submitted(found: SubmittedJob[J], what: str, sending: Sending) -> None:
         )
 
 
-def print_id(client: JobClient[J, P], name: str, *, watch: bool) -> ExitCode:
+def print_id(client: JobClient[J], name: str, *, watch: bool) -> ExitCode:
     """The id alone on standard output; then how it gets on, where that is wanted."""
     say(f"{name_command(client)} watch {name} shows how it gets on")
     console().print(name, soft_wrap=True)

@@ -51,7 +51,7 @@ async def work(
     items = ItemScorer(engine, widen_limits(build_limits(settings)), apart=apart)
     runner = Runner(chunks_of(database, queue), items, in_flight=settings.batch_in_flight, remind=job_queue.remind)
     kept = Batches(database, queue)
-    worker = Worker(database, queue, runner, NoticeSender(kept, build_webhooks(settings)))
+    worker = Worker(database, queue, runner, NoticeSender(database, queue, build_webhooks(settings)))
     over = _watch_for_end(beside=beside)
     sweep = partial(_sweep, kept, settings)
     grace = settings.graceful_seconds

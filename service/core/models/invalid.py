@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import TypeVar, cast
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, from_json
 
 from service.core.json.pointers import build_loc_pointer, escape_token, split_pointer
 from service.core.models.near_names import suggest_name
-from service.errors import Problem
+from service.errors import InputError, Problem
+
+T = TypeVar("T")
 
 PLAIN = {
     "tuple_type": "expected an array",
@@ -25,9 +28,16 @@ PLAIN = {
 }
 """pydantic speaks of tuples and instances to people who wrote JSON; these are its words in theirs."""
 
-
 MOST_HINTS = 20
 """Unknown members up to which near names are looked for."""
+
+
+def validate(form: TypeAdapter[T], document: object, *, below: str = "") -> T:
+    """The value of a parsed document. InputError names every wrong place; `below` is the pointer of the document itself."""
+    try:
+        return form.validate_python(document)
+    except ValidationError as error:
+        raise InputError(list_problems(error, cast("JsonValue", document), below=below)) from None
 
 
 def list_problems(error: ValidationError, document: JsonValue, *, below: str = "") -> list[Problem]:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Annotated, cast
+from typing import Annotated
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue, TypeAdapter
 
 from service.core.expectation import Expectation
 from service.core.models.discovery import import_all
-from service.core.models.invalid import list_problems
+from service.core.models.invalid import validate
 from service.core.models.kinds import list_kinds
 from service.core.trace import ToolDef
-from service.errors import InputError
 from service.intake.format import ByFormat
 from service.intake.gold.base import GoldForm
 
@@ -30,8 +29,5 @@ def expectation_of(gold: GoldForm | Mapping[str, JsonValue], tools: Iterable[Too
 
     Raises InputError below `/expected` for gold out of shape.
     """
-    try:
-        form = GOLD.validate_python(dict(gold)) if isinstance(gold, Mapping) else gold
-    except ValidationError as error:
-        raise InputError(list_problems(error, cast("JsonValue", gold), below="/expected")) from None
+    form = validate(GOLD, dict(gold), below="/expected") if isinstance(gold, Mapping) else gold
     return form.expect(tools)

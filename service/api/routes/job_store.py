@@ -1,9 +1,9 @@
-"""The store of batches as handlers reach it: in threads of its own, for it waits for the disk."""
+"""A store of jobs as handlers reach it: in threads of its own, for it waits for the disk."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -11,37 +11,36 @@ from starlette.requests import Request
 from service.api.access import find_caller, find_payer
 from service.api.fairness.threads import Threads
 from service.jobs.admission import PATIENCE
-from service.store.batch import Batch
-from service.store.batches import Batches
 from service.store.database import insist
+from service.store.jobs import J, Jobs
 
 T = TypeVar("T")
 
-NO_STORE = "batches need a database, and none is open here"
 
+class JobStore(Generic[J]):
+    """Jobs and the threads that work on them, apart from those that score: a large upload must not take these."""
 
-class BatchStore:
-    """Batches and the threads that work on them, apart from those that score: a large upload must not take these."""
-
-    def __init__(self, batches: Batches | None) -> None:
-        self._batches = batches
+    def __init__(self, jobs: Jobs[J] | None, *, parameter: str) -> None:
+        """`parameter`: of a path, whose value is the id of a job."""
+        self._jobs = jobs
+        self._parameter = parameter
         self._short = Threads(8, name="batches")
         self._long = Threads(4, name="submissions")
 
     @property
-    def batches(self) -> Batches:
-        """The batches; HTTPException 503 where there is no store."""
-        if self._batches is None:
-            raise HTTPException(503, NO_STORE)
-        return self._batches
+    def jobs(self) -> Jobs[J]:
+        """The jobs; HTTPException 503 where there is no store."""
+        if self._jobs is None:
+            raise HTTPException(503, "batches need a database, and none is open here")
+        return self._jobs
 
-    async def find_batch(self, request: Request) -> Batch:
-        """The batch that a request names. UnknownBatchError where it is not there, or another tenant's."""
-        return await self.change(request, self.batches.find)
+    async def find(self, request: Request) -> J:
+        """The job that a request names. UnknownJobError where it is not there, or another tenant's."""
+        return await self.change(request, self.jobs.find)
 
     async def change(self, request: Request, change: Callable[[str, str], T]) -> T:
-        """What `change` makes of tenant and id of the batch that a request names."""
-        tenant, name = find_caller(request).tenant, request.path_params["batch_id"]
+        """What `change` makes of tenant and id of the job that a request names."""
+        tenant, name = find_caller(request).tenant, request.path_params[self._parameter]
         return await self.run_insisting(request, lambda: change(tenant, name))
 
     async def run_insisting(self, request: Request, work: Callable[[], T]) -> T:

@@ -1,12 +1,11 @@
-"""A batch as it is told: how far it is, what it cost, what was left out of it."""
+"""A job as it is told, a batch or a calibration: how far it is, what it cost, what was left out of it."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
@@ -47,7 +46,7 @@ ID = re.compile(r"(batch|calibration)_([0-9a-f]{12})[0-9a-f]{20}")
 
 @dataclass(frozen=True, slots=True)
 class RequestCounts:
-    """The items of a batch. Once it has ended, completed, failed, cancelled and expired add up to total."""
+    """The items of a job. Once it has ended, completed, failed, cancelled and expired add up to total."""
 
     total: int
     """Those that were taken."""
@@ -78,8 +77,8 @@ class Notified:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch. Times are RFC 3339 in UTC, null where there is none."""
+class Job:
+    """What a batch and a calibration have in common. Times are RFC 3339 in UTC, null where there is none."""
 
     id: str
     name: str
@@ -91,7 +90,7 @@ class Batch:
     """The most that calls may have cost besides, of which no bill came."""
     budget_usd: float | None
     questions: int
-    """Requests to models: every vote, every repair and every retry is one; of a batch with a limit of them those too that a
+    """Requests to models: every vote, every repair and every retry is one; of a job with a limit of them those too that a
     worker which died may have made."""
     max_questions: int | None
     tokens_in: int
@@ -106,8 +105,6 @@ class Batch:
     deadline_at: str
     ended_at: str | None
     webhook: Notified | None
-    rejected: tuple[Rejected, ...]
-    """The first thousand lines that were left out by `skip_invalid`."""
 
     @property
     def ended(self) -> bool:
@@ -115,11 +112,14 @@ class Batch:
         return self.status in ENDED
 
 
-@dataclass(frozen=True, slots=True)
-class BatchList:
-    """Batches, newest first. `next`: what to ask for as `after` to go on; null at the end."""
+J = TypeVar("J", bound=Job)
 
-    data: tuple[Batch, ...]
+
+@dataclass(frozen=True, slots=True)
+class JobList(Generic[J]):
+    """Jobs, newest first. `next`: what to ask for as `after` to go on; null at the end."""
+
+    data: tuple[J, ...]
     has_more: bool
     next: str | None
 
@@ -132,20 +132,20 @@ class SkippedItems:
     lines: tuple[Rejected, ...] = ()
 
 
-BATCH: TypeAdapter[Batch] = TypeAdapter(Batch)
-BATCH_LIST: TypeAdapter[BatchList] = TypeAdapter(BatchList)
 LEFT_OUT: TypeAdapter[SkippedItems] = TypeAdapter(SkippedItems)
+
+_AS_STORED = ("id", "name", "status", "budget_usd", "max_questions", "reason")
 
 SUMMED = ("completed", "failed", "cost_usd", "uncertain_usd", "questions", "tokens_in", "tokens_out", "cache_hits")
 
 
-def parse_made_at(batch_id: str, kind: Kind = "scores") -> float | None:
-    """When a batch was made, by its id, in seconds since 1970; None for what is no id of one of this kind."""
-    found = ID.fullmatch(batch_id)
+def parse_made_at(job_id: str, kind: Kind) -> float | None:
+    """When a job was made, by its id, in seconds since 1970; None for what is no id of one of this kind."""
+    found = ID.fullmatch(job_id)
     return int(found[2], 16) / 1_000 if found and found[1] == STEMS[kind] else None
 
 
-def select_batches(chosen: sa.Select[Any]) -> sa.Select[Any]:
+def select_jobs(chosen: sa.Select[Any]) -> sa.Select[Any]:
     """The rows of `chosen`, a choice of whole BATCHES, each with the sums of its chunks: one statement, so one moment."""
     page = chosen.subquery()
     sums = (
@@ -162,42 +162,28 @@ def select_batches(chosen: sa.Select[Any]) -> sa.Select[Any]:
     )
 
 
-def build_batch(row: sa.Row[Any]) -> Batch:
-    """The batch in a row of `select_batches`."""
-    found = cast("Mapping[str, Any]", row._mapping)  # pyright: ignore[reportPrivateUsage] (its documented name)
-    left_out = LEFT_OUT.validate_json(found["rejected"])
-    return Batch(
-        id=found["id"],
-        name=found["name"],
-        status=found["status"],
-        request_counts=_build_counts(found, left_out.count),
-        cost_usd=float(found["cost_usd"]),
-        uncertain_usd=float(found["uncertain_usd"]),
-        budget_usd=found["budget_usd"],
-        questions=int(found["questions"]),
-        max_questions=found["max_questions"],
-        tokens_in=int(found["tokens_in"]),
-        tokens_out=int(found["tokens_out"]),
-        cache_hits=int(found["cache_hits"]),
-        tags=json.loads(found["tags"]),
-        reason=found["reason"],
-        resume_at=format_rfc3339(found["resume_at"]),
-        created_at=cast("str", format_rfc3339(found["created_at"])),
-        deadline_at=cast("str", format_rfc3339(found["deadline_at"])),
-        ended_at=format_rfc3339(found["ended_at"]),
-        webhook=None if found["webhook"] is None else Notified(found["webhook"], found["webhook_status"]),
-        rejected=left_out.lines,
-    )
+def read_head(found: sa.RowMapping) -> dict[str, Any]:
+    """The fields of a `Job`, from a row of `select_jobs`."""
+    head = {name: found[name] for name in _AS_STORED}
+    head |= {name: format_rfc3339(found[name]) for name in ("resume_at", "created_at", "deadline_at", "ended_at")}
+    return head | {
+        "request_counts": _build_counts(found),
+        "cost_usd": float(found["cost_usd"]),
+        "uncertain_usd": float(found["uncertain_usd"]),
+        **{name: int(found[name]) for name in ("questions", "tokens_in", "tokens_out", "cache_hits")},
+        "tags": json.loads(found["tags"]),
+        "webhook": None if found["webhook"] is None else Notified(found["webhook"], found["webhook_status"]),
+    }
 
 
-def _build_counts(found: Mapping[str, Any], rejected: int) -> RequestCounts:
+def _build_counts(found: sa.RowMapping) -> RequestCounts:
     status, completed, failed = found["status"], int(found["completed"]), int(found["failed"])
     never_run = found["total"] - completed - failed
     return RequestCounts(
         total=found["total"],
         completed=completed,
         failed=failed,
-        rejected=rejected,
+        rejected=LEFT_OUT.validate_json(found["rejected"]).count,
         cancelled=never_run if status == "cancelled" else 0,
         expired=never_run if status == "expired" else 0,
     )

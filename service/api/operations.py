@@ -1,0 +1,186 @@
+"""Operations of the contract: a handler, with the types of what it takes and gives.
+
+A handler reads its body with the one strict parser, within limits of its own; FastAPI has nothing to solve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple, cast
+
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import JsonSchemaMode
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.api.problems import MEDIA_TYPE, ProblemDetails
+from service.api.queries import describe_parameters
+
+JSON = "application/json"
+
+TOLD: Mapping[int, str] = {
+    400: "The body is not the JSON we accept: syntax, a key given twice, NaN, a number out of range, NUL, a lone surrogate",
+    401: "No key, or none that is good here",
+    403: "The key lacks the scope that this needs; where none is asked for, the request comes from a page of another site, or "
+    "goes to a host that is not the service's",
+    404: "No such thing",
+    408: "The body came too slowly",
+    409: "Not in the state that a batch is in; or a request with that Idempotency-Key is being worked on",
+    410: "The batch of that Idempotency-Key was deleted",
+    413: "A limit was passed: bytes, depth, digits, string length, number of values or items",
+    415: "The body is not said to be of type application/json, or is compressed",
+    422: "The body cannot be used; `errors` names every place. Or the Idempotency-Key was used for another one",
+    429: "More than this tenant may send: requests, bytes, items that wait, or questions of a day",
+    500: "An error of ours",
+    503: "Too much under way, or not ready",
+}
+
+READING = (400, 408, 413, 415)
+"""What can be wrong with a body before it is looked into."""
+
+_RETRY = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "string"}}}
+
+Shape = type[Any] | dict[str, Any]
+"""A type, by whose name the document refers to its schema; or a schema as it stands."""
+
+TEXT = {"type": "string"}
+
+
+class Body(NamedTuple):
+    """What an operation takes."""
+
+    shape: Shape
+    example: object = None
+    """A body that can be sent."""
+    required: bool = True
+    lines: str | None = None
+    """What stands in the lines of JSON Lines, where they are taken too."""
+
+    def describe(self) -> dict[str, Any]:
+        """The request body as OpenAPI describes it."""
+        example = {} if self.example is None else {"example": self.example}
+        content: dict[str, Any] = {JSON: {"schema": _refer(self.shape), **example}}
+        if self.lines is not None:
+            for media, told in (("application/x-ndjson", self.lines), ("application/jsonl", "the same")):
+                content[media] = {"schema": TEXT | {"description": f"{told}, one JSON object a line; gzip is taken"}}
+        return {"content": content, **({"required": True} if self.required else {})}
+
+
+class Answer(NamedTuple):
+    """What an operation gives, by media type."""
+
+    content: Mapping[str, Shape]
+    status: int = 200
+    description: str = "The result"
+    more: Mapping[str, Any] = MappingProxyType({})
+    """Its headers and links, as OpenAPI has them."""
+
+    def describe(self) -> dict[str, Any]:
+        """The response as OpenAPI describes it."""
+        content = {media: {"schema": _refer(shape)} for media, shape in self.content.items()}
+        return {"description": self.description, **({"content": content} if content else {}), **self.more}
+
+
+Handler = Callable[[Request], Awaitable[object]]
+"""What answers a request: with a response, or with a value of the first type that the operation gives."""
+
+
+class Operation(APIRoute):
+    """One operation of the contract."""
+
+    def __init__(  # noqa: PLR0913 (one for each part of its description)
+        self,
+        method: str,
+        path: str,
+        handler: Handler,
+        gives: Shape | list[Answer],
+        *errors: int,
+        takes: Body | None = None,
+        query: type[BaseModel] | None = None,
+        parameters: Sequence[Mapping[str, Any]] = (),
+        name: str = "",
+        description: str | None = None,
+    ) -> None:
+        """`errors`: the statuses of its problems besides 500 and those of a body. `name`: its id, else that of the handler."""
+        self.takes = takes
+        self.gives = gives if isinstance(gives, list) else [Answer({JSON: gives})]
+        problems = {*errors, 500, *(READING if takes is not None else ())}
+        told = [*parameters, *(describe_parameters(query) if query is not None else ())]
+        name = name or handler.__name__
+        super().__init__(
+            path,
+            handler,
+            methods=[method],
+            name=name,
+            operation_id=name,
+            description=description,
+            status_code=self.gives[0].status,
+            response_class=Response,
+            response_model=None,
+            tags=[path.split("/")[2] if path.startswith("/v1/") else "service"],
+            openapi_extra={
+                **({"parameters": told} if told else {}),
+                **({"requestBody": takes.describe()} if takes is not None else {}),
+            },
+            responses={
+                **{answer.status: answer.describe() for answer in self.gives},
+                **{status: describe_problem(status) for status in sorted(problems)},
+            },
+        )
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler, whose values are written as the types say."""
+
+        async def handle(request: Request) -> Response:
+            found = await self.endpoint(request)
+            return found if isinstance(found, Response) else Response(self._form.dump_json(found), media_type=JSON)
+
+        return handle
+
+    @cached_property
+    def _form(self) -> TypeAdapter[Any]:
+        return adapt(cast("type[Any]", self.gives[0].content[JSON]))
+
+    def list_types(self) -> Iterator[tuple[type[Any], JsonSchemaMode]]:
+        """The types that its description refers to: what users write as it is read, all else as it is written."""
+        if self.takes is not None and isinstance(self.takes.shape, type):
+            yield self.takes.shape, "validation"
+        for shape in [shape for answer in self.gives for shape in answer.content.values()]:
+            if isinstance(shape, type):
+                yield shape, "validation" if issubclass(shape, BaseModel) else "serialization"
+
+
+@cache
+def adapt(form: type[Any]) -> TypeAdapter[Any]:
+    """What reads and writes values of a type."""
+    return TypeAdapter(form)
+
+
+def describe_problem(status: int) -> dict[str, Any]:
+    """The response of an error."""
+    headers = {"headers": _RETRY} if status in (429, 503) else {}
+    return {"description": TOLD[status], "content": {MEDIA_TYPE: {"schema": _refer(ProblemDetails)}}, **headers}
+
+
+def describe_key(told: str) -> dict[str, Any]:
+    """The parameter Idempotency-Key."""
+    return {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "required": False,
+        "description": told,
+        "schema": {"type": "string", "pattern": "^[ -~]{1,255}$"},
+    }
+
+
+def describe_named(name: str, told: str, example: str) -> dict[str, Any]:
+    """The parameter in a path."""
+    head = {"name": name, "in": "path", "required": True}
+    return {**head, "description": told, "schema": TEXT, "example": example}
+
+
+def _refer(shape: Shape) -> dict[str, Any]:
+    return shape if isinstance(shape, dict) else {"$ref": f"#/components/schemas/{shape.__name__}"}
