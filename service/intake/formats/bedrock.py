@@ -1,0 +1,215 @@
+"""Bedrock's Converse: `messages` of content blocks with `toolConfig`, and the reply in `output`.
+
+Also `request` and `response` beside one another, and Bedrock's own log of invocations, which has both in `inputBodyJson` and
+`outputBodyJson`. A result of one JSON part is that JSON, one of texts alone their text; others stay parts. Reasoning stays in
+`raw`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, NotRequired
+
+from pydantic import JsonValue, with_config
+from typing_extensions import TypedDict
+
+from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
+from service.errors import InputError
+from service.intake.accounting import account_members, members_of
+from service.intake.build import Transcript, result_content, tool_call
+from service.intake.format import Format
+from service.intake.shapes import OPEN, Loose, StateShape, read_state
+from service.intake.speech import Given, Speech, find_object, find_text, list_items, list_objects, lose_part
+from service.intake.tools import read_tools
+
+
+@with_config(OPEN)
+class BedrockTrace(TypedDict):
+    """A conversation in the form of Converse: a request, a reply or both, side by side or below `request` and `response`."""
+
+    format: Literal["bedrock"]
+    id: NotRequired[str | None]
+    messages: NotRequired[list[dict[str, Loose]]]
+    output: NotRequired[dict[str, Loose] | None]
+    request: NotRequired[dict[str, Loose] | None]
+    response: NotRequired[dict[str, Loose] | None]
+    input: NotRequired[dict[str, Loose] | None]
+    state: NotRequired[StateShape | None]
+
+
+_IDLE = (
+    "modelId inferenceConfig guardrailConfig additionalModelRequestFields promptVariables requestMetadata "
+    "additionalModelResponseFieldPaths performanceConfig stopReason usage metrics trace additionalModelResponseFields "
+    "serviceTier ResponseMetadata schemaType schemaVersion timestamp accountId identity region requestId operation "
+    "inferenceRegion errorCode"
+)
+RECORD = members_of("the trace", "format id request response state messages system toolConfig output input", _IDLE)
+MESSAGE = members_of("a message", "role content")
+OUTPUT = members_of("the output", "message outputBodyJson", "outputContentType outputTokenCount outputBodyS3Path")
+
+
+class Place(NamedTuple):
+    """An object of the record and its pointer."""
+
+    given: Given
+    path: str
+
+
+def read(record: BedrockTrace) -> Trace:
+    """The trace of a validated record. Raises InputError: no messages and no reply, a call without a name, unusable tools."""
+    asked = _find(record, ("request",), ("input", "inputBodyJson"))
+    replied = _find(record, ("response",), ("output", "outputBodyJson"))
+    output = Place(find_object(replied.given, "output"), f"{replied.path}/output")
+    reply = find_object(output.given, "message")
+    if "messages" not in asked.given and not reply:
+        raise InputError.at("", "expected messages, the message of an output, or both")
+    transcript = Transcript()
+    system = [text for part in list_objects(asked.given.get("system")) if (text := find_text(part, "text"))]
+    if system:
+        transcript.say("system", "\n".join(system))
+    for index, message in enumerate(list_objects(asked.given.get("messages"))):
+        _read_message(transcript, message, f"{asked.path}/messages/{index}")
+    if reply:
+        _read_message(transcript, reply, f"{output.path}/message")
+    account_members(transcript, output.given, OUTPUT, output.path)
+    for path, given in {asked.path: asked.given, replied.path: replied.given, "": record}.items():
+        account_members(transcript, given, RECORD, path)
+    return transcript.trace(
+        record,
+        trace_id=record.get("id"),
+        tools=_tools(asked),
+        state=read_state(record.get("state")),
+    )
+
+
+def _find(record: Mapping[str, object], *ways: tuple[str, ...]) -> Place:
+    """The object at the first of these ways that leads to one, else the record."""
+    for way in ways:
+        here: object = record
+        for name in way:
+            here = here.get(name) if isinstance(here, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        if isinstance(here, dict):
+            return Place(here, "/" + "/".join(way))  # pyright: ignore[reportUnknownArgumentType]
+    return Place(record, "")  # pyright: ignore[reportArgumentType] (a validated record is JSON)
+
+
+def _read_message(transcript: Transcript, message: Given, path: str) -> None:
+    content = message.get("content")
+    parts = [{"text": content}] if isinstance(content, str) else list_items(content)
+    read_parts = _read_reply if message.get("role") == "assistant" else _read_said
+    read_parts(transcript, parts, f"{path}/content")
+    account_members(transcript, message, MESSAGE, path)
+
+
+def _read_said(transcript: Transcript, parts: list[JsonValue], path: str) -> None:
+    """A user's message: results, and what was said. One of nothing but results is no turn."""
+    texts: list[str] = []
+    answered = False
+    for index, part in enumerate(parts):
+        result = _below(part, "toolResult")
+        text = _text(part)
+        if result is not None:
+            transcript.result(find_text(result, "toolUseId"), _result(result), path=f"{path}/{index}")
+            answered = True
+        elif text is not None:
+            texts.append(text)
+        else:
+            _lose(transcript, part, f"{path}/{index}", of_user=True)
+    if texts or not answered:
+        transcript.say("user", "\n".join(texts))
+
+
+def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str) -> None:
+    speech = Speech(transcript)
+    for index, part in enumerate(parts):
+        use, result, text = _below(part, "toolUse"), _below(part, "toolResult"), _text(part)
+        if use is not None:
+            speech.call(_call(transcript, use, f"{path}/{index}"))
+        elif result is not None:
+            speech.cut()
+            transcript.result(find_text(result, "toolUseId"), _result(result), path=f"{path}/{index}")
+        elif text is not None:
+            speech.say(text)
+        else:
+            _lose(transcript, part, f"{path}/{index}", of_user=False)
+    speech.end()
+
+
+IDLE = frozenset({"reasoningContent", "cachePoint"})
+"""Blocks that say nothing that is scored."""
+
+
+def _lose(transcript: Transcript, part: JsonValue, path: str, *, of_user: bool) -> None:
+    names = list(part) if isinstance(part, dict) else ["?"]
+    if not IDLE.issuperset(names):
+        lose_part(transcript, part, names[0], path, of_user=of_user)
+
+
+def _below(part: JsonValue, name: str) -> Given | None:
+    inner = part.get(name) if isinstance(part, dict) else None
+    return inner if isinstance(inner, dict) else None
+
+
+def _text(part: JsonValue) -> str | None:
+    """What a block says; a citation is a piece of text beside its sources."""
+    if not isinstance(part, dict):
+        return None
+    cited = _below(part, "citationsContent") or {}
+    pieces = [text for item in list_objects(cited.get("content")) if (text := find_text(item, "text"))]
+    text = part.get("text")
+    return text if isinstance(text, str) else "".join(pieces) or None
+
+
+def _call(transcript: Transcript, use: Given, path: str) -> ToolCall:
+    name = find_text(use, "name")
+    if name is None:
+        raise InputError.at(path, "a toolUse has a name")
+    if use.get("type") == "server_tool_use":
+        transcript.offer(ToolDef(name))
+    return tool_call(find_text(use, "toolUseId"), name, use.get("input"))
+
+
+def _result(given: Given) -> ToolResult:
+    return ToolResult(_returned(given.get("content")), given.get("status") == "error")
+
+
+def _returned(content: JsonValue) -> JsonValue:
+    parts = list(list_objects(content))
+    if len(parts) == 1 and parts[0].keys() == {"json"}:
+        return parts[0]["json"]
+    texts = [part["text"] for part in parts if part.keys() == {"text"}]
+    if parts and len(texts) == len(parts):
+        return result_content("\n".join(map(str, texts)))
+    return content
+
+
+def _tools(asked: Place) -> tuple[ToolDef, ...] | None:
+    given = find_object(asked.given, "toolConfig").get("tools")
+    if given is None:
+        return None
+    specs: list[JsonValue] = [spec for item in list_objects(given) if (spec := _spec(item)) is not None]
+    return read_tools(specs, path=f"{asked.path}/toolConfig/tools")
+
+
+def _spec(item: Given) -> dict[str, JsonValue] | None:
+    spec = _below(item, "toolSpec") or _below(item, "systemTool")
+    if spec is None:
+        return None if item.keys() <= IDLE else dict(item)
+    schema = find_object(spec, "inputSchema")
+    return {**spec, "inputSchema": schema.get("json", schema or None)}
+
+
+_MARKS = frozenset({"toolUse", "toolResult", "reasoningContent", "citationsContent", "guardContent", "cachePoint"})
+"""Kinds of blocks that no other format has."""
+
+
+def _recognise(record: Given) -> bool:
+    asked = _find(record, ("request",), ("input", "inputBodyJson")).given
+    replied = _find(record, ("response",), ("output", "outputBodyJson")).given
+    if "toolConfig" in asked or find_object(find_object(replied, "output"), "message").get("role") == "assistant":
+        return True
+    parts = (part for message in list_objects(asked.get("messages")) for part in list_objects(message.get("content")))
+    return any(part.keys() & _MARKS or part.keys() == {"text"} for part in parts)
+
+
+FORMAT = Format(BedrockTrace, read, _recognise, rank=22, place=9)

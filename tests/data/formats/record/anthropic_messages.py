@@ -1,0 +1,45 @@
+"""Anthropic's Messages with thinking, the provider's own tools, an MCP server, a failed tool and an image as a result."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from anthropic import Anthropic
+from script import ABOUT, PNG, QUESTIONS, REPLIES, RESULTS, SCHEMAS, SYSTEM, Run, keep
+from server import SERVED, serve
+
+MODEL = "claude-sonnet-4-5"
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+TOOLS: list[Any] = [{"name": name, "description": ABOUT[name], "input_schema": schema} for name, schema in SCHEMAS.items()]
+OWN: list[Any] = [{"type": "web_search_20250305", "name": "web_search"}]
+NOTED = [{"type": "text", "text": RESULTS[2]}, IMAGE]
+RESULT_OF: dict[str, Any] = {"call_a": {"content": json.dumps(RESULTS[0])}, "call_b": {"content": RESULTS[1], "is_error": True}, "call_c": {"content": NOTED}}
+
+with serve() as url:
+    client = Anthropic(base_url=url, api_key="x")
+    asked: dict[str, Any] = {"model": MODEL, "max_tokens": 100, "system": SYSTEM, "tools": TOOLS + OWN}
+    servers = {"mcp_servers": [{"type": "url", "url": "https://maps.invalid", "name": "maps"}]}
+    messages: list[Any] = []
+    for question in QUESTIONS:
+        parts = [{"type": "text", "text": question}, *([IMAGE] if question.startswith("Write") else [])]
+        messages.append({"role": "user", "content": parts})
+        while True:
+            reply = client.messages.create(messages=messages, extra_body=servers, **asked)
+            messages.append({"role": "assistant", "content": [block.model_dump(mode="json", exclude_none=True) for block in reply.content]})
+            calls = [block for block in reply.content if block.type == "tool_use"]
+            if not calls:
+                break
+            results = [{"type": "tool_result", "tool_use_id": call.id, **RESULT_OF[call.id]} for call in calls]
+            messages.append({"role": "user", "content": results})
+    returned = [block for block in SERVED if block["type"].endswith("tool_result")]
+    run = Run(
+        calls=[*Run().calls, *[[block["name"], block["input"]] for block in SERVED if "name" in block]],
+        results=[*RESULTS[:2], NOTED, *[block["content"] for block in returned[:3]], {"lat": 60.4}, "no such place"],
+        errors=[False, True, False, False, False, True, False, True],
+        tools=[*SCHEMAS, "web_search"],
+    )
+    keep("anthropic", "messages", {**asked, **servers, "messages": messages}, package="anthropic", run=run)
+    reply = client.messages.create(messages=messages[:1], **asked).model_dump(mode="json")
+    two = Run(Run().calls[:2], [None, None], [False, False], [["user", QUESTIONS[0]], ["assistant", REPLIES["raining"].text]], None, [*SCHEMAS, "web_search"])
+    keep("anthropic", "request_response", {"request": {**asked, "messages": messages[:1]}, "response": reply}, package="anthropic", run=two)
