@@ -84,7 +84,7 @@ def _read_any(given: Given) -> Trace:
 
 
 @cache
-def _build_reader(name: str) -> TypeAdapter[Record]:
+def _build_reader(name: str) -> TypeAdapter[Any]:
     return TypeAdapter(_BY_NAME[name].shape)
 
 

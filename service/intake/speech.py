@@ -30,7 +30,16 @@ def find_text(given: Given, *names: str) -> str | None:
 
 def find_object(given: Given, *names: str) -> dict[str, JsonValue]:
     """The first of these members that is an object; {} where none is."""
-    return next((value for name in names if isinstance(value := given.get(name), dict)), {})
+    for name in names:
+        value = given.get(name)
+        if isinstance(value, dict):
+            return value
+    return {}
+
+
+def list_content(content: JsonValue) -> list[JsonValue]:
+    """The parts of a message's content; a bare text is one part."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list_items(content)
 
 
 class Speech:

@@ -135,7 +135,9 @@ def _list_given(value: JsonValue, path: str) -> tuple[dict[str, Placed], list[Pl
     key = next((key for key in ("messages", "contents", "input") if isinstance(value.get(key), (list, str))), None)
     if key is None:
         return {}, [(value, path)] if "role" in value or "lc" in value else []
-    rest = {name: (item, f"{path}/{name}") for name, item in value.items() if name not in (key, "format", "id", "state")}
+    rest = {
+        name: (item, f"{path}/{name}") for name, item in value.items() if name not in (key, "format", "id", "state")
+    }
     return rest, _list_given(value[key], f"{path}/{key}")[1]
 
 
@@ -241,7 +243,9 @@ def _account_exchange(exchange: Exchange, trace: Trace, lost: Transcript, read_a
     for step in other.steps:
         known.subtract([_identify(step.call)])
         if known[_identify(step.call)] < 0:
-            lost.lose("call", exchange.reply_at, f"a call of {step.call.name[:60]!r} that the conversation does not have")
+            lost.lose(
+                "call", exchange.reply_at, f"a call of {step.call.name[:60]!r} that the conversation does not have"
+            )
     texts = {message.text for message in trace.messages}
     for message in other.messages:
         if message.text not in texts:

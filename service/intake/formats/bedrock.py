@@ -8,7 +8,7 @@ Also `request` and `response` beside one another, and Bedrock's own log of invoc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, NotRequired
+from typing import Literal, NamedTuple, NotRequired, cast
 
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
@@ -19,7 +19,7 @@ from service.intake.accounting import account_members, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, StateShape, read_state
-from service.intake.speech import Given, Speech, find_object, find_text, list_items, list_objects, lose_part
+from service.intake.speech import Given, Speech, find_object, find_text, list_content, list_objects, lose_part
 from service.intake.tools import read_tools
 
 
@@ -84,18 +84,19 @@ def read(record: BedrockTrace) -> Trace:
 
 def _find(record: Mapping[str, object], *ways: tuple[str, ...]) -> Place:
     """The object at the first of these ways that leads to one, else the record."""
+    given = cast("dict[str, JsonValue]", record)  # a validated record is JSON
     for way in ways:
-        here: object = record
+        here = given
         for name in way:
-            here = here.get(name) if isinstance(here, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-        if isinstance(here, dict):
-            return Place(here, "/" + "/".join(way))  # pyright: ignore[reportUnknownArgumentType]
-    return Place(record, "")  # pyright: ignore[reportArgumentType] (a validated record is JSON)
+            here = find_object(here, name)
+        if here:
+            return Place(here, "/" + "/".join(way))
+    return Place(given, "")
 
 
 def _read_message(transcript: Transcript, message: Given, path: str) -> None:
     content = message.get("content")
-    parts = [{"text": content}] if isinstance(content, str) else list_items(content)
+    parts = list_content(content)
     read_parts = _read_reply if message.get("role") == "assistant" else _read_said
     read_parts(transcript, parts, f"{path}/content")
     account_members(transcript, message, MESSAGE, path)
@@ -175,9 +176,9 @@ def _result(given: Given) -> ToolResult:
 
 def _returned(content: JsonValue) -> JsonValue:
     parts = list(list_objects(content))
-    if len(parts) == 1 and parts[0].keys() == {"json"}:
+    if len(parts) == 1 and list(parts[0]) == ["json"]:
         return parts[0]["json"]
-    texts = [part["text"] for part in parts if part.keys() == {"text"}]
+    texts = [part["text"] for part in parts if list(part) == ["text"]]
     if parts and len(texts) == len(parts):
         return result_content("\n".join(map(str, texts)))
     return content
@@ -192,8 +193,8 @@ def _tools(asked: Place) -> tuple[ToolDef, ...] | None:
 
 
 def _spec(item: Given) -> dict[str, JsonValue] | None:
-    spec = _below(item, "toolSpec") or _below(item, "systemTool")
-    if spec is None:
+    spec = find_object(item, "toolSpec", "systemTool")
+    if not spec:
         return None if item.keys() <= IDLE else dict(item)
     schema = find_object(spec, "inputSchema")
     return {**spec, "inputSchema": schema.get("json", schema or None)}
@@ -209,7 +210,7 @@ def _recognise(record: Given) -> bool:
     if "toolConfig" in asked or find_object(find_object(replied, "output"), "message").get("role") == "assistant":
         return True
     parts = (part for message in list_objects(asked.get("messages")) for part in list_objects(message.get("content")))
-    return any(part.keys() & _MARKS or part.keys() == {"text"} for part in parts)
+    return any(part.keys() & _MARKS or list(part) == ["text"] for part in parts)
 
 
 FORMAT = Format(BedrockTrace, read, _recognise, rank=22, place=9)

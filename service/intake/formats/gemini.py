@@ -40,21 +40,17 @@ class GeminiTrace(TypedDict):
     state: NotRequired[StateShape | None]
 
 
-_ASKED = (
-    "system_instruction tools contents config",
-    "model generation_config safety_settings tool_config cached_content labels",
-)
-_REPLIED = (
-    "candidates",
-    "model_version response_id usage_metadata prompt_feedback create_time sdk_http_response "
+_ASKED = "model generation_config safety_settings tool_config cached_content labels"
+RECORD = members_of(
+    "the trace",
+    "format id request response sample state system_instruction tools contents config candidates",
+    f"{_ASKED} model_version response_id usage_metadata prompt_feedback create_time sdk_http_response "
     "automatic_function_calling_history parsed",
 )
-_OWN = "format id request response sample state"
-RECORD = members_of("the trace", f"{_OWN} {_ASKED[0]} {_REPLIED[0]}", f"{_ASKED[1]} {_REPLIED[1]}")
 CONFIG = members_of(
     "the configuration",
     "system_instruction tools",
-    f"{_ASKED[1]} http_options temperature top_p top_k candidate_count max_output_tokens stop_sequences response_logprobs "
+    f"{_ASKED} http_options temperature top_p top_k candidate_count max_output_tokens stop_sequences response_logprobs "
     "logprobs presence_penalty frequency_penalty seed response_mime_type response_schema response_json_schema "
     "response_modalities media_resolution speech_config audio_timestamp automatic_function_calling thinking_config",
 )
@@ -194,7 +190,7 @@ def _result(given: Given) -> ToolResult | None:
     if not isinstance(response, dict):
         return ToolResult(result_content(response))
     if response.get("error") is not None:
-        return ToolResult(result_content(response["error"] if len(response) == 1 else response), True)  # noqa: FBT003
+        return ToolResult(result_content(response["error"] if len(response) == 1 else response), True)
     lone = len(response) == 1 and next(iter(response)) in ("output", "result")
     return ToolResult(result_content(next(iter(response.values())) if lone else response))
 

@@ -132,7 +132,9 @@ def _list_parts(content: JsonValue) -> list[JsonValue]:
 
 
 def _read_result(transcript: Transcript, given: Given, path: str) -> None:
-    result = ToolResult(result_content(given["content"]), given.get("status") == "error") if "content" in given else None
+    result = (
+        ToolResult(result_content(given["content"]), given.get("status") == "error") if "content" in given else None
+    )
     transcript.result(find_text(given, "tool_call_id"), result, path=path)
     account_members(transcript, given, RESULT, path)
 

@@ -81,7 +81,8 @@ def _walk(run: Run) -> Iterator[Run]:
         here = pending.pop()
         yield here
         below = [
-            Run(child, f"{here.path}/child_runs/{n}") for n, child in enumerate(list_objects(here.given.get("child_runs")))
+            Run(child, f"{here.path}/child_runs/{n}")
+            for n, child in enumerate(list_objects(here.given.get("child_runs")))
         ]
         pending += reversed(below)
 

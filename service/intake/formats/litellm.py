@@ -51,7 +51,9 @@ def read(record: LiteLLMTrace) -> Wrapped:
 
 
 def _recognise(record: Given) -> bool:
-    return "messages" in record and ("litellm_call_id" in record or "call_type" in record or "model_parameters" in record)
+    return "messages" in record and (
+        "litellm_call_id" in record or "call_type" in record or "model_parameters" in record
+    )
 
 
 FORMAT = Format(LiteLLMTrace, read, _recognise, rank=24, place=20)

@@ -159,7 +159,7 @@ def _read_return(transcript: Transcript, part: Given, path: str) -> None:
 def _read_retry(transcript: Transcript, part: Given, path: str) -> None:
     content = part.get("content")
     if find_text(part, "tool_name"):
-        transcript.result(find_text(part, "tool_call_id"), ToolResult(result_content(content), True), path=path)  # noqa: FBT003
+        transcript.result(find_text(part, "tool_call_id"), ToolResult(result_content(content), True), path=path)
     else:
         transcript.say("system", content if isinstance(content, str) else "")
 

@@ -18,7 +18,16 @@ from service.intake.accounting import account_members, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
-from service.intake.speech import Given, Speech, find_object, find_text, list_items, list_objects, lose_part
+from service.intake.speech import (
+    Given,
+    Speech,
+    find_object,
+    find_text,
+    list_content,
+    list_items,
+    list_objects,
+    lose_part,
+)
 from service.intake.tools import read_tools
 
 
@@ -64,7 +73,7 @@ def _read_message(transcript: Transcript, message: Given, path: str) -> None:
     role = message.get("role")
     key = "parts" if "parts" in message else "content"
     content = message.get(key)
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else list_items(content)
+    parts = list_content(content)
     if role == "assistant":
         _read_reply(transcript, parts, f"{path}/{key}", message)
     elif role == "tool":
@@ -83,7 +92,7 @@ def _type(part: JsonValue) -> str:
 
 
 def _is_idle(kind: str) -> bool:
-    return kind in IDLE or kind.startswith("data-")
+    return kind in IDLE or kind.startswith(("data-", "tool-approval-"))
 
 
 def _read_said(transcript: Transcript, parts: list[JsonValue], path: str, *, role: Literal["user", "system"]) -> None:
@@ -100,7 +109,7 @@ def _read_result(transcript: Transcript, part: JsonValue, path: str) -> None:
     """A part of a message of the role `tool`."""
     if isinstance(part, dict) and _type(part) == "tool-result":
         transcript.result(find_text(part, "toolCallId"), _model_result(part), path=path)
-    elif not _type(part).startswith("tool-approval"):
+    elif not _is_idle(_type(part)):
         lose_part(transcript, part, _type(part), path)
 
 
@@ -139,9 +148,7 @@ def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: st
     elif kind == "tool-invocation":
         given = find_object(part, "toolInvocation")
         speech.call(_call(transcript, given, f"{path}/toolInvocation"), _ui_result(given))
-    elif kind.startswith("tool-approval"):
-        return
-    elif kind == "dynamic-tool" or kind.startswith("tool-"):
+    elif kind == "dynamic-tool" or (kind.startswith("tool-") and not _is_idle(kind)):
         speech.call(_call(transcript, part, path), _ui_result(part))
     elif not _is_idle(kind):
         lose_part(transcript, part, kind, path)
@@ -149,7 +156,7 @@ def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: st
 
 def _call(transcript: Transcript, part: Given, path: str) -> ToolCall:
     """A call of either sort. Of a part of the UI that could not be parsed, `rawInput` is what the model wrote."""
-    kind = _type(part)
+    kind = str(part.get("type"))
     named = kind.removeprefix("tool-") if kind.startswith("tool-") and kind != "tool-call" else None
     name = find_text(part, "toolName") or named
     if not name:
@@ -165,7 +172,7 @@ def _ui_result(part: Given) -> ToolResult | None:
     state = part.get("state")
     if state in ("output-error", "output-denied"):
         denied = find_object(part, "approval").get("reason")
-        return ToolResult(result_content(part.get("errorText", denied)), True)  # noqa: FBT003
+        return ToolResult(result_content(part.get("errorText", denied)), True)
     key = {"output-available": "output", "result": "result"}.get(str(state))
     return ToolResult(result_content(part.get(key))) if key else None
 

@@ -11,10 +11,16 @@ from server import SERVED, serve
 
 MODEL = "claude-sonnet-4-5"
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
-TOOLS: list[Any] = [{"name": name, "description": ABOUT[name], "input_schema": schema} for name, schema in SCHEMAS.items()]
+TOOLS: list[Any] = [
+    {"name": name, "description": ABOUT[name], "input_schema": schema} for name, schema in SCHEMAS.items()
+]
 OWN: list[Any] = [{"type": "web_search_20250305", "name": "web_search"}]
 NOTED = [{"type": "text", "text": RESULTS[2]}, IMAGE]
-RESULT_OF: dict[str, Any] = {"call_a": {"content": json.dumps(RESULTS[0])}, "call_b": {"content": RESULTS[1], "is_error": True}, "call_c": {"content": NOTED}}
+RESULT_OF: dict[str, Any] = {
+    "call_a": {"content": json.dumps(RESULTS[0])},
+    "call_b": {"content": RESULTS[1], "is_error": True},
+    "call_c": {"content": NOTED},
+}
 
 with serve() as url:
     client = Anthropic(base_url=url, api_key="x")
@@ -26,7 +32,12 @@ with serve() as url:
         messages.append({"role": "user", "content": parts})
         while True:
             reply = client.messages.create(messages=messages, extra_body=servers, **asked)
-            messages.append({"role": "assistant", "content": [block.model_dump(mode="json", exclude_none=True) for block in reply.content]})
+            messages.append(
+                {
+                    "role": "assistant",
+                    "content": [block.model_dump(mode="json", exclude_none=True) for block in reply.content],
+                }
+            )
             calls = [block for block in reply.content if block.type == "tool_use"]
             if not calls:
                 break
@@ -41,5 +52,18 @@ with serve() as url:
     )
     keep("anthropic", "messages", {**asked, **servers, "messages": messages}, package="anthropic", run=run)
     reply = client.messages.create(messages=messages[:1], **asked).model_dump(mode="json")
-    two = Run(Run().calls[:2], [None, None], [False, False], [["user", QUESTIONS[0]], ["assistant", REPLIES["raining"].text]], None, [*SCHEMAS, "web_search"])
-    keep("anthropic", "request_response", {"request": {**asked, "messages": messages[:1]}, "response": reply}, package="anthropic", run=two)
+    two = Run(
+        Run().calls[:2],
+        [None, None],
+        [False, False],
+        [["user", QUESTIONS[0]], ["assistant", REPLIES["raining"].text]],
+        None,
+        [*SCHEMAS, "web_search"],
+    )
+    keep(
+        "anthropic",
+        "request_response",
+        {"request": {**asked, "messages": messages[:1]}, "response": reply},
+        package="anthropic",
+        run=two,
+    )

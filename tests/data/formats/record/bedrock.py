@@ -10,7 +10,12 @@ from script import ABOUT, PNG, QUESTIONS, REPLIES, RESULTS, SCHEMAS, SYSTEM, Run
 from server import serve
 
 IMAGE = {"image": {"format": "png", "source": {"bytes": PNG}}}
-CONFIG: Any = {"tools": [{"toolSpec": {"name": name, "description": ABOUT[name], "inputSchema": {"json": schema}}} for name, schema in SCHEMAS.items()]}
+CONFIG: Any = {
+    "tools": [
+        {"toolSpec": {"name": name, "description": ABOUT[name], "inputSchema": {"json": schema}}}
+        for name, schema in SCHEMAS.items()
+    ]
+}
 RESULT_OF: dict[str, Any] = {
     "call_a": {"content": [{"json": RESULTS[0]}], "status": "success"},
     "call_b": {"content": [{"text": RESULTS[1]}], "status": "error"},
@@ -19,13 +24,19 @@ RESULT_OF: dict[str, Any] = {
 
 with serve() as url:
     client = boto3.client(
-        "bedrock-runtime", endpoint_url=url, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x",
+        "bedrock-runtime",
+        endpoint_url=url,
+        region_name="us-east-1",
+        aws_access_key_id="x",
+        aws_secret_access_key="x",
         config=Config(retries={"max_attempts": 1}),
     )
     asked: dict[str, Any] = {"modelId": "anthropic.claude-sonnet-4", "system": [{"text": SYSTEM}], "toolConfig": CONFIG}
     messages: list[Any] = []
     for question in QUESTIONS:
-        messages.append({"role": "user", "content": [{"text": question}, *([IMAGE] if question.startswith("Write") else [])]})
+        messages.append(
+            {"role": "user", "content": [{"text": question}, *([IMAGE] if question.startswith("Write") else [])]}
+        )
         while True:
             response = client.converse(messages=messages, **asked)
             message = response["output"]["message"]
@@ -33,10 +44,28 @@ with serve() as url:
             calls = [part["toolUse"] for part in message["content"] if "toolUse" in part]
             if not calls:
                 break
-            results = [{"toolResult": {"toolUseId": call["toolUseId"], **RESULT_OF[call["toolUseId"]]}} for call in calls]
+            results = [
+                {"toolResult": {"toolUseId": call["toolUseId"], **RESULT_OF[call["toolUseId"]]}} for call in calls
+            ]
             messages.append({"role": "user", "content": results})
     run = Run(results=[RESULTS[0], RESULTS[1], [{"text": RESULTS[2]}, IMAGE]])
     keep("bedrock", "messages", {**asked, "messages": messages}, package="boto3", run=run)
-    reply = {key: value for key, value in client.converse(messages=messages[:1], **asked).items() if key != "ResponseMetadata"}
-    two = Run(Run().calls[:2], [None, None], [False, False], [["user", QUESTIONS[0]], ["assistant", REPLIES["raining"].text]], None)
-    keep("bedrock", "request_response", {"request": {**asked, "messages": messages[:1]}, "response": reply}, package="boto3", run=two)
+    reply = {
+        key: value
+        for key, value in client.converse(messages=messages[:1], **asked).items()
+        if key != "ResponseMetadata"
+    }
+    two = Run(
+        Run().calls[:2],
+        [None, None],
+        [False, False],
+        [["user", QUESTIONS[0]], ["assistant", REPLIES["raining"].text]],
+        None,
+    )
+    keep(
+        "bedrock",
+        "request_response",
+        {"request": {**asked, "messages": messages[:1]}, "response": reply},
+        package="boto3",
+        run=two,
+    )

@@ -37,7 +37,9 @@ def say_errors(request: Any, handler: Any) -> Any:
     try:
         return handler(request)
     except LookupError as error:
-        return ToolMessage(str(error), tool_call_id=request.tool_call["id"], name=request.tool_call["name"], status="error")
+        return ToolMessage(
+            str(error), tool_call_id=request.tool_call["id"], name=request.tool_call["name"], status="error"
+        )
 
 
 def asked(question: str) -> HumanMessage:
@@ -51,7 +53,11 @@ def merge(posted: Any) -> list[Any]:
     for path, body in posted:
         for given in [*body.get("post", ()), *body.get("patch", ())] or [body]:
             id_ = given.get("id") or path.rsplit("/", 1)[1]
-            known = {key: value for key, value in given.items() if value not in (None, {}, []) and key not in ("serialized", "events")}
+            known = {
+                key: value
+                for key, value in given.items()
+                if value not in (None, {}, []) and key not in ("serialized", "events")
+            }
             runs[id_] = runs.get(id_, {}) | known | {"id": id_}
     for given in runs.values():
         given["extra"] = {key: value for key, value in given.get("extra", {}).items() if key == "invocation_params"}
@@ -72,15 +78,33 @@ with server.serve() as url:
         messages = state["messages"]
         exports.append(merge(server.POSTED))
     run = Run(tools=None)
-    keep("langchain", "state", {"messages": [message.model_dump(mode="json") for message in messages]}, package="langchain-core", run=run)
+    keep(
+        "langchain",
+        "state",
+        {"messages": [message.model_dump(mode="json") for message in messages]},
+        package="langchain-core",
+        run=run,
+    )
     keep("langchain", "messages_to_dict", {"messages": messages_to_dict(messages)}, package="langchain-core", run=run)
     keep("langchain", "dumpd", {"messages": dumpd(messages)}, package="langchain-core", run=run)
     bound = model.bind_tools([get_weather, write_note]).kwargs["tools"]
-    keep("langchain", "state_with_tools", {"messages": [message.model_dump(mode="json") for message in messages], "tools": bound}, package="langchain-core", run=Run())
+    keep(
+        "langchain",
+        "state_with_tools",
+        {"messages": [message.model_dump(mode="json") for message in messages], "tools": bound},
+        package="langchain-core",
+        run=Run(),
+    )
 
     first, last = exports[0], exports[-1]
     two = Run(Run().calls[:2], RESULTS[:2], [False, True], Run().texts[:3], REPLIES["station"].text)
     keep("langsmith", "runs", {"runs": first}, package="langsmith", run=two)
-    keep("langsmith", "llm_run", [given for given in last if given["run_type"] == "llm"][-1], package="langsmith", run=Run())
+    keep(
+        "langsmith",
+        "llm_run",
+        [given for given in last if given["run_type"] == "llm"][-1],
+        package="langsmith",
+        run=Run(),
+    )
     root = next(given for given in last if not given.get("parent_run_id"))
     keep("langsmith", "root_run", root, package="langsmith", run=Run(tools=None))

@@ -11,7 +11,10 @@ from litellm.integrations.custom_logger import CustomLogger
 from script import ABOUT, PNG, QUESTIONS, REPLIES, RESULTS, SCHEMAS, SYSTEM, Run, keep
 from server import serve
 
-TOOLS: list[Any] = [{"type": "function", "function": {"name": name, "description": ABOUT[name], "parameters": schema}} for name, schema in SCHEMAS.items()]
+TOOLS: list[Any] = [
+    {"type": "function", "function": {"name": name, "description": ABOUT[name], "parameters": schema}}
+    for name, schema in SCHEMAS.items()
+]
 RESULT_OF = {"call_a": json.dumps(RESULTS[0]), "call_b": RESULTS[1], "call_c": RESULTS[2]}
 LOGGED: list[Any] = []
 DULL = ("metadata", "model_map_information", "hidden_params", "error_information", "cost_breakdown")
@@ -31,20 +34,40 @@ with serve() as url:
         made = 0
         for question in QUESTIONS:
             image = [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}]
-            messages.append({"role": "user", "content": [{"type": "text", "text": question}, *image] if question.startswith("Write") else question})
+            messages.append(
+                {
+                    "role": "user",
+                    "content": [{"type": "text", "text": question}, *image]
+                    if question.startswith("Write")
+                    else question,
+                }
+            )
             while True:
                 base = f"{url}/v1" if name == "openai" else url
-                reply = litellm.completion(model=model, messages=messages, tools=TOOLS, api_base=base, api_key="x").choices[0].message
+                reply = (
+                    litellm.completion(model=model, messages=messages, tools=TOOLS, api_base=base, api_key="x")
+                    .choices[0]
+                    .message
+                )
                 made += 1
                 messages.append(reply.model_dump(exclude_none=True))
                 if not reply.tool_calls:
                     break
-                messages += [{"role": "tool", "tool_call_id": call.id, "content": RESULT_OF[call.id]} for call in reply.tool_calls]
+                messages += [
+                    {"role": "tool", "tool_call_id": call.id, "content": RESULT_OF[call.id]}
+                    for call in reply.tool_calls
+                ]
         while len(LOGGED) < made:
             time.sleep(0.05)
         run = Run(errors=[False] * 3)
         done = [log for log in LOGGED if "Break" in json.dumps(log["messages"])][-1]
         called = [log for log in LOGGED if len(log["messages"]) == 2][0]
         keep("litellm", f"{name}_answer", done, package="litellm", run=run)
-        two = Run(Run().calls[:2], [None, None], [False, False], [["user", QUESTIONS[0]], ["assistant", REPLIES["raining"].text]], None)
+        two = Run(
+            Run().calls[:2],
+            [None, None],
+            [False, False],
+            [["user", QUESTIONS[0]], ["assistant", REPLIES["raining"].text]],
+            None,
+        )
         keep("litellm", f"{name}_calls", called, package="litellm", run=two)

@@ -9,10 +9,13 @@ from typing import Any
 import mlflow
 from mlflow.entities import SpanType
 from openai import OpenAI
-from script import ABOUT, QUESTIONS, RESULTS, SCHEMAS, SYSTEM, Run, get_weather, keep, write_note
+from script import ABOUT, QUESTIONS, SCHEMAS, SYSTEM, Run, get_weather, keep, write_note
 from server import serve
 
-TOOLS: list[Any] = [{"type": "function", "function": {"name": name, "description": ABOUT[name], "parameters": schema}} for name, schema in SCHEMAS.items()]
+TOOLS: list[Any] = [
+    {"type": "function", "function": {"name": name, "description": ABOUT[name], "parameters": schema}}
+    for name, schema in SCHEMAS.items()
+]
 DOES = {"get_weather": get_weather, "write_note": write_note}
 
 
@@ -35,7 +38,9 @@ def converse(questions: list[str]) -> str:
     for question in questions:
         messages.append({"role": "user", "content": question})
         while True:
-            reply = client.chat.completions.create(model="gpt-4.1-mini", messages=messages, tools=TOOLS).choices[0].message
+            reply = (
+                client.chat.completions.create(model="gpt-4.1-mini", messages=messages, tools=TOOLS).choices[0].message
+            )
             messages.append(reply.model_dump(exclude_none=True))
             if not reply.tool_calls:
                 break

@@ -11,7 +11,10 @@ from server import serve
 
 MODEL = "gpt-4.1-mini"
 TOOLS: list[Any] = [
-    {"type": "function", "function": {"name": "get_weather", "description": ABOUT["get_weather"], "parameters": SCHEMAS["get_weather"]}},
+    {
+        "type": "function",
+        "function": {"name": "get_weather", "description": ABOUT["get_weather"], "parameters": SCHEMAS["get_weather"]},
+    },
     {"type": "custom", "custom": {"name": "write_note", "description": ABOUT["write_note"]}},
 ]
 FUNCTIONS = [{"name": name, "description": ABOUT[name], "parameters": schema} for name, schema in SCHEMAS.items()]
@@ -32,7 +35,9 @@ def ask(messages: list[Any], question: str, client: OpenAI) -> None:
         messages.append(message.model_dump(exclude_none=True))
         if not message.tool_calls:
             return
-        messages.extend({"role": "tool", "tool_call_id": call.id, "content": RESULT_OF[call.id]} for call in message.tool_calls)
+        messages.extend(
+            {"role": "tool", "tool_call_id": call.id, "content": RESULT_OF[call.id]} for call in message.tool_calls
+        )
 
 
 with serve() as url:
@@ -53,16 +58,36 @@ with serve() as url:
     two = {"calls": Run().calls[:2], "results": [None, None], "errors": [False, False], "answer": None}
     keep("openai", "completion", completion, package="openai", run=Run(**two, texts=texts[1:], tools=None))
     keep("openai", "request_with_choices", request | completion, package="openai", run=Run(**two, texts=texts))
-    line = {"id": "batch_req_1", "custom_id": "request-1", "response": {"status_code": 200, "request_id": "r1", "body": completion}, "error": None}
+    line = {
+        "id": "batch_req_1",
+        "custom_id": "request-1",
+        "response": {"status_code": 200, "request_id": "r1", "body": completion},
+        "error": None,
+    }
     keep("openai", "batch_line", line, package="openai", run=Run(**two, texts=texts[1:], tools=None))
-    chunks = [chunk.model_dump(mode="json", exclude_none=True) for chunk in client.chat.completions.create(**request, stream=True)]
+    chunks = [
+        chunk.model_dump(mode="json", exclude_none=True)
+        for chunk in client.chat.completions.create(**request, stream=True)
+    ]
     keep("openai", "stream", {"chunks": chunks}, package="openai", run=Run(**two, texts=texts[1:], tools=None))
 
     old: list[Any] = [{"role": "user", "content": QUESTIONS[0]}]
     reply = client.chat.completions.create(model=MODEL, messages=old, functions=FUNCTIONS).choices[0].message
-    old += [reply.model_dump(exclude_none=True), {"role": "function", "name": "get_weather", "content": f"{RESULT_OF['call_a']}"}]
+    old += [
+        reply.model_dump(exclude_none=True),
+        {"role": "function", "name": "get_weather", "content": f"{RESULT_OF['call_a']}"},
+    ]
     old.append({"role": "assistant", "content": REPLIES["station"].text})
     keep(
-        "openai", "functions", {"messages": old, "functions": FUNCTIONS}, package="openai",
-        run=Run(Run().calls[:1], [RESULTS[0]], [False], [*texts, ["assistant", REPLIES["station"].text]], REPLIES["station"].text),
+        "openai",
+        "functions",
+        {"messages": old, "functions": FUNCTIONS},
+        package="openai",
+        run=Run(
+            Run().calls[:1],
+            [RESULTS[0]],
+            [False],
+            [*texts, ["assistant", REPLIES["station"].text]],
+            REPLIES["station"].text,
+        ),
     )

@@ -11,7 +11,13 @@ from server import HOSTED, serve
 
 MODEL = "gpt-5-mini"
 TOOLS: list[Any] = [
-    {"type": "function", "name": "get_weather", "description": ABOUT["get_weather"], "parameters": SCHEMAS["get_weather"], "strict": True},
+    {
+        "type": "function",
+        "name": "get_weather",
+        "description": ABOUT["get_weather"],
+        "parameters": SCHEMAS["get_weather"],
+        "strict": True,
+    },
     {"type": "custom", "name": "write_note", "description": ABOUT["write_note"]},
     {"type": "web_search"},
     {"type": "mcp", "server_label": "maps", "server_url": "https://maps.invalid", "require_approval": "never"},
@@ -32,12 +38,26 @@ with serve() as url:
             calls = [item for item in said if item["type"] in ("function_call", "custom_tool_call")]
             if not calls:
                 break
-            items += [{"type": f"{item['type']}_output", "call_id": item["call_id"], "output": RESULT_OF[item["call_id"]]} for item in calls]
-    run = Run(calls=[*Run().calls[:2], ["write_note", "Oslo: rain"]], errors=[False] * 3, tools=["get_weather", "write_note", "web_search", "maps"])
+            items += [
+                {"type": f"{item['type']}_output", "call_id": item["call_id"], "output": RESULT_OF[item["call_id"]]}
+                for item in calls
+            ]
+    run = Run(
+        calls=[*Run().calls[:2], ["write_note", "Oslo: rain"]],
+        errors=[False] * 3,
+        tools=["get_weather", "write_note", "web_search", "maps"],
+    )
     start = next(n for n, item in enumerate(items) if item.get("id") == "ws_1")
     lost = [("call", f"/input/{start + n}") for n, item in enumerate(HOSTED) if item["type"].endswith("_call")]
     record = {"instructions": SYSTEM, "input": items, "tools": TOOLS}
     keep("openai_responses", "items", record, package="openai", run=run, unread=lost)
     response = client.responses.create(model=MODEL, input=items[:1], tools=TOOLS[:2], instructions=SYSTEM)
-    two = Run(Run().calls[:2], [None, None], [False, False], [["assistant", "Let me look."]], None, ["get_weather", "write_note"])
+    two = Run(
+        Run().calls[:2],
+        [None, None],
+        [False, False],
+        [["assistant", "Let me look."]],
+        None,
+        ["get_weather", "write_note"],
+    )
     keep("openai_responses", "response", response.model_dump(mode="json"), package="openai", run=two)

@@ -12,9 +12,8 @@ from pydantic_ai.capabilities import NativeTool
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
-from script import PNG, QUESTIONS, REPLIES, RESULTS, SYSTEM, Run, keep
+from script import PNG, QUESTIONS, REPLIES, RESULTS, SYSTEM, Run, keep, write_note
 from script import get_weather as weather
-from script import write_note
 from server import serve
 
 Response.prompt_cache_diagnostics = None  # the client here is older than what pydantic-ai looks for
@@ -41,7 +40,11 @@ def read_hosted(parts: list[dict[str, Any]]) -> Run:
         ["find_place", {"name": "Bergen"}],
         ["find_place", {"name": "Atlantis"}],
     ]
-    own = [part["content"] for part in parts if part["part_kind"] == "builtin-tool-return" and not part["tool_name"].startswith("mcp")]
+    own = [
+        part["content"]
+        for part in parts
+        if part["part_kind"] == "builtin-tool-return" and not part["tool_name"].startswith("mcp")
+    ]
     results = [*RESULTS, *own, {"lat": 60.4}, "no such place"]
     return Run(calls=[*Run().calls, *hosted], results=results, errors=[False, True, *[False] * 6, True], **KNOWN)
 
@@ -50,9 +53,13 @@ with serve() as url:
     provider = OpenAIProvider(base_url=f"{url}/v1", api_key="x")
     maps = MCPServerTool(id="maps", url="https://maps.invalid")
     agents = {
-        "chat": Agent(OpenAIChatModel("gpt-4.1-mini", provider=provider), system_prompt=SYSTEM, tools=[get_weather, write_note]),
+        "chat": Agent(
+            OpenAIChatModel("gpt-4.1-mini", provider=provider), system_prompt=SYSTEM, tools=[get_weather, write_note]
+        ),
         "hosted": Agent(
-            OpenAIResponsesModel("gpt-5-mini", provider=provider), instructions=SYSTEM, tools=[get_weather, write_note],
+            OpenAIResponsesModel("gpt-5-mini", provider=provider),
+            instructions=SYSTEM,
+            tools=[get_weather, write_note],
             capabilities=[NativeTool(WebSearchTool()), NativeTool(maps), NativeTool(CodeExecutionTool())],
         ),
     }
@@ -63,5 +70,9 @@ with serve() as url:
             asked = [question, *image] if question.startswith("Write") else question
             history = agent.run_sync(asked, message_history=history).all_messages()
         dumped = json.loads(ModelMessagesTypeAdapter.dump_json(history))
-        run, lost = (Run(**KNOWN), []) if name == "chat" else (read_hosted(dumped[-1]["parts"]), [("text", "/messages/7/parts/7")])
+        run, lost = (
+            (Run(**KNOWN), [])
+            if name == "chat"
+            else (read_hosted(dumped[-1]["parts"]), [("text", "/messages/7/parts/7")])
+        )
         keep("pydantic_ai", name, {"messages": dumped}, package="pydantic-ai", run=run, unread=lost)

@@ -70,7 +70,9 @@ class Run:
     """What really happened; `texts` are those of users and of the model, in order, the empty ones left out."""
 
     calls: list[Any] = field(
-        default_factory=lambda: [[name, args] for words in ("raining", "Write that") for _, name, args in REPLIES[words].calls]
+        default_factory=lambda: [
+            [name, args] for words in ("raining", "Write that") for _, name, args in REPLIES[words].calls
+        ]
     )
     results: list[Any] = field(default_factory=lambda: list(RESULTS))
     errors: list[bool] = field(default_factory=lambda: [False, True, False])
@@ -89,13 +91,21 @@ class Run:
     tools: list[str] | None = field(default_factory=lambda: list(SCHEMAS))
 
 
-def keep(format_name: str, name: str, record: Any, *, package: str, run: Run, unread: Any = (), source: str = "") -> None:
+def keep(
+    format_name: str, name: str, record: Any, *, package: str, run: Run, unread: Any = (), source: str = ""
+) -> None:
     """Write a fixture. `unread`: kinds and pointers of what no reader can read; `source`: where not recorded."""
     head = {"package": f"{package} {version(package)}", "script": Path(sys.argv[0]).name}
     head = head if not source else {"source": source}
-    fixture = head | {"run": vars(run), "unread": [list(item) for item in unread], "record": json.loads(json.dumps(record, default=str))}
+    fixture = head | {
+        "run": vars(run),
+        "unread": [list(item) for item in unread],
+        "record": json.loads(json.dumps(record, default=str)),
+    }
     path = DATA / format_name / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
-    text = re.sub(r'File \\"[^"]*/', r'File \\"', json.dumps(fixture, indent=1, ensure_ascii=False))  # no paths of a machine
+    text = re.sub(
+        r'File \\"[^"]*/', r'File \\"', json.dumps(fixture, indent=1, ensure_ascii=False)
+    )  # no paths of a machine
     path.write_text(text + "\n", "utf-8")
     print(path, path.stat().st_size)

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-from script import Reply, reply_to
+from script import reply_to
 
 POSTED: list[tuple[str, Any]] = []
 """What clients sent, for those whose telemetry is recorded."""
@@ -34,9 +34,11 @@ def chat(body: dict[str, Any]) -> dict[str, Any]:
         ]
     reason = "function_call" if "function_call" in message else "tool_calls" if reply.calls else "stop"
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
-    return head("chatcmpl-1", "chat.completion", body) | {"choices": [choice]} | {
-        "usage": {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
-    }
+    return (
+        head("chatcmpl-1", "chat.completion", body)
+        | {"choices": [choice]}
+        | {"usage": {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}}
+    )
 
 
 def head(id_: str, kind: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -56,9 +58,13 @@ def chat_chunks(body: dict[str, Any]) -> Iterator[str]:
         deltas.append({"tool_calls": [{"index": at, **call, part: {**call[part], key: text[:5]}}]})
         deltas.append({"tool_calls": [{"index": at, part: {key: text[5:]}}]})
     for delta in deltas:
-        yield event(head("chatcmpl-1", "chat.completion.chunk", body) | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+        yield event(
+            head("chatcmpl-1", "chat.completion.chunk", body)
+            | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+        )
     yield event(
-        head("chatcmpl-1", "chat.completion.chunk", body) | {"choices": [{"index": 0, "delta": {}, "finish_reason": done["finish_reason"]}]}
+        head("chatcmpl-1", "chat.completion.chunk", body)
+        | {"choices": [{"index": 0, "delta": {}, "finish_reason": done["finish_reason"]}]}
     )
     yield "data: [DONE]\n\n"
 
@@ -72,7 +78,11 @@ def responses(body: dict[str, Any]) -> dict[str, Any]:
     last = given if isinstance(given, str) else given[-1]
     reply = reply_to(last)
     output: list[dict[str, Any]] = [{"id": "rs_1", "type": "reasoning", "summary": []}]
-    part = {"type": "refusal", "refusal": reply.text} if reply.refusal else {"type": "output_text", "text": reply.text, "annotations": []}
+    part = (
+        {"type": "refusal", "refusal": reply.text}
+        if reply.refusal
+        else {"type": "output_text", "text": reply.text, "annotations": []}
+    )
     if "noted" in json.dumps(last) and any(tool["type"] == "mcp" for tool in body.get("tools", ())):
         output += HOSTED
     if reply.text:
@@ -83,26 +93,112 @@ def responses(body: dict[str, Any]) -> dict[str, Any]:
         text = {"type": "custom_tool_call", "input": args.get("text")}
         output.append(call | (text if name in custom else {"type": "function_call", "arguments": json.dumps(args)}))
     return {
-        "id": "resp_1", "object": "response", "created_at": 1_760_000_000, "status": "completed", "error": None,
-        "incomplete_details": None, "instructions": body.get("instructions"), "model": body["model"], "output": output,
-        "parallel_tool_calls": True, "previous_response_id": None, "tool_choice": "auto", "tools": body.get("tools", []),
-        "usage": {"input_tokens": 9, "output_tokens": 9, "total_tokens": 18, "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}},
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1_760_000_000,
+        "status": "completed",
+        "error": None,
+        "incomplete_details": None,
+        "instructions": body.get("instructions"),
+        "model": body["model"],
+        "output": output,
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "tool_choice": "auto",
+        "tools": body.get("tools", []),
+        "usage": {
+            "input_tokens": 9,
+            "output_tokens": 9,
+            "total_tokens": 18,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": 0},
+        },
     }
 
 
 HOSTED: list[dict[str, Any]] = [
-    {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "Bergen station"}},
-    {"id": "fs_1", "type": "file_search_call", "status": "completed", "queries": ["Bergen"], "results": [{"file_id": "f1", "filename": "a.md", "score": 0.9, "text": "Bergen: none"}]},
-    {"id": "ci_1", "type": "code_interpreter_call", "status": "completed", "code": "print(4)", "container_id": "c1", "outputs": [{"type": "logs", "logs": "4"}]},
+    {
+        "id": "ws_1",
+        "type": "web_search_call",
+        "status": "completed",
+        "action": {"type": "search", "query": "Bergen station"},
+    },
+    {
+        "id": "fs_1",
+        "type": "file_search_call",
+        "status": "completed",
+        "queries": ["Bergen"],
+        "results": [{"file_id": "f1", "filename": "a.md", "score": 0.9, "text": "Bergen: none"}],
+    },
+    {
+        "id": "ci_1",
+        "type": "code_interpreter_call",
+        "status": "completed",
+        "code": "print(4)",
+        "container_id": "c1",
+        "outputs": [{"type": "logs", "logs": "4"}],
+    },
     {"id": "ig_1", "type": "image_generation_call", "status": "completed", "result": "iVBORw0KGgo="},
-    {"id": "cu_1", "type": "computer_call", "call_id": "call_cu", "status": "completed", "action": {"type": "click", "x": 1, "y": 2, "button": "left"}, "pending_safety_checks": []},
-    {"id": "ls_1", "type": "local_shell_call", "call_id": "call_ls", "status": "completed", "action": {"type": "exec", "command": ["ls"], "env": {}}},
-    {"id": "sh_1", "type": "shell_call", "call_id": "call_sh", "status": "completed", "action": {"commands": ["ls"], "timeout_ms": 1000, "max_output_length": 100}},
-    {"id": "so_1", "type": "shell_call_output", "call_id": "call_sh", "status": "completed", "output": [{"stdout": "a.md", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]},
-    {"id": "ap_1", "type": "apply_patch_call", "call_id": "call_ap", "status": "completed", "operation": {"type": "delete_file", "path": "a.md"}},
-    {"id": "ml_1", "type": "mcp_list_tools", "server_label": "maps", "tools": [{"name": "find_place", "description": "", "input_schema": {"type": "object"}, "annotations": None}]},
-    {"id": "mc_1", "type": "mcp_call", "server_label": "maps", "name": "find_place", "arguments": '{"name": "Bergen"}', "output": '{"lat": 60.4}', "error": None},
-    {"id": "mc_2", "type": "mcp_call", "server_label": "maps", "name": "find_place", "arguments": '{"name": "Atlantis"}', "output": None, "error": "no such place"},
+    {
+        "id": "cu_1",
+        "type": "computer_call",
+        "call_id": "call_cu",
+        "status": "completed",
+        "action": {"type": "click", "x": 1, "y": 2, "button": "left"},
+        "pending_safety_checks": [],
+    },
+    {
+        "id": "ls_1",
+        "type": "local_shell_call",
+        "call_id": "call_ls",
+        "status": "completed",
+        "action": {"type": "exec", "command": ["ls"], "env": {}},
+    },
+    {
+        "id": "sh_1",
+        "type": "shell_call",
+        "call_id": "call_sh",
+        "status": "completed",
+        "action": {"commands": ["ls"], "timeout_ms": 1000, "max_output_length": 100},
+    },
+    {
+        "id": "so_1",
+        "type": "shell_call_output",
+        "call_id": "call_sh",
+        "status": "completed",
+        "output": [{"stdout": "a.md", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}],
+    },
+    {
+        "id": "ap_1",
+        "type": "apply_patch_call",
+        "call_id": "call_ap",
+        "status": "completed",
+        "operation": {"type": "delete_file", "path": "a.md"},
+    },
+    {
+        "id": "ml_1",
+        "type": "mcp_list_tools",
+        "server_label": "maps",
+        "tools": [{"name": "find_place", "description": "", "input_schema": {"type": "object"}, "annotations": None}],
+    },
+    {
+        "id": "mc_1",
+        "type": "mcp_call",
+        "server_label": "maps",
+        "name": "find_place",
+        "arguments": '{"name": "Bergen"}',
+        "output": '{"lat": 60.4}',
+        "error": None,
+    },
+    {
+        "id": "mc_2",
+        "type": "mcp_call",
+        "server_label": "maps",
+        "name": "find_place",
+        "arguments": '{"name": "Atlantis"}',
+        "output": None,
+        "error": "no such place",
+    },
 ]
 
 
@@ -117,22 +213,76 @@ def anthropic(body: dict[str, Any]) -> dict[str, Any]:
     blocks += [{"type": "tool_use", "id": id_, "name": name, "input": args} for id_, name, args in reply.calls]
     stop = "refusal" if reply.refusal else "tool_use" if reply.calls else "end_turn"
     return {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "content": blocks, "stop_reason": stop,
-        "stop_sequence": None, "usage": {"input_tokens": 9, "output_tokens": 9},
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": body["model"],
+        "content": blocks,
+        "stop_reason": stop,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 9, "output_tokens": 9},
     }
 
 
 SERVED: list[dict[str, Any]] = [
     {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "Bergen station"}},
-    {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{"type": "web_search_result", "title": "Bergen", "url": "https://a.invalid", "encrypted_content": "eA==", "page_age": None}]},
+    {
+        "type": "web_search_tool_result",
+        "tool_use_id": "srvtoolu_1",
+        "content": [
+            {
+                "type": "web_search_result",
+                "title": "Bergen",
+                "url": "https://a.invalid",
+                "encrypted_content": "eA==",
+                "page_age": None,
+            }
+        ],
+    },
     {"type": "server_tool_use", "id": "srvtoolu_2", "name": "bash_code_execution", "input": {"command": "ls"}},
-    {"type": "bash_code_execution_tool_result", "tool_use_id": "srvtoolu_2", "content": {"type": "bash_code_execution_result", "stdout": "a.md", "stderr": "", "return_code": 0, "content": []}},
+    {
+        "type": "bash_code_execution_tool_result",
+        "tool_use_id": "srvtoolu_2",
+        "content": {
+            "type": "bash_code_execution_result",
+            "stdout": "a.md",
+            "stderr": "",
+            "return_code": 0,
+            "content": [],
+        },
+    },
     {"type": "server_tool_use", "id": "srvtoolu_3", "name": "web_fetch", "input": {"url": "https://b.invalid"}},
-    {"type": "web_fetch_tool_result", "tool_use_id": "srvtoolu_3", "content": {"type": "web_fetch_tool_result_error", "error_code": "url_not_accessible"}},
-    {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "find_place", "server_name": "maps", "input": {"name": "Bergen"}},
-    {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "is_error": False, "content": [{"type": "text", "text": '{"lat": 60.4}'}]},
-    {"type": "mcp_tool_use", "id": "mcptoolu_2", "name": "find_place", "server_name": "maps", "input": {"name": "Atlantis"}},
-    {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_2", "is_error": True, "content": [{"type": "text", "text": "no such place"}]},
+    {
+        "type": "web_fetch_tool_result",
+        "tool_use_id": "srvtoolu_3",
+        "content": {"type": "web_fetch_tool_result_error", "error_code": "url_not_accessible"},
+    },
+    {
+        "type": "mcp_tool_use",
+        "id": "mcptoolu_1",
+        "name": "find_place",
+        "server_name": "maps",
+        "input": {"name": "Bergen"},
+    },
+    {
+        "type": "mcp_tool_result",
+        "tool_use_id": "mcptoolu_1",
+        "is_error": False,
+        "content": [{"type": "text", "text": '{"lat": 60.4}'}],
+    },
+    {
+        "type": "mcp_tool_use",
+        "id": "mcptoolu_2",
+        "name": "find_place",
+        "server_name": "maps",
+        "input": {"name": "Atlantis"},
+    },
+    {
+        "type": "mcp_tool_result",
+        "tool_use_id": "mcptoolu_2",
+        "is_error": True,
+        "content": [{"type": "text", "text": "no such place"}],
+    },
 ]
 
 
@@ -148,7 +298,8 @@ def gemini(body: dict[str, Any]) -> dict[str, Any]:
     parts += [{"functionCall": {"id": id_, "name": name, "args": args}} for id_, name, args in reply.calls]
     return {
         "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
-        "modelVersion": "gemini-2.5-flash", "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 9, "totalTokenCount": 18},
+        "modelVersion": "gemini-2.5-flash",
+        "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 9, "totalTokenCount": 18},
     }
 
 
@@ -158,8 +309,10 @@ def bedrock(body: dict[str, Any]) -> dict[str, Any]:
     content += [{"text": reply.text}] if reply.text else []
     content += [{"toolUse": {"toolUseId": id_, "name": name, "input": args}} for id_, name, args in reply.calls]
     return {
-        "output": {"message": {"role": "assistant", "content": content}}, "stopReason": "tool_use" if reply.calls else "end_turn",
-        "usage": {"inputTokens": 9, "outputTokens": 9, "totalTokens": 18}, "metrics": {"latencyMs": 1},
+        "output": {"message": {"role": "assistant", "content": content}},
+        "stopReason": "tool_use" if reply.calls else "end_turn",
+        "usage": {"inputTokens": 9, "outputTokens": 9, "totalTokens": 18},
+        "metrics": {"latencyMs": 1},
     }
 
 
