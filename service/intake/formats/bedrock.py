@@ -45,6 +45,10 @@ _IDLE = (
 )
 RECORD = members_of("the trace", "format id request response state messages system toolConfig output input", _IDLE)
 MESSAGE = members_of("a message", "role content")
+BLOCK = members_of("a block", "text toolUse toolResult citationsContent", "reasoningContent cachePoint")
+USE = members_of("a toolUse", "toolUseId name input type")
+RESULT = members_of("a toolResult", "toolUseId content status", "type")
+LOGGED = members_of("the input", "inputBodyJson", "inputContentType inputTokenCount inputBodyS3Path")
 OUTPUT = members_of("the output", "message outputBodyJson", "outputContentType outputTokenCount outputBodyS3Path")
 
 
@@ -71,15 +75,20 @@ def read(record: BedrockTrace) -> Trace:
         _read_message(transcript, message, f"{asked.path}/messages/{index}")
     if reply:
         _read_message(transcript, reply, f"{output.path}/message")
-    account_members(transcript, output.given, OUTPUT, output.path)
-    for path, given in {asked.path: asked.given, replied.path: replied.given, "": record}.items():
-        account_members(transcript, given, RECORD, path)
+    _account_record(transcript, record, asked, replied)
     return transcript.trace(
         record,
         trace_id=record.get("id"),
         tools=_tools(asked),
         state=read_state(record.get("state")),
     )
+
+
+def _account_record(transcript: Transcript, record: BedrockTrace, asked: Place, replied: Place) -> None:
+    for path, given in {asked.path: asked.given, replied.path: replied.given, "": record}.items():
+        account_members(transcript, given, RECORD, path)
+        for name, members in (("input", LOGGED), ("output", OUTPUT)):
+            account_members(transcript, find_object(given, name), members, f"{path}/{name}")
 
 
 def _find(record: Mapping[str, object], *ways: tuple[str, ...]) -> Place:
@@ -110,12 +119,11 @@ def _read_said(transcript: Transcript, parts: list[JsonValue], path: str) -> Non
         result = _below(part, "toolResult")
         text = _text(part)
         if result is not None:
-            transcript.result(find_text(result, "toolUseId"), _result(result), path=f"{path}/{index}")
+            _read_result(transcript, result, f"{path}/{index}")
             answered = True
         elif text is not None:
             texts.append(text)
-        else:
-            _lose(transcript, part, f"{path}/{index}", of_user=True)
+        _account_block(transcript, part, f"{path}/{index}", of_user=True)
     if texts or not answered:
         transcript.say("user", "\n".join(texts))
 
@@ -128,22 +136,20 @@ def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str) -> No
             speech.call(_call(transcript, use, f"{path}/{index}"))
         elif result is not None:
             speech.cut()
-            transcript.result(find_text(result, "toolUseId"), _result(result), path=f"{path}/{index}")
+            _read_result(transcript, result, f"{path}/{index}")
         elif text is not None:
             speech.say(text)
-        else:
-            _lose(transcript, part, f"{path}/{index}", of_user=False)
+        _account_block(transcript, part, f"{path}/{index}", of_user=False)
     speech.end()
 
 
-IDLE = frozenset({"reasoningContent", "cachePoint"})
-"""Blocks that say nothing that is scored."""
-
-
-def _lose(transcript: Transcript, part: JsonValue, path: str, *, of_user: bool) -> None:
-    names = list(part) if isinstance(part, dict) else ["?"]
-    if not IDLE.issuperset(names):
-        lose_part(transcript, part, names[0], path, of_user=of_user)
+def _account_block(transcript: Transcript, part: JsonValue, path: str, *, of_user: bool) -> None:
+    """Tells of what a block holds beside what is read; it is named by its one member."""
+    if not isinstance(part, dict):
+        lose_part(transcript, part, "?", path, of_user=of_user)
+        return
+    for name in part.keys() - BLOCK.read - BLOCK.idle:
+        lose_part(transcript, part[name], name, path, of_user=of_user)
 
 
 def _below(part: JsonValue, name: str) -> Given | None:
@@ -165,13 +171,16 @@ def _call(transcript: Transcript, use: Given, path: str) -> ToolCall:
     name = find_text(use, "name")
     if name is None:
         raise InputError.at(path, "a toolUse has a name")
+    account_members(transcript, use, USE, path)
     if use.get("type") == "server_tool_use":
         transcript.offer(ToolDef(name))
     return tool_call(find_text(use, "toolUseId"), name, use.get("input"))
 
 
-def _result(given: Given) -> ToolResult:
-    return ToolResult(_returned(given.get("content")), given.get("status") == "error")
+def _read_result(transcript: Transcript, given: Given, path: str) -> None:
+    result = ToolResult(_returned(given.get("content")), given.get("status") == "error")
+    transcript.result(find_text(given, "toolUseId"), result, path=path)
+    account_members(transcript, given, RESULT, path)
 
 
 def _returned(content: JsonValue) -> JsonValue:
@@ -195,7 +204,7 @@ def _tools(asked: Place) -> tuple[ToolDef, ...] | None:
 def _spec(item: Given) -> dict[str, JsonValue] | None:
     spec = find_object(item, "toolSpec", "systemTool")
     if not spec:
-        return None if item.keys() <= IDLE else dict(item)
+        return None if "cachePoint" in item else dict(item)
     schema = find_object(spec, "inputSchema")
     return {**spec, "inputSchema": schema.get("json", schema or None)}
 

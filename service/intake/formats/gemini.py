@@ -55,6 +55,9 @@ CONFIG = members_of(
     "response_modalities media_resolution speech_config audio_timestamp automatic_function_calling thinking_config",
 )
 CONTENT = members_of("a content", "role parts")
+CALL = members_of("a function call", "id name args", "partial_args will_continue")
+RESPONSE = members_of("a function response", "id name response", "will_continue scheduling parts")
+CODE = members_of("a part of run code", "id language code outcome output")
 CANDIDATE = members_of(
     "a candidate",
     "content",
@@ -139,7 +142,8 @@ def _read_said(transcript: Transcript, parts: Sequence[Given], path: str) -> Non
     for index, part in enumerate(parts):
         response = part.get("function_response")
         if isinstance(response, dict):
-            transcript.result(find_text(response, "id"), _result(response), path=f"{path}/{index}/functionResponse")
+            transcript.result(find_text(response, "id"), _result(response), path=f"{path}/{index}")
+            account_members(transcript, _snaked(response), RESPONSE, f"{path}/{index}")
         for name in part.keys() - {"text", "function_response"} - IDLE:
             lose_part(transcript, part[name], name, f"{path}/{index}", of_user=True)
     texts = [text for part in parts if (text := find_text(part, "text")) is not None]
@@ -161,6 +165,7 @@ def _read_part(transcript: Transcript, speech: Speech, part: Given, path: str) -
         value = part[name]
         if name == "function_call" and isinstance(value, dict):
             speech.call(_call(value, path))
+            account_members(transcript, _snaked(value), CALL, path)
         elif name == "executable_code" and isinstance(value, dict):
             transcript.offer(ToolDef("code_execution"))
             speech.call(tool_call(find_text(value, "id"), "code_execution", _pick(value, "language", "code")))

@@ -44,6 +44,12 @@ KWARGS = members_of(
     "reasoning_content reasoning thinking parsed audio annotations __gemini_function_call_thought_signatures__",
 )
 RESULT = members_of("a tool message", "type role content tool_call_id status", f"{_COMMON} additional_kwargs artifact")
+CALL = members_of("a call", "name args arguments input id type function tool_call_id", "index error extras caller")
+BLOCK = members_of(
+    "a block",
+    f"text refusal status output content {' '.join(CALL.read)}",
+    "annotations phase citations index extras cache_control error tool_use_id artifact is_error server_name caller",
+)
 RECORD = members_of("the trace", "format id messages tools state", "structured_response remaining_steps")
 
 _ROLES = {
@@ -93,7 +99,8 @@ def unwrap_message(message: Given, path: str) -> Told:
         return Told(_find_role(names[-1] if names else None), find_object(message, "kwargs"), f"{path}/kwargs")
     role = _find_role(message.get("type") or message.get("role"))
     if isinstance(message.get("data"), dict):
-        return Told(role, find_object(message, "data"), f"{path}/data")
+        data = find_object(message, "data")
+        return Told(role or _find_role(data.get("type")), data, f"{path}/data")
     return Told(role, message, path)
 
 
@@ -121,6 +128,7 @@ def _read_said(transcript: Transcript, given: Given, path: str, *, role: Literal
         text = find_text(part, "text") if isinstance(part, dict) else str(part)
         if text is not None:
             texts.append(text)
+            _account_block(transcript, part, f"{path}/content/{index}")
         elif isinstance(part, dict) and "text" not in part:
             lose_part(transcript, part, str(part.get("type")), f"{path}/content/{index}", of_user=True)
     transcript.say(role, "\n".join(texts))
@@ -142,7 +150,7 @@ def _read_result(transcript: Transcript, given: Given, path: str) -> None:
 def _read_reply(transcript: Transcript, given: Given, path: str) -> None:
     speech = Speech(transcript)
     extra = find_object(given, "additional_kwargs")
-    calls = _list_calls(given, path) or _list_calls(extra, f"{path}/additional_kwargs")
+    calls = _list_calls(transcript, given, path) or _list_calls(transcript, extra, f"{path}/additional_kwargs")
     known = {call.id for call in calls if call.id}
     for index, part in enumerate(_list_parts(given.get("content"))):
         _read_part(transcript, speech, part, f"{path}/content/{index}", known if calls else None)
@@ -155,16 +163,18 @@ def _read_reply(transcript: Transcript, given: Given, path: str) -> None:
     account_members(transcript, extra, KWARGS, f"{path}/additional_kwargs")
 
 
-def _list_calls(given: Given, path: str) -> list[ToolCall]:
-    legacy = find_object(given, "function_call")
-    return [
-        *[_call(call, f"{path}/tool_calls/{n}") for n, call in enumerate(list_objects(given.get("tool_calls")))],
-        *[
-            _call(call, f"{path}/invalid_tool_calls/{n}")
-            for n, call in enumerate(list_objects(given.get("invalid_tool_calls")))
-        ],
-        *([_call(legacy, f"{path}/function_call")] if legacy else []),
+def _list_calls(transcript: Transcript, given: Given, path: str) -> list[ToolCall]:
+    places = [
+        (call, f"{path}/{name}/{index}")
+        for name in ("tool_calls", "invalid_tool_calls")
+        for index, call in enumerate(list_objects(given.get(name)))
     ]
+    legacy = find_object(given, "function_call")
+    if legacy:
+        places.append((legacy, f"{path}/function_call"))
+    for call, place in places:
+        account_members(transcript, call, CALL, place)
+    return [_call(call, place) for call, place in places]
 
 
 def _call(given: Given, path: str) -> ToolCall:
@@ -184,6 +194,7 @@ def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: st
         return
     kind = str(part.get("type"))
     text = find_text(part, "text", "refusal")
+    _account_block(transcript, part, path)
     if kind in TEXTS and text is not None:
         speech.say(text)
     elif kind_of(kind) == "call" and find_text(part, "name"):
@@ -194,6 +205,12 @@ def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: st
             transcript.result(find_text(part, "tool_call_id", "tool_use_id"), result, path=path)
     elif kind not in IDLE | TEXTS:
         lose_part(transcript, part, kind, path)
+
+
+def _account_block(transcript: Transcript, part: JsonValue, path: str) -> None:
+    """Tells of what a block that is read holds besides; one of an unknown type is told of whole."""
+    if isinstance(part, dict) and (part.get("type") in TEXTS or kind_of(str(part.get("type"))) != "text"):
+        account_members(transcript, part, BLOCK, path)
 
 
 def _find_output(part: Given) -> JsonValue:

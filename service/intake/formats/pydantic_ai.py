@@ -41,6 +41,11 @@ MESSAGE = members_of(
     "timestamp run_id conversation_id metadata state usage model_name provider_name provider_url provider_details "
     "provider_response_id finish_reason workspace_ref history_digest failed_attempts vendor_id vendor_details",
 )
+PART = members_of(
+    "a part",
+    "part_kind content transcript tool_name args tool_call_id outcome",
+    "id timestamp provider_name provider_details metadata dynamic_ref scope citations tool_kind retry signature",
+)
 IDLE = frozenset(
     [
         *("thinking", "compaction", "instruction", "instruction-delta", "instruction-digest", "instruction-baseline"),
@@ -86,8 +91,10 @@ def _read_part(transcript: Transcript, speech: Speech | None, part: JsonValue, p
     kind = str(part.get("part_kind")) if isinstance(part, dict) else "?"
     if isinstance(part, dict) and speech is not None and kind in SPOKEN:
         SPOKEN[kind](transcript, speech, part, path)
+        account_members(transcript, part, PART, path)
     elif isinstance(part, dict) and kind in TOLD:
         TOLD[kind](transcript, part, path)
+        account_members(transcript, part, PART, path)
     elif kind not in IDLE:
         lose_part(transcript, part, kind, path, of_user=speech is None)
 

@@ -91,7 +91,9 @@ def _read_turn(transcript: Transcript, turn: Given, path: str, made: int) -> int
     if role == "result":
         _read_results(transcript, value, path, made)
     elif role is None:
-        lose_value(transcript, dict(turn), path.rpartition("/")[0], "a turn of an unknown role", holds="text")
+        lose_value(
+            transcript, _parse(text) or dict(turn), path.rpartition("/")[0], "a turn of an unknown role", holds="text"
+        )
     else:
         transcript.say("user" if role == "user" else "system", text)
     return 0

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, lose_value, members_of
+from service.intake.accounting import account_members, clip, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
@@ -48,6 +48,13 @@ MESSAGE = members_of(
     "a message",
     "role content parts toolInvocations",
     "id metadata createdAt providerOptions providerMetadata annotations reasoning experimental_attachments revisionId",
+)
+PART = members_of(
+    "a part",
+    "type text toolCallId toolName input rawInput args output result isError state errorText approval providerExecuted "
+    "toolInvocation",
+    "providerOptions providerMetadata callProviderMetadata resultProviderMetadata title step preliminary experimental_content "
+    "dynamic invalid error reasoning details toolMetadata",
 )
 IDLE = frozenset({"reasoning", "step-start", "source", "source-url", "source-document", "redacted-reasoning"})
 """Types of parts that say nothing that is scored."""
@@ -100,6 +107,7 @@ def _read_said(transcript: Transcript, parts: list[JsonValue], path: str, *, rol
     for index, part in enumerate(parts):
         if isinstance(part, dict) and _type(part) == "text":
             texts.append(find_text(part, "text") or "")
+            account_members(transcript, part, PART, f"{path}/{index}")
         elif not _is_idle(_type(part)):
             lose_part(transcript, part, _type(part), f"{path}/{index}", of_user=True)
     transcript.say(role, "\n".join(texts))
@@ -109,6 +117,7 @@ def _read_result(transcript: Transcript, part: JsonValue, path: str) -> None:
     """A part of a message of the role `tool`."""
     if isinstance(part, dict) and _type(part) == "tool-result":
         transcript.result(find_text(part, "toolCallId"), _model_result(part), path=path)
+        account_members(transcript, part, PART, path)
     elif not _is_idle(_type(part)):
         lose_part(transcript, part, _type(part), path)
 
@@ -130,14 +139,17 @@ def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str, messa
         place = path.removesuffix("/content") + "/toolInvocations"
         for index, given in enumerate(list_objects(message.get("toolInvocations"))):
             speech.call(_call(transcript, given, f"{place}/{index}"), _ui_result(given))
+            account_members(transcript, given, PART, f"{place}/{index}")
     speech.end()
 
 
 def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: str) -> None:
     kind = _type(part)
-    if not isinstance(part, dict):
-        lose_part(transcript, part, kind, path)
-    elif kind == "text":
+    if not isinstance(part, dict) or not _is_known(kind):
+        _lose(transcript, part, kind, path)
+        return
+    account_members(transcript, part, PART, path)
+    if kind == "text":
         speech.say(find_text(part, "text") or "")
     elif kind == "step-start":
         speech.cut()
@@ -148,9 +160,20 @@ def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: st
     elif kind == "tool-invocation":
         given = find_object(part, "toolInvocation")
         speech.call(_call(transcript, given, f"{path}/toolInvocation"), _ui_result(given))
-    elif kind == "dynamic-tool" or (kind.startswith("tool-") and not _is_idle(kind)):
-        speech.call(_call(transcript, part, path), _ui_result(part))
+        account_members(transcript, given, PART, f"{path}/toolInvocation")
     elif not _is_idle(kind):
+        speech.call(_call(transcript, part, path), _ui_result(part))
+
+
+def _is_known(kind: str) -> bool:
+    return kind in ("text", "dynamic-tool") or kind.startswith("tool-") or _is_idle(kind)
+
+
+def _lose(transcript: Transcript, part: JsonValue, kind: str, path: str) -> None:
+    """A part of the UI that has the id of a call and what it was given is a call, whatever its type says."""
+    if isinstance(part, dict) and "toolCallId" in part and part.keys() & {"input", "args", "state"}:
+        transcript.lose("call", path, f"a part of the type {clip(kind)}")
+    else:
         lose_part(transcript, part, kind, path)
 
 

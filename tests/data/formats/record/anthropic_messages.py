@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from anthropic import Anthropic
-from script import ABOUT, PNG, QUESTIONS, REPLIES, RESULTS, SCHEMAS, SYSTEM, Run, keep
+from script import ABOUT, PNG, QUESTIONS, RESULTS, SCHEMAS, SYSTEM, Run, first_reply, keep
 from server import SERVED, serve
 
 MODEL = "claude-sonnet-4-5"
@@ -43,23 +43,25 @@ with serve() as url:
                 break
             results = [{"type": "tool_result", "tool_use_id": call.id, **RESULT_OF[call.id]} for call in calls]
             messages.append({"role": "user", "content": results})
-    returned = [block for block in SERVED if block["type"].endswith("tool_result")]
+    said = messages[-3]["content"]  # what the provider's tools did, as the client dumps it
+    returned = [block for block in said if block["type"].endswith("tool_result")]
+    names = {block["name"]: None for block in SERVED if "name" in block}
     run = Run(
         calls=[*Run().calls, *[[block["name"], block["input"]] for block in SERVED if "name" in block]],
         results=[*RESULTS[:2], NOTED, *[block["content"] for block in returned[:3]], {"lat": 60.4}, "no such place"],
         errors=[False, True, False, False, False, True, False, True],
-        tools=[*SCHEMAS, "web_search"],
+        tools=[*SCHEMAS, *names],
     )
-    keep("anthropic", "messages", {**asked, **servers, "messages": messages}, package="anthropic", run=run)
+    keep(
+        "anthropic",
+        "messages",
+        {**asked, **servers, "messages": messages},
+        package="anthropic",
+        run=run,
+        image="/messages/4/content/1",
+    )
     reply = client.messages.create(messages=messages[:1], **asked).model_dump(mode="json")
-    two = Run(
-        Run().calls[:2],
-        [None, None],
-        [False, False],
-        [["user", QUESTIONS[0]], ["assistant", REPLIES["raining"].text]],
-        None,
-        [*SCHEMAS, "web_search"],
-    )
+    two = first_reply(tools=[*SCHEMAS, "web_search"])
     keep(
         "anthropic",
         "request_response",

@@ -6,7 +6,7 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from script import ABOUT, PNG, QUESTIONS, REPLIES, RESULTS, SCHEMAS, SYSTEM, Run, keep
+from script import ABOUT, PNG, QUESTIONS, RESULTS, SCHEMAS, SYSTEM, Run, first_reply, keep
 from server import serve
 
 IMAGE = {"image": {"format": "png", "source": {"bytes": PNG}}}
@@ -49,23 +49,33 @@ with serve() as url:
             ]
             messages.append({"role": "user", "content": results})
     run = Run(results=[RESULTS[0], RESULTS[1], [{"text": RESULTS[2]}, IMAGE]])
-    keep("bedrock", "messages", {**asked, "messages": messages}, package="boto3", run=run)
+    keep(
+        "bedrock", "messages", {**asked, "messages": messages}, package="boto3", run=run, image="/messages/4/content/1"
+    )
     reply = {
         key: value
         for key, value in client.converse(messages=messages[:1], **asked).items()
         if key != "ResponseMetadata"
     }
-    two = Run(
-        Run().calls[:2],
-        [None, None],
-        [False, False],
-        [["user", QUESTIONS[0]], ["assistant", REPLIES["raining"].text]],
-        None,
-    )
+    request = {**asked, "messages": messages[:1]}
     keep(
         "bedrock",
         "request_response",
-        {"request": {**asked, "messages": messages[:1]}, "response": reply},
+        {"request": request, "response": reply},
         package="boto3",
-        run=two,
+        run=first_reply(),
+    )
+    log = {
+        "schemaType": "ModelInvocationLog", "schemaVersion": "1.0", "timestamp": "2026-01-01T00:00:00Z", "region": "us-east-1",
+        "requestId": "r", "operation": "Converse", "modelId": request.pop("modelId"),
+        "input": {"inputContentType": "application/json", "inputBodyJson": request, "inputTokenCount": 9},
+        "output": {"outputContentType": "application/json", "outputBodyJson": reply, "outputTokenCount": 9},
+    }  # fmt: skip
+    keep(
+        "bedrock",
+        "invocation_log",
+        log,
+        package="boto3",
+        run=first_reply(),
+        documents="model invocation logging: all but the bodies",
     )

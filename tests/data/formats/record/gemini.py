@@ -8,7 +8,7 @@ from typing import Any
 
 from google import genai
 from google.genai import types
-from script import ABOUT, PNG, QUESTIONS, REPLIES, RESULTS, SCHEMAS, SYSTEM, Run, keep
+from script import ABOUT, PNG, QUESTIONS, RESULTS, SCHEMAS, SYSTEM, Run, first_reply, keep
 from server import serve
 
 MODEL = "gemini-2.5-flash"
@@ -51,11 +51,12 @@ with serve() as url:
         calls=[*Run().calls, ["code_execution", {"language": "PYTHON", "code": "print(4)"}]],
         results=[RESULTS[0], RESULTS[1], RESULTS[2], "4\n"],
         errors=[False, True, False, False],
+        tools=[*SCHEMAS, "code_execution"],
     )
     wire = [content.model_dump(mode="json", by_alias=True, exclude_none=True) for content in contents]
     config = CONFIG.model_dump(mode="json", by_alias=True, exclude_none=True)
     request = {"systemInstruction": {"parts": [{"text": SYSTEM}]}, "tools": config["tools"], "contents": wire}
-    keep("gemini", "contents", request, package="google-genai", run=run)
+    keep("gemini", "contents", request, package="google-genai", run=run, image="/contents/4/parts/1")
     python = [content.model_dump(mode="json", exclude_none=True) for content in contents]
     keep(
         "gemini",
@@ -63,27 +64,21 @@ with serve() as url:
         {"contents": python, "config": CONFIG.model_dump(mode="json", exclude_none=True)},
         package="google-genai",
         run=run,
+        image="/contents/4/parts/1",
     )
     response = client.models.generate_content(model=MODEL, contents=contents[:1], config=CONFIG)
     reply = json.loads(response.model_dump_json(by_alias=True, exclude_none=True))
-    two = Run(
-        Run().calls[:2],
-        [None, None],
-        [False, False],
-        [["user", QUESTIONS[0]], ["assistant", REPLIES["raining"].text]],
-        None,
-    )
     keep(
         "gemini",
         "request_response",
         {"request": {**request, "contents": wire[:1]}, "response": reply},
         package="google-genai",
-        run=two,
+        run=first_reply(),
     )
     keep(
         "gemini",
         "response",
         reply,
         package="google-genai",
-        run=Run(Run().calls[:2], [None, None], [False, False], [["assistant", REPLIES["raining"].text]], None, None),
+        run=first_reply(texts=Run().texts[1:2], tools=None),
     )

@@ -84,9 +84,24 @@ with server.serve() as url:
         {"messages": [message.model_dump(mode="json") for message in messages]},
         package="langchain-core",
         run=run,
+        image="/messages/5/content/1",
     )
-    keep("langchain", "messages_to_dict", {"messages": messages_to_dict(messages)}, package="langchain-core", run=run)
-    keep("langchain", "dumpd", {"messages": dumpd(messages)}, package="langchain-core", run=run)
+    keep(
+        "langchain",
+        "messages_to_dict",
+        {"messages": messages_to_dict(messages)},
+        package="langchain-core",
+        run=run,
+        image="/messages/5/data/content/1",
+    )
+    keep(
+        "langchain",
+        "dumpd",
+        {"messages": dumpd(messages)},
+        package="langchain-core",
+        run=run,
+        image="/messages/5/kwargs/content/1",
+    )
     bound = model.bind_tools([get_weather, write_note]).kwargs["tools"]
     keep(
         "langchain",
@@ -94,6 +109,7 @@ with server.serve() as url:
         {"messages": [message.model_dump(mode="json") for message in messages], "tools": bound},
         package="langchain-core",
         run=Run(),
+        image="/messages/5/content/1",
     )
 
     first, last = exports[0], exports[-1]
@@ -105,6 +121,7 @@ with server.serve() as url:
         [given for given in last if given["run_type"] == "llm"][-1],
         package="langsmith",
         run=Run(),
+        image="/inputs/messages/0/5/kwargs/content/1",
     )
     root = next(given for given in last if not given.get("parent_run_id"))
-    keep("langsmith", "root_run", root, package="langsmith", run=Run(tools=None))
+    keep("langsmith", "root_run", root, package="langsmith", run=Run(tools=None), image="/outputs/messages/5/content/1")

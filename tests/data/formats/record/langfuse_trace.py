@@ -13,6 +13,7 @@ TOOLS: list[Any] = [
     {"type": "function", "function": {"name": name, "description": ABOUT[name], "parameters": schema}}
     for name, schema in SCHEMAS.items()
 ]
+SHAPE = "the API's traces and observations: all but inputs, outputs, names and types"
 DOES = {"get_weather": get_weather, "write_note": write_note}
 
 with server.serve() as url:
@@ -103,11 +104,12 @@ with server.serve() as url:
     for at, item in enumerate(trace["observations"]):
         item["startTime"] = f"2026-01-01T00:00:00.{at:03d}Z"
     run = Run(errors=[False] * 3, texts=Run().texts[:-1], answer="")  # the wrapper leaves refusals out
-    keep("langfuse", "trace", trace, package="langfuse", run=run)
+    keep("langfuse", "trace", trace, package="langfuse", run=run, documents=SHAPE)
     keep(
         "langfuse",
         "generation",
         [item for item in trace["observations"] if item["type"] == "GENERATION"][-1],
         package="langfuse",
         run=run,
+        documents=SHAPE,
     )

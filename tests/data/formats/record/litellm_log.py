@@ -8,7 +8,7 @@ from typing import Any
 
 import litellm
 from litellm.integrations.custom_logger import CustomLogger
-from script import ABOUT, PNG, QUESTIONS, REPLIES, RESULTS, SCHEMAS, SYSTEM, Run, keep
+from script import ABOUT, PNG, QUESTIONS, RESULTS, SCHEMAS, SYSTEM, Run, first_reply, keep
 from server import serve
 
 TOOLS: list[Any] = [
@@ -62,12 +62,5 @@ with serve() as url:
         run = Run(errors=[False] * 3)
         done = [log for log in LOGGED if "Break" in json.dumps(log["messages"])][-1]
         called = [log for log in LOGGED if len(log["messages"]) == 2][0]
-        keep("litellm", f"{name}_answer", done, package="litellm", run=run)
-        two = Run(
-            Run().calls[:2],
-            [None, None],
-            [False, False],
-            [["user", QUESTIONS[0]], ["assistant", REPLIES["raining"].text]],
-            None,
-        )
-        keep("litellm", f"{name}_calls", called, package="litellm", run=two)
+        keep("litellm", f"{name}_answer", done, package="litellm", run=run, image="/messages/6/content/1")
+        keep("litellm", f"{name}_calls", called, package="litellm", run=first_reply())

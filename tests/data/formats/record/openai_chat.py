@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from openai import OpenAI
-from script import ABOUT, PNG, QUESTIONS, REPLIES, RESULTS, SCHEMAS, SYSTEM, Run, keep
+from script import ABOUT, PNG, QUESTIONS, REPLIES, RESULTS, SCHEMAS, SYSTEM, Run, first_reply, keep
 from server import serve
 
 MODEL = "gpt-4.1-mini"
@@ -45,31 +45,45 @@ with serve() as url:
     messages: list[Any] = [{"role": "system", "content": SYSTEM}]
     for question in QUESTIONS:
         ask(messages, question, client)
-    keep("openai", "messages", {"messages": messages, "tools": TOOLS}, package="openai", run=RUN)
+    keep(
+        "openai",
+        "messages",
+        {"messages": messages, "tools": TOOLS},
+        package="openai",
+        run=RUN,
+        image="/messages/6/content/1",
+    )
 
     request = {"model": MODEL, "messages": messages[:-1], "tools": TOOLS}
     response = client.chat.completions.create(**request).model_dump()
-    keep("openai", "request_response", {"request": request, "response": response}, package="openai", run=RUN)
+    keep(
+        "openai",
+        "request_response",
+        {"request": request, "response": response},
+        package="openai",
+        run=RUN,
+        image="/request/messages/6/content/1",
+    )
 
     first = [*messages[:2]]
     request = {"model": MODEL, "messages": first, "tools": TOOLS}
     completion = client.chat.completions.create(**request).model_dump(mode="json")
     texts = [["user", QUESTIONS[0]], ["assistant", REPLIES["raining"].text]]
-    two = {"calls": Run().calls[:2], "results": [None, None], "errors": [False, False], "answer": None}
-    keep("openai", "completion", completion, package="openai", run=Run(**two, texts=texts[1:], tools=None))
-    keep("openai", "request_with_choices", request | completion, package="openai", run=Run(**two, texts=texts))
+    alone = first_reply(texts=texts[1:], tools=None)
+    keep("openai", "completion", completion, package="openai", run=alone)
+    keep("openai", "request_with_choices", request | completion, package="openai", run=first_reply())
     line = {
         "id": "batch_req_1",
         "custom_id": "request-1",
         "response": {"status_code": 200, "request_id": "r1", "body": completion},
         "error": None,
     }
-    keep("openai", "batch_line", line, package="openai", run=Run(**two, texts=texts[1:], tools=None))
+    keep("openai", "batch_line", line, package="openai", run=alone)
     chunks = [
         chunk.model_dump(mode="json", exclude_none=True)
         for chunk in client.chat.completions.create(**request, stream=True)
     ]
-    keep("openai", "stream", {"chunks": chunks}, package="openai", run=Run(**two, texts=texts[1:], tools=None))
+    keep("openai", "stream", {"chunks": chunks}, package="openai", run=alone)
 
     old: list[Any] = [{"role": "user", "content": QUESTIONS[0]}]
     reply = client.chat.completions.create(model=MODEL, messages=old, functions=FUNCTIONS).choices[0].message

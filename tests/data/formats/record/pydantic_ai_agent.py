@@ -70,9 +70,8 @@ with serve() as url:
             asked = [question, *image] if question.startswith("Write") else question
             history = agent.run_sync(asked, message_history=history).all_messages()
         dumped = json.loads(ModelMessagesTypeAdapter.dump_json(history))
-        run, lost = (
-            (Run(**KNOWN), [])
-            if name == "chat"
-            else (read_hosted(dumped[-1]["parts"]), [("text", "/messages/7/parts/7")])
-        )
-        keep("pydantic_ai", name, {"messages": dumped}, package="pydantic-ai", run=run, unread=lost)
+        hosted = name == "hosted"
+        run = read_hosted(dumped[-1]["parts"]) if hosted else Run(**KNOWN)
+        lost = [("text", "/messages/7/parts/7")] if hosted else []  # the image that was made
+        shown = "/messages/4/parts/0/content/1"
+        keep("pydantic_ai", name, {"messages": dumped}, package="pydantic-ai", run=run, unread=lost, image=shown)

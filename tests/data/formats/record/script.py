@@ -91,21 +91,33 @@ class Run:
     tools: list[str] | None = field(default_factory=lambda: list(SCHEMAS))
 
 
+def first_reply(**changes: Any) -> Run:
+    """The run up to the first reply, which makes two calls."""
+    told = {"results": [None, None], "errors": [False, False], "texts": Run().texts[:2], "answer": None}
+    return Run(**{"calls": Run().calls[:2], **told, **changes})
+
+
 def keep(
-    format_name: str, name: str, record: Any, *, package: str, run: Run, unread: Any = (), source: str = ""
+    format_name: str,
+    name: str,
+    record: Any,
+    *,
+    run: Run,
+    package: str = "",
+    image: str = "",
+    unread: Any = (),
+    documents: str = "",
 ) -> None:
-    """Write a fixture. `unread`: kinds and pointers of what no reader can read; `source`: where not recorded."""
-    head = {"package": f"{package} {version(package)}", "script": Path(sys.argv[0]).name}
-    head = head if not source else {"source": source}
-    fixture = head | {
-        "run": vars(run),
-        "unread": [list(item) for item in unread],
-        "record": json.loads(json.dumps(record, default=str)),
-    }
+    """Write a fixture.
+
+    `image`: where a user showed one; `unread`: kinds and pointers of what else nobody can read; `documents`: those from which
+    the record, or its outer shape, was written where no package could be run for it.
+    """
+    head = {"package": f"{package} {version(package)}"} if package else {}
+    head |= {"script": Path(sys.argv[0]).name} | ({"from documentation": documents} if documents else {})
+    lost = [*map(list, unread), *([["other", image]] if image else [])]
+    fixture = head | {"run": vars(run), "unread": lost, "record": json.loads(json.dumps(record, default=str))}
+    text = json.dumps(fixture, indent=1, ensure_ascii=False)
     path = DATA / format_name / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
-    text = re.sub(
-        r'File \\"[^"]*/', r'File \\"', json.dumps(fixture, indent=1, ensure_ascii=False)
-    )  # no paths of a machine
-    path.write_text(text + "\n", "utf-8")
-    print(path, path.stat().st_size)
+    path.write_text(re.sub(r'File \\"[^"]*/', r'File \\"', text) + "\n", "utf-8")  # no paths of a machine

@@ -22,8 +22,17 @@ with serve() as url, tempfile.TemporaryDirectory() as scratch:
 number = json.loads((folder / "node_modules/ai/package.json").read_text("utf-8"))["version"]
 script.version = lambda package: number  # the package is not one of Python's
 run = script.Run(tools=None)
-script.keep("vercel", "model_messages", {"messages": made["messages"]}, package="ai (npm)", run=run)
+script.keep(
+    "vercel",
+    "model_messages",
+    {"messages": made["messages"]},
+    package="ai (npm)",
+    run=run,
+    image="/messages/4/content/1",
+)
 masked = script.Run(
     tools=None, results=[script.RESULTS[0], "An error occurred.", script.RESULTS[2]]
 )  # the SDK hides the cause
-script.keep("vercel", "ui_messages", {"messages": made["ui"]}, package="ai (npm)", run=masked)
+script.keep(
+    "vercel", "ui_messages", {"messages": made["ui"]}, package="ai (npm)", run=masked, image="/messages/2/parts/1"
+)
