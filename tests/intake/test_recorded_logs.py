@@ -75,7 +75,7 @@ def test_what_is_unread_stands_where_it_is_said_to(name: str, fixture: dict[str,
 
 
 TYPES = ("type", "part_kind", "kind", "from", "role")
-KEYS = {"functionCall", "function_call", "executableCode", "executable_code", "toolUse", "toolResult", "tool_calls"}
+KEYS = {"functionCall", "function_call", "toolUse", "toolResult", "tool_calls"}
 
 
 def walk(value: Any) -> Iterator[dict[str, Any]]:
@@ -87,13 +87,18 @@ def walk(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def spoil(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The record with the type of each of its blocks dropped or unknown, and with each of its calls by an unknown key."""
+    """The record with the type of each of its blocks dropped or unknown, and with each of its calls by an unknown key.
+
+    A hosted tool's call that has no name is nothing without its type: those are left alone.
+    """
     for at, given in enumerate(walk(record)):
         for key in [key for key in given if (key in TYPES and isinstance(given[key], str)) or key in KEYS]:
             for value in (None, "zzz"):
                 spoilt = copy.deepcopy(record)
                 block = list(walk(spoilt))[at]
                 former = block.pop(key)
+                if str(former).endswith("_call") and "name" not in block:
+                    continue
                 block |= {} if value is None and key in TYPES else {"zzz": former} if key in KEYS else {key: value}
                 yield spoilt
 

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, members_of
+from service.intake.accounting import Members, account_members, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, StateShape, read_state
@@ -45,7 +45,8 @@ _IDLE = (
 )
 RECORD = members_of("the trace", "format id request response state messages system toolConfig output input", _IDLE)
 MESSAGE = members_of("a message", "role content")
-BLOCK = members_of("a block", "text toolUse toolResult citationsContent", "reasoningContent cachePoint")
+SAID = members_of("a block", "text toolResult citationsContent", "cachePoint")
+SPOKEN = members_of("a block", "text toolUse toolResult citationsContent", "reasoningContent cachePoint")
 USE = members_of("a toolUse", "toolUseId name input type")
 RESULT = members_of("a toolResult", "toolUseId content status", "type")
 LOGGED = members_of("the input", "inputBodyJson", "inputContentType inputTokenCount inputBodyS3Path")
@@ -74,7 +75,7 @@ def read(record: BedrockTrace) -> Trace:
     for index, message in enumerate(list_objects(asked.given.get("messages"))):
         _read_message(transcript, message, f"{asked.path}/messages/{index}")
     if reply:
-        _read_message(transcript, reply, f"{output.path}/message")
+        _read_message(transcript, {**reply, "role": "assistant"}, f"{output.path}/message")
     _account_record(transcript, record, asked, replied)
     return transcript.trace(
         record,
@@ -123,7 +124,7 @@ def _read_said(transcript: Transcript, parts: list[JsonValue], path: str) -> Non
             answered = True
         elif text is not None:
             texts.append(text)
-        _account_block(transcript, part, f"{path}/{index}", of_user=True)
+        _account_block(transcript, part, SAID, f"{path}/{index}")
     if texts or not answered:
         transcript.say("user", "\n".join(texts))
 
@@ -139,17 +140,15 @@ def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str) -> No
             _read_result(transcript, result, f"{path}/{index}")
         elif text is not None:
             speech.say(text)
-        _account_block(transcript, part, f"{path}/{index}", of_user=False)
+        _account_block(transcript, part, SPOKEN, f"{path}/{index}")
     speech.end()
 
 
-def _account_block(transcript: Transcript, part: JsonValue, path: str, *, of_user: bool) -> None:
+def _account_block(transcript: Transcript, part: JsonValue, members: Members, path: str) -> None:
     """Tells of what a block holds beside what is read; it is named by its one member."""
-    if not isinstance(part, dict):
-        lose_part(transcript, part, "?", path, of_user=of_user)
-        return
-    for name in part.keys() - BLOCK.read - BLOCK.idle:
-        lose_part(transcript, part[name], name, path, of_user=of_user)
+    given = part if isinstance(part, dict) else {"?": part}
+    for name in given.keys() - members.read - members.idle:
+        lose_part(transcript, given[name], name, path, of_user=members is SAID)
 
 
 def _below(part: JsonValue, name: str) -> Given | None:

@@ -120,7 +120,7 @@ def _read_candidates(transcript: Transcript, given: JsonValue, sample: int | Non
         index = pick_sample(sample, len(candidates), path[1:])
         candidate = _snaked(candidates[index])
         content = find_object(candidate, "content")
-        _read_content(transcript, {"role": "model", **content}, f"{path}/{index}/content")
+        _read_content(transcript, {**content, "role": "model"}, f"{path}/{index}/content")
         account_members(transcript, candidate, CANDIDATE, f"{path}/{index}")
 
 
@@ -145,7 +145,8 @@ def _read_said(transcript: Transcript, parts: Sequence[Given], path: str) -> Non
             transcript.result(find_text(response, "id"), _result(response), path=f"{path}/{index}")
             account_members(transcript, _snaked(response), RESPONSE, f"{path}/{index}")
         for name in part.keys() - {"text", "function_response"} - IDLE:
-            lose_part(transcript, part[name], name, f"{path}/{index}", of_user=True)
+            kind = "code_execution_call" if name == "executable_code" else name
+            lose_part(transcript, part[name], kind, f"{path}/{index}", of_user=True)
     texts = [text for part in parts if (text := find_text(part, "text")) is not None]
     if texts or not any("function_response" in part for part in parts):
         transcript.say("user", "\n".join(texts))
