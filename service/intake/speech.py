@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import JsonValue
 
 from service.core.trace import ToolCall, ToolResult
-from service.intake.accounting import clip, kind_of, lose_value
+from service.intake.accounting import account_unknown, clip, kind_of
 from service.intake.build import Transcript
 
 Given = Mapping[str, JsonValue]
@@ -91,9 +91,5 @@ class Speech:
 
 
 def lose_part(transcript: Transcript, part: JsonValue, name: str, path: str, *, of_user: bool = False) -> None:
-    """Tells the transcript of a part of a message that is not read; what a user shows leaves nothing open."""
-    kind, what = kind_of(name), f"a part of the type {clip(name)}"
-    if kind == "call":
-        transcript.lose("call", path, what)
-    else:
-        lose_value(transcript, part, path, what, holds="other" if of_user and kind == "text" else kind)
+    """Tells the transcript of a part of the type `name` that is not read; what a user shows leaves nothing open."""
+    account_unknown(transcript, part, f"a part of the type {clip(name)}", path, kind=kind_of(name), idle=of_user)

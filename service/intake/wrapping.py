@@ -20,7 +20,7 @@ from service.core.trace import ToolCall, Trace, Unread
 from service.errors import InputError, Problem
 from service.intake.accounting import Members, account_members, lose_value, members_of
 from service.intake.build import Record, Transcript
-from service.intake.speech import Given
+from service.intake.speech import Given, find_object, list_objects
 
 ReadAny = Callable[[Given], Trace]
 """Reads a record that names no format."""
@@ -149,8 +149,13 @@ REPLY = members_of(
     "a reply",
     "",
     "id object created created_at model usage usage_metadata system_fingerprint service_tier finish_reason index logprobs "
-    "generation_info llm_output run type text provider moderation stop_reason finishReason safetyRatings usageMetadata "
-    "modelVersion responseId avgLogprobs",
+    "generation_info llm_output run type text provider moderation stop_reason provider_specific_fields "
+    "finishReason safetyRatings usageMetadata modelVersion responseId avgLogprobs citationMetadata groundingMetadata "
+    "tokenCount sdkHttpResponse automaticFunctionCallingHistory stopReason metrics trace additionalModelResponseFields "
+    "performanceConfig serviceTier completed_at status error incomplete_details instructions max_output_tokens max_tool_calls "
+    "parallel_tool_calls previous_response_id reasoning temperature tool_choice tools top_p top_logprobs truncation user "
+    "metadata background conversation prompt prompt_cache_key prompt_cache_retention safety_identifier store billing "
+    "frequency_penalty presence_penalty output_text",
 )
 _HOLDERS = ("choices", "generations", "candidates", "messages", "message", "output")
 """Members that hold a reply or several, the outer ones first."""
@@ -167,19 +172,14 @@ def _list_reply(value: JsonValue, path: str, lost: Transcript) -> Iterator[Place
         holder = None if "role" in value or "lc" in value else next((key for key in _HOLDERS if value.get(key)), None)
         if holder == "output" and isinstance(value.get("type"), str) and value["type"] != "message":
             holder = None  # an item of the Responses API, whose output is its own
-        if holder is None and "parts" in find_content(value):
-            yield find_content(value), f"{path}/content"
+        if holder is None and "parts" in find_object(value, "content"):  # one of Gemini's candidates
+            account_members(lost, value, _without(REPLY, "content"), path)
+            yield find_object(value, "content"), f"{path}/content"
         elif holder is None:
             yield from _list_message(value, path, lost)
         else:
             account_members(lost, value, _without(REPLY, holder), path)
             yield from _list_held(value[holder], f"{path}/{holder}", lost, sampled=holder in _HOLDERS[:3])
-
-
-def find_content(value: Given) -> dict[str, JsonValue]:
-    """The content of one of Gemini's candidates; {} where there is none."""
-    content = value.get("content")
-    return content if isinstance(content, dict) else {}
 
 
 def _without(members: Members, name: str) -> Members:
@@ -225,8 +225,14 @@ def _name_messages(messages: Sequence[Placed]) -> str:
     objects = [message for message, _ in messages if isinstance(message, dict)]
     if any("parts" in message and "role" in message and "id" not in message for message in objects):
         return "contents"
-    kinds = {str(message.get("type")) for message in objects if "kwargs" not in message and "data" not in message}
-    return "input" if any(kind.endswith(("_call", "_call_output")) for kind in kinds) else "messages"
+    return "input" if any(map(_is_item, objects)) else "messages"
+
+
+def _is_item(message: Given) -> bool:
+    """Whether it is an item of the Responses API."""
+    kind = str(message.get("type"))
+    parts = (part for part in list_objects(message.get("content")) if part.get("type") in ("input_text", "output_text"))
+    return kind == "reasoning" or kind.endswith(("_call", "_call_output")) or any(parts)
 
 
 def _account_exchange(exchange: Exchange, trace: Trace, lost: Transcript, read_any: ReadAny) -> None:

@@ -1,14 +1,11 @@
 """Bedrock's Converse: `messages` of content blocks with `toolConfig`, and the reply in `output`.
 
-Also `request` and `response` beside one another, and Bedrock's own log of invocations, which has both in `inputBodyJson` and
-`outputBodyJson`. A result of one JSON part is that JSON, one of texts alone their text; others stay parts. Reasoning stays in
-`raw`.
+A result of one JSON part is that JSON, one of texts alone their text; others stay parts. Reasoning stays in `raw`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple, NotRequired, cast
+from typing import Literal, NotRequired, cast
 
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
@@ -25,83 +22,52 @@ from service.intake.tools import read_tools
 
 @with_config(OPEN)
 class BedrockTrace(TypedDict):
-    """A conversation in the form of Converse: a request, a reply or both, side by side or below `request` and `response`."""
+    """A conversation in the form of Converse: a request, a reply or both."""
 
     format: Literal["bedrock"]
     id: NotRequired[str | None]
     messages: NotRequired[list[dict[str, Loose]]]
     output: NotRequired[dict[str, Loose] | None]
-    request: NotRequired[dict[str, Loose] | None]
-    response: NotRequired[dict[str, Loose] | None]
-    input: NotRequired[dict[str, Loose] | None]
     state: NotRequired[StateShape | None]
 
 
 _IDLE = (
     "modelId inferenceConfig guardrailConfig additionalModelRequestFields promptVariables requestMetadata "
     "additionalModelResponseFieldPaths performanceConfig stopReason usage metrics trace additionalModelResponseFields "
-    "serviceTier ResponseMetadata schemaType schemaVersion timestamp accountId identity region requestId operation "
-    "inferenceRegion errorCode"
+    "serviceTier ResponseMetadata"
 )
-RECORD = members_of("the trace", "format id request response state messages system toolConfig output input", _IDLE)
+RECORD = members_of("the trace", "format id state messages system toolConfig output", _IDLE)
 MESSAGE = members_of("a message", "role content")
 SAID = members_of("a block", "text toolResult citationsContent", "cachePoint")
 SPOKEN = members_of("a block", "text toolUse toolResult citationsContent", "reasoningContent cachePoint")
 USE = members_of("a toolUse", "toolUseId name input type")
 RESULT = members_of("a toolResult", "toolUseId content status", "type")
-LOGGED = members_of("the input", "inputBodyJson", "inputContentType inputTokenCount inputBodyS3Path")
-OUTPUT = members_of("the output", "message outputBodyJson", "outputContentType outputTokenCount outputBodyS3Path")
-
-
-class Place(NamedTuple):
-    """An object of the record and its pointer."""
-
-    given: Given
-    path: str
+OUTPUT = members_of("the output", "message")
 
 
 def read(record: BedrockTrace) -> Trace:
     """The trace of a validated record. Raises InputError: no messages and no reply, a call without a name, unusable tools."""
-    asked = _find(record, ("request",), ("input", "inputBodyJson"))
-    replied = _find(record, ("response",), ("output", "outputBodyJson"))
-    output = Place(find_object(replied.given, "output"), f"{replied.path}/output")
-    reply = find_object(output.given, "message")
-    if "messages" not in asked.given and not reply:
+    given = cast("dict[str, JsonValue]", record)  # a validated record is JSON
+    output = find_object(given, "output")
+    reply = find_object(output, "message")
+    if "messages" not in given and not reply:
         raise InputError.at("", "expected messages, the message of an output, or both")
     transcript = Transcript()
-    system = [text for part in list_objects(asked.given.get("system")) if (text := find_text(part, "text"))]
+    system = [text for part in list_objects(given.get("system")) if (text := find_text(part, "text"))]
     if system:
         transcript.say("system", "\n".join(system))
-    for index, message in enumerate(list_objects(asked.given.get("messages"))):
-        _read_message(transcript, message, f"{asked.path}/messages/{index}")
+    for index, message in enumerate(list_objects(given.get("messages"))):
+        _read_message(transcript, message, f"/messages/{index}")
     if reply:
-        _read_message(transcript, {**reply, "role": "assistant"}, f"{output.path}/message")
-    _account_record(transcript, record, asked, replied)
+        _read_message(transcript, {**reply, "role": "assistant"}, "/output/message")
+    account_members(transcript, output, OUTPUT, "/output")
+    account_members(transcript, given, RECORD, "")
     return transcript.trace(
         record,
         trace_id=record.get("id"),
-        tools=_tools(asked),
+        tools=_tools(given),
         state=read_state(record.get("state")),
     )
-
-
-def _account_record(transcript: Transcript, record: BedrockTrace, asked: Place, replied: Place) -> None:
-    for path, given in {asked.path: asked.given, replied.path: replied.given, "": record}.items():
-        account_members(transcript, given, RECORD, path)
-        for name, members in (("input", LOGGED), ("output", OUTPUT)):
-            account_members(transcript, find_object(given, name), members, f"{path}/{name}")
-
-
-def _find(record: Mapping[str, object], *ways: tuple[str, ...]) -> Place:
-    """The object at the first of these ways that leads to one, else the record."""
-    given = cast("dict[str, JsonValue]", record)  # a validated record is JSON
-    for way in ways:
-        here = given
-        for name in way:
-            here = find_object(here, name)
-        if here:
-            return Place(here, "/" + "/".join(way))
-    return Place(given, "")
 
 
 def _read_message(transcript: Transcript, message: Given, path: str) -> None:
@@ -192,12 +158,12 @@ def _returned(content: JsonValue) -> JsonValue:
     return content
 
 
-def _tools(asked: Place) -> tuple[ToolDef, ...] | None:
-    given = find_object(asked.given, "toolConfig").get("tools")
+def _tools(record: Given) -> tuple[ToolDef, ...] | None:
+    given = find_object(record, "toolConfig").get("tools")
     if given is None:
         return None
     specs: list[JsonValue] = [spec for item in list_objects(given) if (spec := _spec(item)) is not None]
-    return read_tools(specs, path=f"{asked.path}/toolConfig/tools")
+    return read_tools(specs, path="/toolConfig/tools")
 
 
 def _spec(item: Given) -> dict[str, JsonValue] | None:
@@ -213,11 +179,9 @@ _MARKS = frozenset({"toolUse", "toolResult", "reasoningContent", "citationsConte
 
 
 def _recognise(record: Given) -> bool:
-    asked = _find(record, ("request",), ("input", "inputBodyJson")).given
-    replied = _find(record, ("response",), ("output", "outputBodyJson")).given
-    if "toolConfig" in asked or find_object(find_object(replied, "output"), "message").get("role") == "assistant":
+    if "toolConfig" in record or find_object(find_object(record, "output"), "message").get("role") == "assistant":
         return True
-    parts = (part for message in list_objects(asked.get("messages")) for part in list_objects(message.get("content")))
+    parts = (part for message in list_objects(record.get("messages")) for part in list_objects(message.get("content")))
     return any(part.keys() & _MARKS or list(part) == ["text"] for part in parts)
 
 

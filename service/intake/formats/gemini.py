@@ -25,7 +25,7 @@ from service.intake.tools import read_tools
 
 @with_config(OPEN)
 class GeminiTrace(TypedDict):
-    """A conversation in Gemini's form: `contents`, then the reply's `candidates`; `request` and `response` may hold them.
+    """A conversation in Gemini's form: `contents`, then the reply's `candidates`.
 
     `sample`: which of several candidates is read, from 0.
     """
@@ -34,8 +34,6 @@ class GeminiTrace(TypedDict):
     id: NotRequired[str | None]
     contents: NotRequired[str | list[dict[str, Loose]]]
     candidates: NotRequired[list[dict[str, Loose]] | None]
-    request: NotRequired[dict[str, Loose] | None]
-    response: NotRequired[dict[str, Loose] | None]
     sample: NotRequired[int | None]
     state: NotRequired[StateShape | None]
 
@@ -43,7 +41,7 @@ class GeminiTrace(TypedDict):
 _ASKED = "model generation_config safety_settings tool_config cached_content labels"
 RECORD = members_of(
     "the trace",
-    "format id request response sample state system_instruction tools contents config candidates",
+    "format id sample state system_instruction tools contents config candidates",
     f"{_ASKED} model_version response_id usage_metadata prompt_feedback create_time sdk_http_response "
     "automatic_function_calling_history parsed",
 )
@@ -68,21 +66,19 @@ CANDIDATE = members_of(
 
 def read(record: GeminiTrace) -> Trace:
     """The trace of a validated record. Raises InputError: no contents and no reply, a call without a name, unusable tools."""
-    asked, asked_at = _snaked(record.get("request") or record), "/request" if record.get("request") else ""
-    replied, replied_at = _snaked(record.get("response") or record), "/response" if record.get("response") else ""
-    if "contents" not in asked and not replied.get("candidates"):
+    given = _snaked(record)
+    if "contents" not in given and not given.get("candidates"):
         raise InputError.at("", "expected contents, candidates or both")
     transcript = Transcript()
-    _read_system(transcript, asked)
-    _read_contents(transcript, asked.get("contents"), f"{asked_at}/contents")
-    _read_candidates(transcript, replied.get("candidates"), record.get("sample"), f"{replied_at}/candidates")
-    for path, given in {asked_at: asked, replied_at: replied, "": _snaked(record)}.items():
-        account_members(transcript, given, RECORD, path)
-    account_members(transcript, find_object(asked, "config"), CONFIG, f"{asked_at}/config")
+    _read_system(transcript, given)
+    _read_contents(transcript, given.get("contents"), "/contents")
+    _read_candidates(transcript, given.get("candidates"), record.get("sample"))
+    account_members(transcript, given, RECORD, "")
+    account_members(transcript, find_object(given, "config"), CONFIG, "/config")
     return transcript.trace(
         record,
         trace_id=record.get("id"),
-        tools=_tools(asked, asked_at),
+        tools=_tools(given),
         state=read_state(record.get("state")),
     )
 
@@ -114,14 +110,15 @@ def _read_contents(transcript: Transcript, given: JsonValue, path: str) -> None:
         _read_content(transcript, content, f"{path}/{index}")
 
 
-def _read_candidates(transcript: Transcript, given: JsonValue, sample: int | None, path: str) -> None:
+def _read_candidates(transcript: Transcript, given: JsonValue, sample: int | None) -> None:
     candidates = list(list_objects(given))
     if candidates:
-        index = pick_sample(sample, len(candidates), path[1:])
+        index = pick_sample(sample, len(candidates), "candidates")
+        path = f"/candidates/{index}"
         candidate = _snaked(candidates[index])
         content = find_object(candidate, "content")
-        _read_content(transcript, {**content, "role": "model"}, f"{path}/{index}/content")
-        account_members(transcript, candidate, CANDIDATE, f"{path}/{index}")
+        _read_content(transcript, {**content, "role": "model"}, f"{path}/content")
+        account_members(transcript, candidate, CANDIDATE, path)
 
 
 def _read_content(transcript: Transcript, content: Given, path: str) -> None:
@@ -201,10 +198,10 @@ def _result(given: Given) -> ToolResult | None:
     return ToolResult(result_content(next(iter(response.values())) if lone else response))
 
 
-def _tools(asked: Given, path: str) -> tuple[ToolDef, ...] | None:
+def _tools(asked: Given) -> tuple[ToolDef, ...] | None:
     """The functions declared, and the provider's own tools, by their names in `tools`: `{"codeExecution": {}}`."""
     config = find_object(asked, "config")
-    given, at = (asked["tools"], f"{path}/tools") if "tools" in asked else (config.get("tools"), f"{path}/config/tools")
+    given, at = (asked["tools"], "/tools") if "tools" in asked else (config.get("tools"), "/config/tools")
     if given is None:
         return None
     tools = [tool for index, item in enumerate(list_objects(given)) for tool in _declared(item, f"{at}/{index}")]
@@ -239,9 +236,7 @@ def _lower(schema: JsonValue) -> JsonValue:
 
 
 def _recognise(record: Mapping[str, JsonValue]) -> bool:
-    asked = find_object(record, "request") or record
-    replied = find_object(record, "response") or record
-    return isinstance(asked.get("contents"), (list, str)) or isinstance(replied.get("candidates"), list)
+    return isinstance(record.get("contents"), (list, str)) or isinstance(record.get("candidates"), list)
 
 
 FORMAT = Format(GeminiTrace, read, _recognise, rank=20, place=8)

@@ -63,9 +63,19 @@ with serve() as url:
     reply = client.messages.create(messages=messages[:1], **asked).model_dump(mode="json")
     two = first_reply(tools=[*SCHEMAS, "web_search"])
     keep(
+        "exchange",
         "anthropic",
-        "request_response",
         {"request": {**asked, "messages": messages[:1]}, "response": reply},
         package="anthropic",
         run=two,
+    )
+    line = {"custom_id": "request-1", "result": {"type": "succeeded", "message": reply}}
+    alone = first_reply(texts=Run().texts[1:2], tools=None)
+    keep(
+        "exchange",
+        "anthropic_batch_line",
+        line,
+        package="anthropic",
+        run=alone,
+        documents="message batches",
     )

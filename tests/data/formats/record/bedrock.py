@@ -59,8 +59,8 @@ with serve() as url:
     }
     request = {**asked, "messages": messages[:1]}
     keep(
+        "exchange",
         "bedrock",
-        "request_response",
         {"request": request, "response": reply},
         package="boto3",
         run=first_reply(),
@@ -72,8 +72,8 @@ with serve() as url:
         "output": {"outputContentType": "application/json", "outputBodyJson": reply, "outputTokenCount": 9},
     }  # fmt: skip
     keep(
-        "bedrock",
-        "invocation_log",
+        "exchange",
+        "bedrock_log",
         log,
         package="boto3",
         run=first_reply(),

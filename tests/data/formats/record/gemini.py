@@ -69,8 +69,8 @@ with serve() as url:
     response = client.models.generate_content(model=MODEL, contents=contents[:1], config=CONFIG)
     reply = json.loads(response.model_dump_json(by_alias=True, exclude_none=True))
     keep(
+        "exchange",
         "gemini",
-        "request_response",
         {"request": {**request, "contents": wire[:1]}, "response": reply},
         package="google-genai",
         run=first_reply(),

@@ -57,8 +57,8 @@ with serve() as url:
     request = {"model": MODEL, "messages": messages[:-1], "tools": TOOLS}
     response = client.chat.completions.create(**request).model_dump()
     keep(
+        "exchange",
         "openai",
-        "request_response",
         {"request": request, "response": response},
         package="openai",
         run=RUN,
@@ -78,7 +78,7 @@ with serve() as url:
         "response": {"status_code": 200, "request_id": "r1", "body": completion},
         "error": None,
     }
-    keep("openai", "batch_line", line, package="openai", run=alone)
+    keep("exchange", "openai_batch_line", line, package="openai", run=alone)
     chunks = [
         chunk.model_dump(mode="json", exclude_none=True)
         for chunk in client.chat.completions.create(**request, stream=True)

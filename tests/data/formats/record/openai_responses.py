@@ -72,3 +72,6 @@ with serve() as url:
     response = client.responses.create(model=MODEL, input=items[:1], tools=TOOLS[:2], instructions=SYSTEM)
     two = first_reply(texts=Run().texts[1:2])
     keep("openai_responses", "response", response.model_dump(mode="json"), package="openai", run=two)
+    request = {"model": MODEL, "input": items[:1], "tools": TOOLS[:2], "instructions": SYSTEM}
+    pair = {"request": request, "response": response.model_dump(mode="json")}
+    keep("exchange", "openai_responses", pair, package="openai", run=first_reply())
