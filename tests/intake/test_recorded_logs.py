@@ -21,7 +21,7 @@ from service.intake import TraceInput, guess_format, read_trace
 
 DATA = Path(__file__).parents[1] / "data" / "formats"
 INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
-WRAPPERS = {"langfuse", "langsmith", "litellm", "mlflow"}
+WRAPPERS = {"exchange", "langfuse", "langsmith", "litellm", "mlflow"}
 FIXTURES = [
     pytest.param(path.parent.name, json.loads(path.read_text("utf-8")), id=f"{path.parent.name}-{path.stem}")
     for path in sorted(DATA.glob("*/*.json"))

@@ -111,8 +111,8 @@ def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str) -> No
 
 
 def _account_block(transcript: Transcript, part: JsonValue, members: Members, path: str) -> None:
-    """Tells of what a block holds beside what is read; it is named by its one member."""
-    given = part if isinstance(part, dict) else {"?": part}
+    """Tells of what a block holds beside what is read; it is named by its one member, and has no type."""
+    given = part if isinstance(part, dict) and "type" not in part else {"?": part}
     for name in given.keys() - members.read - members.idle:
         lose_part(transcript, given[name], name, path, of_user=members is SAID)
 
@@ -181,8 +181,10 @@ _MARKS = frozenset({"toolUse", "toolResult", "reasoningContent", "citationsConte
 def _recognise(record: Given) -> bool:
     if "toolConfig" in record or find_object(find_object(record, "output"), "message").get("role") == "assistant":
         return True
-    parts = (part for message in list_objects(record.get("messages")) for part in list_objects(message.get("content")))
-    return any(part.keys() & _MARKS or list(part) == ["text"] for part in parts)
+    messages = list_objects(record.get("messages"))
+    parts = [part for message in messages for part in list_objects(message.get("content"))]
+    typed = any("type" in part for part in parts)
+    return not typed and any(part.keys() & _MARKS or list(part) == ["text"] for part in parts)
 
 
 FORMAT = Format(BedrockTrace, read, _recognise, rank=22, place=9)
