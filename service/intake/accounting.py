@@ -49,8 +49,8 @@ def account_members(
     transcript: Transcript, given: Given, members: Members, path: str, *, holds: UnreadKind = "other"
 ) -> None:
     """Tells the transcript of each member that is neither read nor idle. `holds`: what one may hold that holds no call."""
-    for name in given.keys() - members.read - members.idle:
-        if given[name] not in (None, "", False, [], {}):
+    for name in given:
+        if name not in members.read and name not in members.idle and given[name] not in (None, "", False, [], {}):
             what = f"the member {clip(name)!r} of {members.of}"
             lose_value(transcript, given[name], f"{path}/{escape_token(name)}", what, holds=holds)
 
@@ -77,11 +77,16 @@ def account_unknown(
 
 def lose_value(transcript: Transcript, value: Any, path: str, what: str, *, holds: UnreadKind = "other") -> None:
     """Tells the transcript of something of which nothing is known but that it holds calls, or else what `holds` says."""
+    if not lose_calls(transcript, value, path, what) or holds != "other":
+        transcript.lose(holds, path, what)
+
+
+def lose_calls(transcript: Transcript, value: Any, path: str, what: str) -> bool:
+    """Tells the transcript of the calls in something that carries nothing else that is scored; whether there are any."""
     calls = list(find_calls(value, path))
     for place in calls:
         transcript.lose("call", place, f"a call in {what}")
-    if not calls or holds != "other":
-        transcript.lose(holds, path, what)
+    return bool(calls)
 
 
 def clip(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import JsonValue
 
 from service.core.trace import ToolCall, ToolResult
-from service.intake.accounting import account_unknown, clip, kind_of
+from service.intake.accounting import account_unknown, clip, kind_of, lose_value
 from service.intake.build import Transcript
 
 Given = Mapping[str, JsonValue]
@@ -37,9 +37,13 @@ def find_object(given: Given, *names: str) -> dict[str, JsonValue]:
     return {}
 
 
-def list_content(content: JsonValue) -> list[JsonValue]:
-    """The parts of a message's content; a bare text is one part."""
-    return [{"type": "text", "text": content}] if isinstance(content, str) else list_items(content)
+def list_content(transcript: Transcript, content: JsonValue, path: str) -> list[JsonValue]:
+    """The parts of a message's content; a bare text is one part. What is neither is told as unread."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    if content is not None and not isinstance(content, list):
+        lose_value(transcript, content, path, "a content that is no list", holds="text")
+    return list_items(content)
 
 
 class Speech:

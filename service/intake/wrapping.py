@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.json.pointers import escape_token, split_pointer
 from service.core.trace import ToolCall, Trace, Unread
 from service.errors import InputError, Problem
-from service.intake.accounting import Members, account_members, lose_value, members_of
+from service.intake.accounting import Members, account_members, find_calls, lose_value, members_of
 from service.intake.build import Record, Transcript
 from service.intake.speech import Given, find_object, list_objects
 
@@ -53,6 +54,8 @@ class Wrapped:
     runs: Sequence[ToolRun] = ()
     id: str | None = None
     lost: Transcript = field(default_factory=Transcript)
+    rest: list[tuple[JsonValue, str]] = field(default_factory=list[tuple[JsonValue, str]])
+    """What else may hold calls, which are those of the conversation again as a rule, and its pointers."""
 
 
 class Inner(NamedTuple):
@@ -83,6 +86,9 @@ def read_wrapped(record: Record, wrapped: Wrapped, read_any: ReadAny) -> Trace:
     for at, exchange in enumerate(wrapped.exchanges):
         if at != chosen:
             _account_exchange(exchange, trace, lost, read_any)
+            wrapped.rest.append((exchange.given, exchange.given_at))
+    for value, path in wrapped.rest:
+        _account_rest(value, path, trace, lost)
     _account_runs(wrapped.runs, trace, lost)
     kept = lost.trace(record, trace_id=wrapped.id, tools=None)
     unread = (*[_move(item, inner) for item in trace.unread], *kept.unread)
@@ -114,7 +120,7 @@ def _join(exchange: Exchange, lost: Transcript) -> Inner:
     messages = reply if _repeats(given, reply) else [*given, *reply]
     key = _name_messages(messages)
     record: dict[str, JsonValue] = {name: value for name, (value, _) in rest.items()}
-    places = {f"/{name}": path for name, (_, path) in rest.items()}
+    places = {f"/{escape_token(name)}": path for name, (_, path) in rest.items()}
     if exchange.tools is not None and "tools" not in record:
         record["tools"], places["/tools"] = exchange.tools, exchange.tools_at
     record[key] = [value for value, _ in messages]
@@ -136,7 +142,9 @@ def _list_given(value: JsonValue, path: str) -> tuple[dict[str, Placed], list[Pl
     if key is None:
         return {}, [(value, path)] if "role" in value or "lc" in value else []
     rest = {
-        name: (item, f"{path}/{name}") for name, item in value.items() if name not in (key, "format", "id", "state")
+        name: (item, f"{path}/{escape_token(name)}")
+        for name, item in value.items()
+        if name not in (key, "format", "id", "state")
     }
     return rest, _list_given(value[key], f"{path}/{key}")[1]
 
@@ -199,7 +207,7 @@ def _list_held(value: JsonValue, path: str, lost: Transcript, *, sampled: bool) 
         return
     for index, item in enumerate(value):
         if index:
-            lost.lose("other", f"{path}/{index}", "another sample of a reply")
+            lose_value(lost, item, f"{path}/{index}", "another sample of a reply")
         elif isinstance(item, list):
             yield from _list_held(item, f"{path}/0", lost, sampled=True)
         else:
@@ -223,7 +231,7 @@ def _strip(message: JsonValue) -> JsonValue:
 def _name_messages(messages: Sequence[Placed]) -> str:
     """The name that the format of these messages has for them."""
     objects = [message for message, _ in messages if isinstance(message, dict)]
-    if any("parts" in message and "role" in message and "id" not in message for message in objects):
+    if any("parts" in message and message.keys() <= {"parts", "role"} for message in objects):
         return "contents"
     return "input" if any(map(_is_item, objects)) else "messages"
 
@@ -259,6 +267,23 @@ def _account_exchange(exchange: Exchange, trace: Trace, lost: Transcript, read_a
     for unread in other.unread:
         if unread.kind == "call":
             lost.lose("call", inner.locate(unread.path), "a call")
+
+
+def _account_rest(value: JsonValue, path: str, trace: Trace, lost: Transcript) -> None:
+    """Tells of calls that stand in what is not read and that the conversation does not have."""
+    known = {step.call.id or step.call.name for step in trace.steps}
+    for place in find_calls(value, path):
+        if known.isdisjoint(_list_texts(value, split_pointer(place[len(path) :]))):
+            lost.lose("call", place, "a call that the conversation does not have")
+
+
+def _list_texts(value: JsonValue, way: Sequence[str]) -> list[str]:
+    """The texts in the last two objects on a way: Chat Completions has a call's id outside of its function."""
+    passed: list[JsonValue] = [value]
+    for token in way:
+        here = passed[-1]
+        passed.append(here[int(token)] if isinstance(here, list) else here[token] if isinstance(here, dict) else None)
+    return [item for here in passed[-2:] if isinstance(here, dict) for item in here.values() if isinstance(item, str)]
 
 
 def _identify(call: ToolCall) -> str:

@@ -10,9 +10,10 @@ from typing import Literal, NotRequired, cast
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
+from service.core.json.pointers import escape_token
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import Members, account_members, members_of
+from service.intake.accounting import Members, account_members, lose_calls, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, StateShape, read_state
@@ -71,9 +72,13 @@ def read(record: BedrockTrace) -> Trace:
 
 
 def _read_message(transcript: Transcript, message: Given, path: str) -> None:
-    content = message.get("content")
-    parts = list_content(content)
-    read_parts = _read_reply if message.get("role") == "assistant" else _read_said
+    content, role = message.get("content"), message.get("role")
+    if role not in ("user", "assistant"):
+        lose_value(transcript, message, path, "a message of an unknown role", holds="text")
+        return
+    blocks: JsonValue = [{"text": content}] if isinstance(content, str) else content
+    parts = list_content(transcript, blocks, f"{path}/content")
+    read_parts = _read_reply if role == "assistant" else _read_said
     read_parts(transcript, parts, f"{path}/content")
     account_members(transcript, message, MESSAGE, path)
 
@@ -112,9 +117,13 @@ def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str) -> No
 
 def _account_block(transcript: Transcript, part: JsonValue, members: Members, path: str) -> None:
     """Tells of what a block holds beside what is read; it is named by its one member, and has no type."""
-    given = part if isinstance(part, dict) and "type" not in part else {"?": part}
-    for name in given.keys() - members.read - members.idle:
-        lose_part(transcript, given[name], name, path, of_user=members is SAID)
+    if not isinstance(part, dict) or "type" in part:
+        lose_part(transcript, part, "?", path, of_user=members is SAID)
+        return
+    lose_calls(transcript, part.get("citationsContent"), f"{path}/citationsContent", "a citation")
+    for name, value in part.items():
+        if name not in members.read | members.idle:
+            lose_part(transcript, value, name, f"{path}/{escape_token(name)}", of_user=members is SAID)
 
 
 def _below(part: JsonValue, name: str) -> Given | None:

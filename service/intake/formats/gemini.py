@@ -7,19 +7,20 @@ documents have it. Code that Gemini runs itself is a call of `code_execution` an
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NotRequired
 
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
+from service.core.json.pointers import escape_token
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, members_of
+from service.intake.accounting import Members, account_members, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, StateShape, pick_sample, read_state
-from service.intake.speech import Given, Speech, find_object, find_text, list_items, list_objects, lose_part
+from service.intake.speech import Given, Speech, find_object, find_text, list_content, list_objects, lose_part
 from service.intake.tools import read_tools
 
 
@@ -38,25 +39,32 @@ class GeminiTrace(TypedDict):
     state: NotRequired[StateShape | None]
 
 
+def _members_of(of: str, read: str, idle: str = "") -> Members:
+    """Members by both of their names: `safety_ratings` is `safetyRatings` on the wire."""
+    names = [" ".join([given, _CAMEL.sub(lambda at: at[1].upper(), given)]) for given in (read, idle)]
+    return members_of(of, *names)
+
+
+_CAMEL = re.compile(r"_([a-z])")
 _ASKED = "model generation_config safety_settings tool_config cached_content labels"
-RECORD = members_of(
+RECORD = _members_of(
     "the trace",
     "format id sample state system_instruction tools contents config candidates",
     f"{_ASKED} model_version response_id usage_metadata prompt_feedback create_time sdk_http_response "
     "automatic_function_calling_history parsed",
 )
-CONFIG = members_of(
+CONFIG = _members_of(
     "the configuration",
     "system_instruction tools",
     f"{_ASKED} http_options temperature top_p top_k candidate_count max_output_tokens stop_sequences response_logprobs "
     "logprobs presence_penalty frequency_penalty seed response_mime_type response_schema response_json_schema "
     "response_modalities media_resolution speech_config audio_timestamp automatic_function_calling thinking_config",
 )
-CONTENT = members_of("a content", "role parts")
-CALL = members_of("a function call", "id name args", "partial_args will_continue")
-RESPONSE = members_of("a function response", "id name response", "will_continue scheduling parts")
-CODE = members_of("a part of run code", "id language code outcome output")
-CANDIDATE = members_of(
+CONTENT = _members_of("a content", "role parts")
+CALL = _members_of("a function call", "id name args", "partial_args will_continue")
+RESPONSE = _members_of("a function response", "id name response", "will_continue scheduling parts")
+CODE = _members_of("a part of run code", "id language code outcome output")
+CANDIDATE = _members_of(
     "a candidate",
     "content",
     "finish_reason finish_message index safety_ratings citation_metadata grounding_metadata url_context_metadata "
@@ -73,7 +81,7 @@ def read(record: GeminiTrace) -> Trace:
     _read_system(transcript, given)
     _read_contents(transcript, given.get("contents"), "/contents")
     _read_candidates(transcript, given.get("candidates"), record.get("sample"))
-    account_members(transcript, given, RECORD, "")
+    account_members(transcript, record, RECORD, "")
     account_members(transcript, find_object(given, "config"), CONFIG, "/config")
     return transcript.trace(
         record,
@@ -86,9 +94,14 @@ def read(record: GeminiTrace) -> Trace:
 _WORD = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 
+def _snake(name: str) -> str:
+    """A member's name as the Python client has it."""
+    return _WORD.sub(lambda at: f"_{at[0]}", name).lower()
+
+
 def _snaked(given: Mapping[str, object]) -> dict[str, JsonValue]:
     """The same members by the names that the Python client gives them."""
-    return {_WORD.sub(lambda at: f"_{at[0]}", name).lower(): value for name, value in given.items()}  # pyright: ignore[reportReturnType] (a validated record is JSON)
+    return {_snake(name): value for name, value in given.items()}  # pyright: ignore[reportReturnType] (a validated record is JSON)
 
 
 def _read_system(transcript: Transcript, asked: Given) -> None:
@@ -107,7 +120,10 @@ def _read_contents(transcript: Transcript, given: JsonValue, path: str) -> None:
     if isinstance(given, str):
         transcript.say("user", given)
     for index, content in enumerate(list_objects(given)):
-        _read_content(transcript, content, f"{path}/{index}")
+        if "parts" in content:
+            _read_content(transcript, content, f"{path}/{index}")
+        else:
+            lose_value(transcript, content, f"{path}/{index}", "a content without parts", holds="text")
 
 
 def _read_candidates(transcript: Transcript, given: JsonValue, sample: int | None) -> None:
@@ -115,14 +131,15 @@ def _read_candidates(transcript: Transcript, given: JsonValue, sample: int | Non
     if candidates:
         index = pick_sample(sample, len(candidates), "candidates")
         path = f"/candidates/{index}"
-        candidate = _snaked(candidates[index])
+        candidate = candidates[index]
         content = find_object(candidate, "content")
         _read_content(transcript, {**content, "role": "model"}, f"{path}/content")
         account_members(transcript, candidate, CANDIDATE, path)
 
 
 def _read_content(transcript: Transcript, content: Given, path: str) -> None:
-    parts = [_snaked(part) if isinstance(part, dict) else {"text": part} for part in list_items(content.get("parts"))]
+    given = list_content(transcript, content.get("parts"), f"{path}/parts")
+    parts = [part if isinstance(part, dict) else {"?": part} for part in given]
     if content.get("role") == "model":
         _read_reply(transcript, parts, f"{path}/parts")
     else:
@@ -130,45 +147,56 @@ def _read_content(transcript: Transcript, content: Given, path: str) -> None:
     account_members(transcript, content, CONTENT, path)
 
 
-IDLE = frozenset({"thought", "thought_signature", "video_metadata", "media_resolution", "part_metadata"})
-"""Members of a part that say nothing that is scored."""
+IDLE = frozenset({"text", "thought", "thought_signature", "video_metadata", "media_resolution", "part_metadata"})
+"""Members of a part that are read elsewhere or say nothing that is scored."""
 
 
 def _read_said(transcript: Transcript, parts: Sequence[Given], path: str) -> None:
     """A user's content: results, and what was said. One of nothing but results is no turn."""
     for index, part in enumerate(parts):
-        response = part.get("function_response")
-        if isinstance(response, dict):
-            transcript.result(find_text(response, "id"), _result(response), path=f"{path}/{index}")
-            account_members(transcript, _snaked(response), RESPONSE, f"{path}/{index}")
-        for name in part.keys() - {"text", "function_response"} - IDLE:
-            kind = "code_execution_call" if name == "executable_code" else name
-            lose_part(transcript, part[name], kind, f"{path}/{index}", of_user=True)
+        for name, value, place in _list_members(part, f"{path}/{index}"):
+            if name == "function_response" and isinstance(value, dict):
+                transcript.result(find_text(value, "id"), _result(value), path=place)
+                account_members(transcript, value, RESPONSE, place)
+            else:
+                kind = "code_execution_call" if name == "executable_code" else name
+                lose_part(transcript, value, kind, place, of_user=True)
     texts = [text for part in parts if (text := find_text(part, "text")) is not None]
-    if texts or not any("function_response" in part for part in parts):
+    if texts or not any(part.keys() & {"functionResponse", "function_response"} for part in parts):
         transcript.say("user", "\n".join(texts))
+
+
+def _list_members(part: Given, path: str) -> Iterator[tuple[str, JsonValue, str]]:
+    """The members of a part that may be read, but for its text: the Python client's name, the value, the pointer."""
+    if "type" in part:  # of another format
+        yield str(part["type"]), dict(part), path
+        return
+    for name, value in part.items():
+        known = _snake(name)
+        if known not in IDLE:
+            yield known, value, f"{path}/{escape_token(name)}"
 
 
 def _read_reply(transcript: Transcript, parts: Sequence[Given], path: str) -> None:
     speech = Speech(transcript)
     for index, part in enumerate(parts):
-        _read_part(transcript, speech, part, f"{path}/{index}")
+        if part.get("thought") is not True and isinstance(part.get("text"), str):
+            speech.say(find_text(part, "text") or "")
+        for name, value, place in _list_members(part, f"{path}/{index}"):
+            _read_member(transcript, speech, name, value, place)
     speech.end()
 
 
-def _read_part(transcript: Transcript, speech: Speech, part: Given, path: str) -> None:
-    if part.get("thought") is not True and isinstance(part.get("text"), str):
-        speech.say(find_text(part, "text") or "")
-    for name in part.keys() - {"text"} - IDLE:
-        value = part[name]
-        if name == "function_call" and isinstance(value, dict):
-            speech.call(_call(value, path))
-            account_members(transcript, _snaked(value), CALL, path)
-        elif name == "executable_code" and isinstance(value, dict):
-            transcript.offer(ToolDef("code_execution"))
-            speech.call(tool_call(find_text(value, "id"), "code_execution", _pick(value, "language", "code")))
-        elif name != "code_execution_result" or not isinstance(value, dict) or not speech.answer(_code_result(value)):
-            lose_part(transcript, value, name, path)
+def _read_member(transcript: Transcript, speech: Speech, name: str, value: JsonValue, path: str) -> None:
+    if name == "function_call" and isinstance(value, dict):
+        speech.call(_call(value, path))
+        account_members(transcript, value, CALL, path)
+    elif name == "executable_code" and isinstance(value, dict):
+        transcript.offer(ToolDef("code_execution"))
+        speech.call(tool_call(find_text(value, "id"), "code_execution", _pick(value, "language", "code")))
+        account_members(transcript, value, CODE, path)
+    elif name != "code_execution_result" or not isinstance(value, dict) or not speech.answer(_code_result(value)):
+        lose_part(transcript, value, name, path)
 
 
 def _call(given: Given, path: str) -> ToolCall:

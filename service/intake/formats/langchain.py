@@ -14,11 +14,20 @@ from typing_extensions import TypedDict
 
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, kind_of, lose_value, members_of
+from service.intake.accounting import account_members, kind_of, lose_calls, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
 from service.intake.shapes import OPEN, TEXTS, THINKING, Loose, StateShape, Tools, read_state
-from service.intake.speech import Given, Speech, find_object, find_text, list_items, list_objects, lose_part
+from service.intake.speech import (
+    Given,
+    Speech,
+    find_object,
+    find_text,
+    list_content,
+    list_items,
+    list_objects,
+    lose_part,
+)
 from service.intake.tools import read_tools
 
 
@@ -44,7 +53,9 @@ KWARGS = members_of(
     "reasoning_content reasoning thinking parsed audio annotations __gemini_function_call_thought_signatures__",
 )
 RESULT = members_of("a tool message", "type role content tool_call_id status", f"{_COMMON} additional_kwargs artifact")
-CALL = members_of("a call", "name args arguments input id type function tool_call_id", "index error extras caller")
+CALL = members_of(
+    "a call", "name args arguments input id call_id type function tool_call_id", "index error extras caller"
+)
 BLOCK = members_of(
     "a block",
     f"text refusal status output content {' '.join(CALL.read)}",
@@ -104,6 +115,14 @@ def unwrap_message(message: Given, path: str) -> Told:
     return Told(role, message, path)
 
 
+def _lose_message(transcript: Transcript, given: Given, path: str) -> None:
+    """A message of an unknown type; one that stands for a removal says nothing."""
+    if given.get("type") in ("remove", "RemoveMessage"):
+        lose_calls(transcript, given, path, "a removal")
+    else:
+        lose_value(transcript, given, path, "a message of an unknown type", holds="text")
+
+
 def _find_role(kind: JsonValue) -> str | None:
     name = str(kind).removesuffix("Chunk").removesuffix("Message")
     return _ROLES.get(name.lower())
@@ -116,15 +135,14 @@ def _read_message(transcript: Transcript, message: Told) -> None:
     elif role == "tool":
         _read_result(transcript, given, path)
     elif role is None:
-        if given.get("type") not in ("remove", "RemoveMessage"):
-            lose_value(transcript, dict(given), path, "a message of an unknown type", holds="text")
+        _lose_message(transcript, given, path)
     else:
         _read_said(transcript, given, path, role="user" if role == "user" else "system")
 
 
 def _read_said(transcript: Transcript, given: Given, path: str, *, role: Literal["user", "system"]) -> None:
     texts: list[str] = []
-    for index, part in enumerate(_list_parts(given.get("content"))):
+    for index, part in enumerate(list_content(transcript, given.get("content"), f"{path}/content")):
         text = find_text(part, "text") if isinstance(part, dict) else str(part)
         if text is not None:
             texts.append(text)
@@ -133,10 +151,6 @@ def _read_said(transcript: Transcript, given: Given, path: str, *, role: Literal
             lose_part(transcript, part, str(part.get("type")), f"{path}/content/{index}", of_user=True)
     transcript.say(role, "\n".join(texts))
     account_members(transcript, given, SAID, path)
-
-
-def _list_parts(content: JsonValue) -> list[JsonValue]:
-    return [content] if isinstance(content, str) else list_items(content)
 
 
 def _read_result(transcript: Transcript, given: Given, path: str) -> None:
@@ -152,7 +166,7 @@ def _read_reply(transcript: Transcript, given: Given, path: str) -> None:
     extra = find_object(given, "additional_kwargs")
     calls = _list_calls(transcript, given, path) or _list_calls(transcript, extra, f"{path}/additional_kwargs")
     known = {call.id for call in calls if call.id}
-    for index, part in enumerate(_list_parts(given.get("content"))):
+    for index, part in enumerate(list_content(transcript, given.get("content"), f"{path}/content")):
         _read_part(transcript, speech, part, f"{path}/content/{index}", known if calls else None)
     if not given.get("content"):
         speech.say(find_text(extra, "refusal") or "")
@@ -164,11 +178,10 @@ def _read_reply(transcript: Transcript, given: Given, path: str) -> None:
 
 
 def _list_calls(transcript: Transcript, given: Given, path: str) -> list[ToolCall]:
-    places = [
-        (call, f"{path}/{name}/{index}")
-        for name in ("tool_calls", "invalid_tool_calls")
-        for index, call in enumerate(list_objects(given.get(name)))
-    ]
+    places: list[tuple[Given, str]] = []
+    for name in ("tool_calls", "invalid_tool_calls"):
+        for index, call in enumerate(list_content(transcript, given.get(name), f"{path}/{name}")):
+            places.append((call if isinstance(call, dict) else {}, f"{path}/{name}/{index}"))
     legacy = find_object(given, "function_call")
     if legacy:
         places.append((legacy, f"{path}/function_call"))
@@ -184,7 +197,7 @@ def _call(given: Given, path: str) -> ToolCall:
     if name is None:
         raise InputError.at(path, "a call has a name")
     arguments = next((function[key] for key in ("args", "arguments", "input") if key in function), None)
-    return tool_call(find_text(given, "id", "tool_call_id"), name, arguments)
+    return tool_call(find_text(given, "call_id", "tool_call_id", "id"), name, arguments)
 
 
 def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: str, known: set[str] | None) -> None:
@@ -203,7 +216,9 @@ def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: st
         result = ToolResult(result_content(_find_output(part)), part.get("status") == "error")
         if not speech.answer(result):
             transcript.result(find_text(part, "tool_call_id", "tool_use_id"), result, path=path)
-    elif kind not in IDLE | TEXTS:
+    elif kind in IDLE | TEXTS:
+        lose_calls(transcript, part, path, "a block")
+    else:
         lose_part(transcript, part, kind, path)
 
 
@@ -226,7 +241,7 @@ def _read_call(transcript: Transcript, speech: Speech, part: Given, path: str, k
     if str(part.get("type")).startswith(("server_", "mcp_")):
         transcript.offer(ToolDef(call.name))
         speech.call(call)
-    elif known is None or (call.id and call.id not in known):
+    elif known is None or call.id not in known:
         speech.call(call)
 
 

@@ -12,7 +12,7 @@ from typing import Literal, NotRequired
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
-from service.intake.accounting import account_members, members_of
+from service.intake.accounting import account_members, lose_value, members_of
 from service.intake.build import Transcript
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose
@@ -44,16 +44,30 @@ ENTRY = members_of(
 )
 
 
+TYPES = frozenset(
+    ["SPAN", "EVENT", "GENERATION", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"]
+)
+
+
 def read(record: LangfuseTrace) -> Wrapped:
     """The exchanges of a validated record."""
     lost = Transcript()
     entries = sorted(_list_entries(record), key=lambda entry: find_text(entry[0], "startTime") or "")
-    for entry, path in [(record, ""), *entries]:
+    account_members(lost, record, ENTRY, "")
+    for entry, path in entries:
         account_members(lost, entry, ENTRY, path)
+        if _type(entry) not in TYPES:
+            lose_value(lost, entry, path, "an observation of an unknown type")
     generations = [_exchange(entry, path) for entry, path in entries if _type(entry) == "GENERATION"]
     runs = [ToolRun(find_text(entry, "name") or "", path) for entry, path in entries if _type(entry) == "TOOL"]
     whole = [_exchange(record, "")]  # pyright: ignore[reportArgumentType] (a validated record is JSON)
-    return Wrapped(generations or whole, runs, record.get("id"), lost)
+    rest = [
+        (parse_text(entry.get(name)), f"{path}/{name}")
+        for entry, path in entries
+        if _type(entry) != "GENERATION"
+        for name in ("input", "output")
+    ]
+    return Wrapped(generations or whole, runs, record.get("id"), lost, rest)
 
 
 def _list_entries(record: LangfuseTrace) -> Iterator[tuple[Given, str]]:

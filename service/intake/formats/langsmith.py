@@ -13,7 +13,7 @@ from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
 from service.errors import InputError
-from service.intake.accounting import account_members, members_of
+from service.intake.accounting import account_members, lose_value, members_of
 from service.intake.build import Transcript
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose
@@ -47,6 +47,9 @@ RUN = members_of(
 )
 
 
+TYPES = frozenset({"chain", "llm", "tool", "retriever", "embedding", "prompt", "parser"})
+
+
 class Run(NamedTuple):
     """A run and its pointer."""
 
@@ -66,12 +69,20 @@ def read(record: LangSmithTrace) -> Wrapped:
     account_members(lost, record, RUN, "")
     for run in runs:
         account_members(lost, run.given, RUN, run.path)
+        if run.given.get("run_type") not in TYPES:
+            lose_value(lost, run.given, run.path, "a run of an unknown type")
     models = [_exchange(run) for run in runs if run.given.get("run_type") == "llm"]
     tools = [
         ToolRun(find_text(run.given, "name") or "", run.path) for run in runs if run.given.get("run_type") == "tool"
     ]
+    rest = [
+        (run.given.get(name), f"{run.path}/{name}")
+        for run in runs
+        if run.given.get("run_type") != "llm"
+        for name in ("inputs", "outputs")
+    ]
     named = record.get("id") or next((find_text(run.given, "trace_id") for run in runs), None)
-    return Wrapped(models or [_exchange(run) for run in _find_outermost(runs)], tools, named, lost)
+    return Wrapped(models or [_exchange(run) for run in _find_outermost(runs)], tools, named, lost, rest)
 
 
 def _walk(run: Run) -> Iterator[Run]:

@@ -7,7 +7,7 @@ from typing import Literal, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from service.intake.accounting import account_members, members_of
+from service.intake.accounting import account_members, lose_calls, members_of
 from service.intake.build import Transcript
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose
@@ -43,6 +43,9 @@ def read(record: LiteLLMTrace) -> Wrapped:
     lost = Transcript()
     account_members(lost, record, RECORD, "")
     parameters = record.get("model_parameters")
+    if isinstance(parameters, dict):
+        beside = {name: value for name, value in parameters.items() if name not in ("tools", "functions")}
+        lose_calls(lost, beside, "/model_parameters", "a parameter")
     tools = parameters.get("tools") if isinstance(parameters, dict) else None
     exchange = Exchange(
         record["messages"], "/messages", record.get("response"), "/response", tools, "/model_parameters/tools"

@@ -13,7 +13,7 @@ from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
 from service.core.json.pointers import escape_token
-from service.intake.accounting import account_members, members_of
+from service.intake.accounting import account_members, looks_like_call, lose_calls, members_of
 from service.intake.build import Transcript
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose
@@ -71,11 +71,22 @@ def read(record: MlflowTrace) -> Wrapped:
     spans = [Span(span, f"/data/spans/{index}") for index, span in enumerate(record["data"]["spans"])]
     for span in spans:
         account_members(lost, span.given, SPAN, span.path)
+        if looks_like_call(span.given):
+            lost.lose("call", span.path, "a span that is a call")
+        for name in ("context", "status", "links", "events"):
+            lose_calls(lost, span.given.get(name), f"{span.path}/{name}", "a span")
     spans.sort(key=_start)
     models = [_exchange(span) for span in spans if _type(span) in ("CHAT_MODEL", "LLM")]
     tools = [ToolRun(find_text(span.given, "name") or "", span.path) for span in spans if _type(span) == "TOOL"]
+    rest = [
+        span.find(*names)
+        for span in spans
+        if _type(span) not in ("CHAT_MODEL", "LLM")
+        for names in (("mlflow.spanInputs", "inputs"), ("mlflow.spanOutputs", "outputs"))
+    ]
     info = record.get("info") or {}
-    return Wrapped(models or [_exchange(span) for span in _find_outermost(spans)], tools, _id(info), lost)
+    lose_calls(lost, info, "/info", "the trace's info")
+    return Wrapped(models or [_exchange(span) for span in _find_outermost(spans)], tools, _id(info), lost, rest)
 
 
 def _id(info: Given) -> str | None:

@@ -15,11 +15,11 @@ from typing_extensions import TypedDict
 
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, lose_value, members_of
+from service.intake.accounting import account_members, lose_calls, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
-from service.intake.speech import Given, Speech, find_object, find_text, list_items, list_objects, lose_part
+from service.intake.speech import Given, Speech, find_object, find_text, list_content, list_objects, lose_part
 from service.intake.tools import read_tools
 
 
@@ -80,7 +80,7 @@ def _read_message(transcript: Transcript, message: Given, path: str) -> None:
         lose_value(transcript, dict(message), path, "a message of an unknown kind", holds="text")
         return
     speech = Speech(transcript) if message["kind"] == "response" else None
-    for index, part in enumerate(list_items(message.get("parts"))):
+    for index, part in enumerate(list_content(transcript, message.get("parts"), f"{path}/parts")):
         _read_part(transcript, speech, part, f"{path}/parts/{index}")
     if speech is not None:
         speech.end()
@@ -95,7 +95,9 @@ def _read_part(transcript: Transcript, speech: Speech | None, part: JsonValue, p
     elif isinstance(part, dict) and kind in TOLD:
         TOLD[kind](transcript, part, path)
         account_members(transcript, part, PART, path)
-    elif kind not in IDLE:
+    elif kind in IDLE:
+        lose_calls(transcript, part, path, "a part")
+    else:
         lose_part(transcript, part, kind, path, of_user=speech is None)
 
 
@@ -148,14 +150,20 @@ def _read_system(transcript: Transcript, part: Given, path: str) -> None:  # noq
 def _read_user(transcript: Transcript, part: Given, path: str) -> None:
     content = part.get("content")
     texts: list[str] = []
-    for index, item in enumerate([content] if isinstance(content, str) else list_items(content)):
-        text = find_text(item, "content") if isinstance(item, dict) and item.get("kind") == "text-content" else item
+    for index, item in enumerate(list_content(transcript, content, f"{path}/content")):
+        text = find_text(item, "content", "text") if isinstance(item, dict) and _is_text(item) else item
         if isinstance(text, str):
             texts.append(text)
-        elif not (isinstance(item, dict) and item.get("kind") in IDLE):
+        if isinstance(text, str) or (isinstance(item, dict) and item.get("kind") in IDLE):
+            lose_calls(transcript, item, f"{path}/content/{index}", "a part")
+        else:
             kind = str(item.get("kind")) if isinstance(item, dict) else "?"
             lose_part(transcript, item, kind, f"{path}/content/{index}", of_user=True)
     transcript.say("user", "\n".join(texts))
+
+
+def _is_text(item: Given) -> bool:
+    return item.get("kind") == "text-content" or item.get("type") == "text"
 
 
 def _read_return(transcript: Transcript, part: Given, path: str) -> None:

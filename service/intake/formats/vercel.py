@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, clip, lose_value, members_of
+from service.intake.accounting import account_members, clip, lose_calls, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
@@ -80,7 +80,7 @@ def _read_message(transcript: Transcript, message: Given, path: str) -> None:
     role = message.get("role")
     key = "parts" if "parts" in message else "content"
     content = message.get(key)
-    parts = list_content(content)
+    parts = list_content(transcript, content, f"{path}/{key}")
     if role == "assistant":
         _read_reply(transcript, parts, f"{path}/{key}", message)
     elif role == "tool":
@@ -108,7 +108,9 @@ def _read_said(transcript: Transcript, parts: list[JsonValue], path: str, *, rol
         if isinstance(part, dict) and _type(part) == "text":
             texts.append(find_text(part, "text") or "")
             account_members(transcript, part, PART, f"{path}/{index}")
-        elif not _is_idle(_type(part)):
+        elif _is_idle(_type(part)):
+            lose_calls(transcript, part, f"{path}/{index}", "a part")
+        else:
             lose_part(transcript, part, _type(part), f"{path}/{index}", of_user=True)
     transcript.say(role, "\n".join(texts))
 
@@ -118,7 +120,9 @@ def _read_result(transcript: Transcript, part: JsonValue, path: str) -> None:
     if isinstance(part, dict) and _type(part) == "tool-result":
         transcript.result(find_text(part, "toolCallId"), _model_result(part), path=path)
         account_members(transcript, part, PART, path)
-    elif not _is_idle(_type(part)):
+    elif _is_idle(_type(part)):
+        lose_calls(transcript, part, path, "a part")
+    else:
         lose_part(transcript, part, _type(part), path)
 
 
