@@ -91,7 +91,7 @@ def _read_said(transcript: Transcript, parts: list[JsonValue], path: str) -> Non
         result = _below(part, "toolResult")
         text = _text(part)
         if result is not None:
-            _read_result(transcript, result, f"{path}/{index}")
+            _read_result(transcript, result, f"{path}/{index}/toolResult")
             answered = True
         elif text is not None:
             texts.append(text)
@@ -105,10 +105,10 @@ def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str) -> No
     for index, part in enumerate(parts):
         use, result, text = _below(part, "toolUse"), _below(part, "toolResult"), _text(part)
         if use is not None:
-            speech.call(_call(transcript, use, f"{path}/{index}"))
+            speech.call(_call(transcript, use, f"{path}/{index}/toolUse"))
         elif result is not None:
             speech.cut()
-            _read_result(transcript, result, f"{path}/{index}")
+            _read_result(transcript, result, f"{path}/{index}/toolResult")
         elif text is not None:
             speech.say(text)
         _account_block(transcript, part, SPOKEN, f"{path}/{index}")

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import Members, account_members, lose_value, members_of
+from service.intake.accounting import Members, account_members, looks_like_call, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, StateShape, pick_sample, read_state
@@ -168,8 +168,8 @@ def _read_said(transcript: Transcript, parts: Sequence[Given], path: str) -> Non
 
 def _list_members(part: Given, path: str) -> Iterator[tuple[str, JsonValue, str]]:
     """The members of a part that may be read, but for its text: the Python client's name, the value, the pointer."""
-    if "type" in part:  # of another format
-        yield str(part["type"]), dict(part), path
+    if "type" in part or looks_like_call(part):  # of another format
+        yield str(part.get("type", "call")), dict(part), path
         return
     for name, value in part.items():
         known = _snake(name)

@@ -50,7 +50,12 @@ with serve() as url:
             messages.append({"role": "user", "content": results})
     run = Run(results=[RESULTS[0], RESULTS[1], [{"text": RESULTS[2]}, IMAGE]])
     keep(
-        "bedrock", "messages", {**asked, "messages": messages}, package="boto3", run=run, image="/messages/4/content/1"
+        "bedrock",
+        "messages",
+        {**asked, "messages": messages},
+        package="boto3",
+        run=run,
+        image="/messages/4/content/1/image",
     )
     reply = {
         key: value

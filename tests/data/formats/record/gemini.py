@@ -56,7 +56,7 @@ with serve() as url:
     wire = [content.model_dump(mode="json", by_alias=True, exclude_none=True) for content in contents]
     config = CONFIG.model_dump(mode="json", by_alias=True, exclude_none=True)
     request = {"systemInstruction": {"parts": [{"text": SYSTEM}]}, "tools": config["tools"], "contents": wire}
-    keep("gemini", "contents", request, package="google-genai", run=run, image="/contents/4/parts/1")
+    keep("gemini", "contents", request, package="google-genai", run=run, image="/contents/4/parts/1/inlineData")
     python = [content.model_dump(mode="json", exclude_none=True) for content in contents]
     keep(
         "gemini",
@@ -64,7 +64,7 @@ with serve() as url:
         {"contents": python, "config": CONFIG.model_dump(mode="json", exclude_none=True)},
         package="google-genai",
         run=run,
-        image="/contents/4/parts/1",
+        image="/contents/4/parts/1/inline_data",
     )
     response = client.models.generate_content(model=MODEL, contents=contents[:1], config=CONFIG)
     reply = json.loads(response.model_dump_json(by_alias=True, exclude_none=True))
