@@ -196,4 +196,6 @@ def _recognise(record: Given) -> bool:
     return not typed and any(part.keys() & _MARKS or list(part) == ["text"] for part in parts)
 
 
-FORMAT = Format(BedrockTrace, read, _recognise, rank=22, place=9)
+FORMAT = Format(
+    BedrockTrace, read, _recognise, rank=22, marks="toolConfig, or blocks such as toolUse and toolResult", place=9
+)

@@ -85,4 +85,6 @@ def _recognise(record: Given) -> bool:
     return paired and bool(_find(record, REPLIED)[0])
 
 
-FORMAT = Format(ExchangeTrace, read, _recognise, rank=14, place=4)
+FORMAT = Format(
+    ExchangeTrace, read, _recognise, rank=14, marks="request beside response, or a line of a batch's results", place=15
+)

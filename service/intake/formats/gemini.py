@@ -267,4 +267,4 @@ def _recognise(record: Mapping[str, JsonValue]) -> bool:
     return isinstance(record.get("contents"), (list, str)) or isinstance(record.get("candidates"), list)
 
 
-FORMAT = Format(GeminiTrace, read, _recognise, rank=20, place=8)
+FORMAT = Format(GeminiTrace, read, _recognise, rank=21, marks="contents or candidates", place=8)

@@ -261,4 +261,6 @@ def is_message(given: Given) -> bool:
     return given.get("type") in ("tool", "system") and "content" in given and "role" not in given
 
 
-FORMAT = Format(LangChainTrace, read, _recognise, rank=46, place=10)
+FORMAT = Format(
+    LangChainTrace, read, _recognise, rank=46, marks="messages of the types human and ai, or with lc", place=10
+)

@@ -89,4 +89,4 @@ def _recognise(record: Given) -> bool:
     return isinstance(record.get("observations"), list) or ("traceId" in record and "input" in record)
 
 
-FORMAT = Format(LangfuseTrace, read, _recognise, rank=17, place=22)
+FORMAT = Format(LangfuseTrace, read, _recognise, rank=17, marks="observations, or a traceId beside input", place=22)

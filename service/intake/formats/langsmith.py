@@ -119,4 +119,4 @@ def _recognise(record: Given) -> bool:
     return any("run_type" in run for run in (record, *list_objects(record.get("runs"))))
 
 
-FORMAT = Format(LangSmithTrace, read, _recognise, rank=16, place=21)
+FORMAT = Format(LangSmithTrace, read, _recognise, rank=16, marks="a run_type, or runs that have one", place=21)

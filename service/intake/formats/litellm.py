@@ -59,4 +59,11 @@ def _recognise(record: Given) -> bool:
     )
 
 
-FORMAT = Format(LiteLLMTrace, read, _recognise, rank=24, place=20)
+FORMAT = Format(
+    LiteLLMTrace,
+    read,
+    _recognise,
+    rank=24,
+    marks="messages beside litellm_call_id, call_type or model_parameters",
+    place=20,
+)

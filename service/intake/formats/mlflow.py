@@ -115,4 +115,4 @@ def _recognise(record: Given) -> bool:
     return isinstance(find_object(record, "data").get("spans"), list)
 
 
-FORMAT = Format(MlflowTrace, read, _recognise, rank=18, place=23)
+FORMAT = Format(MlflowTrace, read, _recognise, rank=18, marks="spans below data", place=23)

@@ -207,4 +207,6 @@ def _recognise(record: Given) -> bool:
     )
 
 
-FORMAT = Format(PydanticAITrace, read, _recognise, rank=42, place=12)
+FORMAT = Format(
+    PydanticAITrace, read, _recognise, rank=42, marks="messages of the kinds request and response", place=12
+)

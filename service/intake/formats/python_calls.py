@@ -127,4 +127,4 @@ def _recognise(record: Given) -> bool:
     return any(isinstance(text, str) and looks_like_calls(text) and parse_calls(text) is not None for text in texts)
 
 
-FORMAT = Format(PythonCallsTrace, read, _recognise, rank=38, place=14)
+FORMAT = Format(PythonCallsTrace, read, _recognise, rank=38, marks="texts that are calls in Python", place=14)

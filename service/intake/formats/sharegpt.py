@@ -215,4 +215,4 @@ def _recognise(record: Given) -> bool:
     return any("from" in turn or "role" in turn for turn in list_objects(record.get("conversations")))
 
 
-FORMAT = Format(ShareGPTTrace, read, _recognise, rank=26, place=13)
+FORMAT = Format(ShareGPTTrace, read, _recognise, rank=26, marks="conversations", place=13)

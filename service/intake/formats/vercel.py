@@ -220,4 +220,6 @@ def _is_message(message: Given) -> bool:
     return any(_type(part) in _MARKS for part in list_items(message.get("content")))
 
 
-FORMAT = Format(VercelTrace, read, _recognise, rank=44, place=11)
+FORMAT = Format(
+    VercelTrace, read, _recognise, rank=44, marks="messages with parts, or with tool-call and tool-result", place=11
+)
