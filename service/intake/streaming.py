@@ -8,7 +8,7 @@ from typing import Any, Required, cast
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from service.intake.accounting import account_members, members_of
+from service.intake.accounting import account_members, looks_like_call, members_of
 from service.intake.build import Transcript
 from service.intake.chat import ChatMessage
 from service.intake.shapes import OPEN, Loose
@@ -65,6 +65,8 @@ def account_chunks(transcript: Transcript, chunks: Sequence[ChunkShape], path: s
     """Tells the transcript of what is not read of chunks."""
     for index, chunk in enumerate(chunks):
         account_members(transcript, chunk, CHUNK, f"{path}/{index}")
+        if looks_like_call(chunk):
+            transcript.lose("call", f"{path}/{index}", "a chunk that is a call")
         for place, choice in enumerate(chunk.get("choices", ())):
             account_members(transcript, choice, CHOICE, f"{path}/{index}/choices/{place}")
             account_members(transcript, choice["delta"], DELTA, f"{path}/{index}/choices/{place}/delta")
