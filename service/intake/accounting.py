@@ -49,10 +49,10 @@ def account_members(
     transcript: Transcript, given: Given, members: Members, path: str, *, holds: UnreadKind = "other"
 ) -> None:
     """Tells the transcript of each member that is neither read nor idle. `holds`: what one may hold that holds no call."""
-    for name in given.keys() - members.read - members.idle:
-        if given[name] not in (None, "", False, [], {}):
+    for name in given:
+        if name not in members.read and name not in members.idle and given[name] not in (None, "", False, [], {}):
             what = f"the member {clip(name)!r} of {members.of}"
-            _lose(transcript, given[name], f"{path}/{escape_token(name)}", what, holds)
+            lose_value(transcript, given[name], f"{path}/{escape_token(name)}", what, holds=holds)
 
 
 def account_part(transcript: Transcript, part: Given, of: str, path: str, *, idle: bool = False) -> None:
@@ -60,21 +60,33 @@ def account_part(transcript: Transcript, part: Given, of: str, path: str, *, idl
 
     `idle`: what is no call in it carries nothing that is scored, as what a user shows.
     """
-    kind = kind_of(part["type"])
-    holds = "other" if idle and kind == "text" else kind
-    what = f"{of} of the type {clip(part['type'])}"
+    account_unknown(
+        transcript, part, f"{of} of the type {clip(part['type'])}", path, kind=kind_of(part["type"]), idle=idle
+    )
+
+
+def account_unknown(
+    transcript: Transcript, value: JsonValue | Given, what: str, path: str, *, kind: UnreadKind, idle: bool = False
+) -> None:
+    """The same of a part that names its type elsewhere than in `type`."""
     if kind == "call":
         transcript.lose(kind, path, what)
     else:
-        _lose(transcript, part, path, what, holds)
+        lose_value(transcript, value, path, what, holds="other" if idle and kind == "text" else kind)
 
 
-def _lose(transcript: Transcript, value: Any, path: str, what: str, holds: UnreadKind) -> None:
+def lose_value(transcript: Transcript, value: Any, path: str, what: str, *, holds: UnreadKind = "other") -> None:
+    """Tells the transcript of something of which nothing is known but that it holds calls, or else what `holds` says."""
+    if not lose_calls(transcript, value, path, what) or holds != "other":
+        transcript.lose(holds, path, what)
+
+
+def lose_calls(transcript: Transcript, value: Any, path: str, what: str) -> bool:
+    """Tells the transcript of the calls in something that carries nothing else that is scored; whether there are any."""
     calls = list(find_calls(value, path))
     for place in calls:
         transcript.lose("call", place, f"a call in {what}")
-    if not calls or holds != "other":
-        transcript.lose(holds, path, what)
+    return bool(calls)
 
 
 def clip(name: str) -> str:

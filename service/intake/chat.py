@@ -57,6 +57,7 @@ class ChatMessage(TypedDict, total=False):
     tool_call_id: str | None
     is_error: bool | None
     audio: Loose
+    provider_specific_fields: Loose
 
 
 _COMMON = "id name object type status created_at timestamp model weight cache_control prefix"
@@ -99,7 +100,7 @@ def _read_said(transcript: Transcript, message: ChatMessage, path: str) -> None:
 def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
     """Write down what the assistant said and called. Raises InputError as `read_messages` does."""
     content = message.get("content")
-    text = text_of(content, joint="") or message.get("refusal") or ""
+    text = text_of(content, joint="") or message.get("refusal") or _find_refusal(message)
     transcript.say("assistant", text)
     lose_parts(transcript, content, f"{path}/content", role="assistant")
     if not content and message.get("audio"):
@@ -113,6 +114,13 @@ def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
         transcript.call(tool_call(None, legacy["name"], legacy.get("arguments")))
     silent = not (text or calls or legacy or message.get("audio"))
     account_members(transcript, message, ASSISTANT, path, holds="text" if silent else "other")
+
+
+def _find_refusal(message: ChatMessage) -> str:
+    """A refusal where LiteLLM puts it."""
+    fields = message.get("provider_specific_fields")
+    refusal = fields.get("refusal") if isinstance(fields, dict) else None
+    return refusal if isinstance(refusal, str) else ""
 
 
 def _read_call(given: CallShape, path: str) -> ToolCall:

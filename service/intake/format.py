@@ -11,6 +11,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from service.core.trace import Trace
 from service.intake.build import Record
+from service.intake.wrapping import Wrapped
 
 R = TypeVar("R", bound=Record)
 
@@ -31,8 +32,8 @@ class Format(Generic[R]):
 
     shape: type[R]
     """A TypedDict, whose `format` is the format's name alone."""
-    read: Callable[[R], Trace]
-    """The trace of a validated record."""
+    read: Callable[[R], Trace | Wrapped]
+    """The trace of a validated record; of one that wraps a conversation of another format, what it wraps."""
     recognise: Callable[[Given], bool]
     """Whether a record that names no format looks like one of this."""
     rank: int

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from types import ModuleType
 from typing import Annotated, Any
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from service.core.models.discovery import import_all
+from service.core.models.invalid import list_problems
 from service.core.trace import Trace
+from service.errors import InputError
 from service.intake import formats
 from service.intake.accounting import clip
 from service.intake.build import Record
 from service.intake.format import ByFormat, Format, Given
+from service.intake.wrapping import Wrapped, read_wrapped
 
 
 def _format_of(module: ModuleType) -> Format[Any]:
@@ -64,7 +68,24 @@ def read_trace(record: TraceInput) -> Trace:
     Raises InputError for what a shape cannot say (two tools of one name, a call of nothing), with JSON pointers relative to
     the record.
     """
-    return _BY_NAME[record["format"]].read(record)
+    reading = _BY_NAME[record["format"]].read(record)
+    return read_wrapped(record, reading, _read_any) if isinstance(reading, Wrapped) else reading
+
+
+def _read_any(given: Given) -> Trace:
+    """The trace of a record that nobody has checked and that names no format."""
+    name = guess_format(given)
+    if name is None:
+        raise InputError.at("", "the messages are in no format that is known")
+    try:
+        return read_trace(_build_reader(name).validate_python({**given, "format": name}))
+    except ValidationError as error:
+        raise InputError(list_problems(error, dict(given))) from None
+
+
+@cache
+def _build_reader(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_BY_NAME[name].shape)
 
 
 def read_gold(record: TraceInput) -> dict[str, JsonValue] | None:

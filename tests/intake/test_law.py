@@ -30,6 +30,7 @@ RECORDS = {
 PAYLOAD = {
     *("tools", "functions", "function", "function_call", "custom", "parameters", "json_schema", "annotations"),
     *("arguments", "args", "input", "kwargs", "calls", "action", "operation"),
+    *("functionResponse", "toolResult", "toolConfig", "approval"),
     *("result", "results", "output", "outputs", "thinking", "audio", "metadata", "attributes", "delta"),
     *("usage", "source", "summary", "citations", "container", "queries", "url"),
     *("state", "initial", "final", "gold", "gold_actions", "possible_answer", "ground_truth", "info", "sample"),
@@ -49,11 +50,14 @@ SHAPES: list[Any] = [
 NAMES = ["tool_calls", "function_call", "requests", "steps", "parts", "x/y~z", ""]
 
 
+def holds_result(value: dict[str, Any]) -> bool:
+    kind = str(value.get("type") or value.get("part_kind") or value.get("from"))
+    return value.get("role") in ("tool", "function") or kind.endswith(("_result", "tool", "-return", "retry-prompt"))
+
+
 def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """Where something can be planted: objects and lists outside of payloads."""
-    if isinstance(value, dict) and (
-        value.get("role") in ("tool", "function") or str(value.get("type")).endswith("_result")
-    ):
+    if isinstance(value, dict) and holds_result(value):
         return [path]
     below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     inner = [place for key, item in below if key not in PAYLOAD for place in places(item, (*path, key))]

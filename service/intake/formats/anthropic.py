@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, account_part, members_of
+from service.intake.accounting import account_members, account_part, clip, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format, Given
 from service.intake.shapes import OPEN, THINKING, Loose, Part, StateShape, Tools, read_state, text_of
@@ -151,7 +151,15 @@ def _speak(transcript: Transcript, run: Sequence[tuple[int, Block]], path: str) 
         if name in RUN_BY_PROVIDER:
             transcript.offer(ToolDef(block.get("name") or ""))
         if name != "text" and name not in THINKING and not _is_call(block):
-            account_part(transcript, block, "a block", f"{path}/{index}")
+            _lose_block(transcript, block, f"{path}/{index}")
+
+
+def _lose_block(transcript: Transcript, block: Block, path: str) -> None:
+    """A block that has a name and an input is a call, whatever its type says."""
+    if block.get("name") and "input" in block:
+        transcript.lose("call", path, f"a block of the type {clip(block['type'])}")
+    else:
+        account_part(transcript, block, "a block", path)
 
 
 RUN_BY_PROVIDER = frozenset({"server_tool_use", "mcp_tool_use"})

@@ -1,0 +1,270 @@
+"""Gemini's `contents` of parts, and `candidates` as the API returned them; as sent, or as its Python client dumps them.
+
+A `functionResponse` with an `error` is one that failed; a lone `output` or `result` in it is what was returned, as Google's
+documents have it. Code that Gemini runs itself is a call of `code_execution` and its result. Thoughts stay in `raw`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NotRequired
+
+from pydantic import JsonValue, with_config
+from typing_extensions import TypedDict
+
+from service.core.json.pointers import escape_token
+from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
+from service.errors import InputError
+from service.intake.accounting import Members, account_members, looks_like_call, lose_value, members_of
+from service.intake.build import Transcript, result_content, tool_call
+from service.intake.format import Format
+from service.intake.shapes import OPEN, Loose, StateShape, pick_sample, read_state
+from service.intake.speech import Given, Speech, find_object, find_text, list_content, list_objects, lose_part
+from service.intake.tools import read_tools
+
+
+@with_config(OPEN)
+class GeminiTrace(TypedDict):
+    """A conversation in Gemini's form: `contents`, then the reply's `candidates`.
+
+    `sample`: which of several candidates is read, from 0.
+    """
+
+    format: Literal["gemini"]
+    id: NotRequired[str | None]
+    contents: NotRequired[str | list[dict[str, Loose]]]
+    candidates: NotRequired[list[dict[str, Loose]] | None]
+    sample: NotRequired[int | None]
+    state: NotRequired[StateShape | None]
+
+
+def _members_of(of: str, read: str, idle: str = "") -> Members:
+    """Members by both of their names: `safety_ratings` is `safetyRatings` on the wire."""
+    names = [" ".join([given, _CAMEL.sub(lambda at: at[1].upper(), given)]) for given in (read, idle)]
+    return members_of(of, *names)
+
+
+_CAMEL = re.compile(r"_([a-z])")
+_ASKED = "model generation_config safety_settings tool_config cached_content labels"
+RECORD = _members_of(
+    "the trace",
+    "format id sample state system_instruction tools contents config candidates",
+    f"{_ASKED} model_version response_id usage_metadata prompt_feedback create_time sdk_http_response "
+    "automatic_function_calling_history parsed",
+)
+CONFIG = _members_of(
+    "the configuration",
+    "system_instruction tools",
+    f"{_ASKED} http_options temperature top_p top_k candidate_count max_output_tokens stop_sequences response_logprobs "
+    "logprobs presence_penalty frequency_penalty seed response_mime_type response_schema response_json_schema "
+    "response_modalities media_resolution speech_config audio_timestamp automatic_function_calling thinking_config",
+)
+CONTENT = _members_of("a content", "role parts")
+CALL = _members_of("a function call", "id name args", "partial_args will_continue")
+RESPONSE = _members_of("a function response", "id name response", "will_continue scheduling parts")
+CODE = _members_of("a part of run code", "id language code outcome output")
+CANDIDATE = _members_of(
+    "a candidate",
+    "content",
+    "finish_reason finish_message index safety_ratings citation_metadata grounding_metadata url_context_metadata "
+    "avg_logprobs logprobs_result token_count grounding_attributions",
+)
+
+
+def read(record: GeminiTrace) -> Trace:
+    """The trace of a validated record. Raises InputError: no contents and no reply, a call without a name, unusable tools."""
+    given = _snaked(record)
+    if "contents" not in given and not given.get("candidates"):
+        raise InputError.at("", "expected contents, candidates or both")
+    transcript = Transcript()
+    _read_system(transcript, given)
+    _read_contents(transcript, given.get("contents"), "/contents")
+    _read_candidates(transcript, given.get("candidates"), record.get("sample"))
+    account_members(transcript, record, RECORD, "")
+    account_members(transcript, find_object(given, "config"), CONFIG, "/config")
+    return transcript.trace(
+        record,
+        trace_id=record.get("id"),
+        tools=_tools(given),
+        state=read_state(record.get("state")),
+    )
+
+
+_WORD = re.compile(r"(?<=[a-z0-9])[A-Z]")
+
+
+def _snake(name: str) -> str:
+    """A member's name as the Python client has it."""
+    return _WORD.sub(lambda at: f"_{at[0]}", name).lower()
+
+
+def _snaked(given: Mapping[str, object]) -> dict[str, JsonValue]:
+    """The same members by the names that the Python client gives them."""
+    return {_snake(name): value for name, value in given.items()}  # pyright: ignore[reportReturnType] (a validated record is JSON)
+
+
+def _read_system(transcript: Transcript, asked: Given) -> None:
+    given = asked.get("system_instruction") or find_object(asked, "config").get("system_instruction")
+    texts = [given] if isinstance(given, str) else _texts(given)
+    if texts:
+        transcript.say("system", "\n".join(texts))
+
+
+def _texts(given: JsonValue) -> list[str]:
+    parts = given.get("parts") if isinstance(given, dict) else given
+    return [text for part in list_objects(parts) if (text := find_text(part, "text"))]
+
+
+def _read_contents(transcript: Transcript, given: JsonValue, path: str) -> None:
+    if isinstance(given, str):
+        transcript.say("user", given)
+    for index, content in enumerate(list_objects(given)):
+        if "parts" in content:
+            _read_content(transcript, content, f"{path}/{index}")
+        else:
+            lose_value(transcript, content, f"{path}/{index}", "a content without parts", holds="text")
+
+
+def _read_candidates(transcript: Transcript, given: JsonValue, sample: int | None) -> None:
+    candidates = list(list_objects(given))
+    if candidates:
+        index = pick_sample(sample, len(candidates), "candidates")
+        path = f"/candidates/{index}"
+        candidate = candidates[index]
+        content = find_object(candidate, "content")
+        _read_content(transcript, {**content, "role": "model"}, f"{path}/content")
+        account_members(transcript, candidate, CANDIDATE, path)
+
+
+def _read_content(transcript: Transcript, content: Given, path: str) -> None:
+    given = list_content(transcript, content.get("parts"), f"{path}/parts")
+    parts = [part if isinstance(part, dict) else {"?": part} for part in given]
+    if content.get("role") == "model":
+        _read_reply(transcript, parts, f"{path}/parts")
+    else:
+        _read_said(transcript, parts, f"{path}/parts")
+    account_members(transcript, content, CONTENT, path)
+
+
+IDLE = frozenset({"text", "thought", "thought_signature", "video_metadata", "media_resolution", "part_metadata"})
+"""Members of a part that are read elsewhere or say nothing that is scored."""
+
+
+def _read_said(transcript: Transcript, parts: Sequence[Given], path: str) -> None:
+    """A user's content: results, and what was said. One of nothing but results is no turn."""
+    for index, part in enumerate(parts):
+        for name, value, place in _list_members(part, f"{path}/{index}"):
+            if name == "function_response" and isinstance(value, dict):
+                transcript.result(find_text(value, "id"), _result(value), path=place)
+                account_members(transcript, value, RESPONSE, place)
+            else:
+                kind = "code_execution_call" if name == "executable_code" else name
+                lose_part(transcript, value, kind, place, of_user=True)
+    texts = [text for part in parts if (text := find_text(part, "text")) is not None]
+    if texts or not any(part.keys() & {"functionResponse", "function_response"} for part in parts):
+        transcript.say("user", "\n".join(texts))
+
+
+def _list_members(part: Given, path: str) -> Iterator[tuple[str, JsonValue, str]]:
+    """The members of a part that may be read, but for its text: the Python client's name, the value, the pointer."""
+    if "type" in part or looks_like_call(part):  # of another format
+        yield str(part.get("type", "call")), dict(part), path
+        return
+    for name, value in part.items():
+        known = _snake(name)
+        if known not in IDLE:
+            yield known, value, f"{path}/{escape_token(name)}"
+
+
+def _read_reply(transcript: Transcript, parts: Sequence[Given], path: str) -> None:
+    speech = Speech(transcript)
+    for index, part in enumerate(parts):
+        if part.get("thought") is not True and isinstance(part.get("text"), str):
+            speech.say(find_text(part, "text") or "")
+        for name, value, place in _list_members(part, f"{path}/{index}"):
+            _read_member(transcript, speech, name, value, place)
+    speech.end()
+
+
+def _read_member(transcript: Transcript, speech: Speech, name: str, value: JsonValue, path: str) -> None:
+    if name == "function_call" and isinstance(value, dict):
+        speech.call(_call(value, path))
+        account_members(transcript, value, CALL, path)
+    elif name == "executable_code" and isinstance(value, dict):
+        transcript.offer(ToolDef("code_execution"))
+        speech.call(tool_call(find_text(value, "id"), "code_execution", _pick(value, "language", "code")))
+        account_members(transcript, value, CODE, path)
+    elif name != "code_execution_result" or not isinstance(value, dict) or not speech.answer(_code_result(value)):
+        lose_part(transcript, value, name, path)
+
+
+def _call(given: Given, path: str) -> ToolCall:
+    name = find_text(given, "name")
+    if name is None:
+        raise InputError.at(path, "a function call has a name")
+    return tool_call(find_text(given, "id"), name, given.get("args"))
+
+
+def _pick(given: Given, *names: str) -> dict[str, JsonValue]:
+    return {name: given[name] for name in names if name in given}
+
+
+def _code_result(given: Given) -> ToolResult:
+    return ToolResult(given.get("output"), given.get("outcome") not in ("OUTCOME_OK", None))
+
+
+def _result(given: Given) -> ToolResult | None:
+    if "response" not in given:
+        return None
+    response = given["response"]
+    if not isinstance(response, dict):
+        return ToolResult(result_content(response))
+    if response.get("error") is not None:
+        return ToolResult(result_content(response["error"] if len(response) == 1 else response), True)
+    lone = len(response) == 1 and next(iter(response)) in ("output", "result")
+    return ToolResult(result_content(next(iter(response.values())) if lone else response))
+
+
+def _tools(asked: Given) -> tuple[ToolDef, ...] | None:
+    """The functions declared, and the provider's own tools, by their names in `tools`: `{"codeExecution": {}}`."""
+    config = find_object(asked, "config")
+    given, at = (asked["tools"], "/tools") if "tools" in asked else (config.get("tools"), "/config/tools")
+    if given is None:
+        return None
+    tools = [tool for index, item in enumerate(list_objects(given)) for tool in _declared(item, f"{at}/{index}")]
+    return tuple({tool.name: tool for tool in tools}.values())
+
+
+def _declared(given: Given, path: str) -> list[ToolDef]:
+    own = _snaked(given)
+    declared = own.pop("function_declarations", None)
+    schemas: list[JsonValue] = [_declaration(_snaked(item)) for item in list_objects(declared)]
+    functions = read_tools(schemas, path=f"{path}/functionDeclarations") or ()
+    return [*functions, *[ToolDef(name) for name, value in own.items() if value is not None]]
+
+
+def _declaration(given: Given) -> dict[str, JsonValue]:
+    schema = given.get("parameters_json_schema", given.get("parameters"))
+    returned = given.get("response_json_schema", given.get("response"))
+    tool: dict[str, JsonValue] = {"name": given.get("name"), "description": given.get("description")}
+    return tool | {"parameters": _lower(schema), "outputSchema": _lower(returned)}
+
+
+def _lower(schema: JsonValue) -> JsonValue:
+    """A schema with its types in small letters: Gemini's own form says `OBJECT`. Depth is that of a request's body."""
+    if isinstance(schema, list):
+        return [_lower(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: value.lower() if name == "type" and isinstance(value, str) else _lower(value)
+        for name, value in schema.items()
+    }
+
+
+def _recognise(record: Mapping[str, JsonValue]) -> bool:
+    return isinstance(record.get("contents"), (list, str)) or isinstance(record.get("candidates"), list)
+
+
+FORMAT = Format(GeminiTrace, read, _recognise, rank=21, marks="contents or candidates", place=8)

@@ -1,0 +1,266 @@
+"""LangChain's messages, as `messages_to_dict`, `model_dump` or `dumpd` writes them, and langgraph's state, which has them.
+
+What a tool returned is a ToolMessage's content; its `artifact` is for the program and not for the model, and stays in `raw`
+like thinking. Calls that did not parse (`invalid_tool_calls`) are calls; those in `additional_kwargs` and in blocks of the
+content are the same ones again, and are read where no others are.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, NotRequired
+
+from pydantic import JsonValue, with_config
+from typing_extensions import TypedDict
+
+from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
+from service.errors import InputError
+from service.intake.accounting import account_members, kind_of, lose_calls, lose_value, members_of
+from service.intake.build import Transcript, result_content, tool_call
+from service.intake.format import Format
+from service.intake.shapes import OPEN, TEXTS, THINKING, Loose, StateShape, Tools, read_state
+from service.intake.speech import (
+    Given,
+    Speech,
+    find_object,
+    find_text,
+    list_content,
+    list_items,
+    list_objects,
+    lose_part,
+)
+from service.intake.tools import read_tools
+
+
+@with_config(OPEN)
+class LangChainTrace(TypedDict):
+    """Messages of LangChain, with the tools if they are known."""
+
+    format: Literal["langchain"]
+    id: NotRequired[str | None]
+    messages: list[dict[str, Loose]]
+    tools: NotRequired[Tools]
+    state: NotRequired[StateShape | None]
+
+
+_COMMON = "id name example response_metadata usage_metadata"
+SAID = members_of("a message", "type role content", f"{_COMMON} additional_kwargs")
+REPLY = members_of(
+    "an AI message", "type role content tool_calls invalid_tool_calls additional_kwargs", f"{_COMMON} tool_call_chunks"
+)
+KWARGS = members_of(
+    "additional_kwargs",
+    "refusal tool_calls function_call",
+    "reasoning_content reasoning thinking parsed audio annotations __gemini_function_call_thought_signatures__",
+)
+RESULT = members_of("a tool message", "type role content tool_call_id status", f"{_COMMON} additional_kwargs artifact")
+CALL = members_of(
+    "a call", "name args arguments input id call_id type function tool_call_id", "index error extras caller"
+)
+BLOCK = members_of(
+    "a block",
+    f"text refusal status output content {' '.join(CALL.read)}",
+    "annotations phase citations index extras cache_control error tool_use_id artifact is_error server_name caller",
+)
+RECORD = members_of("the trace", "format id messages tools state", "structured_response remaining_steps")
+
+_ROLES = {
+    "human": "user",
+    "user": "user",
+    "system": "system",
+    "developer": "system",
+    "ai": "assistant",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+
+
+class Told(NamedTuple):
+    """A message out of its wrapping: whose it is, None where that is not known, its members and their pointer."""
+
+    role: str | None
+    given: Given
+    path: str
+
+
+def read(record: LangChainTrace) -> Trace:
+    """The trace of a validated record. Raises InputError: a call without a name, unusable tools."""
+    transcript = Transcript()
+    for index, message in enumerate(record["messages"]):
+        _read_message(transcript, unwrap_message(message, f"/messages/{index}"))
+    account_members(transcript, record, RECORD, "")
+    return transcript.trace(
+        record,
+        trace_id=record.get("id"),
+        tools=read_tools(record.get("tools")),
+        state=read_state(record.get("state")),
+    )
+
+
+def unwrap_message(message: Given, path: str) -> Told:
+    """A message from any of the ways in which LangChain writes one.
+
+    >>> unwrap_message({"type": "human", "data": {"content": "Hi"}}, "/0")
+    Told(role='user', given={'content': 'Hi'}, path='/0/data')
+    >>> unwrap_message({"lc": 1, "id": ["langchain", "AIMessageChunk"], "kwargs": {}}, "/0").role
+    'assistant'
+    """
+    if "lc" in message:
+        names = list_items(message.get("id"))
+        return Told(_find_role(names[-1] if names else None), find_object(message, "kwargs"), f"{path}/kwargs")
+    role = _find_role(message.get("type") or message.get("role"))
+    if isinstance(message.get("data"), dict):
+        data = find_object(message, "data")
+        return Told(role or _find_role(data.get("type")), data, f"{path}/data")
+    return Told(role, message, path)
+
+
+def _lose_message(transcript: Transcript, given: Given, path: str) -> None:
+    """A message of an unknown type; one that stands for a removal says nothing."""
+    if given.get("type") in ("remove", "RemoveMessage"):
+        lose_calls(transcript, given, path, "a removal")
+    else:
+        lose_value(transcript, given, path, "a message of an unknown type", holds="text")
+
+
+def _find_role(kind: JsonValue) -> str | None:
+    name = str(kind).removesuffix("Chunk").removesuffix("Message")
+    return _ROLES.get(name.lower())
+
+
+def _read_message(transcript: Transcript, message: Told) -> None:
+    role, given, path = message
+    if role == "assistant":
+        _read_reply(transcript, given, path)
+    elif role == "tool":
+        _read_result(transcript, given, path)
+    elif role is None:
+        _lose_message(transcript, given, path)
+    else:
+        _read_said(transcript, given, path, role="user" if role == "user" else "system")
+
+
+def _read_said(transcript: Transcript, given: Given, path: str, *, role: Literal["user", "system"]) -> None:
+    texts: list[str] = []
+    for index, part in enumerate(list_content(transcript, given.get("content"), f"{path}/content")):
+        text = find_text(part, "text") if isinstance(part, dict) else str(part)
+        if text is not None:
+            texts.append(text)
+            _account_block(transcript, part, f"{path}/content/{index}")
+        elif isinstance(part, dict) and "text" not in part:
+            lose_part(transcript, part, str(part.get("type")), f"{path}/content/{index}", of_user=True)
+    transcript.say(role, "\n".join(texts))
+    account_members(transcript, given, SAID, path)
+
+
+def _read_result(transcript: Transcript, given: Given, path: str) -> None:
+    result = (
+        ToolResult(result_content(given["content"]), given.get("status") == "error") if "content" in given else None
+    )
+    transcript.result(find_text(given, "tool_call_id"), result, path=path)
+    account_members(transcript, given, RESULT, path)
+
+
+def _read_reply(transcript: Transcript, given: Given, path: str) -> None:
+    speech = Speech(transcript)
+    extra = find_object(given, "additional_kwargs")
+    calls = _list_calls(transcript, given, path) or _list_calls(transcript, extra, f"{path}/additional_kwargs")
+    known = {call.id for call in calls if call.id}
+    for index, part in enumerate(list_content(transcript, given.get("content"), f"{path}/content")):
+        _read_part(transcript, speech, part, f"{path}/content/{index}", known if calls else None)
+    if not given.get("content"):
+        speech.say(find_text(extra, "refusal") or "")
+    for call in calls:
+        speech.call(call)
+    speech.end()
+    account_members(transcript, given, REPLY, path)
+    account_members(transcript, extra, KWARGS, f"{path}/additional_kwargs")
+
+
+def _list_calls(transcript: Transcript, given: Given, path: str) -> list[ToolCall]:
+    places: list[tuple[Given, str]] = []
+    for name in ("tool_calls", "invalid_tool_calls"):
+        for index, call in enumerate(list_content(transcript, given.get(name), f"{path}/{name}")):
+            places.append((call if isinstance(call, dict) else {}, f"{path}/{name}/{index}"))
+    legacy = find_object(given, "function_call")
+    if legacy:
+        places.append((legacy, f"{path}/function_call"))
+    for call, place in places:
+        account_members(transcript, call, CALL, place)
+    return [_call(call, place) for call, place in places]
+
+
+def _call(given: Given, path: str) -> ToolCall:
+    """A call of LangChain's (`name`, `args`, `id`), or one as the provider gave it."""
+    function = find_object(given, "function") or given
+    name = find_text(function, "name")
+    if name is None:
+        raise InputError.at(path, "a call has a name")
+    arguments = next((function[key] for key in ("args", "arguments", "input") if key in function), None)
+    return tool_call(find_text(given, "call_id", "tool_call_id", "id"), name, arguments)
+
+
+def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: str, known: set[str] | None) -> None:
+    """A block of what the model said. `known`: the ids of its calls; None where they stand in blocks alone."""
+    if not isinstance(part, dict):
+        speech.say(str(part))
+        return
+    kind = str(part.get("type"))
+    text = find_text(part, "text", "refusal")
+    _account_block(transcript, part, path)
+    if kind in TEXTS and text is not None:
+        speech.say(text)
+    elif kind_of(kind) == "call" and find_text(part, "name"):
+        _read_call(transcript, speech, part, path, known)
+    elif kind.endswith("tool_result"):
+        result = ToolResult(result_content(_find_output(part)), part.get("status") == "error")
+        if not speech.answer(result):
+            transcript.result(find_text(part, "tool_call_id", "tool_use_id"), result, path=path)
+    elif kind in IDLE | TEXTS:
+        lose_calls(transcript, part, path, "a block")
+    else:
+        lose_part(transcript, part, kind, path)
+
+
+def _account_block(transcript: Transcript, part: JsonValue, path: str) -> None:
+    """Tells of what a block that is read holds besides; one of an unknown type is told of whole."""
+    if isinstance(part, dict) and (part.get("type") in TEXTS or kind_of(str(part.get("type"))) != "text"):
+        account_members(transcript, part, BLOCK, path)
+
+
+def _find_output(part: Given) -> JsonValue:
+    return part["output"] if "output" in part else part.get("content")
+
+
+IDLE = THINKING | {"non_standard_annotation", "input_json_delta"}
+"""Types of blocks that say nothing that is scored."""
+
+
+def _read_call(transcript: Transcript, speech: Speech, part: Given, path: str, known: set[str] | None) -> None:
+    call = _call(part, path)
+    if str(part.get("type")).startswith(("server_", "mcp_")):
+        transcript.offer(ToolDef(call.name))
+        speech.call(call)
+    elif known is None or call.id not in known:
+        speech.call(call)
+
+
+_KINDS = frozenset({"human", "ai", "HumanMessage", "AIMessage", "AIMessageChunk", "HumanMessageChunk"})
+
+
+def _recognise(record: Given) -> bool:
+    return any(is_message(message) for message in list_objects(record.get("messages")))
+
+
+def is_message(given: Given) -> bool:
+    """Whether an object is a message as only LangChain writes them."""
+    if given.get("lc") == 1 and "kwargs" in given:
+        return True
+    if given.get("type") in _KINDS:
+        return "content" in given or isinstance(given.get("data"), dict)
+    return given.get("type") in ("tool", "system") and "content" in given and "role" not in given
+
+
+FORMAT = Format(
+    LangChainTrace, read, _recognise, rank=46, marks="messages of the types human and ai, or with lc", place=10
+)

@@ -1,0 +1,122 @@
+"""LangSmith's runs: one run, with `child_runs` or not, or `runs`, a list of those of one trace as its API returns them.
+
+Runs of the type `llm` are the exchanges with a model, those of the type `tool` its tools' work. Where there are no runs of a
+model, the outermost run is the exchange, as that of an agent whose outputs are its messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple, NotRequired
+
+from pydantic import JsonValue, with_config
+from typing_extensions import TypedDict
+
+from service.errors import InputError
+from service.intake.accounting import account_members, lose_value, members_of
+from service.intake.build import Transcript
+from service.intake.format import Format
+from service.intake.shapes import OPEN, Loose
+from service.intake.speech import Given, find_object, find_text, list_objects
+from service.intake.wrapping import Exchange, ToolRun, Wrapped
+
+
+@with_config(OPEN)
+class LangSmithTrace(TypedDict):
+    """A run, or all `runs` of a trace."""
+
+    format: Literal["langsmith"]
+    id: NotRequired[str | None]
+    runs: NotRequired[list[dict[str, Loose]]]
+    run_type: NotRequired[str | None]
+    inputs: NotRequired[Loose]
+    outputs: NotRequired[Loose]
+    child_runs: NotRequired[list[dict[str, Loose]] | None]
+
+
+RUN = members_of(
+    "a run",
+    "id format run_type name inputs outputs child_runs runs",
+    "start_time end_time extra error serialized events reference_example_id parent_run_id tags attachments session_id "
+    "session_name child_run_ids feedback_stats app_path manifest_id status prompt_tokens completion_tokens total_tokens "
+    "prompt_token_details completion_token_details first_token_time prompt_cost completion_cost total_cost "
+    "prompt_cost_details completion_cost_details parent_run_ids trace_id dotted_order in_dataset inputs_s3_urls "
+    "outputs_s3_urls s3_urls trace_tier trace_upgrade ttl_seconds inputs_preview outputs_preview share_token last_queued_at "
+    "thread_id price_model_id execution_order parent_run input_size messages reference_dataset_id trace_first_received_at "
+    "trace_min_start_time trace_max_start_time replicas dangerously_allow_filesystem",
+)
+
+
+TYPES = frozenset({"chain", "llm", "tool", "retriever", "embedding", "prompt", "parser"})
+
+
+class Run(NamedTuple):
+    """A run and its pointer."""
+
+    given: Given
+    path: str
+
+
+def read(record: LangSmithTrace) -> Wrapped:
+    """The exchanges of a validated record. Raises InputError: runs of several traces."""
+    listed = record.get("runs")
+    root = Run(record, "")  # pyright: ignore[reportArgumentType] (a validated record is JSON)
+    starts = [root] if listed is None else [Run(run, f"/runs/{index}") for index, run in enumerate(listed)]
+    if len({str(run.given.get("trace_id")) for run in starts}) > 1:
+        raise InputError.at("/runs", "the runs of several traces: give those of one")
+    runs = sorted((run for start in starts for run in _walk(start)), key=_start)
+    lost = Transcript()
+    account_members(lost, record, RUN, "")
+    for run in runs:
+        account_members(lost, run.given, RUN, run.path)
+        if run.given.get("run_type") not in TYPES:
+            lose_value(lost, run.given, run.path, "a run of an unknown type")
+    models = [_exchange(run) for run in runs if run.given.get("run_type") == "llm"]
+    tools = [
+        ToolRun(find_text(run.given, "name") or "", run.path) for run in runs if run.given.get("run_type") == "tool"
+    ]
+    rest = [
+        (run.given.get(name), f"{run.path}/{name}")
+        for run in runs
+        if run.given.get("run_type") != "llm"
+        for name in ("inputs", "outputs")
+    ]
+    named = record.get("id") or next((find_text(run.given, "trace_id") for run in runs), None)
+    return Wrapped(models or [_exchange(run) for run in _find_outermost(runs)], tools, named, lost, rest)
+
+
+def _walk(run: Run) -> Iterator[Run]:
+    """A run and those below it, in the order in which they stand."""
+    pending = [run]
+    while pending:
+        here = pending.pop()
+        yield here
+        below = [
+            Run(child, f"{here.path}/child_runs/{n}")
+            for n, child in enumerate(list_objects(here.given.get("child_runs")))
+        ]
+        pending += reversed(below)
+
+
+def _start(run: Run) -> str:
+    return find_text(run.given, "start_time", "dotted_order") or ""
+
+
+def _find_outermost(runs: Sequence[Run]) -> Sequence[Run]:
+    ids = {find_text(run.given, "id") for run in runs}
+    return [run for run in runs if find_text(run.given, "parent_run_id") not in ids][:1]
+
+
+def _exchange(run: Run) -> Exchange:
+    given, path = run
+    inputs: JsonValue = given.get("inputs")
+    parameters = find_object(find_object(given, "extra"), "invocation_params")
+    at = f"{path}/extra/invocation_params/tools"
+    return Exchange(inputs, f"{path}/inputs", given.get("outputs"), f"{path}/outputs", parameters.get("tools"), at)
+
+
+def _recognise(record: Given) -> bool:
+    return any("run_type" in run for run in (record, *list_objects(record.get("runs"))))
+
+
+FORMAT = Format(LangSmithTrace, read, _recognise, rank=16, marks="a run_type, or runs that have one", place=21)

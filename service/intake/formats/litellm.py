@@ -1,0 +1,69 @@
+"""What LiteLLM logs of a call (`StandardLoggingPayload`): the messages a model was given, and its response."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired
+
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from service.intake.accounting import account_members, lose_calls, members_of
+from service.intake.build import Transcript
+from service.intake.format import Format
+from service.intake.shapes import OPEN, Loose
+from service.intake.speech import Given
+from service.intake.wrapping import Exchange, Wrapped
+
+
+@with_config(OPEN)
+class LiteLLMTrace(TypedDict):
+    """A payload for logging callbacks, spend logs and buckets."""
+
+    format: Literal["litellm"]
+    id: NotRequired[str | None]
+    messages: Loose
+    response: NotRequired[Loose]
+    model_parameters: NotRequired[Loose]
+
+
+RECORD = members_of(
+    "the trace",
+    "format id messages response model_parameters",
+    "litellm_call_id trace_id session_id call_type cache_hit stream status status_fields custom_llm_provider saved_cache_cost "
+    "startTime endTime completionStartTime response_time model metadata cache_key response_cost cost_breakdown total_tokens "
+    "prompt_tokens completion_tokens request_tags end_user api_base model_group model_id requester_ip_address user_agent "
+    "hidden_params model_map_information error_str error_information response_cost_failure_debug_info "
+    "zero_cost_diagnostic guardrail_information standard_built_in_tools_params request_model_access_groups "
+    "autorouter_savings autorouter_savings_estimate autorouter_baseline_observation litellm_params",
+)
+
+
+def read(record: LiteLLMTrace) -> Wrapped:
+    """The one exchange of a validated record."""
+    lost = Transcript()
+    account_members(lost, record, RECORD, "")
+    parameters = record.get("model_parameters")
+    if isinstance(parameters, dict):
+        beside = {name: value for name, value in parameters.items() if name not in ("tools", "functions")}
+        lose_calls(lost, beside, "/model_parameters", "a parameter")
+    tools = parameters.get("tools") if isinstance(parameters, dict) else None
+    exchange = Exchange(
+        record["messages"], "/messages", record.get("response"), "/response", tools, "/model_parameters/tools"
+    )
+    return Wrapped([exchange], id=record.get("id"), lost=lost)
+
+
+def _recognise(record: Given) -> bool:
+    return "messages" in record and (
+        "litellm_call_id" in record or "call_type" in record or "model_parameters" in record
+    )
+
+
+FORMAT = Format(
+    LiteLLMTrace,
+    read,
+    _recognise,
+    rank=24,
+    marks="messages beside litellm_call_id, call_type or model_parameters",
+    place=20,
+)

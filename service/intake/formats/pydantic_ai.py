@@ -1,0 +1,212 @@
+"""The history of a pydantic-ai agent, as `ModelMessagesTypeAdapter` dumps it: requests and responses of parts.
+
+A return whose `outcome` is not success failed, and so did a call that is answered by a `retry-prompt`. A retry-prompt that
+names no tool is what the framework, not the user, said. Tools of an MCP server go by their own names. Thinking stays in
+`raw`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, NotRequired
+
+from pydantic import JsonValue, with_config
+from typing_extensions import TypedDict
+
+from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
+from service.errors import InputError
+from service.intake.accounting import account_members, lose_calls, lose_value, members_of
+from service.intake.build import Transcript, result_content, tool_call
+from service.intake.format import Format
+from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
+from service.intake.speech import Given, Speech, find_object, find_text, list_content, list_objects, lose_part
+from service.intake.tools import read_tools
+
+
+@with_config(OPEN)
+class PydanticAITrace(TypedDict):
+    """A history, with the tools if they are known."""
+
+    format: Literal["pydantic_ai"]
+    id: NotRequired[str | None]
+    messages: list[dict[str, Loose]]
+    tools: NotRequired[Tools]
+    state: NotRequired[StateShape | None]
+
+
+RECORD = members_of("the trace", "format id messages tools state")
+MESSAGE = members_of(
+    "a message",
+    "kind parts instructions",
+    "timestamp run_id conversation_id metadata state usage model_name provider_name provider_url provider_details "
+    "provider_response_id finish_reason workspace_ref history_digest failed_attempts vendor_id vendor_details",
+)
+PART = members_of(
+    "a part",
+    "part_kind content transcript tool_name args tool_call_id outcome",
+    "id timestamp provider_name provider_details metadata dynamic_ref scope citations tool_kind retry signature",
+)
+IDLE = frozenset(
+    [
+        *("thinking", "compaction", "instruction", "instruction-delta", "instruction-digest", "instruction-baseline"),
+        *("tool-availability-delta", "model-settings-delta", "cache-point"),
+    ]
+)
+"""Kinds of parts that say nothing that is scored."""
+
+
+def read(record: PydanticAITrace) -> Trace:
+    """The trace of a validated record. Raises InputError: a call without a name, unusable tools."""
+    transcript = Transcript()
+    instructed: JsonValue = None
+    for index, message in enumerate(record["messages"]):
+        path = f"/messages/{index}"
+        instructions = message.get("instructions")
+        if isinstance(instructions, str) and instructions != instructed:
+            transcript.say("system", instructions)
+            instructed = instructions
+        _read_message(transcript, message, path)
+    account_members(transcript, record, RECORD, "")
+    return transcript.trace(
+        record,
+        trace_id=record.get("id"),
+        tools=read_tools(record.get("tools")),
+        state=read_state(record.get("state")),
+    )
+
+
+def _read_message(transcript: Transcript, message: Given, path: str) -> None:
+    if message.get("kind") not in ("request", "response"):
+        lose_value(transcript, dict(message), path, "a message of an unknown kind", holds="text")
+        return
+    speech = Speech(transcript) if message["kind"] == "response" else None
+    for index, part in enumerate(list_content(transcript, message.get("parts"), f"{path}/parts")):
+        _read_part(transcript, speech, part, f"{path}/parts/{index}")
+    if speech is not None:
+        speech.end()
+    account_members(transcript, message, MESSAGE, path)
+
+
+def _read_part(transcript: Transcript, speech: Speech | None, part: JsonValue, path: str) -> None:
+    kind = str(part.get("part_kind")) if isinstance(part, dict) else "?"
+    if isinstance(part, dict) and speech is not None and kind in SPOKEN:
+        SPOKEN[kind](transcript, speech, part, path)
+        account_members(transcript, part, PART, path)
+    elif isinstance(part, dict) and kind in TOLD:
+        TOLD[kind](transcript, part, path)
+        account_members(transcript, part, PART, path)
+    elif kind in IDLE:
+        lose_calls(transcript, part, path, "a part")
+    else:
+        lose_part(transcript, part, kind, path, of_user=speech is None)
+
+
+def _read_text(transcript: Transcript, speech: Speech, part: Given, path: str) -> None:  # noqa: ARG001
+    speech.say(find_text(part, "content", "transcript") or "")
+
+
+def _read_call(transcript: Transcript, speech: Speech, part: Given, path: str) -> None:  # noqa: ARG001
+    speech.call(_call(part, path))
+
+
+def _read_hosted_call(transcript: Transcript, speech: Speech, part: Given, path: str) -> None:
+    args = find_object(part, "args")
+    if args.get("action") == "list_tools":
+        return
+    call = _call(part, path)
+    if args.get("action") == "call_tool":
+        call = tool_call(call.id, find_text(args, "tool_name") or call.name, args.get("tool_args"))
+    transcript.offer(ToolDef(call.name))
+    speech.call(call)
+
+
+def _read_hosted_return(transcript: Transcript, speech: Speech, part: Given, path: str) -> None:
+    content = part.get("content")
+    error = None
+    if (find_text(part, "tool_name") or "").startswith("mcp_server:") and isinstance(content, dict):
+        if "output" not in content and "tools" in content:
+            return
+        error = content.get("error")
+        content = content.get("output") if error is None else error
+    result = ToolResult(result_content(content), error is not None or _failed(part))
+    if not speech.answer(result):
+        transcript.result(find_text(part, "tool_call_id"), result, path=path)
+
+
+SPOKEN: Mapping[str, Callable[[Transcript, Speech, Given, str], None]] = {
+    "text": _read_text,
+    "speech": _read_text,
+    "tool-call": _read_call,
+    "builtin-tool-call": _read_hosted_call,
+    "builtin-tool-return": _read_hosted_return,
+}
+"""Who reads a part of a response, by its kind."""
+
+
+def _read_system(transcript: Transcript, part: Given, path: str) -> None:  # noqa: ARG001
+    transcript.say("system", find_text(part, "content") or "")
+
+
+def _read_user(transcript: Transcript, part: Given, path: str) -> None:
+    content = part.get("content")
+    texts: list[str] = []
+    for index, item in enumerate(list_content(transcript, content, f"{path}/content")):
+        text = find_text(item, "content", "text") if isinstance(item, dict) and _is_text(item) else item
+        if isinstance(text, str):
+            texts.append(text)
+        if isinstance(text, str) or (isinstance(item, dict) and item.get("kind") in IDLE):
+            lose_calls(transcript, item, f"{path}/content/{index}", "a part")
+        else:
+            kind = str(item.get("kind")) if isinstance(item, dict) else "?"
+            lose_part(transcript, item, kind, f"{path}/content/{index}", of_user=True)
+    transcript.say("user", "\n".join(texts))
+
+
+def _is_text(item: Given) -> bool:
+    return item.get("kind") == "text-content" or item.get("type") == "text"
+
+
+def _read_return(transcript: Transcript, part: Given, path: str) -> None:
+    result = ToolResult(result_content(part["content"]), _failed(part)) if "content" in part else None
+    transcript.result(find_text(part, "tool_call_id"), result, path=path)
+
+
+def _read_retry(transcript: Transcript, part: Given, path: str) -> None:
+    content = part.get("content")
+    if find_text(part, "tool_name"):
+        transcript.result(find_text(part, "tool_call_id"), ToolResult(result_content(content), True), path=path)
+    else:
+        transcript.say("system", content if isinstance(content, str) else "")
+
+
+TOLD: Mapping[str, Callable[[Transcript, Given, str], None]] = {
+    "system-prompt": _read_system,
+    "user-prompt": _read_user,
+    "tool-return": _read_return,
+    "retry-prompt": _read_retry,
+    "retry-feedback": _read_retry,
+}
+"""Who reads a part of a request, by its kind."""
+
+
+def _failed(part: Given) -> bool:
+    return part.get("outcome") not in ("success", None)
+
+
+def _call(part: Given, path: str) -> ToolCall:
+    name = find_text(part, "tool_name")
+    if name is None:
+        raise InputError.at(path, "a call has a tool_name")
+    return tool_call(find_text(part, "tool_call_id"), name, part.get("args"))
+
+
+def _recognise(record: Given) -> bool:
+    return any(
+        message.get("kind") in ("request", "response") and isinstance(message.get("parts"), list)
+        for message in list_objects(record.get("messages"))
+    )
+
+
+FORMAT = Format(
+    PydanticAITrace, read, _recognise, rank=42, marks="messages of the kinds request and response", place=12
+)

@@ -1,0 +1,218 @@
+"""Conversations as ShareGPT has them (`from`, `value`), as data sets for fine-tuning write calls in them.
+
+LLaMA-Factory gives calls a turn of their own (`function_call`, JSON of one call or of a list) and their results another
+(`observation`); Hermes writes them into the text, between `<tool_call>` tags, results between `<tool_response>` tags. Results
+name no call and belong to the calls before them in their order; where one is a list as long as several calls made at once, each
+call has its item. Tools stand in `tools`, as JSON or as a text of it, or between `<tools>` tags of a system's turn. What stands
+between `<think>` tags is no part of what was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, NotRequired
+
+from pydantic import JsonValue, with_config
+from typing_extensions import TypedDict
+
+from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
+from service.errors import InputError
+from service.intake.accounting import account_members, lose_value, members_of
+from service.intake.build import Transcript, result_content, tool_call
+from service.intake.format import Format
+from service.intake.jsontext import UnreadableError, parse
+from service.intake.shapes import OPEN, Loose, StateShape, read_state
+from service.intake.speech import Given, find_object, find_text, list_objects
+from service.intake.tools import read_tools
+
+
+@with_config(OPEN)
+class ShareGPTTrace(TypedDict):
+    """A line of a data set."""
+
+    format: Literal["sharegpt"]
+    id: NotRequired[str | None]
+    conversations: list[dict[str, Loose]]
+    system: NotRequired[str | None]
+    tools: NotRequired[Loose]
+    state: NotRequired[StateShape | None]
+
+
+RECORD = members_of(
+    "the trace", "format id conversations system tools state", "source category subcategory task language"
+)
+TURN = members_of("a turn", "from value role content", "weight loss train tool_calls_type")
+ROLES = {
+    **dict.fromkeys(("human", "user"), "user"),
+    **dict.fromkeys(("gpt", "assistant", "model", "chatgpt", "bot"), "assistant"),
+    **dict.fromkeys(("function_call", "tool_call"), "call"),
+    **dict.fromkeys(("observation", "tool", "function", "tool_response", "function_response"), "result"),
+    "system": "system",
+}
+TAGS = ("tool_call", "functioncall", "think")
+
+
+class Piece(NamedTuple):
+    """What stands between two tags of this name; bare text has none."""
+
+    tag: str | None
+    text: str
+
+
+def read(record: ShareGPTTrace) -> Trace:
+    """The trace of a validated record. Raises InputError: unusable tools."""
+    transcript = Transcript()
+    if record.get("system"):
+        transcript.say("system", record.get("system") or "")
+    made = 0
+    for index, turn in enumerate(record["conversations"]):
+        key = "value" if "value" in turn else "content"
+        made = _read_turn(transcript, turn, f"/conversations/{index}/{key}", made)
+        account_members(transcript, turn, TURN, f"/conversations/{index}")
+    account_members(transcript, record, RECORD, "")
+    return transcript.trace(
+        record,
+        trace_id=record.get("id"),
+        tools=_tools(record),
+        state=read_state(record.get("state")),
+    )
+
+
+def _read_turn(transcript: Transcript, turn: Given, path: str, made: int) -> int:
+    """Writes a turn down. `made`: how many calls the turn before made; so many this one made are returned."""
+    role = ROLES.get(str(turn.get("from") or turn.get("role")).lower())
+    value = turn.get("value", turn.get("content"))
+    text = value if isinstance(value, str) else ""
+    if role == "assistant":
+        return _read_reply(transcript, text, path)
+    if role == "call":
+        transcript.say("assistant", "")
+        return _read_calls(transcript, value, path)
+    if role == "result":
+        _read_results(transcript, value, path, made)
+    elif role is None:
+        lose_value(
+            transcript, _parse(text) or dict(turn), path.rpartition("/")[0], "a turn of an unknown role", holds="text"
+        )
+    else:
+        transcript.say("user" if role == "user" else "system", text)
+    return 0
+
+
+def _read_reply(transcript: Transcript, text: str, path: str) -> int:
+    pieces = list(split_tags(text, TAGS))
+    transcript.say("assistant", "".join(piece.text for piece in pieces if piece.tag is None).strip())
+    calls = [piece.text for piece in pieces if piece.tag in ("tool_call", "functioncall")]
+    return sum([_read_calls(transcript, call, path) for call in calls])
+
+
+def split_tags(text: str, tags: tuple[str, ...]) -> Iterator[Piece]:
+    """A text cut at tags, in their order; one that is not closed goes on to the end.
+
+    >>> list(split_tags("a<t>b</t>c<t>d", ("t",)))
+    [Piece(tag=None, text='a'), Piece(tag='t', text='b'), Piece(tag=None, text='c'), Piece(tag='t', text='d')]
+    """
+    at = 0
+    while at < len(text):
+        start, tag = min(
+            ((place, tag) for tag in tags if (place := text.find(f"<{tag}>", at)) >= 0), default=(len(text), "")
+        )
+        if start > at:
+            yield Piece(None, text[at:start])
+        if not tag:
+            return
+        inside = start + len(tag) + 2
+        end = text.find(f"</{tag}>", inside)
+        yield Piece(tag, text[inside : end if end >= 0 else None])
+        at = end + len(tag) + 3 if end >= 0 else len(text)
+
+
+def _read_calls(transcript: Transcript, value: JsonValue, path: str) -> int:
+    """The calls that JSON, or a text of it, holds; how many they are. What is none is told as an unread one."""
+    given = _parse(value)
+    calls = [_call(item) for item in (given if isinstance(given, list) else [given])]
+    for call in calls:
+        if call is None:
+            transcript.lose("call", path, "a call that is no JSON object with a name")
+        else:
+            transcript.call(call, parallel=True)
+    return len(calls)
+
+
+def _parse(value: JsonValue) -> JsonValue:
+    try:
+        return parse(value.strip()) if isinstance(value, str) else value
+    except UnreadableError:
+        return None
+
+
+def _call(item: JsonValue) -> ToolCall | None:
+    if not isinstance(item, dict):
+        return None
+    function = find_object(item, "function") or item
+    name = find_text(function, "name")
+    key = next((key for key in ("arguments", "parameters", "args") if key in function), "")
+    return tool_call(find_text(item, "id"), name, function.get(key)) if name else None
+
+
+def _read_results(transcript: Transcript, value: JsonValue, path: str, made: int) -> None:
+    for result in _list_results(value, made):
+        transcript.result(None, ToolResult(result), path=path)
+
+
+def _list_results(value: JsonValue, made: int) -> list[JsonValue]:
+    pieces = (
+        [piece.text for piece in split_tags(value, ("tool_response",)) if piece.tag] if isinstance(value, str) else []
+    )
+    if pieces:
+        return [_returned(result_content(piece.strip())) for piece in pieces]
+    content = result_content(value)
+    return content if isinstance(content, list) and 1 < made == len(content) else [content]
+
+
+def _returned(content: JsonValue) -> JsonValue:
+    """What Hermes names by its tool, out of that wrapping."""
+    named = isinstance(content, dict) and {"name", "content"} <= content.keys() <= {"name", "content", "tool_call_id"}
+    return content["content"] if named and isinstance(content, dict) else content
+
+
+def _tools(record: ShareGPTTrace) -> tuple[ToolDef, ...] | None:
+    given = record.get("tools")
+    if given is None or given == "":
+        return _tools_in_text(record)
+    parsed = _parse(given)
+    if parsed is None:
+        raise InputError.at("/tools", "expected a list of tools, or JSON of one in a text")
+    return read_tools(parsed)
+
+
+def _tools_in_text(record: ShareGPTTrace) -> tuple[ToolDef, ...] | None:
+    """The tools between `<tools>` tags, a list or one a line. None where they cannot be read: a gap would mislead."""
+    systems = [turn.get("value") for turn in record["conversations"] if turn.get("from") == "system"]
+    for text in (record.get("system"), *systems):
+        for piece in split_tags(text, ("tools",)) if isinstance(text, str) else ():
+            parsed = _parse_lines(piece.text) if piece.tag else None
+            if parsed:
+                return _read_tools(parsed)
+    return None
+
+
+def _parse_lines(text: str) -> list[JsonValue]:
+    whole = _parse(text)
+    if isinstance(whole, list):
+        return whole
+    return [_parse(line) for line in text.splitlines() if line.strip()]
+
+
+def _read_tools(given: list[JsonValue]) -> tuple[ToolDef, ...] | None:
+    try:
+        return read_tools(given)
+    except InputError:
+        return None
+
+
+def _recognise(record: Given) -> bool:
+    return any("from" in turn or "role" in turn for turn in list_objects(record.get("conversations")))
+
+
+FORMAT = Format(ShareGPTTrace, read, _recognise, rank=26, marks="conversations", place=13)

@@ -1,0 +1,225 @@
+"""Messages of Vercel's AI SDK: those of the UI (`parts`) and those of the model (`tool-call`, `tool-result`).
+
+A part of the UI is a call together with what came of it. One that waits for its result, or for somebody's approval, has
+none; one that was denied, like a result of the types `error-text`, `error-json` and `execution-denied`, failed. The forms of
+version 4 (`toolInvocations`, `args`, `result`) are read too. Reasoning and sources stay in `raw`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired
+
+from pydantic import JsonValue, with_config
+from typing_extensions import TypedDict
+
+from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
+from service.errors import InputError
+from service.intake.accounting import account_members, clip, lose_calls, lose_value, members_of
+from service.intake.build import Transcript, result_content, tool_call
+from service.intake.format import Format
+from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
+from service.intake.speech import (
+    Given,
+    Speech,
+    find_object,
+    find_text,
+    list_content,
+    list_items,
+    list_objects,
+    lose_part,
+)
+from service.intake.tools import read_tools
+
+
+@with_config(OPEN)
+class VercelTrace(TypedDict):
+    """UIMessages or ModelMessages, with the tools if they are known."""
+
+    format: Literal["vercel"]
+    id: NotRequired[str | None]
+    system: NotRequired[str | None]
+    messages: list[dict[str, Loose]]
+    tools: NotRequired[Tools]
+    state: NotRequired[StateShape | None]
+
+
+RECORD = members_of("the trace", "format id system messages tools state", "chatId createdAt title userId metadata")
+MESSAGE = members_of(
+    "a message",
+    "role content parts toolInvocations",
+    "id metadata createdAt providerOptions providerMetadata annotations reasoning experimental_attachments revisionId",
+)
+PART = members_of(
+    "a part",
+    "type text toolCallId toolName input rawInput args output result isError state errorText approval providerExecuted "
+    "toolInvocation",
+    "providerOptions providerMetadata callProviderMetadata resultProviderMetadata title step preliminary experimental_content "
+    "dynamic invalid error reasoning details toolMetadata",
+)
+IDLE = frozenset({"reasoning", "step-start", "source", "source-url", "source-document", "redacted-reasoning"})
+"""Types of parts that say nothing that is scored."""
+
+
+def read(record: VercelTrace) -> Trace:
+    """The trace of a validated record. Raises InputError: a call without a name, unusable tools."""
+    transcript = Transcript()
+    if record.get("system"):
+        transcript.say("system", record.get("system") or "")
+    for index, message in enumerate(record["messages"]):
+        _read_message(transcript, message, f"/messages/{index}")
+    account_members(transcript, record, RECORD, "")
+    return transcript.trace(
+        record,
+        trace_id=record.get("id"),
+        tools=read_tools(record.get("tools")),
+        state=read_state(record.get("state")),
+    )
+
+
+def _read_message(transcript: Transcript, message: Given, path: str) -> None:
+    role = message.get("role")
+    key = "parts" if "parts" in message else "content"
+    content = message.get(key)
+    parts = list_content(transcript, content, f"{path}/{key}")
+    if role == "assistant":
+        _read_reply(transcript, parts, f"{path}/{key}", message)
+    elif role == "tool":
+        for index, part in enumerate(parts):
+            _read_result(transcript, part, f"{path}/{key}/{index}")
+    elif role in ("user", "system", "developer"):
+        _read_said(transcript, parts, f"{path}/{key}", role="user" if role == "user" else "system")
+    else:
+        lose_value(transcript, dict(message), path, "a message of an unknown role", holds="text")
+        return
+    account_members(transcript, message, MESSAGE, path)
+
+
+def _type(part: JsonValue) -> str:
+    return str(part.get("type")) if isinstance(part, dict) else "?"
+
+
+def _is_idle(kind: str) -> bool:
+    return kind in IDLE or kind.startswith(("data-", "tool-approval-"))
+
+
+def _read_said(transcript: Transcript, parts: list[JsonValue], path: str, *, role: Literal["user", "system"]) -> None:
+    texts: list[str] = []
+    for index, part in enumerate(parts):
+        if isinstance(part, dict) and _type(part) == "text":
+            texts.append(find_text(part, "text") or "")
+            account_members(transcript, part, PART, f"{path}/{index}")
+        elif _is_idle(_type(part)):
+            lose_calls(transcript, part, f"{path}/{index}", "a part")
+        else:
+            lose_part(transcript, part, _type(part), f"{path}/{index}", of_user=True)
+    transcript.say(role, "\n".join(texts))
+
+
+def _read_result(transcript: Transcript, part: JsonValue, path: str) -> None:
+    """A part of a message of the role `tool`."""
+    if isinstance(part, dict) and _type(part) == "tool-result":
+        transcript.result(find_text(part, "toolCallId"), _model_result(part), path=path)
+        account_members(transcript, part, PART, path)
+    elif _is_idle(_type(part)):
+        lose_calls(transcript, part, path, "a part")
+    else:
+        lose_part(transcript, part, _type(part), path)
+
+
+def _model_result(part: Given) -> ToolResult | None:
+    output = part.get("output")
+    if isinstance(output, dict) and "type" in output:
+        failed = output["type"] in ("error-text", "error-json", "execution-denied")
+        return ToolResult(result_content(output.get("value", output.get("reason"))), failed)
+    key = "output" if "output" in part else "result"
+    return ToolResult(result_content(part[key]), part.get("isError") is True) if key in part else None
+
+
+def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str, message: Given) -> None:
+    speech = Speech(transcript)
+    for index, part in enumerate(parts):
+        _read_part(transcript, speech, part, f"{path}/{index}")
+    if "parts" not in message:
+        place = path.removesuffix("/content") + "/toolInvocations"
+        for index, given in enumerate(list_objects(message.get("toolInvocations"))):
+            speech.call(_call(transcript, given, f"{place}/{index}"), _ui_result(given))
+            account_members(transcript, given, PART, f"{place}/{index}")
+    speech.end()
+
+
+def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: str) -> None:
+    kind = _type(part)
+    if not isinstance(part, dict) or not _is_known(kind):
+        _lose(transcript, part, kind, path)
+        return
+    account_members(transcript, part, PART, path)
+    if kind == "text":
+        speech.say(find_text(part, "text") or "")
+    elif kind == "step-start":
+        speech.cut()
+    elif kind == "tool-result":
+        result = _model_result(part)
+        if result is None or not speech.answer(result):
+            transcript.result(find_text(part, "toolCallId"), result, path=path)
+    elif kind == "tool-invocation":
+        given = find_object(part, "toolInvocation")
+        speech.call(_call(transcript, given, f"{path}/toolInvocation"), _ui_result(given))
+        account_members(transcript, given, PART, f"{path}/toolInvocation")
+    elif not _is_idle(kind):
+        speech.call(_call(transcript, part, path), _ui_result(part))
+
+
+def _is_known(kind: str) -> bool:
+    return kind in ("text", "dynamic-tool") or kind.startswith("tool-") or _is_idle(kind)
+
+
+def _lose(transcript: Transcript, part: JsonValue, kind: str, path: str) -> None:
+    """A part of the UI that has the id of a call and what it was given is a call, whatever its type says."""
+    if isinstance(part, dict) and "toolCallId" in part and part.keys() & {"input", "args", "state"}:
+        transcript.lose("call", path, f"a part of the type {clip(kind)}")
+    else:
+        lose_part(transcript, part, kind, path)
+
+
+def _call(transcript: Transcript, part: Given, path: str) -> ToolCall:
+    """A call of either sort. Of a part of the UI that could not be parsed, `rawInput` is what the model wrote."""
+    kind = str(part.get("type"))
+    named = kind.removeprefix("tool-") if kind.startswith("tool-") and kind != "tool-call" else None
+    name = find_text(part, "toolName") or named
+    if not name:
+        raise InputError.at(path, "a call has a toolName")
+    if part.get("providerExecuted") is True:
+        transcript.offer(ToolDef(name))
+    given = next((part[key] for key in ("input", "rawInput", "args") if part.get(key) is not None), None)
+    return tool_call(find_text(part, "toolCallId"), name, given)
+
+
+def _ui_result(part: Given) -> ToolResult | None:
+    """What came of a call; None where nothing did yet."""
+    state = part.get("state")
+    if state in ("output-error", "output-denied"):
+        denied = find_object(part, "approval").get("reason")
+        return ToolResult(result_content(part.get("errorText", denied)), True)
+    key = {"output-available": "output", "result": "result"}.get(str(state))
+    return ToolResult(result_content(part.get(key))) if key else None
+
+
+_MARKS = frozenset({"tool-call", "tool-result", "dynamic-tool", "step-start"})
+"""Types of parts that no other format has."""
+
+
+def _recognise(record: Given) -> bool:
+    return any(map(_is_message, list_objects(record.get("messages"))))
+
+
+def _is_message(message: Given) -> bool:
+    if "role" not in message:
+        return False
+    if "toolInvocations" in message or any("type" in part for part in list_objects(message.get("parts"))):
+        return True
+    return any(_type(part) in _MARKS for part in list_items(message.get("content")))
+
+
+FORMAT = Format(
+    VercelTrace, read, _recognise, rank=44, marks="messages with parts, or with tool-call and tool-result", place=11
+)

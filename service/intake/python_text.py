@@ -1,0 +1,146 @@
+"""Calls that a model wrote as Python: `[get_weather(city="Oslo"), get_time()]`. They are parsed, never run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from service.intake.jsontext import MAX_DEPTH, MAX_DIGITS
+
+MAX_CHARS = 100_000
+_FENCE = re.compile(r"\s*```(?:python|tool_code|py)?[ \t]*\n(.*?)```\s*\Z", re.DOTALL)
+_CALL = re.compile(r"\s*\[?\s*(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*\(")
+_ODD_ESCAPE = re.compile(r"""\\[^\n\\'"abfnrtvx0-7NuU]""")
+_CONSTANTS = {"true": True, "false": False, "null": None}
+
+
+class PythonCall(NamedTuple):
+    """A call as it was written. `arguments` is None where they are not all named literals."""
+
+    name: str
+    arguments: dict[str, JsonValue] | None
+
+
+def looks_like_calls(text: str) -> bool:
+    """Whether a text begins as calls do; most that do not are told by this alone.
+
+    >>> looks_like_calls("[f(x=1)]"), looks_like_calls("f(1)"), looks_like_calls("It rains (a bit).")
+    (True, True, False)
+    """
+    return _CALL.match(_unfence(text)) is not None
+
+
+def parse_calls(text: str) -> Sequence[PythonCall] | None:
+    """The calls that a text consists of, in a list, parted by commas or a line each; None where it is anything else.
+
+    >>> [call.arguments for call in parse_calls('[f(a=[1, (2, None)], b={"c": -1.5}), g.h(x=true)]') or ()]
+    [{'a': [1, [2, None]], 'b': {'c': -1.5}}, {'x': True}]
+    >>> parse_calls("f(1)"), parse_calls("f(x=g())")
+    ([PythonCall(name='f', arguments=None)], [PythonCall(name='f', arguments=None)])
+    >>> parse_calls("f(x=1) and more"), parse_calls("[]"), parse_calls("f(" * 99)
+    (None, None, None)
+    """
+    source = _unfence(text).strip()
+    if not looks_like_calls(source) or _is_hostile(source):
+        return None
+    nodes = _parse_nodes(source)
+    calls = [_read_call(node) for node in nodes]
+    found = [call for call in calls if call is not None]
+    return found if found and len(found) == len(calls) else None
+
+
+def _unfence(text: str) -> str:
+    fenced = _FENCE.match(text) if text.lstrip().startswith("```") else None
+    return fenced[1] if fenced else text
+
+
+def _is_hostile(source: str) -> bool:
+    """Too long, too deep, or with an escape that makes Python warn."""
+    if len(source) > MAX_CHARS or _ODD_ESCAPE.search(source) or "\0" in source:
+        return True
+    return _measure_depth(source) > MAX_DEPTH
+
+
+def _measure_depth(source: str) -> int:
+    """How deep brackets nest, as though none stood in a text."""
+    depth = deepest = 0
+    for match in re.finditer(r"[(\[{]|[)\]}]", source):
+        depth = depth + 1 if match[0] in "([{" else max(depth - 1, 0)
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _parse_nodes(source: str) -> Sequence[ast.AST]:
+    for written in (source if source.startswith("[") else f"[{source}]", source):
+        try:
+            tree = ast.parse(written)
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            continue
+        values = [node.value if isinstance(node, ast.Expr) else node for node in tree.body]
+        return values[0].elts if len(values) == 1 and isinstance(values[0], ast.List) else values
+    return ()
+
+
+def _read_call(node: ast.AST) -> PythonCall | None:
+    name = _read_name(node.func) if isinstance(node, ast.Call) else None
+    if name is None or not isinstance(node, ast.Call):
+        return None
+    try:
+        return PythonCall(name, None if node.args else _read_arguments(node))
+    except (ValueError, RecursionError):
+        return PythonCall(name, None)
+
+
+def _read_name(node: ast.expr) -> str | None:
+    """A name, with dots or without."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else None
+
+
+def _read_arguments(node: ast.Call) -> dict[str, JsonValue]:
+    arguments: dict[str, JsonValue] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None or keyword.arg in arguments:
+            raise ValueError(node)
+        arguments[keyword.arg] = _read_value(keyword.value)
+    return arguments
+
+
+def _read_value(node: ast.expr) -> JsonValue:
+    """A literal as JSON. Raises ValueError: anything else, a number that is not finite or very large."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return [_read_value(item) for item in node.elts]
+    if isinstance(node, ast.Dict):
+        return {_read_key(key): _read_value(value) for key, value in zip(node.keys, node.values, strict=True)}
+    if isinstance(node, ast.Name) and node.id in _CONSTANTS:
+        return _CONSTANTS[node.id]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        number = _read_value(node.operand)
+        if isinstance(number, (int, float)) and not isinstance(number, bool):
+            return -number
+    elif isinstance(node, ast.Constant):
+        return _read_constant(node.value)
+    raise ValueError(node)
+
+
+def _read_key(node: ast.expr | None) -> str:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    raise ValueError(node)
+
+
+def _read_constant(value: object) -> JsonValue:
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, int) and abs(value) < 10**MAX_DIGITS:
+        return value
+    if isinstance(value, float) and abs(value) != float("inf"):
+        return value
+    raise ValueError(value)

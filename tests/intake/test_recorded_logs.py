@@ -1,0 +1,122 @@
+"""Logs of real clients and frameworks: what is read is what the scripted run had, and nothing vanishes.
+
+A fixture in tests/data/formats names the package that wrote it, or the documents it was written from; the scripts that
+recorded them stand in tests/data/formats/record.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from service.core.trace import Trace
+from service.errors import InputError
+from service.intake import TraceInput, guess_format, read_trace
+
+DATA = Path(__file__).parents[1] / "data" / "formats"
+INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
+WRAPPERS = {"exchange", "langfuse", "langsmith", "litellm", "mlflow"}
+FIXTURES = [
+    pytest.param(path.parent.name, json.loads(path.read_text("utf-8")), id=f"{path.parent.name}-{path.stem}")
+    for path in sorted(DATA.glob("*/*.json"))
+]
+fixtures = pytest.mark.parametrize(("name", "fixture"), FIXTURES)
+
+
+def load(name: str, record: dict[str, Any]) -> Trace:
+    return read_trace(INPUT.validate_python({**record, "format": name}))
+
+
+def describe(trace: Trace) -> dict[str, Any]:
+    """A trace in the words of a fixture's run. A custom tool's argument is its text."""
+    steps, said = trace.steps, [message for message in trace.messages if message.text and message.role != "system"]
+    return {
+        "calls": [
+            [step.call.name, step.call.raw if step.call.arguments is None else step.call.arguments] for step in steps
+        ],
+        "results": [step.result and step.result.content for step in steps],
+        "errors": [step.result is not None and step.result.is_error for step in steps],
+        "texts": [[message.role, message.text] for message in said],
+        "answer": trace.answer,
+        "tools": trace.tools if trace.tools is None else [tool.name for tool in trace.tools],
+    }
+
+
+@fixtures
+def test_a_fixture_says_where_it_is_from(name: str, fixture: dict[str, Any]) -> None:
+    assert "package" in fixture or "from documentation" in fixture
+    assert (DATA / "record" / fixture["script"]).exists()
+
+
+@fixtures
+def test_the_format_of_a_log_is_guessed(name: str, fixture: dict[str, Any]) -> None:
+    assert guess_format(fixture["record"]) == name
+
+
+@fixtures
+def test_what_is_read_is_what_the_run_had(name: str, fixture: dict[str, Any]) -> None:
+    trace = load(name, fixture["record"])
+    assert describe(trace) == fixture["run"]
+    assert sorted([part.kind, part.path] for part in trace.unread) == sorted(fixture["unread"])
+
+
+@fixtures
+def test_what_is_unread_stands_where_it_is_said_to(name: str, fixture: dict[str, Any]) -> None:
+    for part in load(name, fixture["record"]).unread:
+        here: Any = fixture["record"]
+        for token in part.path.split("/")[1:]:
+            here = here[int(token) if isinstance(here, list) else token.replace("~1", "/").replace("~0", "~")]
+
+
+TYPES = ("type", "part_kind", "kind", "from", "role")
+KEYS = {"functionCall", "function_call", "toolUse", "toolResult", "tool_calls"}
+
+
+def walk(value: Any) -> Iterator[dict[str, Any]]:
+    """The objects of a record."""
+    if isinstance(value, dict):
+        yield value
+    for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from walk(below)
+
+
+def spoil(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The record with the type of each of its blocks dropped or unknown, and with each of its calls by an unknown key.
+
+    A hosted tool's call that has no name is nothing without its type: those are left alone.
+    """
+    for at, given in enumerate(walk(record)):
+        for key in [key for key in given if (key in TYPES and isinstance(given[key], str)) or key in KEYS]:
+            for value in (None, "zzz"):
+                spoilt = copy.deepcopy(record)
+                block = list(walk(spoilt))[at]
+                former = block.pop(key)
+                if str(former).endswith("_call") and "name" not in block:
+                    continue
+                block |= {} if value is None and key in TYPES else {"zzz": former} if key in KEYS else {key: value}
+                yield spoilt
+
+
+def count_calls(trace: Trace) -> tuple[int, int]:
+    """How many calls a trace has or says that it lacks; and how many of the latter are told by their results alone."""
+    lost = [part for part in trace.unread if part.kind == "call"]
+    return len(trace.steps) + len(lost), sum("answers no call" in part.reason for part in lost)
+
+
+@fixtures
+def test_no_call_vanishes_with_the_type_of_a_block(name: str, fixture: dict[str, Any]) -> None:
+    made, alone = count_calls(load(name, fixture["record"]))
+    for record in spoil(fixture["record"]):
+        try:
+            calls, orphans = count_calls(load(name, record))
+        except (ValidationError, InputError):
+            continue
+        assert calls >= made - alone
+        # Calls that an exchange beside the conversation has are told again; listing a server's tools may look like one.
+        assert name in WRAPPERS or calls - orphans <= made + 1
