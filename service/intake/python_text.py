@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.intake.jsontext import MAX_DEPTH, MAX_DIGITS
+from service.core.json.text import MAX_DEPTH, MAX_DIGITS
 
 MAX_CHARS = 100_000
 _FENCE = re.compile(r"\s*```(?:python|tool_code|py)?[ \t]*\n(.*?)```\s*\Z", re.DOTALL)

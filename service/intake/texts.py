@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
-from service.intake.jsontext import UnreadableError, parse
+from service.core.json.text import UnreadableError, parse
 
 
 def parse_text(value: JsonValue) -> JsonValue:

@@ -15,12 +15,12 @@ from typing import Literal, NamedTuple, NotRequired
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
+from service.core.json.text import UnreadableError, parse
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
 from service.intake.accounting import account_members, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
-from service.intake.jsontext import UnreadableError, parse
 from service.intake.shapes import OPEN, Loose, StateShape, read_state
 from service.intake.speech import Given, find_object, find_text, list_objects
 from service.intake.tools import read_tools
