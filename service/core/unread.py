@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from service.core.checks import Part, Subject
@@ -45,37 +45,69 @@ def leave_open(
     whole (a call that is missing, too many calls, their order) may be due to it. A result leaves open all that is said of its
     step and of what follows. What does not apply whatever was called stays so.
     """
-    for part in unread:
-        if part.kind in looks.parts:
-            outcomes = _open_outcomes(looks, outcomes, part)
-    return outcomes
+    parts = [part for part in unread if part.kind in looks.parts]
+    calls = [(Subject(turn=part.turn), _build_unread(part)) for part in parts if part.kind == "call"]
+    if looks.expects and all(_is_free(outcome) for _, outcome in outcomes):
+        return [*outcomes, *calls] if looks.lists_calls else outcomes
+    return [*_open_outcomes(looks, outcomes, parts), *calls]
 
 
 def _open_outcomes(
-    looks: CheckReach, outcomes: Sequence[tuple[Subject, T | Skipped]], part: Unread
-) -> Sequence[tuple[Subject, T | Skipped]]:
-    outcome = Skipped("unread", part.reason, (Finding(f"unread_{part.kind}", part.reason, part.path),))
-    if looks.expects and all(_is_free(outcome) for _, outcome in outcomes):
-        return (
-            [*outcomes, (Subject(turn=part.turn), outcome)] if looks.lists_calls and part.kind == "call" else outcomes
-        )
-    found = [
-        (subject, outcome if _rests_on(looks, subject, part) and not (looks.expects and _is_free(one)) else one)
-        for subject, one in outcomes
-    ]
-    return [*found, (Subject(turn=part.turn), outcome)] if part.kind == "call" else found
+    looks: CheckReach, outcomes: Sequence[tuple[Subject, T | Skipped]], parts: Sequence[Unread]
+) -> Iterator[tuple[Subject, T | Skipped]]:
+    lost = _index_parts(looks, parts)
+    for subject, outcome in outcomes:
+        part = None if looks.expects and _is_free(outcome) else lost.find(subject)
+        yield subject, outcome if part is None else _build_unread(part)
+
+
+def _build_unread(part: Unread) -> Skipped:
+    return Skipped("unread", part.reason, (Finding(f"unread_{part.kind}", part.reason, part.path),))
 
 
 def _is_free(outcome: object) -> bool:
     return isinstance(outcome, Skipped) and outcome.cause == "not_applicable"
 
 
-def _rests_on(looks: CheckReach, subject: Subject, part: Unread) -> bool:
+class _LostParts(NamedTuple):
+    """The first of the parts that leave open what is said of a step, of a turn, or of the trace."""
+
+    any: Unread | None
+    of_step: Unread | None
+    """Of those that belong to a step the one of the first: it reaches that step and all later ones."""
+    of_later_steps: Unread | None
+    """Of those that belong to none the one of the first turn, where results are retold: it reaches the steps of later turns."""
+    of_later_turns: Unread | None
+    """That of the first turn of those that reach all turns after them."""
+    of_turns: Mapping[int, Unread]
+    """Those that reach their own turn alone."""
+
+    def find(self, subject: Subject) -> Unread | None:
+        """A part on which what is said of a subject rests; None where there is none."""
+        if subject.step is not None:
+            if self.of_step is not None and subject.step >= (self.of_step.step or 0):
+                return self.of_step
+            return _take_from(self.of_later_steps, subject.turn)
+        if subject.turn is None:
+            return self.any
+        return _take_from(self.of_later_turns, subject.turn) or self.of_turns.get(subject.turn)
+
+
+def _take_from(part: Unread | None, turn: int | None) -> Unread | None:
+    return part if part is not None and turn is not None and turn >= part.turn else None
+
+
+def _index_parts(looks: CheckReach, parts: Sequence[Unread]) -> _LostParts:
     retells = "result" in looks.parts
-    if subject.step is not None:
-        if part.step is not None:
-            return subject.step >= part.step
-        return retells and subject.turn is not None and subject.turn >= part.turn
-    if subject.turn is None:
-        return True
-    return subject.turn >= part.turn if retells and part.kind != "text" else subject.turn == part.turn
+    lasting = [part for part in parts if retells and part.kind != "text"]
+    return _LostParts(
+        any=parts[0] if parts else None,
+        of_step=min([part for part in parts if part.step is not None], key=lambda part: part.step or 0, default=None),
+        of_later_steps=min([part for part in parts if retells and part.step is None], key=_get_turn, default=None),
+        of_later_turns=min(lasting, key=_get_turn, default=None),
+        of_turns={part.turn: part for part in reversed(parts) if not (retells and part.kind != "text")},
+    )
+
+
+def _get_turn(part: Unread) -> int:
+    return part.turn
