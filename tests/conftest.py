@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # SQLAlchemy is a third of a second that few tests need
     from service.store.database import Database
 
 # The first loads seconds' worth of what few tests need; the others would be kinds of every test that comes after.
-collect_ignore = ["loaded.py", "data/extension"]
+collect_ignore = ["loaded.py", "data/extension", "data/formats"]
 
 settings.register_profile("callgrade", deadline=None)  # a busy machine is no failure
 settings.load_profile("callgrade")

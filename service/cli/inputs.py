@@ -13,6 +13,7 @@ from typing import Any, cast
 import typer
 from pydantic import JsonValue, TypeAdapter
 
+from service.bare_lists import join_messages
 from service.cli.context import read_settings
 from service.cli.rendering.console import plural, say
 from service.core.models.invalid import validate
@@ -195,8 +196,8 @@ def read_records(files: Iterable[Path], limits: Limits, *, left_out: Counter[str
 
 def _scan_file(file: Path, limits: Limits) -> Iterator[TraceRecord | BadRecord]:
     if str(file) == "-":
-        return scan_records(sys.stdin.buffer, limits=limits, name="stdin")
-    return scan_records(file, limits=limits)
+        return join_messages(scan_records(sys.stdin.buffer, limits=limits, name="stdin"))
+    return join_messages(scan_records(file, limits=limits))
 
 
 def is_bare(record: TraceRecord) -> bool:

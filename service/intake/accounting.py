@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from service.core.json.pointers import escape_token
+from service.core.json.pointers import build_pointer, escape_token
 from service.core.trace import UnreadKind
 from service.intake.build import Transcript
 
@@ -24,6 +24,8 @@ LONGEST_NAME = 60
 """Characters of a name from a source that are repeated in a reason."""
 
 _CALL_TYPE = re.compile(r"(?:^|[_-])(?:call|use|request)$|^(?:dynamic-)?tool[_-]", re.IGNORECASE)
+_NO_CALL_TYPE = re.compile(r"(?:http|api|llm|model|bad|invalid)_(?:call|request)(?:_error)?$", re.IGNORECASE)
+"""Calls of models and services, which are no calls of tools."""
 _RESULT_TYPE = re.compile(r"(?:result|output|response|return)s?$", re.IGNORECASE)
 _CALL_ID = re.compile(r"tool_?(?:use|call)_?id|call_?id", re.IGNORECASE)
 
@@ -104,16 +106,21 @@ def find_calls(value: JsonValue, path: str) -> Iterator[str]:
     ... )
     ['/x/steps/0', '/x/steps/1/function']
     """
-    pending = [(value, path)]
-    while pending:
-        here, place = pending.pop()
-        if isinstance(here, dict):
-            if looks_like_call(here):
-                yield place
-            else:
-                pending += [(item, f"{place}/{escape_token(key)}") for key, item in reversed(here.items())]
-        elif isinstance(here, list):
-            pending += [(item, f"{place}/{index}") for index, item in reversed(list(enumerate(here)))]
+    # The way down, each level with what is left of it: a pointer is written only for what is found.
+    levels: list[Iterator[tuple[str | int, JsonValue]]] = [iter([("", value)])]
+    tokens: list[str | int] = []
+    while levels:
+        step = next(levels[-1], None)
+        if step is None:
+            levels.pop()
+            del tokens[-1:]
+            continue
+        token, here = step
+        if isinstance(here, dict) and looks_like_call(here):
+            yield path + build_pointer(*tokens[1:], token) if levels[1:] else path
+        elif isinstance(here, dict | list):
+            levels.append(iter(here.items()) if isinstance(here, dict) else iter(enumerate(here)))
+            tokens.append(token)
 
 
 def looks_like_call(given: Given) -> bool:
@@ -130,9 +137,9 @@ def looks_like_call(given: Given) -> bool:
     if isinstance(kind, str) and kind_of(kind) == "call":
         return True
     named = any(isinstance(given.get(name), str) for name in ("name", "tool", "toolName", "tool_name"))
-    return named and (
-        "arguments" in given or "args" in given or ("input" in given and any(map(_CALL_ID.fullmatch, given)))
-    )
+    with_arguments = any(isinstance(given.get(name), dict | str) for name in ("arguments", "args"))
+    given_something = bool(given.keys() & {"arguments", "args", "input"})
+    return named and (with_arguments or (given_something and any(map(_CALL_ID.fullmatch, given))))
 
 
 def kind_of(type_name: str) -> UnreadKind:
@@ -143,4 +150,6 @@ def kind_of(type_name: str) -> UnreadKind:
     """
     if _RESULT_TYPE.search(type_name):
         return "result"
+    if _NO_CALL_TYPE.search(type_name):
+        return "text"
     return "call" if _CALL_TYPE.search(type_name) else "text"

@@ -100,7 +100,8 @@ def _read_said(transcript: Transcript, message: ChatMessage, path: str) -> None:
 def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
     """Write down what the assistant said and called. Raises InputError as `read_messages` does."""
     content = message.get("content")
-    text = text_of(content, joint="") or message.get("refusal") or _find_refusal(message)
+    refusal = message.get("refusal") or _find_refusal(message)
+    text = "\n".join([said for said in (text_of(content, joint=""), refusal) if said])
     transcript.say("assistant", text)
     lose_parts(transcript, content, f"{path}/content", role="assistant")
     if not content and message.get("audio"):

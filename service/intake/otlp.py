@@ -74,6 +74,10 @@ def look_up(tree: Given, path: str) -> JsonValue:
     return here
 
 
+MAX_DEPTH = 64
+"""Parts of a dotted key that become levels of a tree; the rest of a longer one stays a key."""
+
+
 def unflatten(given: Given) -> Given:
     """The tree that dotted keys spell. Values are left as they are: the keys of an argument may have dots too.
 
@@ -84,7 +88,7 @@ def unflatten(given: Given) -> Given:
         return given
     tree = Tree()
     for key, value in given.items():
-        *parents, last = key.split(".")
+        *parents, last = key.split(".", MAX_DEPTH)
         here: JsonValue = tree
         for part in parents:
             here = here.setdefault(part, Tree()) if isinstance(here, Tree) else None

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Required, cast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Required
 
 from pydantic import with_config
 from typing_extensions import TypedDict
 
 from service.intake.accounting import account_members, members_of
 from service.intake.build import Transcript
-from service.intake.chat import ChatMessage
-from service.intake.shapes import OPEN, Loose
+from service.intake.chat import CallShape, ChatMessage
+from service.intake.shapes import OPEN
+
+
+@with_config(OPEN)
+class PieceOfFunction(TypedDict, total=False):
+    """A piece of what is called: its name comes whole, the rest bit by bit."""
+
+    name: str | None
+    arguments: str | None
+    input: str | None
+
+
+@with_config(OPEN)
+class PieceOfCall(TypedDict, total=False):
+    """A piece of a call; the first has its id and name."""
+
+    index: int | None
+    id: str | None
+    function: PieceOfFunction | None
+    custom: PieceOfFunction | None
 
 
 @with_config(OPEN)
@@ -21,7 +41,8 @@ class DeltaShape(TypedDict, total=False):
     role: str | None
     content: str | None
     refusal: str | None
-    tool_calls: list[dict[str, Loose]] | None
+    tool_calls: list[PieceOfCall] | None
+    function_call: PieceOfFunction | None
 
 
 @with_config(OPEN)
@@ -41,13 +62,81 @@ class ChunkShape(TypedDict, total=False):
 
 def join_chunks(chunks: Sequence[ChunkShape]) -> dict[int, ChatMessage]:
     """The reply of each choice, by its index."""
-    replies: dict[int, dict[str, Any]] = {}
+    replies: dict[int, _Reply] = {}
     for chunk in chunks:
         for choice in chunk["choices"]:
-            reply = replies.setdefault(choice.get("index", 0), {"role": "assistant"})
-            for name, value in choice["delta"].items():
-                _add(reply, name, value)
-    return {index: cast("ChatMessage", _finish(reply)) for index, reply in sorted(replies.items())}
+            replies.setdefault(choice.get("index", 0), _Reply()).add(choice["delta"])
+    return {index: reply.finish() for index, reply in sorted(replies.items())}
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call of which pieces have come."""
+
+    index: int | None
+    id: str | None = None
+    name: str = ""
+    kind: Literal["function", "custom"] = "function"
+    pieces: list[str] = field(default_factory=list[str])
+
+    def add(self, piece: PieceOfCall) -> None:
+        """Takes a piece more."""
+        self.id = self.id or piece.get("id")
+        self.kind = "custom" if piece.get("custom") else self.kind
+        held: PieceOfFunction = piece.get(self.kind) or {}
+        self.name = self.name or held.get("name") or ""
+        self.pieces.append(held.get("input" if self.kind == "custom" else "arguments") or "")
+
+    def finish(self) -> CallShape:
+        """The call as a message has it."""
+        text = "".join(self.pieces)
+        if self.kind == "custom":
+            return {"id": self.id, "custom": {"name": self.name, "input": text}}
+        return {"id": self.id, "function": {"name": self.name, "arguments": text}}
+
+
+class _Reply:
+    """A reply of which pieces have come."""
+
+    def __init__(self) -> None:
+        self._texts: dict[Literal["content", "refusal"], list[str]] = {}
+        self._calls: list[_Call] = []
+        self._by_index: dict[int | None, _Call] = {}
+        self._legacy: _Call | None = None
+
+    def add(self, delta: DeltaShape) -> None:
+        """Takes a piece more."""
+        for name in _TEXTS:
+            text = delta.get(name)
+            if text is not None:
+                self._texts.setdefault(name, []).append(text)
+        for piece in delta.get("tool_calls") or ():
+            self._find_call(piece).add(piece)
+        legacy = delta.get("function_call")
+        if legacy:
+            self._legacy = self._legacy or _Call(None)
+            self._legacy.add({"function": legacy})
+
+    def _find_call(self, piece: PieceOfCall) -> _Call:
+        """The call that a piece belongs to, told by its index: another one begins with another id."""
+        index, call_id = piece.get("index"), piece.get("id")
+        call = self._by_index.get(index)
+        if call is None or (call_id and call.id and call_id != call.id):
+            call = self._by_index[index] = _Call(index)
+            self._calls.append(call)
+        return call
+
+    def finish(self) -> ChatMessage:
+        """The reply as a message."""
+        message: ChatMessage = {"role": "assistant", "tool_calls": [call.finish() for call in self._calls]}
+        for name, pieces in self._texts.items():
+            message[name] = "".join(pieces)
+        if self._legacy is not None:
+            message["function_call"] = {"name": self._legacy.name, "arguments": "".join(self._legacy.pieces)}
+        return message
+
+
+_TEXTS: tuple[Literal["content"], Literal["refusal"]] = ("content", "refusal")
 
 
 CHUNK = members_of("a chunk", "choices", "id object created model usage system_fingerprint service_tier obfuscation")
@@ -68,36 +157,3 @@ def account_chunks(transcript: Transcript, chunks: Sequence[ChunkShape], path: s
         for place, choice in enumerate(chunk["choices"]):
             account_members(transcript, choice, CHOICE, f"{path}/{index}/choices/{place}")
             account_members(transcript, choice["delta"], DELTA, f"{path}/{index}/choices/{place}/delta")
-
-
-def _add(reply: dict[str, Any], name: str, value: Any) -> None:
-    if name in ("content", "refusal") and isinstance(value, str):
-        reply.setdefault(name, []).append(value)
-    elif name == "tool_calls":
-        _add_calls(reply.setdefault(name, {}), value or ())
-    elif name == "function_call" and value:
-        _add_calls(reply.setdefault(name, {}), [{"index": 0, "function": value}])
-
-
-def _add_calls(calls: dict[int, dict[str, Any]], pieces: Iterable[dict[str, Any]]) -> None:
-    """A call begins with the piece that has its id or name; the pieces of its arguments follow, told by its index."""
-    for piece in pieces:
-        call = calls.setdefault(piece.get("index", len(calls)), {"function": {"name": "", "arguments": []}})
-        function: dict[str, Any] = piece.get("function") or {}
-        call["id"] = call.get("id") or piece.get("id")
-        call["function"]["name"] = call["function"]["name"] or function.get("name") or ""
-        call["function"]["arguments"].append(function.get("arguments") or "")
-
-
-def _finish(reply: dict[str, Any]) -> dict[str, Any]:
-    texts = {name: "".join(reply[name]) for name in ("content", "refusal") if name in reply}
-    calls = {name: [_finish_call(one) for one in reply[name].values()] for name in _CALLS if name in reply}
-    legacy = {"function_call": calls["function_call"][0]["function"]} if calls.get("function_call") else {}
-    return reply | texts | calls | legacy
-
-
-_CALLS = ("tool_calls", "function_call")
-
-
-def _finish_call(call: dict[str, Any]) -> dict[str, Any]:
-    return {**call, "function": {**call["function"], "arguments": "".join(call["function"]["arguments"])}}

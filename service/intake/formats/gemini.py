@@ -173,7 +173,7 @@ def _list_members(part: Given, path: str) -> Iterator[tuple[str, JsonValue, str]
         return
     for name, value in part.items():
         known = _snake(name)
-        if known not in IDLE:
+        if known not in IDLE and value is not None:
             yield known, value, f"{path}/{escape_token(name)}"
 
 

@@ -69,7 +69,9 @@ def _mark_result(result: ToolResult, failure: ToolFailure, index: int) -> ToolRe
 def _iter_failures(content: JsonValue) -> Iterator[ToolFailure]:
     if isinstance(content, dict):
         yield from find_in_object(content, "")
-    for body in iter_bodies(content):
+    bodies = list(iter_bodies(content))
+    whole = sum(1 for body in bodies if "@" not in body.pointer) == 1
+    for body in bodies:
         reading = read_text(body.text)
         told = find_in_text(reading.beside_exact, body.pointer)
         alone = len(reading.passages) == 1 and not reading.rest.strip()
@@ -81,12 +83,8 @@ def _iter_failures(content: JsonValue) -> Iterator[ToolFailure]:
         ]
         yield from inner if alone else [replace(one, certain=False) for one in inner]
         if told is not None:
-            yield told if _is_whole(content, body.pointer) else replace(told, certain=False)
-
-
-def _is_whole(content: JsonValue, pointer: str) -> bool:
-    """Whether the text at a pointer is all there is, but for what wraps it."""
-    return sum(1 for body in iter_bodies(content) if "@" not in body.pointer) == 1 and "@" not in pointer
+            # certain where the text is all there is, but for what wraps it
+            yield told if whole and "@" not in body.pointer else replace(told, certain=False)
 
 
 def _find_empty(content: JsonValue, tool: ToolDef | None) -> Iterator[ToolFailure]:

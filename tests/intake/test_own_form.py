@@ -1,0 +1,37 @@
+"""A trace written in our own form reads as the same trace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from service.core.trace import Trace
+from service.intake import FORMATS, TraceInput, read_trace
+from service.intake.own_form import write_record
+
+DATA = Path(__file__).parents[1] / "data" / "traces"
+INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
+CASES = [(name, case) for name in FORMATS for case in json.loads((DATA / f"{name}.json").read_text("utf-8"))]
+
+
+def load(record: Any) -> Trace:
+    return read_trace(INPUT.validate_python(record))
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=f"{name}: {case['name']}") for name, case in CASES])
+def test_what_is_written_reads_as_the_same(case: dict[str, Any]) -> None:
+    trace = load(case["input"])
+    again = load(json.loads(json.dumps(write_record(trace))))
+    assert again.messages == trace.messages
+    assert again.tools == trace.tools
+    assert again.state == trace.state
+    made = [step for step in trace.steps if step.call.captured]
+    same = [again.steps[step.index] for step in made]
+    assert [(step.call.name, step.call.id, step.call.arguments, step.result) for step in same] == [
+        (step.call.name, step.call.id, step.call.arguments, step.result) for step in made
+    ]
+    assert [(step.turn, step.message) for step in again.steps] == [(step.turn, step.message) for step in trace.steps]
