@@ -17,6 +17,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
 from service.errors import InputError, TooLargeError
+from service.intake import guess_format
 from service.intake.otlp import Given, is_span, list_exported, spans_of, trace_id_of
 from service.intake.span_speakers import has_content
 from service.strict_json import Limits
@@ -40,19 +41,20 @@ _SPANS = "SELECT span FROM spans WHERE trace = ? ORDER BY rowid"
 
 
 def group_spans(
-    records: Iterable[TraceRecord | BadRecord], limits: Limits, *, left_out: Counter[str]
+    records: Iterable[TraceRecord | BadRecord], limits: Limits, *, left_out: Counter[str], named: str | None = None
 ) -> Iterator[TraceRecord | BadRecord]:
     """The records, those that are spans put together by their trace: first all others, as they come, then the traces.
 
     A trace is `{"spans": [...]}`, and stands where its first span does. One of more than `limits.max_bytes` of spans is a
     BadRecord. Traces without a span of a model or a tool are counted in `left_out`, not given. A record that says more of
-    its spans (an `id`, `tools`, what was expected) is a trace as it is.
+    its spans (an `id`, `tools`, what was expected) is a trace as it is. `named`: the format of records that name none;
+    what is in another format than `spans` is no span.
     """
     with closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as database:
         try:
             for statement in _SETUP:
                 database.execute(statement)
-            yield from _keep_spans(records, database)
+            yield from _keep_spans(records, database, named or "spans")
             database.execute(_INDEX)
             yield from _list_traces(database, limits, left_out)
         except sqlite3.Error as error:
@@ -61,7 +63,7 @@ def group_spans(
 
 
 def _keep_spans(
-    records: Iterable[TraceRecord | BadRecord], database: sqlite3.Connection
+    records: Iterable[TraceRecord | BadRecord], database: sqlite3.Connection, named: str
 ) -> Iterator[TraceRecord | BadRecord]:
     """Keeps spans, and gives what is none."""
     for record in records:
@@ -69,7 +71,7 @@ def _keep_spans(
             yield record
             continue
         try:
-            spans = _list_spans(record.value)
+            spans = _list_spans(record.value, named)
         except InputError as error:
             yield BadRecord(record.place, error)
             continue
@@ -86,12 +88,15 @@ def _list_rows(place: RecordPlace, spans: Iterable[tuple[str, Given]]) -> Iterat
         yield trace, place.source, place.line, place.pointer + pointer, len(data), data
 
 
-def _list_spans(record: dict[str, JsonValue]) -> Sequence[tuple[str, Given]] | None:
-    """The spans of a record with their pointers in it; None where it is something else, or says more than spans."""
-    if is_span(record):
-        return [("", record)]
-    if record.get("format", "spans") != "spans":
+def _list_spans(record: dict[str, JsonValue], named: str) -> Sequence[tuple[str, Given]] | None:
+    """The spans of a record with their pointers in it; None where it is something else, or says more than spans.
+
+    An observation of Langfuse has the ids and the name of a span.
+    """
+    if record.get("format", named) != "spans":
         return None
+    if is_span(record):
+        return None if "format" not in record and guess_format(record) == "langfuse" else [("", record)]
     keys = record.keys() - {"format"}
     if keys == {"resourceSpans"}:
         return list(list_exported(record["resourceSpans"]))

@@ -83,7 +83,7 @@ class Inputs:
 
     def __iter__(self) -> Iterator[InputChoices | Refusal]:
         """A request for every record, in order, or why there is none."""
-        for record in read_records(self.files, self.limits, left_out=self.left_out):
+        for record in read_records(self.files, self.limits, left_out=self.left_out, named=self.format):
             yield (
                 Refusal(record.place, locate_error(record.error, record.place))
                 if isinstance(record, BadRecord)
@@ -189,9 +189,15 @@ def _read_expected(path: Path, limits: Limits) -> object:
         raise _in_file(InputError(error.problems), str(path)) from None
 
 
-def read_records(files: Iterable[Path], limits: Limits, *, left_out: Counter[str]) -> Iterator[TraceRecord | BadRecord]:
-    """The records of files, `-` being standard input; spans are put together by their trace, over all of them."""
-    return group_spans(chain.from_iterable(_scan_file(file, limits) for file in files), limits, left_out=left_out)
+def read_records(
+    files: Iterable[Path], limits: Limits, *, left_out: Counter[str], named: str | None = None
+) -> Iterator[TraceRecord | BadRecord]:
+    """The records of files, `-` being standard input; spans are put together by their trace, over all of them.
+
+    `named`: the format of records that name none; None where it is guessed.
+    """
+    records = chain.from_iterable(_scan_file(file, limits) for file in files)
+    return group_spans(records, limits, left_out=left_out, named=named)
 
 
 def _scan_file(file: Path, limits: Limits) -> Iterator[TraceRecord | BadRecord]:

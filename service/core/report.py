@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from service.core.decisions import Decision
 from service.core.evidence.evidenced import EvidencedScore, Suspicion
@@ -20,10 +18,6 @@ JudgeMode = Literal["off", "cached", "live", "fresh"]
 """How a caller wants judges asked."""
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
 Asking = JudgeMode | Literal["none"]
 """How they were: `none` where nobody said, and no judge is set up."""
 
@@ -35,10 +29,6 @@ STAND_IN = "callgrade/stand-in"
 
 ENGINE = "4"
 """Raised whenever the same plan and replies may give another report."""
-
-
-GivenUsage = Annotated[ResourceUsage | None, Field(exclude_if=_is_none)]
-"""What something took, left out of the report where nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +105,8 @@ class StepVerdict:
     outcomes: dict[str, ReportOutcome]
     result_forms: tuple[str, ...] = ()
     """In which forms its result was read: `json`, `json_in_text`, `key_values`, `text` and so on; none where it has none."""
-    usage: GivenUsage = None
-    """What it took; absent where the trace does not say."""
+    usage: ResourceUsage | None = None
+    """What it took; null where the trace does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +254,8 @@ class Report:
     provenance: Provenance
     executed: ExecutedScore | None = None
     """Where a call failed or was not made: the score without such calls, beside that of all that was attempted."""
-    usage: GivenUsage = None
-    """What the whole trace took; absent where it does not say."""
+    usage: ResourceUsage | None = None
+    """What the whole trace took; null where it does not say."""
     notes: tuple[Finding, ...] = ()
     """What the request seems to have overlooked (an expectation that no criterion reads, a tool that is not on offer),
     errors that results report and their source does not, and what in the trace looks as if it spoke to a judge."""

@@ -61,7 +61,9 @@ class Speech:
         self._said = False
 
     def say(self, text: str) -> None:
-        """A piece of the message's text."""
+        """A piece of the message's text; behind a call that has returned, of the next message's."""
+        if text and any(result is not None for _, result in self._calls):
+            self.cut()
         self._texts.append(text)
 
     def call(self, call: ToolCall, result: ToolResult | None = None) -> None:

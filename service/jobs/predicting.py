@@ -18,7 +18,7 @@ from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, Problem
-from service.request import read_request
+from service.request import read_request, read_request_trace
 
 TOGETHER = 64
 """Items that are judged at once."""
@@ -77,7 +77,7 @@ def _list_wanted(
 def _check(items: Iterable[LabelledItem], asking: Asking) -> None:
     for item in items:
         try:
-            read_request(build_request(item, asking))
+            read_request_trace(read_request(build_request(item, asking)))
         except InputError as error:
             raise InputError([Problem(f"{item.id}: {p.path}", p.message) for p in error.problems]) from None
 

@@ -161,6 +161,8 @@ MISFITS = [
         "function",
     ),
     ({"format": "openai_responses"}, "", "input, output and items"),
+    ({"format": "langchain"}, "", "either messages or a state's values"),
+    ({"format": "langfuse", "data": [{"traceId": "s"}, {"traceId": "t"}]}, "/data", "of one trace"),
     ({"format": "openai_responses", "output": [{"content": "x"}]}, "/output/0", "a role"),
     ({"format": "openai_responses", "items": [{"type": "function_call"}]}, "/items/0", "a name"),
     (

@@ -56,7 +56,7 @@ class Body:
         `rubric`: a whole one, for the records that name none.
         """
         with gzip.GzipFile(fileobj=self.file, mode="wb", compresslevel=6, mtime=0) as packed:
-            for record in _unfold(read_records([file], limits, left_out=self.left_out)):
+            for record in _unfold(read_records([file], limits, left_out=self.left_out, named=named)):
                 line = self._line(record, named, rubric)
                 if line is not None:
                     self._hash.update(line)

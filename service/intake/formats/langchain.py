@@ -1,4 +1,6 @@
-"""LangChain's messages, as `messages_to_dict`, `model_dump` or `dumpd` writes them, and langgraph's state, which has them.
+"""LangChain's messages, as `messages_to_dict`, `model_dump` or `dumpd` writes them, and LangGraph's state, which has them.
+
+The state of a thread and a StateSnapshot have them in their `values`.
 
 What a tool returned is a ToolMessage's content; its `artifact` is for the program and not for the model, and stays in `raw`
 like thinking. Calls that did not parse (`invalid_tool_calls`) are calls; those in `additional_kwargs` and in blocks of the
@@ -32,12 +34,20 @@ from service.intake.tools import read_tools
 
 
 @with_config(OPEN)
+class StateValues(TypedDict):
+    """The values of a state of LangGraph's."""
+
+    messages: list[dict[str, Loose]]
+
+
+@with_config(OPEN)
 class LangChainTrace(TypedDict):
-    """Messages of LangChain, with the tools if they are known."""
+    """Messages of LangChain, or a state of LangGraph, with the tools if they are known."""
 
     format: Literal["langchain"]
     id: NotRequired[str | None]
-    messages: list[dict[str, Loose]]
+    messages: NotRequired[list[dict[str, Loose]]]
+    values: NotRequired[StateValues]
     tools: NotRequired[Tools]
     state: NotRequired[StateShape | None]
 
@@ -61,7 +71,13 @@ BLOCK = members_of(
     f"text refusal status output content {' '.join(CALL.read)}",
     "annotations phase citations index extras cache_control error tool_use_id artifact is_error server_name caller",
 )
-RECORD = members_of("the trace", "format id messages tools state", "structured_response remaining_steps")
+VALUES = members_of("the state", "messages", "structured_response remaining_steps")
+RECORD = members_of(
+    "the trace",
+    "format id messages values tools state",
+    "structured_response remaining_steps next config metadata created_at updated_at parent_config checkpoint "
+    "parent_checkpoint checkpoint_id parent_checkpoint_id thread_id status",
+)
 
 _ROLES = {
     "human": "user",
@@ -84,16 +100,29 @@ class Told(NamedTuple):
 
 
 def read(record: LangChainTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: a call without a name, unusable tools."""
+    """The trace of a validated record. Raises InputError: no messages, a call without a name, unusable tools."""
     transcript = Transcript()
-    for index, message in enumerate(record["messages"]):
-        _read_message(transcript, unwrap_message(message, f"/messages/{index}"))
+    messages, path = _find_messages(record)
+    for index, message in enumerate(messages):
+        _read_message(transcript, unwrap_message(message, f"{path}/{index}"))
+    account_members(transcript, record.get("values") or {}, VALUES, "/values")
     account_members(transcript, record, RECORD, "")
     return transcript.trace(
         record,
         trace_id=record.get("id"),
         tools=read_tools(record.get("tools")),
         state=read_state(record.get("state")),
+    )
+
+
+def _find_messages(record: LangChainTrace) -> tuple[list[dict[str, Loose]], str]:
+    """The messages of a record, and their pointer."""
+    if ("messages" in record) == ("values" in record):
+        raise InputError.at("", "expected either messages or a state's values, which hold them")
+    return (
+        (record["messages"], "/messages")
+        if "messages" in record
+        else (record["values"]["messages"], "/values/messages")
     )
 
 
@@ -249,7 +278,8 @@ _KINDS = frozenset({"human", "ai", "HumanMessage", "AIMessage", "AIMessageChunk"
 
 
 def _recognise(record: Given) -> bool:
-    return any(is_message(message) for message in list_objects(record.get("messages")))
+    holders = (record, find_object(record, "values"))
+    return any(is_message(message) for holder in holders for message in list_objects(holder.get("messages")))
 
 
 def is_message(given: Given) -> bool:
@@ -262,5 +292,10 @@ def is_message(given: Given) -> bool:
 
 
 FORMAT = Format(
-    LangChainTrace, read, _recognise, rank=46, marks="messages of the types human and ai, or with lc", place=10
+    LangChainTrace,
+    read,
+    _recognise,
+    rank=46,
+    marks="messages of the types human and ai, or with lc, also in values",
+    place=10,
 )

@@ -1,4 +1,4 @@
-"""Langfuse's traces with their `observations`, as its API and its exports give them, or one observation.
+"""Langfuse's traces with their `observations`, as its API and its exports give them, one observation, or a page of them.
 
 Observations of the type GENERATION are the exchanges with a model, those of the type TOOL its tools' work. Where there is no
 generation the trace's own input and output are the exchange.
@@ -12,30 +12,32 @@ from typing import Literal, NotRequired
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
-from service.intake.accounting import account_members, lose_value, members_of
+from service.errors import InputError
+from service.intake.accounting import account_members, lose_calls, lose_value, members_of
 from service.intake.build import Transcript
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose
-from service.intake.speech import Given, find_text
+from service.intake.speech import Given, find_text, list_objects
 from service.intake.texts import parse_text
 from service.intake.wrapping import Exchange, ToolRun, Wrapped
 
 
 @with_config(OPEN)
 class LangfuseTrace(TypedDict):
-    """A trace with its observations, or one observation."""
+    """A trace with its observations, one observation, or a page of one trace's."""
 
     format: Literal["langfuse"]
     id: NotRequired[str | None]
     input: NotRequired[Loose]
     output: NotRequired[Loose]
     observations: NotRequired[list[dict[str, Loose]] | None]
+    data: NotRequired[list[dict[str, Loose]] | None]
 
 
 ENTRY = members_of(
     "an observation",
-    "id format type name input output observations",
-    "timestamp startTime endTime completionStartTime createdAt updatedAt traceId parentObservationId projectId environment "
+    "id format type name input output observations data",
+    "meta timestamp startTime endTime completionStartTime createdAt updatedAt traceId parentObservationId projectId environment "
     "level statusMessage model modelId modelParameters internalModelId usage usageDetails costDetails totalCost latency "
     "timeToFirstToken inputPrice outputPrice totalPrice calculatedInputCost calculatedOutputCost calculatedTotalCost "
     "promptId promptName promptVersion unit version release metadata tags public bookmarked scores userId sessionId "
@@ -50,10 +52,11 @@ TYPES = frozenset(
 
 
 def read(record: LangfuseTrace) -> Wrapped:
-    """The exchanges of a validated record."""
+    """The exchanges of a validated record. Raises InputError: a page with observations of several traces."""
     lost = Transcript()
     entries = sorted(_list_entries(record), key=lambda entry: find_text(entry[0], "startTime") or "")
     account_members(lost, record, ENTRY, "")
+    lose_calls(lost, record.get("meta"), "/meta", "a page")
     for entry, path in entries:
         account_members(lost, entry, ENTRY, path)
         if _type(entry) not in TYPES:
@@ -67,12 +70,21 @@ def read(record: LangfuseTrace) -> Wrapped:
         if _type(entry) != "GENERATION"
         for name in ("input", "output")
     ]
-    return Wrapped(generations or whole, runs, record.get("id"), lost, rest)
+    return Wrapped(generations or whole, runs, record.get("id") or _find_trace(record), lost, rest)
 
 
 def _list_entries(record: LangfuseTrace) -> Iterator[tuple[Given, str]]:
-    for index, entry in enumerate(record.get("observations") or ()):
-        yield entry, f"/observations/{index}"
+    key = "observations" if record.get("observations") else "data"
+    for index, entry in enumerate(record.get(key) or ()):
+        yield entry, f"/{key}/{index}"
+
+
+def _find_trace(record: LangfuseTrace) -> str | None:
+    """The trace that all observations of a page belong to."""
+    ids = {find_text(entry, "traceId") for entry in record.get("data") or ()}
+    if len(ids) > 1:
+        raise InputError.at("/data", f"expected observations of one trace, not of {len(ids)}: ask for them by traceId")
+    return next(iter(ids), None)
 
 
 def _type(entry: Given) -> str:
@@ -86,7 +98,13 @@ def _exchange(entry: Given, path: str) -> Exchange:
 
 
 def _recognise(record: Given) -> bool:
-    return isinstance(record.get("observations"), list) or ("traceId" in record and "input" in record)
+    page = record.get("data")
+    return isinstance(record.get("observations"), list) or any(map(_is_observation, [record, *list_objects(page)]))
+
+
+def _is_observation(given: Given) -> bool:
+    """Whether an object has the trace and the input of an observation, and is no span."""
+    return "traceId" in given and "input" in given and not given.keys() & {"spanId", "span_id", "attributes"}
 
 
 FORMAT = Format(LangfuseTrace, read, _recognise, rank=17, marks="observations, or a traceId beside input", place=22)

@@ -23,16 +23,19 @@ class LiteLLMTrace(TypedDict):
     id: NotRequired[str | None]
     messages: Loose
     response: NotRequired[Loose]
+    status: NotRequired[Loose]
+    error_str: NotRequired[Loose]
+    error_information: NotRequired[Loose]
     model_parameters: NotRequired[Loose]
 
 
 RECORD = members_of(
     "the trace",
-    "format id messages response model_parameters",
-    "litellm_call_id trace_id session_id call_type cache_hit stream status status_fields custom_llm_provider saved_cache_cost "
+    "format id messages response model_parameters status error_str error_information",
+    "litellm_call_id trace_id session_id call_type cache_hit stream status_fields custom_llm_provider saved_cache_cost "
     "startTime endTime completionStartTime response_time model metadata cache_key response_cost cost_breakdown total_tokens "
     "prompt_tokens completion_tokens request_tags end_user api_base model_group model_id requester_ip_address user_agent "
-    "hidden_params model_map_information error_str error_information response_cost_failure_debug_info "
+    "hidden_params model_map_information response_cost_failure_debug_info "
     "zero_cost_diagnostic guardrail_information standard_built_in_tools_params request_model_access_groups "
     "autorouter_savings autorouter_savings_estimate autorouter_baseline_observation litellm_params",
 )
@@ -47,10 +50,21 @@ def read(record: LiteLLMTrace) -> Wrapped:
         beside = {name: value for name, value in parameters.items() if name not in ("tools", "functions")}
         lose_calls(lost, beside, "/model_parameters", "a parameter")
     tools = parameters.get("tools") if isinstance(parameters, dict) else None
+    if not record.get("response"):
+        _lose_reply(lost, record)
     exchange = Exchange(
         record["messages"], "/messages", record.get("response"), "/response", tools, "/model_parameters/tools"
     )
     return Wrapped([exchange], id=record.get("id"), lost=lost)
+
+
+def _lose_reply(lost: Transcript, record: LiteLLMTrace) -> None:
+    """Tells of the reply of a request that failed: nobody knows what the model would have called or said."""
+    signs = {name: record.get(name) for name in ("error_str", "error_information")}
+    if record.get("status") == "failure" or (record.get("status") != "success" and any(signs.values())):
+        place = next(name for name in ("response", "status", *signs) if name in record)
+        lost.lose("call", f"/{place}", "a call in the reply of a request that failed")
+        lost.lose("text", f"/{place}", "the reply of a request that failed")
 
 
 def _recognise(record: Given) -> bool:

@@ -62,7 +62,7 @@ def read(record: OpenAITrace) -> Trace:
     transcript = Transcript()
     replies = _list_replies(record)
     if "messages" not in record and not replies:
-        raise InputError.at("", "expected messages, choices or both")
+        raise InputError.at("/messages", "required, and missing, where there are no choices either")
     read_messages(transcript, record.get("messages", ()))
     if replies:
         read_reply(transcript, *replies[pick_sample(record.get("sample"), len(replies), "choices")])

@@ -1,8 +1,9 @@
 """Messages of Vercel's AI SDK: those of the UI (`parts`) and those of the model (`tool-call`, `tool-result`).
 
 A part of the UI is a call together with what came of it. One that waits for its result, or for somebody's approval, has
-none; one that was denied, like a result of the types `error-text`, `error-json` and `execution-denied`, failed. The forms of
-version 4 (`toolInvocations`, `args`, `result`) are read too. Reasoning and sources stay in `raw`.
+none; one that was denied, like a result of the types `error-text`, `error-json` and `execution-denied`, failed. Parts keep
+their order: a text behind a call that has returned is a message of its own. The forms of version 4 (`toolInvocations`,
+`args`, `result`) are read too. Reasoning and sources stay in `raw`.
 """
 
 from __future__ import annotations
@@ -195,13 +196,16 @@ def _call(transcript: Transcript, part: Given, path: str) -> ToolCall:
 
 
 def _ui_result(part: Given) -> ToolResult | None:
-    """What came of a call; None where nothing did yet."""
-    state = part.get("state")
+    """What came of a call; None where nothing did yet. Of a part without a state, its members say which it is in."""
+    state = part.get("state") or next((_STATES[key] for key in _STATES if key in part), None)
     if state in ("output-error", "output-denied"):
         denied = find_object(part, "approval").get("reason")
         return ToolResult(result_content(part.get("errorText", denied)), True)
     key = {"output-available": "output", "result": "result"}.get(str(state))
     return ToolResult(result_content(part.get(key))) if key else None
+
+
+_STATES = {"errorText": "output-error", "output": "output-available", "result": "result"}
 
 
 _MARKS = frozenset({"tool-call", "tool-result", "dynamic-tool", "step-start"})
