@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import Members, account_members, lose_calls, lose_value, members_of
+from service.intake.accounting import Members, account_members, looks_like_call, lose_calls, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, StateShape, read_state
@@ -117,7 +117,7 @@ def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str) -> No
 
 def _account_block(transcript: Transcript, part: JsonValue, members: Members, path: str) -> None:
     """Tells of what a block holds beside what is read; it is named by its one member, and has no type."""
-    if not isinstance(part, dict) or "type" in part:
+    if not isinstance(part, dict) or "type" in part or looks_like_call(part):
         lose_part(transcript, part, "?", path, of_user=members is SAID)
         return
     lose_calls(transcript, part.get("citationsContent"), f"{path}/citationsContent", "a citation")

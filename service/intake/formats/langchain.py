@@ -107,6 +107,8 @@ def read(record: LangChainTrace) -> Trace:
         _read_message(transcript, unwrap_message(message, f"{path}/{index}"))
     account_members(transcript, record.get("values") or {}, VALUES, "/values")
     account_members(transcript, record, RECORD, "")
+    for name in ("next", "config", "metadata", "parent_config", "checkpoint", "parent_checkpoint"):
+        lose_calls(transcript, record.get(name), f"/{name}", "what stands beside a state")
     return transcript.trace(
         record,
         trace_id=record.get("id"),
@@ -117,13 +119,11 @@ def read(record: LangChainTrace) -> Trace:
 
 def _find_messages(record: LangChainTrace) -> tuple[list[dict[str, Loose]], str]:
     """The messages of a record, and their pointer."""
-    if ("messages" in record) == ("values" in record):
-        raise InputError.at("", "expected either messages or a state's values, which hold them")
-    return (
-        (record["messages"], "/messages")
-        if "messages" in record
-        else (record["values"]["messages"], "/values/messages")
-    )
+    if "messages" in record and "values" not in record:
+        return record["messages"], "/messages"
+    if "values" in record and "messages" not in record:
+        return record["values"]["messages"], "/values/messages"
+    raise InputError.at("", "expected either messages or a state's values, which hold them")
 
 
 def unwrap_message(message: Given, path: str) -> Told:
