@@ -52,12 +52,14 @@ class Speech:
     What is said or called after a result that stands in the same message is a message of its own.
     """
 
-    __slots__ = ("_calls", "_said", "_texts", "_transcript")
+    __slots__ = ("_calls", "_named", "_said", "_texts", "_transcript", "_waiting")
 
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
         self._texts: list[str] = []
         self._calls: list[tuple[ToolCall, ToolResult | None]] = []
+        self._waiting: dict[str | int, int] = {}
+        self._named: set[str | int | None] = set()
         self._said = False
 
     def say(self, text: str) -> None:
@@ -68,15 +70,32 @@ class Speech:
 
     def call(self, call: ToolCall, result: ToolResult | None = None) -> None:
         """A call, with what it returned where that stands beside it."""
+        if result is None:
+            self._waiting[call.id or len(self._calls)] = len(self._calls)
+            self._named |= {call.id} if call.id else set()
         self._calls.append((call, result))
 
-    def answer(self, result: ToolResult) -> bool:
-        """What the last call returned, which ends the message. False, and nothing done, where no call waits for a result."""
-        if not self._calls or self._calls[-1][1] is not None:
+    def answer(self, result: ToolResult, call_id: str | None = None) -> bool:
+        """What a call of this message returned: the one of that id or, where there are none, the last that waits.
+
+        The message ends once all its calls have returned. False, and the message ends too, where no call waits for it.
+        """
+        at = self._take_waiting(call_id)
+        if at is None:
+            self.cut()
             return False
-        self._calls[-1] = self._calls[-1][0], result
-        self.cut()
+        self._calls[at] = self._calls[at][0], result
+        if not self._waiting:
+            self.cut()
         return True
+
+    def _take_waiting(self, call_id: str | None) -> int | None:
+        """The call of that id or, without one on either side, the last that waits."""
+        named = call_id in self._named
+        key = call_id if named else next(reversed(self._waiting), None) if call_id is None or not self._named else None
+        at = self._waiting.pop(key, None) if key is not None else None
+        self._named.discard(key)
+        return at
 
     def cut(self) -> None:
         """What follows is a message of its own, if anything does."""
@@ -88,6 +107,7 @@ class Speech:
             if result is not None:
                 self._transcript.answer(result)
         self._texts, self._calls = [], []
+        self._waiting, self._named = {}, set()
 
     def end(self) -> None:
         """The end of the message. One without any text or call is an empty one."""

@@ -243,8 +243,9 @@ def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: st
         _read_call(transcript, speech, part, path, known)
     elif kind.endswith("tool_result"):
         result = ToolResult(result_content(_find_output(part)), part.get("status") == "error")
-        if not speech.answer(result):
-            transcript.result(find_text(part, "tool_call_id", "tool_use_id"), result, path=path)
+        call_id = find_text(part, "tool_call_id", "tool_use_id")
+        if not speech.answer(result, call_id):
+            transcript.result(call_id, result, path=path)
     elif kind in IDLE | TEXTS:
         lose_calls(transcript, part, path, "a block")
     else:

@@ -129,8 +129,9 @@ def _read_hosted_return(transcript: Transcript, speech: Speech, part: Given, pat
         error = content.get("error")
         content = content.get("output") if error is None else error
     result = ToolResult(result_content(content), error is not None or _failed(part))
-    if not speech.answer(result):
-        transcript.result(find_text(part, "tool_call_id"), result, path=path)
+    call_id = find_text(part, "tool_call_id")
+    if not speech.answer(result, call_id):
+        transcript.result(call_id, result, path=path)
 
 
 SPOKEN: Mapping[str, Callable[[Transcript, Speech, Given, str], None]] = {

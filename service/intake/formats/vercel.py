@@ -160,7 +160,7 @@ def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: st
         speech.cut()
     elif kind == "tool-result":
         result = _model_result(part)
-        if result is None or not speech.answer(result):
+        if result is None or not speech.answer(result, find_text(part, "toolCallId")):
             transcript.result(find_text(part, "toolCallId"), result, path=path)
     elif kind == "tool-invocation":
         given = find_object(part, "toolInvocation")
