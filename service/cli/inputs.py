@@ -25,6 +25,7 @@ from service.intake import require_format
 from service.packaged_files import read_yaml
 from service.registry import Shelf, read_rubric
 from service.request import CustomId, Expected, ScoreRequest, read_request
+from service.samples import split_samples
 from service.settings import Settings
 from service.span_files import group_spans
 from service.strict_json import Limits, parse
@@ -202,8 +203,8 @@ def read_records(
 
 def _scan_file(file: Path, limits: Limits) -> Iterator[TraceRecord | BadRecord]:
     if str(file) == "-":
-        return join_messages(scan_records(sys.stdin.buffer, limits=limits, name="stdin"))
-    return join_messages(scan_records(file, limits=limits))
+        return split_samples(join_messages(scan_records(sys.stdin.buffer, limits=limits, name="stdin")))
+    return split_samples(join_messages(scan_records(file, limits=limits)))
 
 
 def is_bare(record: TraceRecord) -> bool:

@@ -21,6 +21,7 @@ from service.core.trace import ToolCall, Trace, Unread
 from service.errors import InputError, Problem
 from service.intake.accounting import Members, account_members, find_calls, lose_value, members_of
 from service.intake.build import Record, Transcript
+from service.intake.shapes import pick_sample
 from service.intake.speech import Given, find_object, list_objects
 
 ReadAny = Callable[[Given], Trace]
@@ -37,6 +38,8 @@ class Exchange:
     reply_at: str
     tools: JsonValue = None
     tools_at: str = ""
+    sample: int | None = None
+    """Which of several replies is read, from 0. None: the first, and the others are unread."""
 
 
 class ToolRun(NamedTuple):
@@ -116,7 +119,7 @@ def _count(exchange: Exchange) -> int:
 def _join(exchange: Exchange, lost: Transcript) -> Inner:
     """The messages given and the reply as one record, with whatever stands beside the messages."""
     rest, given = _list_given(exchange.given, exchange.given_at)
-    reply = list(_list_reply(exchange.reply, exchange.reply_at, lost))
+    reply = list(_list_reply(exchange.reply, exchange.reply_at, lost, exchange.sample))
     messages = reply if _repeats(given, reply) else [*given, *reply]
     key = _name_messages(messages)
     record: dict[str, JsonValue] = {name: value for name, (value, _) in rest.items()}
@@ -169,8 +172,8 @@ _HOLDERS = ("choices", "generations", "candidates", "messages", "message", "outp
 """Members that hold a reply or several, the outer ones first."""
 
 
-def _list_reply(value: JsonValue, path: str, lost: Transcript) -> Iterator[Placed]:
-    """The messages of a reply, out of whatever holds them. Further samples of it are told to `lost`."""
+def _list_reply(value: JsonValue, path: str, lost: Transcript, sample: int | None = None) -> Iterator[Placed]:
+    """The messages of a reply, out of whatever holds them. Further samples of it are told to `lost`, unless one is chosen."""
     if isinstance(value, str):
         yield {"role": "assistant", "content": value}, path
     elif isinstance(value, list):
@@ -187,7 +190,7 @@ def _list_reply(value: JsonValue, path: str, lost: Transcript) -> Iterator[Place
             yield from _list_message(value, path, lost)
         else:
             account_members(lost, value, _without(REPLY, holder), path)
-            yield from _list_held(value[holder], f"{path}/{holder}", lost, sampled=holder in _HOLDERS[:3])
+            yield from _list_held(value[holder], f"{path}/{holder}", lost, sample, sampled=holder in _HOLDERS[:3])
 
 
 def _without(members: Members, name: str) -> Members:
@@ -201,17 +204,18 @@ def _list_message(value: dict[str, JsonValue], path: str, lost: Transcript) -> I
         lose_value(lost, value, path, "a reply of no known form", holds="text")
 
 
-def _list_held(value: JsonValue, path: str, lost: Transcript, *, sampled: bool) -> Iterator[Placed]:
+def _list_held(value: JsonValue, path: str, lost: Transcript, sample: int | None, *, sampled: bool) -> Iterator[Placed]:
     if not sampled or not isinstance(value, list):
         yield from _list_reply(value, path, lost)
         return
+    chosen = 0 if sample is None or not value else pick_sample(sample, len(value), path)
     for index, item in enumerate(value):
-        if index:
+        if index != chosen and sample is None:
             lose_value(lost, item, f"{path}/{index}", "another sample of a reply")
-        elif isinstance(item, list):
-            yield from _list_held(item, f"{path}/0", lost, sampled=True)
-        else:
-            yield from _list_reply(item, f"{path}/0", lost)
+        elif index == chosen and isinstance(item, list):
+            yield from _list_held(item, f"{path}/{index}", lost, None, sampled=True)
+        elif index == chosen:
+            yield from _list_reply(item, f"{path}/{index}", lost)
 
 
 def _repeats(given: Sequence[Placed], reply: Sequence[Placed]) -> bool:
@@ -245,7 +249,7 @@ def _is_item(message: Given) -> bool:
 
 def _account_exchange(exchange: Exchange, trace: Trace, lost: Transcript, read_any: ReadAny) -> None:
     """Tells of the calls and texts of an exchange's reply that the conversation does not have."""
-    reply = list(_list_reply(exchange.reply, exchange.reply_at, lost))
+    reply = list(_list_reply(exchange.reply, exchange.reply_at, lost, exchange.sample))
     if not reply:
         return
     key = _name_messages(reply)

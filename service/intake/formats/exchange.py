@@ -27,6 +27,7 @@ class ExchangeTrace(TypedDict):
 
     format: Literal["exchange"]
     id: NotRequired[str | None]
+    sample: NotRequired[int | None]
     request: NotRequired[Loose]
     response: NotRequired[Loose]
     result: NotRequired[Loose]
@@ -36,7 +37,7 @@ class ExchangeTrace(TypedDict):
 
 RECORD = members_of(
     "the trace",
-    "format id request response result input output",
+    "format id sample request response result input output",
     "custom_id error method url timestamp created_at createdAt latency latency_ms duration duration_ms status status_code "
     "model schemaType schemaVersion accountId identity region requestId operation modelId requestMetadata "
     "inferenceRegion errorCode",
@@ -66,7 +67,9 @@ def read(record: ExchangeTrace) -> Wrapped:
         if path.count("/") > 1:
             name = path.split("/")[1]
             account_members(lost, find_object(given, name), HOLDER, f"/{name}")
-    return Wrapped([Exchange(asked, asked_at, reply, reply_at)], id=record.get("id"), lost=lost)
+    return Wrapped(
+        [Exchange(asked, asked_at, reply, reply_at, sample=record.get("sample"))], id=record.get("id"), lost=lost
+    )
 
 
 def _find(record: Given, ways: tuple[tuple[str, ...], ...]) -> tuple[dict[str, JsonValue], str]:

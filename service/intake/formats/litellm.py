@@ -21,6 +21,7 @@ class LiteLLMTrace(TypedDict):
 
     format: Literal["litellm"]
     id: NotRequired[str | None]
+    sample: NotRequired[int | None]
     messages: Loose
     response: NotRequired[Loose]
     status: NotRequired[Loose]
@@ -31,7 +32,7 @@ class LiteLLMTrace(TypedDict):
 
 RECORD = members_of(
     "the trace",
-    "format id messages response model_parameters status error_str error_information",
+    "format id sample messages response model_parameters status error_str error_information",
     "litellm_call_id trace_id session_id call_type cache_hit stream status_fields custom_llm_provider saved_cache_cost "
     "startTime endTime completionStartTime response_time model metadata cache_key response_cost cost_breakdown total_tokens "
     "prompt_tokens completion_tokens request_tags end_user api_base model_group model_id requester_ip_address user_agent "
@@ -53,7 +54,13 @@ def read(record: LiteLLMTrace) -> Wrapped:
     if not record.get("response"):
         _lose_reply(lost, record)
     exchange = Exchange(
-        record["messages"], "/messages", record.get("response"), "/response", tools, "/model_parameters/tools"
+        record["messages"],
+        "/messages",
+        record.get("response"),
+        "/response",
+        tools,
+        "/model_parameters/tools",
+        record.get("sample"),
     )
     return Wrapped([exchange], id=record.get("id"), lost=lost)
 
