@@ -216,14 +216,14 @@ class _RecordReader:
     def _read_lines_or_document(self, first: bytes) -> Iterator[TraceRecord | BadRecord]:
         """A line that is whole, or followed by a whole one, is a line of JSON Lines even where it cannot be parsed.
 
-        But not one that ends where a document goes on: after an opening bracket, a comma or a colon.
+        But not one that ends where a document goes on: after an opening bracket or a comma.
         """
         place, begins = self._locate(), self._line
         if self._is_too_long(first) or _is_whole(first):
             yield self._read_record(first, place)
         else:
             second = self._read_next_line()
-            if not _is_whole(second) or first.rstrip().endswith((b"{", b"[", b",", b":")):
+            if not _is_whole(second) or first.rstrip().endswith((b"{", b"[", b",")):
                 blank = b"\n" * (self._line - begins - 1)
                 yield self._parse(self._read_document(first + blank + second), place)
                 return

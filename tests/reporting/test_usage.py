@@ -67,10 +67,10 @@ def test_a_summary_has_durations_by_tool() -> None:
     assert summarize_reports([PLAIN]).usage == ()
 
 
-def test_a_report_says_what_was_taken_and_nothing_where_nobody_knows() -> None:
+def test_a_report_says_what_was_taken_and_null_where_nobody_knows() -> None:
     known, unknown = (json.loads(report_json(report)) for report in (REPORTS[1], PLAIN))
     assert known["steps"][0]["usage"]["duration_s"] == 0.3
     assert known["usage"]["input_tokens"] == 30
-    assert "usage" not in unknown
+    assert unknown["usage"] is None
     assert read_report(known) == REPORTS[1]
     assert read_report(unknown) == PLAIN

@@ -43,7 +43,7 @@ DOCUMENTS = {
     "a line break after a bracket": '{"messages":[\n {"role":"user"},\n {"role":"user"}]}',
     "after a comma": '{"id": "x",\n"messages": [],\n"tools": []}',
     "after a colon": '{"messages":\n[]}',
-    "an object on the second line": '{"messages":[],"state":\n{}\n}',
+    "an object on the second line": '{"messages":[\n{}\n]}',
 }
 
 
