@@ -204,6 +204,10 @@ def test_a_misfit_is_named_by_its_place(record: dict[str, Any], path: str, words
 SHAPES: list[tuple[dict[str, Any], tuple[str | int, ...]]] = [
     ({"format": "opnai", "messages": []}, ()),
     ({"mesages": []}, ()),
+    (
+        {"format": "openai_responses", "items": [{"type": "web_search_call", "id": {}}]},
+        ("openai_responses", "items", 0, "id"),
+    ),
     ({"format": "openai", "choices": [{}]}, ("openai", "choices", 0, "message")),
     ({"format": "openai", "messages": [{"role": "robot"}]}, ("openai", "messages", 0, "role")),
     ({"format": "openai", "messages": [], "id": 7}, ("openai", "id")),

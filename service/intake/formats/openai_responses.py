@@ -34,6 +34,8 @@ class Item(TypedDict, total=False):
     """A message (`role`, `content`), a `function_call` (`call_id`, `name`, `arguments`), its `function_call_output`, or other."""
 
     type: str | None
+    id: str | None
+    approval_request_id: str | None
     role: Literal["system", "developer", "user", "assistant"]
     content: Content
     call_id: str | None
