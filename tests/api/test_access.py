@@ -36,6 +36,7 @@ from service.wiring import prepare_database
 from tests.api.asgi_caller import JSON, Answer, Ask, exchange
 from tests.api.test_judged import application, body, judged, kept_in
 from tests.api.test_server import GOOD, Server, serving
+from tests.bulk import examples
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider
 
@@ -541,7 +542,7 @@ def test_an_address_of_ipv6_is_its_network(client: tuple[str, int] | None, peer:
     start=st.integers(0, 59),
     length=st.integers(1, 60),
 )
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(60), deadline=None, derandomize=True, database=None)
 def test_no_stretch_of_time_has_more_than_the_rate_and_one_bucket(
     per_minute: int, gaps: list[float], start: int, length: int
 ) -> None:

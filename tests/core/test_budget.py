@@ -35,9 +35,10 @@ from service.core.judging.judges import Ask, Judge
 from service.core.outcome import Skipped
 from service.core.report import Report
 from service.core.trace import Step, ToolCall
+from tests.bulk import examples
 from tests.core.hostile_bodies import BODIES, call, due, reversed_calls, trace, under
 
-TRIES = settings(max_examples=100, deadline=None, derandomize=True)
+TRIES = settings(max_examples=examples(40), deadline=None, derandomize=True)
 
 
 def skips(report: Report) -> list[Skipped]:

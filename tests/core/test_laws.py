@@ -14,10 +14,11 @@ from service import Report, conclude, plan, report_json, score
 from service.core.outcome import PERFECT, Errored, Scored, Skipped
 from service.core.report import StepVerdict
 from service.packaged_files import find_resource, read_yaml
+from tests.bulk import examples
 from tests.core.strategies import GHOST, Json, call_of, requests
 
 LAW = settings(
-    max_examples=200,
+    max_examples=examples(50),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
@@ -282,7 +283,7 @@ def test_the_strategies_reach_every_finding():
     codes: set[str] = set()
     verdicts: set[str] = set()
 
-    @settings(LAW, max_examples=400)
+    @settings(LAW, max_examples=examples(400))
     @given(requests())
     def look(request):
         report = score(request)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from service.core.judging.masking import Masks, build_masks
 from service.core.judging.sensitive import What, iter_leaves
 from service.core.trace import Message, Step, ToolCall, ToolDef, ToolResult, Trace
+from tests.bulk import examples
 
 ALL: frozenset[What] = frozenset({"secrets", "identifiers", "contacts"})
 
@@ -234,7 +235,7 @@ def texts(one: Trace) -> list[str]:
 
 
 @given(TRACES)
-@settings(max_examples=300)
+@settings(max_examples=examples(60))
 def test_what_was_hidden_can_be_shown(one: Trace):
     masks = build_masks(one, ALL)
     for text in texts(one):

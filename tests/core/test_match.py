@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from service.core.alignment.matching import assign
 from service.core.alignment.solver import augment_rows
+from tests.bulk import examples
 
-TRIES = settings(max_examples=150, deadline=None, derandomize=True)
+TRIES = settings(max_examples=examples(50), deadline=None, derandomize=True)
 FEW = st.sampled_from([0.0, 0.0, 1.0, 2.0])
 """Gains with many ties."""
 ANY = st.floats(-10, 10)

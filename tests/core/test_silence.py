@@ -25,10 +25,11 @@ from service.core.scores import CriterionResult, CriterionWorth, find_deciding, 
 from service.errors import FaultCause
 from service.packaged_files import find_resource, read_yaml
 from service.reporting.summaries import summarize_reports
+from tests.bulk import examples
 from tests.core.strategies import Json, requests
 
 LAW = settings(
-    max_examples=60,
+    max_examples=examples(30),
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from service.core.json.differences import DiffOptions, compare, covers, diff
 from service.core.json.values import equals
+from tests.bulk import examples
 
-TRIES = settings(max_examples=150, deadline=None, derandomize=True)
+TRIES = settings(max_examples=examples(50), deadline=None, derandomize=True)
 LEAVES = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from([1.0, "", "x", "a/b"])
 STATES = st.recursive(
     LEAVES,
