@@ -82,9 +82,12 @@ class _Attempt:
     under_way: set[int] = field(default_factory=set[int])
     """The items that were begun and have no outcome, by their positions."""
 
+    checked: asyncio.Future[None] | None = None
+    """Once the opening does not count: whether others of this process still do."""
+
     @property
     def stops(self) -> bool:
-        return self.refused or self.over or self.held is not None
+        return self.refused or self.over or self.held is not None or self.checked is not None
 
     def refuse(self) -> None:
         """Another opening counts: what is under way is paid for in vain, so it is stopped."""
@@ -287,8 +290,20 @@ class Runner:
     async def _record(self, run: _Attempt, rows: Sequence[OutcomeRow]) -> bool:
         """Records rows, and what was spent; False where the opening does not count any more."""
         if not run.refused and not await self._recorder.put(run.opened.hold, run.account, rows):
-            run.refuse()
+            await self._refuse(run)
         return not run.refused
+
+    async def _refuse(self, run: _Attempt) -> None:
+        """Another opening counts. A process that was frozen has lost its other chunks too, which its places may not go to."""
+        run.checked = run.checked or asyncio.ensure_future(self._check_others(run))
+        await asyncio.shield(run.checked)
+        run.refuse()
+
+    async def _check_others(self, lost: _Attempt) -> None:
+        others = [run for run in self._running.values() if run is not lost and not run.refused]
+        counts = await asyncio.gather(*[self._recorder.put(run.opened.hold, run.account, ()) for run in others])
+        for run in [run for run, counted in zip(others, counts, strict=True) if not counted]:
+            run.refuse()
 
     async def _end_attempt(self, run: _Attempt) -> Ended:
         """What becomes of a chunk that is worked on no more."""
