@@ -36,8 +36,8 @@ lint: .venv/full.stamp ## style, types and the direction of imports
 	$(BIN)/basedpyright
 
 chaos: .venv/full.stamp ## what takes long: the tests of crashes; sets of real data, and of the examples of each law, whole
-	$(BIN)/pytest -m chaos -n 1
-	CALLGRADE_TEST_WHOLE=1 $(BIN)/pytest -m whole $(PYTEST_FLAGS)
+	CALLGRADE_TEST_WHOLE=1 $(BIN)/pytest -m chaos -n 1
+	CALLGRADE_TEST_WHOLE=1 $(BIN)/pytest -m 'whole and not chaos' $(PYTEST_FLAGS)
 
 bench: .venv/full.stamp ## measure speed
 	$(BIN)/python -m tests.benchmarks

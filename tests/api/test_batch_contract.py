@@ -24,6 +24,7 @@ from service.store.keys import Keys
 from service.store.tables import BATCHES
 from tests.api.asgi_caller import Ask
 from tests.api.test_contract import fits
+from tests.bulk import examples
 from tests.store.played import Recording
 
 load_all_checks()
@@ -46,35 +47,35 @@ CONFIG = {
 }
 
 EXAMPLES = {
-    ("POST /v1/batches", GenerationMode.POSITIVE): 25,
-    ("POST /v1/batches", GenerationMode.NEGATIVE): 12,
-    ("GET /v1/batches", GenerationMode.POSITIVE): 10,
-    ("GET /v1/batches", GenerationMode.NEGATIVE): 10,
-    ("GET /v1/batches/{batch_id}", GenerationMode.POSITIVE): 10,
-    ("DELETE /v1/batches/{batch_id}", GenerationMode.POSITIVE): 10,
-    ("POST /v1/batches/{batch_id}/cancel", GenerationMode.POSITIVE): 10,
-    ("POST /v1/batches/{batch_id}/resume", GenerationMode.POSITIVE): 10,
-    ("POST /v1/batches/{batch_id}/resume", GenerationMode.NEGATIVE): 10,
-    ("GET /v1/batches/{batch_id}/results", GenerationMode.POSITIVE): 10,
-    ("GET /v1/batches/{batch_id}/results", GenerationMode.NEGATIVE): 10,
-    ("GET /v1/batches/{batch_id}/errors", GenerationMode.POSITIVE): 10,
-    ("GET /v1/batches/{batch_id}/summary", GenerationMode.POSITIVE): 10,
-    ("GET /v1/batches/{batch_id}/events", GenerationMode.POSITIVE): 10,
+    ("POST /v1/batches", GenerationMode.POSITIVE): 12,
+    ("POST /v1/batches", GenerationMode.NEGATIVE): 6,
+    ("GET /v1/batches", GenerationMode.POSITIVE): 5,
+    ("GET /v1/batches", GenerationMode.NEGATIVE): 5,
+    ("GET /v1/batches/{batch_id}", GenerationMode.POSITIVE): 5,
+    ("DELETE /v1/batches/{batch_id}", GenerationMode.POSITIVE): 5,
+    ("POST /v1/batches/{batch_id}/cancel", GenerationMode.POSITIVE): 5,
+    ("POST /v1/batches/{batch_id}/resume", GenerationMode.POSITIVE): 5,
+    ("POST /v1/batches/{batch_id}/resume", GenerationMode.NEGATIVE): 5,
+    ("GET /v1/batches/{batch_id}/results", GenerationMode.POSITIVE): 5,
+    ("GET /v1/batches/{batch_id}/results", GenerationMode.NEGATIVE): 5,
+    ("GET /v1/batches/{batch_id}/errors", GenerationMode.POSITIVE): 5,
+    ("GET /v1/batches/{batch_id}/summary", GenerationMode.POSITIVE): 5,
+    ("GET /v1/batches/{batch_id}/events", GenerationMode.POSITIVE): 5,
     ("GET /v1/usage", GenerationMode.POSITIVE): 1,
-    ("POST /v1/calibrations", GenerationMode.POSITIVE): 15,
-    ("POST /v1/calibrations", GenerationMode.NEGATIVE): 10,
-    ("GET /v1/calibrations", GenerationMode.POSITIVE): 5,
-    ("GET /v1/calibrations", GenerationMode.NEGATIVE): 5,
-    ("GET /v1/calibrations/{calibration_id}", GenerationMode.POSITIVE): 5,
-    ("DELETE /v1/calibrations/{calibration_id}", GenerationMode.POSITIVE): 5,
-    ("GET /v1/calibrations/{calibration_id}/report", GenerationMode.POSITIVE): 5,
-    ("GET /v1/calibrations/{calibration_id}/report", GenerationMode.NEGATIVE): 5,
-    ("GET /v1/calibrations/{calibration_id}/fits", GenerationMode.POSITIVE): 5,
-    ("POST /v1/calibrations/{calibration_id}/cancel", GenerationMode.POSITIVE): 5,
-    ("POST /v1/calibrations/{calibration_id}/resume", GenerationMode.POSITIVE): 5,
-    ("POST /v1/calibrations/{calibration_id}/resume", GenerationMode.NEGATIVE): 5,
-    ("GET /v1/audit", GenerationMode.POSITIVE): 5,
-    ("GET /v1/audit", GenerationMode.NEGATIVE): 5,
+    ("POST /v1/calibrations", GenerationMode.POSITIVE): 8,
+    ("POST /v1/calibrations", GenerationMode.NEGATIVE): 5,
+    ("GET /v1/calibrations", GenerationMode.POSITIVE): 2,
+    ("GET /v1/calibrations", GenerationMode.NEGATIVE): 2,
+    ("GET /v1/calibrations/{calibration_id}", GenerationMode.POSITIVE): 2,
+    ("DELETE /v1/calibrations/{calibration_id}", GenerationMode.POSITIVE): 2,
+    ("GET /v1/calibrations/{calibration_id}/report", GenerationMode.POSITIVE): 2,
+    ("GET /v1/calibrations/{calibration_id}/report", GenerationMode.NEGATIVE): 2,
+    ("GET /v1/calibrations/{calibration_id}/fits", GenerationMode.POSITIVE): 2,
+    ("POST /v1/calibrations/{calibration_id}/cancel", GenerationMode.POSITIVE): 2,
+    ("POST /v1/calibrations/{calibration_id}/resume", GenerationMode.POSITIVE): 2,
+    ("POST /v1/calibrations/{calibration_id}/resume", GenerationMode.NEGATIVE): 2,
+    ("GET /v1/audit", GenerationMode.POSITIVE): 2,
+    ("GET /v1/audit", GenerationMode.NEGATIVE): 2,
 }
 
 
@@ -120,6 +121,7 @@ def test_every_operation_is_tried(served: Served) -> None:
     assert {label for label, _ in EXAMPLES} == {found.ok().label for found in served.document.get_all_operations()}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("label", "mode"), [pytest.param(*key, id=f"{key[0]} {key[1].value}") for key in EXAMPLES])
 def test_operations_keep_to_the_document(served: Served, label: str, mode: GenerationMode) -> None:
     method, path = label.split()
@@ -128,7 +130,7 @@ def test_operations_keep_to_the_document(served: Served, label: str, mode: Gener
     checks = [check for check in CHECKS.get_all() if check.__name__ != "ignored_auth"]
 
     @settings(
-        max_examples=EXAMPLES[label, mode],
+        max_examples=examples(EXAMPLES[label, mode]),
         derandomize=True,
         database=None,
         deadline=None,
@@ -155,6 +157,7 @@ def test_the_links_of_a_calibration_lead_to_operations(served: Served, ask: Ask)
     assert {link["operationId"] for link in links.values()} == known
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("path", "example"), [("/v1/batches", EXAMPLE), ("/v1/calibrations", LABELLED)])
 def test_what_one_operation_gives_another_one_takes(served: Served, path: str, example: Any) -> None:
     """Submitting what can be taken, then whatever the links lead to. (Events would not end here.)"""
@@ -175,7 +178,7 @@ def test_what_one_operation_gives_another_one_takes(served: Served, path: str, e
     run_state_machine_as_test(
         Linked,
         settings=settings(
-            max_examples=20,
+            max_examples=examples(8),
             stateful_step_count=6,
             derandomize=True,
             database=None,

@@ -25,6 +25,7 @@ from service.api.app import create_app
 from service.settings import Settings
 from service.store.database import open_database
 from tests.api.asgi_caller import Ask
+from tests.bulk import examples
 from tests.faults.sandbox_server import Sandbox
 from tests.store.played import Recording as Played
 
@@ -74,20 +75,20 @@ TAKES_ANYTHING = {
 """Where data that does not fit is no failure of the request, and why."""
 
 EXAMPLES = {
-    ("POST /v1/score", GenerationMode.POSITIVE): 50,
-    ("POST /v1/score", GenerationMode.NEGATIVE): 25,
-    ("POST /v1/score/many", GenerationMode.POSITIVE): 25,
-    ("POST /v1/score/many", GenerationMode.NEGATIVE): 8,
-    ("POST /v1/rubrics/validate", GenerationMode.POSITIVE): 50,
+    ("POST /v1/score", GenerationMode.POSITIVE): 20,
+    ("POST /v1/score", GenerationMode.NEGATIVE): 10,
+    ("POST /v1/score/many", GenerationMode.POSITIVE): 8,
+    ("POST /v1/score/many", GenerationMode.NEGATIVE): 4,
+    ("POST /v1/rubrics/validate", GenerationMode.POSITIVE): 20,
     ("POST /v1/summaries", GenerationMode.POSITIVE): 1,
     ("POST /v1/summaries", GenerationMode.NEGATIVE): 4,
-    ("GET /v1/rubrics/{rubric_id}", GenerationMode.POSITIVE): 50,
+    ("GET /v1/rubrics/{rubric_id}", GenerationMode.POSITIVE): 20,
     ("GET /v1/rubrics", GenerationMode.POSITIVE): 1,
     ("GET /livez", GenerationMode.POSITIVE): 1,
     ("GET /readyz", GenerationMode.POSITIVE): 1,
     ("GET /metrics", GenerationMode.POSITIVE): 1,
 }
-"""How many requests are made up for an operation. (Any JSON fits validate and any text names a rubric: nothing is negative.)
+"""How many requests `make test` makes up. (Any JSON fits validate and any text names a rubric: nothing is negative.)
 
 Reports take so long to make up that of summaries one is enough; those of real reports are below.
 """
@@ -99,6 +100,7 @@ def test_every_operation_is_tried() -> None:
     assert {label for label, _ in EXAMPLES} == set(OPERATIONS) - elsewhere
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("label", "mode"), [pytest.param(*key, id=f"{key[0]} {key[1].value}") for key in EXAMPLES])
 def test_operations_keep_to_the_document(label: str, mode: GenerationMode) -> None:
     checks = CHECKS.get_all()
@@ -106,7 +108,7 @@ def test_operations_keep_to_the_document(label: str, mode: GenerationMode) -> No
         checks = [check for check in checks if check.__name__ != "negative_data_rejection"]
 
     @settings(
-        max_examples=EXAMPLES[label, mode],
+        max_examples=examples(EXAMPLES[label, mode]),
         derandomize=True,
         database=None,
         deadline=None,
@@ -150,16 +152,17 @@ def _naming(body: Any, url: str, rng: int) -> Any:
     return {**{k: v for k, v in body.items() if k not in ("judges", "rubric")}, "sandbox": sandbox}
 
 
-@pytest.mark.parametrize(("label", "examples"), [("POST /v1/score", 30), ("POST /v1/score/many", 15)])
+@pytest.mark.whole
+@pytest.mark.parametrize(("label", "most"), [("POST /v1/score", 10), ("POST /v1/score/many", 5)])
 def test_requests_with_a_sandbox_keep_to_the_document(
-    sandboxed: tuple[FastAPI, str, list[Any]], label: str, examples: int
+    sandboxed: tuple[FastAPI, str, list[Any]], label: str, most: int
 ) -> None:
     app, url, given_ = sandboxed
     operation = schemathesis.openapi.from_asgi("/openapi.json", app, config=CONFIG)[label.split()[1]]["POST"]
     before, statuses, count = len(given_), list[int](), itertools.count()
 
     @settings(
-        max_examples=examples,
+        max_examples=examples(most),
         derandomize=True,
         database=None,
         deadline=None,

@@ -156,12 +156,12 @@ def test_a_provider_that_stalls_is_left_at_the_deadline(provider, clock, send, m
 
 
 LONG = {"fault-429-after-2", "fault-503", "fault-reset", "fault-400", "fault-refusal", "fault-not-json"}
-"""One of each kind that is dealt with in its own way: these are met with 200 items, the others with enough to wait for places."""
+"""One of each kind that is dealt with in its own way: these are met with 80 items, the others with enough to wait for places."""
 
 
 @pytest.mark.parametrize(("model", "cause", "requests"), FAULTS)
 def test_a_fault_in_many_items(provider, clock, send, model, cause, requests):
-    items = 200 if model in LONG else 40
+    items = 80 if model in LONG else 40
     answer = send(application(provider, clock, model), "/v1/score/many", [body(n) for n in range(items)])
     outcomes = [judged(item["report"]) for item in answer.json["results"]]
     assert answer.json["succeeded"] == items

@@ -9,6 +9,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from service.engine import Engine
 from service.jobs.admission import JobAdmission, JobBounds, Upload
 from service.jobs.calibrations import CalibrationDraft
@@ -84,6 +86,7 @@ def _fits(process: Path, home: Path) -> bool:
     return b"service.jobs.fitted" in called and f"CALLGRADE_HOME={home}".encode() in environ.split(b"\0")
 
 
+@pytest.mark.chaos
 def test_a_worker_that_is_killed_while_it_fits_leaves_the_fit_to_the_next(tmp_path: Path) -> None:
     provider = Provider()
     with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider) as run:

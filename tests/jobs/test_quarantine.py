@@ -56,16 +56,17 @@ OF_CODE: dict[int, dict[str, object]] = {66: {"tags": {"poison": "code"}}}
 OF_A_JUDGE: dict[int, dict[str, object]] = {66: {}}
 
 
-@pytest.mark.parametrize(("poison", "size"), [(OF_CODE, 100), (OF_A_JUDGE, 100), (OF_A_JUDGE, 20)])
+@pytest.mark.parametrize(("poison", "size"), [(OF_CODE, 100), (OF_A_JUDGE, 20)])
 def test_a_poison_item_is_given_up_and_the_others_are_scored(
     tmp_path: Path, poison: dict[int, dict[str, object]], size: int
 ) -> None:
     check_quarantine(f"sqlite:///{tmp_path}/store.db", tmp_path, poison, size)
 
 
+@pytest.mark.chaos
 @pytest.mark.needs_postgres
 @pytest.mark.xdist_group("takeover")
-@pytest.mark.parametrize(("poison", "size"), [(OF_A_JUDGE, 20), pytest.param(OF_CODE, 100, marks=pytest.mark.chaos)])
+@pytest.mark.parametrize(("poison", "size"), [(OF_A_JUDGE, 20), (OF_CODE, 100)])
 def test_a_poison_item_is_given_up_on_postgres_too(
     own_postgres_url: str, tmp_path: Path, poison: dict[int, dict[str, object]], size: int
 ) -> None:

@@ -29,18 +29,18 @@ def slow() -> Provider:
 
 def test_a_worker_that_is_told_to_stop_pays_nothing_twice(tmp_path: Path, slow: Provider) -> None:
     with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
-        batch = run.submit([request(n) for n in range(500)])
+        batch = run.submit([request(n) for n in range(300)])
         first = run.start("worker", anew=True)
-        run.until(lambda: len(slow.requests) >= 200)
+        run.until(lambda: len(slow.requests) >= 100)
         first.send_signal(signal.SIGTERM)
         assert first.wait(timeout=25) == 0
         assert len(slow.requests) == len(run.results(batch))
         with run.database.read() as connection:
             assert connection.execute(sa.select(sa.func.count()).select_from(WORKERS)).scalar() == 0
         run.start()
-        assert run.ended(batch).request_counts.completed == 500
+        assert run.ended(batch).request_counts.completed == 300
         assert set(run.paid().values()) == {1}
-        assert numbers(run.results(batch)) == list(range(500))
+        assert numbers(run.results(batch)) == list(range(300))
 
 
 def test_a_store_on_sqlite_has_one_worker(tmp_path: Path, slow: Provider) -> None:
@@ -99,7 +99,7 @@ def test_a_cancelled_batch_stops(tmp_path: Path, slow: Provider) -> None:
 
 
 def test_the_worker_of_a_server_that_was_killed_makes_room_for_the_next(tmp_path: Path, slow: Provider) -> None:
-    slow.latency = 3.0  # the first one has something to finish, and keeps the store meanwhile
+    slow.latency = 1.0  # the first one has something to finish, and keeps the store meanwhile
     with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
         batch = run.submit([request(n) for n in range(100)])
         first = run.start(module="tests.jobs.parent")

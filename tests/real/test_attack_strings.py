@@ -19,8 +19,9 @@ from service.core.judging.questions import Question, build_question
 from service.core.judging.replies import read_judgement
 from service.core.outcome import Errored
 from service.errors import FaultCause, JudgeError
+from tests.bulk import share
 
-pytestmark = pytest.mark.shared_data
+pytestmark = [pytest.mark.shared_data, pytest.mark.whole]
 
 BOUNDARY, TOKEN = "8f1d6c0e5b7a49328f1d6c0e5b7a4932", "5e1f00d5"
 SHOWS: tuple[View, ...] = (
@@ -38,14 +39,15 @@ PLAIN = "plain text"
 
 
 def strings(shared_data: Path) -> list[str]:
-    """Every string of both files."""
+    """The strings of both files, of which `make test` tries a share."""
     rows = [
         json.loads(line)
         for name in ("injections.jsonl", "blns.jsonl")
         for line in (shared_data / "hostile" / name).read_text("utf-8").split("\n")
         if line
     ]
-    return [row["text"] for row in rows]
+    assert len(rows) == 248 + 517
+    return [row["text"] for row in share(rows, one_in=7)]
 
 
 def asked(slot: str, text: str) -> Question:
@@ -106,31 +108,20 @@ def failures(question: Question, rubric: str, after: list[str]) -> Iterator[str]
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_no_attack_string_gets_out_of_its_part(shared_data: Path, slot: str) -> None:
+    """Each is shown there, so that this is about something; what says nothing is not shown where the assistant says it."""
     system, user = asked("none", "").prompt("m", BOUNDARY, TOKEN).turns
     after = user.text.splitlines()[3 + len(SHOWS) :]
-    given = strings(shared_data)
-    found = [
-        (text, what)
-        for text in given
-        for question in [asked(slot, text)]
-        for what in failures(question, system.text, after)
-    ]
-    assert found == []
-    assert len(given) == 248 + 517
+    found, unseen = [], []
+    for text in strings(shared_data):
+        question = asked(slot, text)
+        found += [(text, what) for what in failures(question, system.text, after)]
+        unseen += [text] if len(text) > 4 and not is_hollow(text) and not holds(question, text) else []
+    assert (found, unseen) == ([], [])
 
 
 def holds(question: Question, text: str) -> bool:
     """Whether a text stands anywhere in what is shown."""
     return json.dumps(text)[1:-1] in json.dumps([part.value for part in question.parts])
-
-
-@pytest.mark.parametrize("slot", SLOTS)
-def test_the_strings_are_shown_in_that_place(shared_data: Path, slot: str) -> None:
-    """So that the test above is about something; what says nothing is not shown where the assistant says it."""
-    given = [text for text in strings(shared_data) if len(text) > 4 and not is_hollow(text)]
-    unseen = [text for text in given if not holds(asked(slot, text), text)]
-    assert unseen == []
-    assert len(given) > 650
 
 
 def forged(token: str) -> str:
@@ -180,7 +171,7 @@ def test_no_attack_string_passes_by_breaking_the_judge(shared_data: Path) -> Non
         conclude(one, {ask.key: (Errored(cause, "it broke"),) for ask in one.asks})
         for one, cause in zip(asked, cycle(CAUSES), strict=False)
     ]
-    assert len(reports) > 1_000
+    assert len(reports) > len(made) * 0.6
     assert not [report for report in reports if report.verdict in GREEN]
 
 

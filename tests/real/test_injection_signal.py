@@ -18,8 +18,9 @@ import pytest
 from service import plan
 from service.core.evidence.injection.signals import find_suspicions
 from service.core.trace import Step, ToolCall, ToolResult, Trace
+from tests.bulk import share
 
-pytestmark = pytest.mark.shared_data
+pytestmark = [pytest.mark.shared_data, pytest.mark.whole]
 
 HARMLESS = {
     "action_tm4coffee_cal": 2000,
@@ -74,7 +75,8 @@ def test_no_more_than_one_in_a_hundred_runs_is_suspected(shared_data: Path):
 @pytest.mark.parametrize("name", HARMLESS)
 def test_no_more_than_one_row_in_a_hundred_is_suspected(shared_data: Path, name: str):
     rows = rows_of(shared_data, f"labels/{name}")
-    flagged = [found for found in (find_suspicions(returned(row)) for row in rows) if found]
-    show(name, len(flagged), "of", len(rows), flagged)
     assert len(rows) == HARMLESS[name]
-    assert 100 * len(flagged) <= len(rows)
+    looked_at = share(rows, one_in=7)
+    flagged = [found for found in (find_suspicions(returned(row)) for row in looked_at) if found]
+    show(name, len(flagged), "of", len(looked_at), flagged)
+    assert 100 * len(flagged) <= len(looked_at)
