@@ -1,4 +1,4 @@
-"""A new kind is one new file: each is put into a copy of the service, which then scores with it, and nothing else is touched.
+"""A new kind is one new file: one of each goes into a copy of the service, which scores with it; nothing else is touched.
 
 `tests/data/extension` holds the files. The copy runs in a process of its own, since an interpreter knows one service alone.
 """
@@ -95,19 +95,23 @@ from service.core.judging.replies import Judgement
 from service.core.judging.votes import JudgeReply
 
 assert Path(service.__file__).parents[1] == Path.cwd(), service.__file__
-made = plan(json.load(sys.stdin))
 answer = JudgeReply(Judgement("long", 0.25, "it goes on", ()), "x/m", "m", "miss", Usage(1, 1, 0.0))
-print(json.dumps(conclude(made, {ask.key: (answer,) for ask in made.asks}).score))
+made = {name: plan(request) for name, request in json.load(sys.stdin).items()}
+scored = {name: conclude(one, {ask.key: (answer,) for ask in one.asks}) for name, one in made.items()}
+print(json.dumps({name: report.score for name, report in scored.items()}))
 """
 
 
-def copy_with(kind: Kind, folder: Path) -> Path:
-    """A copy of what the service is made of, with the new file in it."""
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what the service is made of, with the new files in it."""
+    folder = tmp_path_factory.mktemp("extended")
     for part in ("service", "rubrics", "calibration"):
         shutil.copytree(ROOT / part, folder / part)
-    new = folder / kind.file
-    assert not new.exists()
-    shutil.copy(DATA / new.name, new)
+    for kind in KINDS.values():
+        new = folder / kind.file
+        assert not new.exists()
+        shutil.copy(DATA / new.name, new)
     return folder
 
 
@@ -125,10 +129,9 @@ def run(program: str, folder: Path, given: object = None) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_a_new_kind_is_one_new_file(name: str, tmp_path: Path) -> None:
-    kind = KINDS[name]
-    assert run(SCORE, copy_with(kind, tmp_path), kind.request) == kind.score
+def test_a_new_kind_is_one_new_file(extended: Path) -> None:
+    scores = run(SCORE, extended, {name: kind.request for name, kind in KINDS.items()})
+    assert scores == {name: kind.score for name, kind in KINDS.items()}
 
 
 LISTS = """
@@ -140,15 +143,18 @@ print(json.dumps([guess_format(json.load(sys.stdin)), "lines" in FORMATS, last])
 """
 
 
-def test_a_new_format_is_guessed_and_listed(tmp_path: Path) -> None:
-    assert run(LISTS, copy_with(KINDS["format"], tmp_path), LINES) == ["lines", True, "#/$defs/LinesTrace"]
+def test_a_new_format_is_guessed_and_listed(extended: Path) -> None:
+    assert run(LISTS, extended, LINES) == ["lines", True, "#/$defs/LinesTrace"]
 
 
-def test_a_file_that_is_not_named_as_its_format_is_refused(tmp_path: Path) -> None:
-    folder = copy_with(KINDS["format"], tmp_path)
-    (folder / "service/intake/formats/lines.py").rename(folder / "service/intake/formats/rows.py")
-    with pytest.raises(AssertionError, match="rows holds the format 'lines': a file is named as its format"):
-        run(LISTS, folder, LINES)
+def test_a_file_that_is_not_named_as_its_format_is_refused(extended: Path) -> None:
+    formats = extended / "service/intake/formats"
+    (formats / "lines.py").rename(formats / "rows.py")
+    try:
+        with pytest.raises(AssertionError, match="rows holds the format 'lines': a file is named as its format"):
+            run(LISTS, extended, LINES)
+    finally:
+        (formats / "rows.py").rename(formats / "lines.py")
 
 
 def test_without_the_file_the_kind_is_unknown() -> None:
