@@ -171,27 +171,30 @@ SERVICES = ("needs_redis", "needs_postgres", "needs_browser")
 
 
 SLOW = (
-    "real/test_evidence_labels.py",
     "jobs/test_takeover.py",
     "jobs/test_worker.py",
-    "real/test_bfcl_rows.py",
-    "frozen/test_stored.py",
+    "docs/test_set_ups.py",
+    "real/test_evidence_labels.py",
     "jobs/test_crashes.py",
     "frozen",
+    "jobs",
     "api/test_contract.py",
-    "docs/test_set_ups.py",
     "api/test_judged.py",
     "core/test_laws.py",
-    "jobs",
     "real",
     "calibration",
     "api",
     "cli",
     "asking",
+    "docs",
+    "packaging",
     "store",
     "outbound",
 )
-"""Where the long tests are, the longest first: those that begin last are short, so that no process is left to wait."""
+"""Where the long tests are, the longest first: those that begin last are short, so that no process is left to wait.
+
+Those that wait most come before those: the type checker runs beside them.
+"""
 
 
 def pytest_xdist_auto_num_workers() -> int:

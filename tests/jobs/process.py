@@ -150,7 +150,7 @@ def until(holds: Callable[[], bool], *, patience: float = 60.0, told: Callable[[
     start = time.monotonic()
     while not holds():
         assert time.monotonic() - start < patience, told()
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 @contextmanager
