@@ -92,8 +92,8 @@ def _is_member(value: JsonValue, accepted: Accepted) -> bool:
 def standardise(text: str) -> str:
     """Text as BFCL compares it: without spaces and `,./-_*^`, in lower case, with one kind of quote.
 
-    >>> standardise("2024-1-11") == standardise("2024-11-1")
-    True
+    >>> standardise("2024-1-11") == standardise("2024-11-1"), standardise("A ,./-_*^'b'")
+    (True, 'a"b"')
     """
     return re.sub(r"[ ,./\-_*^]", "", text).lower().replace("'", '"')
 
