@@ -122,7 +122,7 @@ class Service:
         """How often each order was paid for."""
         return Counter(order_of(one.body) for one in self.provider.requests)
 
-    def until(self, holds: Callable[[], bool], *, patience: float = 120.0) -> None:
+    def until(self, holds: Callable[[], bool], *, patience: float = 240.0) -> None:
         """Waits until something holds; fails where it does not come to that, or where the last worker ends by itself."""
 
         def known() -> bool:
@@ -131,7 +131,7 @@ class Service:
 
         until(known, patience=patience, told=lambda: self.log()[-3000:])
 
-    def ended(self, batch: str, *, patience: float = 120.0) -> Batch:
+    def ended(self, batch: str, *, patience: float = 240.0) -> Batch:
         """The batch once it has ended."""
         until(
             lambda: self.find(batch).ended, patience=patience, told=lambda: f"{self.find(batch)}\n{self.log()[-3000:]}"
@@ -145,7 +145,7 @@ def order_of(body: Any) -> int:
     return int(text.partition("Refund order ")[2].partition(".")[0])
 
 
-def until(holds: Callable[[], bool], *, patience: float = 60.0, told: Callable[[], str] = lambda: "") -> None:
+def until(holds: Callable[[], bool], *, patience: float = 240.0, told: Callable[[], str] = lambda: "") -> None:
     """Waits until something holds; fails with what `told` says where it does not come to that."""
     start = time.monotonic()
     while not holds():

@@ -52,7 +52,7 @@ def test_a_batch_from_its_submission_to_the_notice_of_its_end(tmp_path: Path) ->
         }
         with service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider, **settings) as run:
             run.start("serve", "--port", "0")
-            with httpx.Client(base_url=address(run), timeout=60) as client:
+            with httpx.Client(base_url=address(run), timeout=120) as client:
                 hook = f"http://127.0.0.1:{receiver.port}/hook"
                 made = client.post("/v1/batches", params={"webhook": hook}, content=body(300), headers=LINES)
                 assert made.status_code == 202, made.text
@@ -82,7 +82,7 @@ def test_who_watches_does_not_hold_up_the_end_of_the_service(tmp_path: Path, wor
     settings = {"CALLGRADE_WORKER": "false", "CALLGRADE_GRACEFUL_SECONDS": "300"}
     with service(f"sqlite:///{tmp_path}/store.db", tmp_path, Provider(), **settings) as run:
         server = run.start("serve", "--port", "0", "--workers", workers, anew=workers == "2")
-        with httpx.Client(base_url=address(run), timeout=60) as client:
+        with httpx.Client(base_url=address(run), timeout=120) as client:
             made = client.post("/v1/batches", content=body(1), headers=LINES)
             with client.stream("GET", f"{made.headers['location']}/events") as stream:
                 lines = stream.iter_lines()
@@ -103,7 +103,7 @@ def test_one_key_makes_one_batch_however_often_and_at_whatever_replica_it_comes(
         first = address(run)
         run.start("serve", "--port", "0")
         second = address(run)
-        with httpx.Client(timeout=60) as client, ThreadPoolExecutor(100) as pool:
+        with httpx.Client(timeout=120) as client, ThreadPoolExecutor(100) as pool:
 
             def known() -> set[str]:
                 return {one["id"] for one in client.get(f"{second}/v1/batches").json()["data"]}
