@@ -15,8 +15,11 @@ from service.calibration.predictions import group_by_judge
 from service.calibration.report.rendering import render_report_markdown
 from service.calibration.run import calibrate
 from service.stats.tallies import auroc, build_confusion_at, tally
+from tests.bulk import WHOLE
 
 pytestmark = pytest.mark.shared_data
+
+SPLITS = 200 if WHOLE else 40
 
 
 def read(folder: Path, name: str) -> ImportedSet:
@@ -88,14 +91,15 @@ def test_recorded_judges_agree_as_far_as_they_did(spans: ImportedSet) -> None:
             assert (build_confusion_at(found, 0.75).kappa, auroc(found)) == pytest.approx(JUDGES[judge.name], abs=1e-3)
 
 
+@pytest.mark.whole
 def test_a_run_from_labels_to_report(spans: ImportedSet) -> None:
     """One default seed, never searched. Over other splits the best judge's calibration error is at most .05 in the median."""
-    options = ReportOptions(resampling=Resampling(draws=100), splits=200)
+    options = ReportOptions(resampling=Resampling(draws=100), splits=SPLITS)
     run = calibrate(spans.labels, spans.predictions, options)
     (jury,) = run.report.juries
     best = next(judge for judge in run.report.judges if judge.name == jury.best)
     assert best.ece_over_splits is not None
-    assert best.ece_over_splits.splits == 200
+    assert best.ece_over_splits.splits == SPLITS
     assert best.ece_over_splits.median <= 0.05
     assert (best.method, best.fitted, best.held_out, best.fitted_groups) == ("isotonic", 348, 348, 87)
     own, after = best.own.of("ece").value, best.after.of("ece").value
