@@ -47,6 +47,7 @@ def test_a_dead_workers_work_is_taken_over(postgres_url: str, tmp_path: Path) ->
         assert datetime.fromisoformat(taken["time"]).timestamp() - at <= 30
 
 
+@pytest.mark.chaos
 def test_a_frozen_worker_records_nothing_when_it_wakes_up(postgres_url: str, tmp_path: Path) -> None:
     provider = Provider(latency=0.05)
     with serving(provider), service(postgres_url, tmp_path, provider, **SETTINGS) as run:
