@@ -1,7 +1,7 @@
 """How well code finds facts that no result bears out: `python -m tests.benchmarks.slips --half dev [--show CLASS]`.
 
-Every text is scored through `callgrade.score`, with judges off, by `four_step` whose `grounded` is the gate alone, so that
-its findings are in the report also where a judge would be asked. A mutant counts by findings that its true answer has not.
+Every text is scored through `callgrade.score` by the gate `narration` alone: what it finds is what `grounded` of `four_step`
+finds, which with judges off tells only of contradictions. A mutant counts by the findings that its true answer has not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ from collections.abc import Iterable
 import callgrade
 from tests.benchmarks.slips.cases import HALVES, Case, build_cases
 
-RUBRIC = {"extends": "four_step", "criteria": [{"id": "grounded", "stage": "integrate", "check": {"kind": "narration"}}]}
+RUBRIC = {
+    "id": "narration",
+    "version": 1,
+    "title": "Narration",
+    "description": "What code finds in an answer.",
+    "criteria": [{"id": "grounded", "stage": "integrate", "check": {"kind": "narration"}}],
+}
 LEVELS = ("contradicted", "suspected", "unsupported")
 _LEVEL_OF = {"suspected_contradiction": "suspected", "unsupported_claim": "unsupported"}
 Findings = Counter[tuple[str, str]]
@@ -47,24 +53,23 @@ def name_class(case: Case) -> str:
 
 def score_all(cases: Iterable[Case]) -> Iterable[tuple[Case, Findings]]:
     """Each case with what is found there; for a mutant, without what is found in its true answer."""
-    known: dict[tuple[str, str], Findings] = {}
+    true, known = "", Counter[tuple[str, str]]()
     for case in cases:
+        if case.slip and case.true != true:
+            true, known = case.true, find(case, case.true)
         found = find(case, case.text)
-        if case.slip:
-            key = (case.scene.name, case.true)
-            known.setdefault(key, find(case, case.true))
-            found = found - known[key]
-        yield case, found
+        yield case, found - known if case.slip else found
 
 
 def find(case: Case, text: str) -> Findings:
     """Level and message of every finding on the answer."""
     report = callgrade.score({"trace": case.build_trace(text), "rubric": RUBRIC, "judges": "off"})
-    outcomes = [each.outcome for one in report.criteria if one.id == "grounded" for each in one.outcomes]
+    outcomes = [each.outcome for criterion in report.criteria for each in criterion.outcomes]
     return Counter(
         (_LEVEL_OF.get(finding.code, "contradicted"), f"{finding.code}: {finding.message}")
         for outcome in outcomes
         for finding in outcome.findings
+        if finding.code != "unread_result"
     )
 
 

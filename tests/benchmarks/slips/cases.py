@@ -68,12 +68,15 @@ class Case:
             {"role": "tool", "tool_call_id": "c1", "content": json.dumps(scene["result"])},
             {"role": "assistant", "content": text},
         ]
-        tools = [_build_tool(scene["call"], scene["args"]), *(_build_tool(name, {"id": ""}) for name in domain["actions"])]
+        tools = [
+            _build_tool(scene["call"], scene["args"]),
+            *(_build_tool(name, {"id": ""}) for name in domain["actions"]),
+        ]
         return {"format": "openai", "id": self.id, "tools": tools, "messages": messages}
 
 
 @dataclass(frozen=True)
-class _Answer:
+class Answer:
     """Sentences that may stand in any order, each of plain texts and slots."""
 
     sentences: tuple[tuple[str | Slot, ...], ...]
@@ -81,6 +84,7 @@ class _Answer:
 
     @property
     def slots(self) -> list[Slot]:
+        """All slots, in order of the sentences."""
         return [piece for sentence in self.sentences for piece in sentence if isinstance(piece, Slot)]
 
     def render(self, picks: Picks, order: Picks) -> tuple[str, list[tuple[int, int]]]:
@@ -112,20 +116,24 @@ def load_scenes(name: str) -> list[Scene]:
 
 
 def _build_scene(scene: Scene) -> Iterator[Case]:
-    for n, template in enumerate(scene.data["answers"]):
-        answer = _parse_answer(template, scene)
+    for n, answer in enumerate(parse_answers(scene)):
         for rendering in range(RENDERINGS):
             key = f"{scene.name}/{n}/{rendering}"
             yield from _build_renderings(answer, scene, key)
 
 
-def _parse_answer(template: str | list[str], scene: Scene) -> _Answer:
+def parse_answers(scene: Scene) -> list[Answer]:
+    """The answers of a scene, not yet in words."""
+    return [_parse_answer(template, scene) for template in scene.data["answers"]]
+
+
+def _parse_answer(template: str | list[str], scene: Scene) -> Answer:
     parts = [template] if isinstance(template, str) else template
     sentences = [tuple(parse(part, scene)) for part in parts]
     between = "\n" if all(part.startswith("- ") for part in parts) else " "
     if isinstance(template, str):
         sentences[0] = (*sentences[0], _phantom_slot(scene, "\n\n" if "\n" in template else " "))
-    return _Answer(tuple(sentences), between)
+    return Answer(tuple(sentences), between)
 
 
 def _phantom_slot(scene: Scene, gap: str) -> Slot:
@@ -134,7 +142,7 @@ def _phantom_slot(scene: Scene, gap: str) -> Slot:
     return Slot(Wordings(("",), tuple(gap + text for text in scene.domain["offers"])), phantoms, "phantom")
 
 
-def _build_renderings(answer: _Answer, scene: Scene, key: str) -> Iterator[Case]:
+def _build_renderings(answer: Answer, scene: Scene, key: str) -> Iterator[Case]:
     chance = random.Random(key)
     picks = tuple(chance.randrange(len(slot.right.exact)) for slot in answer.slots)
     order = tuple(range(len(answer.sentences)))
@@ -148,7 +156,7 @@ def _build_renderings(answer: _Answer, scene: Scene, key: str) -> Iterator[Case]
 
 
 def _mutate(
-    answer: _Answer, picks: Picks, true: str, spans: list[tuple[int, int]], chance: random.Random
+    answer: Answer, picks: Picks, true: str, spans: list[tuple[int, int]], chance: random.Random
 ) -> Iterator[tuple[str, tuple[Change, ...], str]]:
     by_class: dict[str, list[tuple[Change, ...]]] = {}
     for slot, pick, (start, end) in zip(answer.slots, picks, spans, strict=True):
@@ -164,14 +172,17 @@ def _mutate(
             yield slip, texts[text], text
 
 
-def _swap(
-    answer: _Answer, picks: Picks, true: str, spans: list[tuple[int, int]]
-) -> Iterator[tuple[Change, ...]]:
+def _swap(answer: Answer, picks: Picks, true: str, spans: list[tuple[int, int]]) -> Iterator[tuple[Change, ...]]:
     for one, two in combinations(range(len(picks)), 2):
         a, b = answer.slots[one], answer.slots[two]
         if a.entity and b.entity and a.entity[1] == b.entity[1] and a.right.exact[0] != b.right.exact[0]:
-            said = b.right.at(min(picks[one], len(b.right.exact) - 1)), a.right.at(min(picks[two], len(a.right.exact) - 1))
-            yield tuple(Change(*spans[n], _fit(text, true[: spans[n][0]])) for n, text in zip((one, two), said, strict=True))
+            said = (
+                b.right.at(min(picks[one], len(b.right.exact) - 1)),
+                a.right.at(min(picks[two], len(a.right.exact) - 1)),
+            )
+            yield tuple(
+                Change(*spans[n], _fit(text, true[: spans[n][0]])) for n, text in zip((one, two), said, strict=True)
+            )
 
 
 def apply(text: str, changes: tuple[Change, ...]) -> str:
@@ -181,7 +192,7 @@ def apply(text: str, changes: tuple[Change, ...]) -> str:
     return text
 
 
-def _paraphrase(answer: _Answer, picks: Picks, chance: random.Random, number: int) -> Iterator[str]:
+def _paraphrase(answer: Answer, picks: Picks, chance: random.Random, number: int) -> Iterator[str]:
     """Texts that differ in the wording of one slot, of some or of all, or in the order of sentences."""
     order = list(range(len(answer.sentences)))
     seen = {answer.render(picks, tuple(order))[0]}
@@ -199,7 +210,7 @@ def _paraphrase(answer: _Answer, picks: Picks, chance: random.Random, number: in
             yield text
 
 
-def _is_table(answer: _Answer) -> bool:
+def _is_table(answer: Answer) -> bool:
     return any("|--" in piece for piece in answer.sentences[0] if isinstance(piece, str))
 
 
@@ -207,9 +218,9 @@ def _fit(said: str, before: str) -> str:
     """A phrase behind a text: with a capital where a sentence begins, without a second full stop or weekday."""
     if before.endswith(".m.") and said.startswith("."):
         return said[1:]
-    if re.search(r"[A-Z][a-z]+, $", before) and re.match(r"[A-Z][a-z]+day, ", said):
+    if re.search(r"[A-Z][a-z]+, $", before[-12:]) and re.match(r"[A-Z][a-z]+day, ", said):
         return said.partition(", ")[2]
-    starts = not before or before.endswith((". ", "! ", "? ")) and not before.endswith(".m. ")
+    starts = not before or (before.endswith((". ", "! ", "? ")) and not before.endswith(".m. "))
     return said[0].upper() + said[1:] if starts and said[:1].islower() else said
 
 

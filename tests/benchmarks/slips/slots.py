@@ -4,7 +4,7 @@ A template is text with slots, `{kind arguments}`, and choices of words, `[costs
 single letter is a record of the scene's list, so `{money b.price}` is the price of the second one. Kinds:
 
     money p, int p, pct p, qty:km p, dur:min p      a number as such; p ending in _cents or _ratio is scaled
-    sum, diff, max, min                             with the kind of number behind it: {sum money items.*.price}, {diff money a.p b.p}
+    sum, diff, max, min                             with the kind of number: {sum money items.*.price}, {diff money a.p b.p}
     count p [field=value]                           how many records
     most f name, least f name                       which record of the list has the largest or least f
     winner p q,r                                    the value at p; wrong are those at q and r
@@ -218,15 +218,17 @@ def _winner(scene: Scene, rest: str) -> Said:
 
 def _name(scene: Scene, path: str) -> Said:
     value = scene.look(path)
-    pool = scene.others(path) or scene.domain["words"][path.split(".")[-1]]
+    pool = scene.others(path) or scene.domain["words"][path.rsplit(".", maxsplit=1)[-1]]
     return Wordings((value,)), [("name", Wordings((each,))) for each in pool if each != value]
 
 
 def _word(scene: Scene, path: str) -> Said:
-    words = scene.domain["words"][path.split(".")[-1]]
+    words = scene.domain["words"][path.rsplit(".", maxsplit=1)[-1]]
     value = scene.look(path)
     exact, *loose = words[value]
-    return Wordings((exact,), tuple(loose)), [("status", Wordings((said[0],))) for key, said in words.items() if key != value]
+    return Wordings((exact,), tuple(loose)), [
+        ("status", Wordings((said[0],))) for key, said in words.items() if key != value
+    ]
 
 
 def _id(scene: Scene, path: str) -> Said:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 CURRENCIES = {"EUR": ("€", "euros"), "USD": ("$", "US dollars"), "GBP": ("£", "pounds")}
-_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _UNITS = {  # name in full, the other unit, factor, offset
     "km": ("kilometres", "mi", 0.621371, 0),
     "mi": ("miles", "km", 1.609344, 0),
@@ -85,7 +85,9 @@ def say_duration(value: float, unit: str) -> Wordings:
     if unit in ("days", "h"):
         name = {"days": "days", "h": "hours"}[unit]
         exact = (f"{_plain(value)} {name}", f"{_word(value)} {name}")
-        return Wordings(exact, (f"{_group(value * 24)} hours",) if unit == "days" else (f"{_group(value * 60)} minutes",))
+        return Wordings(
+            exact, (f"{_group(value * 24)} hours",) if unit == "days" else (f"{_group(value * 60)} minutes",)
+        )
     big, small = divmod(int(value), 60)
     names = {"min": ("h", "min", "hours", "minutes"), "s": ("min", "s", "minutes", "seconds")}[unit]
     long = [f"{n} {name[:-1] if n == 1 else name}" for n, name in ((big, names[2]), (small, names[3])) if n]
