@@ -123,8 +123,11 @@ def _build_scene(scene: Scene) -> Iterator[Case]:
 
 
 def parse_answers(scene: Scene) -> list[Answer]:
-    """The answers of a scene, not yet in words."""
-    return [_parse_answer(template, scene) for template in scene.data["answers"]]
+    """The answers of a scene, not yet in words; where there are many, a long one of several paragraphs too."""
+    templates = scene.data["answers"]
+    paragraphs = [each for each in templates if isinstance(each, str) and "|--" not in each]
+    long = ["\n\n".join(paragraphs[:3])] if len(paragraphs) > 2 else []
+    return [_parse_answer(template, scene) for template in (*templates, *long)]
 
 
 def _parse_answer(template: str | list[str], scene: Scene) -> Answer:
@@ -205,9 +208,11 @@ def _paraphrase(answer: Answer, picks: Picks, chance: random.Random, number: int
         if attempt % 2:
             chance.shuffle(order)
         text = answer.render(tuple(others), tuple(order))[0]
-        if text not in seen and len(seen) <= number:
+        if text not in seen:
             seen.add(text)
             yield text
+        if len(seen) > number:
+            break
 
 
 def _is_table(answer: Answer) -> bool:
@@ -220,7 +225,7 @@ def _fit(said: str, before: str) -> str:
         return said[1:]
     if re.search(r"[A-Z][a-z]+, $", before[-12:]) and re.match(r"[A-Z][a-z]+day, ", said):
         return said.partition(", ")[2]
-    starts = not before or (before.endswith((". ", "! ", "? ")) and not before.endswith(".m. "))
+    starts = not before or (before.endswith((". ", "! ", "? ", "\n\n")) and not before.endswith(".m. "))
     return said[0].upper() + said[1:] if starts and said[:1].islower() else said
 
 
