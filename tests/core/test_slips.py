@@ -70,7 +70,7 @@ def test_what_a_slot_says_stands_in_the_result(half: str) -> None:
 
 def test_a_case_can_be_scored() -> None:
     case = cases("dev")[0]
-    assert {level for level, _ in find(case, case.text)} <= set(LEVELS)
+    assert {each.level for each in find(case, case.text)} <= set(LEVELS)
 
 
 def slots(half: str) -> Iterator[tuple[Any, Slot]]:

@@ -11,6 +11,7 @@ import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import callgrade
 from tests.benchmarks.slips.cases import HALVES, Case, build_cases
@@ -24,7 +25,15 @@ RUBRIC = {
 }
 LEVELS = ("contradicted", "suspected", "unsupported")
 _LEVEL_OF = {"suspected_contradiction": "suspected", "unsupported_claim": "unsupported"}
-Findings = Counter[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding: its level, what it says, and of that what is about the result and not about the words of the text."""
+
+    level: str
+    message: str
+    about: str
 
 
 def main() -> None:
@@ -36,13 +45,13 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=20)
     args = parser.parse_args()
     cases = [case for case in build_cases(args.half) if args.show in (None, name_class(case))]
-    start = time.perf_counter()
+    start = time.process_time()
     scored = list(score_all(cases))
     if args.show:
         chosen = [each for each in scored if args.level in (None, find_level(each[1]))]
         _show(random.Random(0).sample(chosen, min(args.limit, len(chosen))))
     else:
-        print(f"half {args.half}: {len(cases)} texts in {time.perf_counter() - start:.0f} s\n")
+        print(f"half {args.half}: {len(cases)} texts in {time.process_time() - start:.0f} s of processor time\n")
         _print_tables(scored)
 
 
@@ -51,35 +60,52 @@ def name_class(case: Case) -> str:
     return case.slip or ("true" if case.is_true_answer else "paraphrase")
 
 
-def score_all(cases: Iterable[Case]) -> Iterable[tuple[Case, Findings]]:
+def score_all(cases: Iterable[Case]) -> Iterable[tuple[Case, list[Found]]]:
     """Each case with what is found there; for a mutant, without what is found in its true answer."""
-    true, known = "", Counter[tuple[str, str]]()
+    true, known = "", list[Found]()
     for case in cases:
         if case.slip and case.true != true:
             true, known = case.true, find(case, case.true)
         found = find(case, case.text)
-        yield case, found - known if case.slip else found
+        yield case, subtract(found, known) if case.slip else found
 
 
-def find(case: Case, text: str) -> Findings:
-    """Level and message of every finding on the answer."""
+def subtract(found: list[Found], known: list[Found]) -> list[Found]:
+    """What is not known, by what it is about."""
+    left = Counter((each.level, each.about) for each in known)
+    new: list[Found] = []
+    for each in found:
+        key = each.level, each.about
+        if left[key]:
+            left[key] -= 1
+        else:
+            new.append(each)
+    return new
+
+
+def find(case: Case, text: str) -> list[Found]:
+    """Every finding on the answer."""
     report = callgrade.score({"trace": case.build_trace(text), "rubric": RUBRIC, "judges": "off"})
     outcomes = [each.outcome for criterion in report.criteria for each in criterion.outcomes]
-    return Counter(
-        (_LEVEL_OF.get(finding.code, "contradicted"), f"{finding.code}: {finding.message}")
+    return [
+        Found(_LEVEL_OF.get(each.code, "contradicted"), f"{each.code}: {each.message}", _cut(each.code, each.message))
         for outcome in outcomes
-        for finding in outcome.findings
-        if finding.code != "unread_result"
-    )
+        for each in outcome.findings
+        if each.code != "unread_result"
+    ]
 
 
-def find_level(found: Findings) -> str:
+def _cut(code: str, message: str) -> str:
+    return code if code == "unsupported_claim" else f"{code} {message.rpartition(', ')[2]}"
+
+
+def find_level(found: list[Found]) -> str:
     """The strongest level among findings."""
-    levels = {level for level, _ in found}
+    levels = {each.level for each in found}
     return next((level for level in LEVELS if level in levels), "missed")
 
 
-def _print_tables(scored: list[tuple[Case, Findings]]) -> None:
+def _print_tables(scored: list[tuple[Case, list[Found]]]) -> None:
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     for case, found in scored:
         for name in (name_class(case), *(["all mutants"] if case.slip else [])):
@@ -99,11 +125,11 @@ def _print_table(title: str, rows: list[tuple[str, Counter[str]]], last: str) ->
     print()
 
 
-def _show(scored: list[tuple[Case, Findings]]) -> None:
+def _show(scored: list[tuple[Case, list[Found]]]) -> None:
     for case, found in scored:
         print(f"{case.id}  {find_level(found)}\n  {case.mark_changes()}")
-        for level, message in found:
-            print(f"    {level}: {message}")
+        for each in found:
+            print(f"    {each.level}: {each.message}")
 
 
 if __name__ == "__main__":
