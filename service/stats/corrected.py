@@ -3,6 +3,12 @@
 Items of one group (a conversation, a payload) are not independent: where groups are named, variances are those of groups
 drawn whole (Liang and Zeger 1986, "Longitudinal data analysis using generalized linear models", Biometrika 73:13-22), and
 never less than those of items that are drawn one by one. An item whose group is None is one of its own.
+
+Normal theory fails where a class is rare: thirty labels that all pass have no variance. So an interval, though not the rate
+itself, also counts four pseudo-items of half a group's weight each: one that passes and one that fails at the judge's lowest
+value, and at its highest (for proportions and their differences: Agresti and Coull 1998, "Approximate is better than
+'exact' for interval estimation of binomial proportions", American Statistician 52:119-126; Agresti and Min 2005, Biometrics
+61:515-523). No interval has width 0, and each holds its rate.
 """
 
 from __future__ import annotations
@@ -19,6 +25,10 @@ from service.stats.intervals import CONFIDENCE
 from service.stats.tallies import Floats
 
 Groups = Sequence[str | None]
+Codes = NDArray[np.int64]
+
+PSEUDO_WEIGHT = 0.5
+"""Of each pseudo-item, in groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +48,39 @@ class InferredRate:
         return self.high - self.low
 
 
-class _Variance(NamedTuple):
-    """Of an estimated rate. A label more takes its part from `own` and nothing from `fixed`."""
+class _Sample(NamedTuple):
+    """Labels and the judge's values of the same items, the judge's values elsewhere, and the group of each of all these."""
 
-    own: float
-    """Of one label."""
-    fixed: float
-    independent: int
-    """Groups that it was found from: with labels or without, whichever are fewer."""
+    labels: Floats
+    said: Floats
+    elsewhere: Floats
+    codes: Codes
+
+    @property
+    def width(self) -> int:
+        """How many groups there are."""
+        return int(self.codes.max()) + 1
+
+
+class _Rest(NamedTuple):
+    """Weighted values in groups, and their mean."""
+
+    values: Floats
+    weights: Floats
+    codes: Codes
+    mean: float
+
+    def compute_deviations(self) -> Floats:
+        """By how much each group moves the mean."""
+        shares = self.weights * (self.values - self.mean) / self.weights.sum()
+        return np.bincount(self.codes, weights=shares).astype(np.float64)
+
+    def compute_variance(self) -> float:
+        """Of the mean: where groups are drawn, and no less than where items are."""
+        by_item = float(self.weights @ (self.values - self.mean) ** 2) / float(self.weights.sum()) ** 2
+        if len(np.unique(self.codes)) == len(self.codes):
+            return by_item
+        return max(by_item, _compute_group_variance(self.compute_deviations(), self.codes))
 
 
 def is_enough(labelled: Groups, elsewhere: Groups | None = None) -> bool:
@@ -68,12 +103,13 @@ def is_enough(labelled: Groups, elsewhere: Groups | None = None) -> bool:
 def infer_from_labels(
     labels: Sequence[bool], groups: Groups | None = None, *, confidence: float = CONFIDENCE
 ) -> InferredRate:
-    """The rate from labels alone, with Student's interval. ValueError where they are not enough for one."""
+    """The rate from labels alone, with its interval. ValueError where they are not enough for one."""
     values, groups = np.asarray(labels, dtype=np.float64), _check_groups(groups, len(labels))
     if not is_enough(groups):
         raise ValueError(f"{len(labels)} labels of {_count_groups(groups)} groups; an interval needs 2")
-    variance = _compute_variance(values, np.empty(0), _code_groups(groups))
-    return _build_rate(float(values.mean()), 0.0, variance, len(values), confidence)
+    nothing = np.empty(0)
+    sample = _Sample(values, np.zeros(len(values)), nothing, _code_groups(groups))
+    return _build_rate(sample, 0.0, float(values.mean()), 0.0, confidence)
 
 
 def ppi(
@@ -86,11 +122,11 @@ def ppi(
 ) -> InferredRate:
     """The rate of the items that both samples are drawn from, by prediction-powered inference with tuned weight.
 
-    PPI++: Angelopoulos, Duchi and Zrnic 2023, arXiv:2311.01453, example 6.1; with Student's quantile for the labelled part.
-    `labels` and `said` (the judge's value in [0, 1]) are of the same items, `elsewhere` is the judge's value of the items
-    without a label; `groups` are those of the former and of the latter, which may share some. Both sampling errors are in
-    the interval. The labelled items, or whole groups of them, must be drawn at random from the same traffic as the others.
-    ValueError for lists of unlike length, and where the items are not enough for an interval.
+    PPI++: Angelopoulos, Duchi and Zrnic 2023, arXiv:2311.01453, example 6.1. `labels` and `said` (the judge's value in
+    [0, 1]) are of the same items, `elsewhere` is the judge's value of the items without a label; `groups` are those of the
+    former and of the latter, which may share some. Both sampling errors are in the interval. The labelled items, or whole
+    groups of them, must be drawn at random from the same traffic as the others. ValueError for lists of unlike length, and
+    where the items are not enough for an interval.
     """
     y, f, g = (np.asarray(part, dtype=np.float64) for part in (labels, said, elsewhere))
     if len(y) != len(f):
@@ -99,16 +135,14 @@ def ppi(
         _check_groups(each, size) for each, size in zip(groups or (None, None), (len(y), len(g)), strict=True)
     )
     if not is_enough(known, others):
-        told = f"{len(y)} labels of {_count_groups(known)} groups, {len(g)} items without a label of {_count_groups(others)}"
-        raise ValueError(f"{told}; an interval needs 2 of each")
+        found = f"{len(y)} labels of {_count_groups(known)} groups, {len(g)} items without a label of {_count_groups(others)}"
+        raise ValueError(f"{found}; an interval needs 2 of each")
     spread = float(np.concatenate([f, g]).var(ddof=1))
     shared = float(np.cov(y, f, ddof=1)[0, 1])
     trust = 0.0 if spread <= 0 else min(1.0, max(0.0, shared / ((1 + len(y) / len(g)) * spread)))
     value = float(y.mean() + trust * (g.mean() - f.mean()))
-    variance = _compute_variance(
-        y - trust * f, trust * g, _code_groups([*known, *others]), least=trust**2 * spread / len(g)
-    )
-    return _build_rate(value, trust, variance, len(y), confidence)
+    sample = _Sample(y, f, g, _code_groups([*known, *others]))
+    return _build_rate(sample, trust, value, trust**2 * spread / len(g), confidence)
 
 
 def _count_groups(groups: Groups) -> int:
@@ -121,52 +155,65 @@ def _check_groups(groups: Groups | None, size: int) -> Groups:
     return [None] * size if groups is None else groups
 
 
-def _code_groups(groups: Groups) -> NDArray[np.int64] | None:
-    """A number for each group, item by item; None where no group has two items."""
+def _code_groups(groups: Groups) -> Codes:
+    """A number for each group, item by item."""
     known: dict[str | int, int] = {}
-    codes = [known.setdefault(at if name is None else name, len(known)) for at, name in enumerate(groups)]
-    return None if len(known) == len(codes) else np.asarray(codes, dtype=np.int64)
+    return np.asarray([known.setdefault(at if name is None else name, len(known)) for at, name in enumerate(groups)])
 
 
-def _compute_variance(rest: Floats, told: Floats, codes: NDArray[np.int64] | None, *, least: float = 0.0) -> _Variance:
-    """`rest` is what the labels must tell, item by item; `told` what the judge tells of the others.
+def _build_rate(sample: _Sample, trust: float, value: float, least: float, confidence: float) -> InferredRate:
+    """The rate `value`, with the interval that the sample and its pseudo-items give; `least` as in `_compute_fixed`."""
+    from scipy.special import stdtrit  # noqa: PLC0415 (few need it)  # pyright: ignore[reportMissingTypeStubs]
 
-    `least` is the variance of the latter's mean where they are independent; `codes` are the groups of both.
+    n, rest = len(sample.labels), _build_rest(sample, trust)
+    there = _compute_deviations(trust * sample.elsewhere, sample.codes[n:], sample.width)
+    own, fixed = rest.compute_variance(), _compute_fixed(sample, rest, there, least)
+    half = float(stdtrit(_count_independent(sample) - 1, (1 + confidence) / 2)) * sqrt(own + fixed)
+    centre = rest.mean + (trust * float(sample.elsewhere.mean()) if trust else 0.0)
+    left = (own + fixed) / 4 - fixed
+    return InferredRate(
+        value=min(1.0, max(0.0, value)),
+        low=min(1.0, max(0.0, min(value, centre - half))),
+        high=max(0.0, min(1.0, max(value, centre + half))),
+        trust=trust,
+        more_labels=None if left <= 0 else max(0, ceil(n * own / left) - n),
+    )
+
+
+def _build_rest(sample: _Sample, trust: float) -> _Rest:
+    """What the labels add to what the judge says, item by item, and the pseudo-items behind them."""
+    n, every = len(sample.labels), np.concatenate([sample.said, sample.elsewhere])
+    groups = len(np.unique(sample.codes[:n]))
+    ends = np.repeat([every.min(), every.max()], 2)
+    values = np.concatenate([sample.labels - trust * sample.said, np.tile([0.0, 1.0], 2) - trust * ends])
+    weights = np.concatenate([np.ones(n), np.full(4, PSEUDO_WEIGHT * n / groups)])
+    codes = np.concatenate([sample.codes[:n], sample.width + np.arange(4)])
+    return _Rest(values, weights, codes, float(np.average(values, weights=weights)))
+
+
+def _compute_fixed(sample: _Sample, rest: _Rest, there: Floats, least: float) -> float:
+    """The variance that no label lowers: of the judge's mean elsewhere, and of what both samples share.
+
+    `least` is the former where items are independent; `there` is by how much each group moves that mean.
     """
-    n, own = len(rest), float(rest.var(ddof=1))
-    if codes is None:
-        return _Variance(own, least, n)
-    labelled, others = codes[:n], codes[n:]
-    here, there = _compute_deviations(rest, labelled, codes), _compute_deviations(told, others, codes)
-    own = max(own, n * _compute_group_variance(here, labelled))
-    fixed = max(least, _compute_group_variance(there, others)) + max(0.0, 2 * fsum(here * there))
-    counts = [len(np.unique(part)) for part in (labelled, others) if len(part) > 1]
-    return _Variance(own, fixed, min(counts))
+    here = rest.compute_deviations()[: sample.width]
+    others = sample.codes[len(sample.labels) :]
+    return max(least, _compute_group_variance(there, others)) + max(0.0, 2 * fsum(here * there))
 
 
-def _compute_deviations(values: Floats, codes: NDArray[np.int64], every: NDArray[np.int64]) -> Floats:
-    """By how much each group moves the mean of some values."""
+def _count_independent(sample: _Sample) -> int:
+    """Groups that an interval is found from: with labels or without, whichever are fewer."""
+    parts = sample.codes[: len(sample.labels)], sample.codes[len(sample.labels) :]
+    return min(len(np.unique(part)) for part in parts if len(part) > 1)
+
+
+def _compute_deviations(values: Floats, codes: Codes, width: int) -> Floats:
+    """By how much each of `width` groups moves the mean of some values."""
     shares = (values - values.mean()) / len(values) if len(values) else values
-    return np.bincount(codes, weights=shares, minlength=int(every.max()) + 1).astype(np.float64)
+    return np.bincount(codes, weights=shares, minlength=width).astype(np.float64)
 
 
-def _compute_group_variance(deviations: Floats, codes: NDArray[np.int64]) -> float:
+def _compute_group_variance(deviations: Floats, codes: Codes) -> float:
     """The variance of a mean where groups are drawn; 0 where there is one group."""
     count = len(np.unique(codes))
     return count / (count - 1) * fsum(deviations**2) if count > 1 else 0.0
-
-
-def _build_rate(value: float, trust: float, of: _Variance, n: int, confidence: float) -> InferredRate:
-    from scipy.special import stdtrit  # noqa: PLC0415 (few need it)  # pyright: ignore[reportMissingTypeStubs]
-
-    variance = of.own / n + of.fixed
-    half = float(stdtrit(of.independent - 1, (1 + confidence) / 2)) * sqrt(variance)
-    left = variance / 4 - of.fixed
-    more = None if left <= 0 else max(0, ceil(of.own / left) - n)
-    return InferredRate(
-        value=min(1.0, max(0.0, value)),
-        low=min(1.0, max(0.0, value - half)),
-        high=max(0.0, min(1.0, value + half)),
-        trust=trust,
-        more_labels=more,
-    )
