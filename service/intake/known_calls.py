@@ -22,7 +22,7 @@ from service.intake.texts import parse_text
 
 _IDS = ("id", "call_id", "tool_call_id", "tool_use_id", "toolCallId", "toolUseId", "approval_request_id")
 _NAMES = ("name", "toolName", "tool_name", "tool")
-_ARGUMENTS = ("arguments", "args", "input")
+_ARGUMENTS = ("partial_json", "arguments", "args", "input")
 _WITHIN = ("function", "custom", "tool_call")
 """What a call may have around its name and arguments; its id stands outside."""
 

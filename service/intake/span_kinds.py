@@ -45,7 +45,7 @@ _WRAPPERS = frozenset(
 
 _OURS = frozenset({"gen_ai", "llm", "tool", "openinference", "traceloop", "langsmith", "tool_arguments"})
 _MODEL_NAMES = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "gen_ai.completion")
-_TOOL_NAMES = ("gen_ai.tool.name", "tool.name")
+_TOOL_NAMES = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "mcp.tool.name")
 
 _LOGFIRE_TOOL = "Function: {name}"
 _HELPERS = ("._prepare_chat_with_tools",)

@@ -34,6 +34,8 @@ _WITHIN = ("messages", "message", "generations", "choices", "output", "outputs")
 _CONTENTS = frozenset({"content", "contents", "tool_calls", "parts"})
 _SPEAKERS = frozenset({"human", "ai", "system", "tool", "function", "user", "assistant", "developer"})
 """What the `type` of a message may be where its role stands there."""
+SOURCES = (*_INPUTS, *_OUTPUTS, *_WHOLE, "events", "input", "output", "request_data", "response_data")
+"""The attributes that may hold messages."""
 _MAX_DEPTH = 8
 _NONE: list[Given] = []
 

@@ -163,3 +163,56 @@ def test_no_call_is_lost_in_a_span(shape: Any, name: str, role: str, key: str, *
     except InputError:
         return
     assert accounts_for(trace, "planted")
+
+
+TALK: list[Any] = [
+    {"gen_ai.operation.name": "invoke_agent"},
+    {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.output.messages": [
+            {"role": "assistant", "parts": [{"type": "tool_call", "id": "t", "name": "f", "arguments": {"x": 1}}]}
+        ],
+    },
+    {"gen_ai.tool.name": "f", "gen_ai.tool.call.id": "t", "gen_ai.tool.call.arguments": {"x": 1}},
+    {"http.method": "GET"},
+]
+"""The spans of an agent within which a model makes a call that a tool answers, and of a service."""
+SOURCES = [
+    "gen_ai.output.messages",
+    "gen_ai.input.messages",
+    "llm.output_messages",
+    "gen_ai.completion",
+    "any.attribute",
+]
+
+
+@given(
+    shape=st.sampled_from(SHAPES),
+    at=st.integers(0, 3),
+    source=st.sampled_from(SOURCES),
+    member=st.sampled_from(["content", "tool_calls", "additional_kwargs", "parts"]),
+    written=st.booleans(),
+    event=st.booleans(),
+)
+def test_no_call_is_lost_beside_what_is_read_of_spans(
+    shape: Any, at: int, source: str, member: str, *, written: bool, event: bool
+) -> None:
+    bare = copy.deepcopy(TALK)
+    if at == 2 and source == "gen_ai.completion":  # what a tool's span says that it returned
+        source = "gen_ai.output.messages"
+    said = bare[at].get(source) or []
+    given = [*said, {"role": "assistant", member: {"x": [shape]} if member == "additional_kwargs" else [shape]}]
+    told = {source: json.dumps(given) if written else given}
+    spans: list[Any] = [
+        {"span_id": str(n), "parent_id": "0" if n else None, "start_time": 10**18 + n, "attributes": attributes}
+        for n, attributes in enumerate(bare)
+    ]
+    if event and at != 2:  # what a tool's events hold is what it returned
+        spans[at]["events"] = [{"name": "gen_ai.choice", "attributes": told}]
+    else:
+        spans[at]["attributes"] |= told
+    try:
+        trace = read_trace(INPUT.validate_python({"format": "spans", "spans": spans}))
+    except InputError:
+        return
+    assert accounts_for(trace, "planted")
