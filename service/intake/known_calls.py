@@ -17,7 +17,7 @@ from service.core.json.contents import Contents
 from service.core.json.text import parse_or_none
 from service.core.trace import ToolCall
 from service.intake.accounting import kind_of, list_calls
-from service.intake.otlp import unflatten
+from service.intake.spans.otlp import unflatten
 from service.intake.texts import parse_text
 
 _IDS = ("id", "call_id", "tool_call_id", "tool_use_id", "toolCallId", "toolUseId", "approval_request_id")

@@ -27,16 +27,16 @@ from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.format import Format, Given
 from service.intake.known_calls import KnownCalls, tell
-from service.intake.otlp import Span, spans_of
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
-from service.intake.span_claims import claim_runs
-from service.intake.span_dialogue import Entry, Moment, read_dialogue
-from service.intake.span_kinds import is_ours, read_kind
-from service.intake.span_messages import read_tools_on_offer
-from service.intake.span_rest import find_rest
-from service.intake.span_runs import Run, read_runs
-from service.intake.span_speakers import find_speakers
-from service.intake.span_usage import read_usage, sum_usage
+from service.intake.spans.claims import claim_runs
+from service.intake.spans.dialogue import Entry, Moment, read_dialogue
+from service.intake.spans.kinds import is_ours, read_kind
+from service.intake.spans.messages import read_tools_on_offer
+from service.intake.spans.otlp import Span, spans_of
+from service.intake.spans.rest import find_rest
+from service.intake.spans.runs import Run, read_runs
+from service.intake.spans.speakers import find_speakers
+from service.intake.spans.usage import read_usage, sum_usage
 from service.intake.tools import read_tools
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from service.intake.otlp import Span, look_up
+from service.intake.spans.otlp import Span, look_up
 
 Sort = Literal["model", "tool", "wrapper", "foreign", "unknown"]
 """What a span is: a model's reply, a tool's run, something around them, nothing of a model's, or nobody knows."""

@@ -2,7 +2,7 @@
 
 Read are the messages of OTel GenAI (`parts` of `text`, `tool_call`, `tool_call_response`), OpenInference
 (`message.tool_calls.N.tool_call`), Chat Completions, Bedrock (`toolUse`, `toolResult`) and LangChain (`lc`, `type: "ai"`);
-`span_sources` knows where they stand. Content that the exporter left out or hid is not captured: no call's arguments are
+`sources` knows where they stand. Content that the exporter left out or hid is not captured: no call's arguments are
 `{}` for want of telemetry.
 """
 
@@ -18,8 +18,8 @@ from service.core.trace import Role, ToolCall, ToolDef, ToolResult, UnreadKind
 from service.errors import InputError
 from service.intake.accounting import clip, find_calls, kind_of
 from service.intake.build import result_content, tool_call
-from service.intake.otlp import Given, Span, get_leaf, items, look_up, parse_json
-from service.intake.span_sources import event_name, get_definitions, get_instructions
+from service.intake.spans.otlp import Given, Span, get_leaf, items, look_up, parse_json
+from service.intake.spans.sources import event_name, get_definitions, get_instructions
 from service.intake.tools import read_tools
 
 HIDDEN = "__REDACTED__"

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from service.core.trace import ToolCall
-from service.intake.otlp import Span
-from service.intake.span_messages import CallResult, SpanMessage, read_input, read_output, spell_call
-from service.intake.span_speakers import MissingReply, Talk
+from service.intake.spans.messages import CallResult, SpanMessage, read_input, read_output, spell_call
+from service.intake.spans.otlp import Span
+from service.intake.spans.speakers import MissingReply, Talk
 
 Moment = tuple[int, int]
 """A time, and the order of the span where times are the same."""

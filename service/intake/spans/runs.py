@@ -13,9 +13,9 @@ from pydantic import JsonValue
 from service.core.json.text import UnreadableError, parse
 from service.core.trace import ToolCall, ToolResult
 from service.intake.build import tool_call
-from service.intake.otlp import Given, Span, get_leaf, parse_json
-from service.intake.span_kinds import is_copy, read_tool_name, sort_span
-from service.intake.span_messages import HIDDEN, call_of, content_of
+from service.intake.spans.kinds import is_copy, read_tool_name, sort_span
+from service.intake.spans.messages import HIDDEN, call_of, content_of
+from service.intake.spans.otlp import Given, Span, get_leaf, parse_json
 
 _MAX_LITERAL_CHARS = 100_000
 

@@ -13,12 +13,12 @@ from pydantic import JsonValue
 from service.core.json.text import UnreadableError, parse
 from service.intake.accounting import clip, looks_like_call
 from service.intake.known_calls import KnownCalls, ToldCall, list_unpacked
-from service.intake.otlp import Given, Span, get_leaf
-from service.intake.span_dialogue import Entry
-from service.intake.span_kinds import is_copy, sort_span
-from service.intake.span_messages import Lost, SpanMessage
-from service.intake.span_runs import PAYLOADS
-from service.intake.span_sources import SOURCES
+from service.intake.spans.dialogue import Entry
+from service.intake.spans.kinds import is_copy, sort_span
+from service.intake.spans.messages import Lost, SpanMessage
+from service.intake.spans.otlp import Given, Span, get_leaf
+from service.intake.spans.runs import PAYLOADS
+from service.intake.spans.sources import SOURCES
 
 _MAX_LEVELS = 3
 """Levels of attributes that only group others, as in `gen_ai.input.messages`."""

@@ -10,7 +10,7 @@ from itertools import islice
 from pydantic import JsonValue
 
 from service.core.trace import ToolCall
-from service.intake.span_runs import Run
+from service.intake.spans.runs import Run
 
 _MAX_TRIES = 64
 """Calls of one key that are held against a run: only hostile exports have more that differ from it."""

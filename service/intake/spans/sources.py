@@ -23,7 +23,7 @@ from itertools import takewhile
 
 from pydantic import JsonValue
 
-from service.intake.otlp import Given, Span, items, look_up, parse_json, unflatten
+from service.intake.spans.otlp import Given, Span, items, look_up, parse_json, unflatten
 
 _INPUTS = ("gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt")
 _OUTPUTS = ("gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
