@@ -53,7 +53,8 @@ def _list_told(calls: Iterable[tuple[str, Given, str, Given]]) -> Iterator[ToldC
         inner = next((found for name in _WITHIN if isinstance(found := here.get(name), dict)), here)
         holders = [here, inner, *([around] if key in _WITHIN else [])]
         ids = frozenset([text for one in holders for name in _IDS if isinstance(text := one.get(name), str) and text])
-        name = next((text for name in _NAMES if isinstance(text := inner.get(name), str)), _read_type(here))
+        name = next((text for name in _NAMES if isinstance(text := inner.get(name), str)), "")
+        name = name or _read_type(here, whole=not ids)
         yield ToldCall(place, ids, name, _read_arguments(inner))
 
 
@@ -77,11 +78,13 @@ def _unpack(name: str, value: JsonValue) -> JsonValue:
     return cast("JsonValue", unflatten(value)) if isinstance(value, dict) else value
 
 
-def _read_type(given: Given) -> str:
-    """The name of a tool in its part's type, as Vercel's `tool-weather` has it."""
+def _read_type(given: Given, *, whole: bool) -> str:
+    """The name of a tool in its part's type, as Vercel's `tool-weather` has it; else, if `whole`, that type."""
     kind = given.get("type")
-    head, _, name = kind.partition("-") if isinstance(kind, str) else ("", "", "")
-    return name if head == "tool" and kind_of(name) != "call" else ""
+    if not isinstance(kind, str):
+        return ""
+    head, _, name = kind.partition("-")
+    return name if head == "tool" and kind_of(name) != "call" else kind if whole else ""
 
 
 def _read_arguments(given: Given) -> JsonValue:
