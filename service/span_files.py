@@ -18,8 +18,8 @@ from pydantic_core import from_json, to_json
 
 from service.errors import InputError, TooLargeError
 from service.intake import guess_format
-from service.intake.otlp import Given, is_span, list_exported, spans_of, trace_id_of
-from service.intake.span_speakers import has_content
+from service.intake.spans.otlp import Given, is_span, list_exported, spans_of, trace_id_of
+from service.intake.spans.speakers import has_content
 from service.strict_json import Limits
 from service.trace_files import BadRecord, RecordPlace, TraceRecord
 

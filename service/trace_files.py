@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, cast
 from pydantic import JsonValue
 
 from service.errors import InputError, MalformedError, Problem, TooLargeError
-from service.intake.otlp_protobuf import looks_like_request, read_request
+from service.intake.spans.otlp_protobuf import looks_like_request, read_request
 from service.strict_json import Limits, parse
 
 MAX_DOCUMENT = 64 * 2**20

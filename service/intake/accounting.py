@@ -8,7 +8,7 @@ is named and opens nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from service.core.trace import UnreadKind
 from service.intake.build import Transcript
 
 Given = Mapping[str, Any]
+Unpack = Callable[[str, JsonValue], JsonValue]
+"""Makes of a member, by its name and value, what it spells."""
 
 LONGEST_NAME = 60
 """Characters of a name from a source that are repeated in a reason."""
@@ -106,21 +108,47 @@ def find_calls(value: JsonValue, path: str) -> Iterator[str]:
     ... )
     ['/x/steps/0', '/x/steps/1/function']
     """
+    return (place for place, *_ in list_calls(value, path))
+
+
+def list_calls(
+    value: JsonValue, path: str, unpack: Unpack | None = None
+) -> Iterator[tuple[str, dict[str, JsonValue], str, Given]]:
+    """The same with each call itself, the name of the member that holds it, and the object around it.
+
+    What a result returned is no call, whatever it looks like. `unpack` makes of each value what it spells.
+    """
     # The way down, each level with what is left of it: a pointer is written only for what is found.
     levels: list[Iterator[tuple[str | int, JsonValue]]] = [iter([("", value)])]
     tokens: list[str | int] = []
+    around: list[Given] = [{}]
     while levels:
         step = next(levels[-1], None)
         if step is None:
             levels.pop()
+            around.pop()
             del tokens[-1:]
             continue
         token, here = step
+        if unpack:
+            here = unpack(str(token), here)
         if isinstance(here, dict) and looks_like_call(here):
-            yield path + build_pointer(*tokens[1:], token) if levels[1:] else path
+            yield path + build_pointer(*tokens[1:], token) if levels[1:] else path, here, str(token), around[-1]
         elif isinstance(here, dict | list):
-            levels.append(iter(here.items()) if isinstance(here, dict) else iter(enumerate(here)))
+            levels.append(_list_below(here))
+            around.append(here if isinstance(here, dict) else {})
             tokens.append(token)
+
+
+_RETURNED = frozenset({"content", "contents", "response", "result", "output"})
+
+
+def _list_below(here: dict[str, JsonValue] | list[JsonValue]) -> Iterator[tuple[str | int, JsonValue]]:
+    if isinstance(here, list):
+        return iter(enumerate(here))
+    kind = here.get("type")
+    is_result = here.get("role") in ("tool", "function") or (isinstance(kind, str) and kind_of(kind) == "result")
+    return ((key, item) for key, item in here.items() if not (is_result and key in _RETURNED))
 
 
 def looks_like_call(given: Given) -> bool:

@@ -8,19 +8,19 @@ call or result it does not have, are unread.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from pydantic import JsonValue
 
-from service.core.json.pointers import escape_token, split_pointer
-from service.core.trace import ToolCall, Trace, Unread
+from service.core.json.pointers import escape_token
+from service.core.trace import Trace, Unread
 from service.errors import InputError, Problem
-from service.intake.accounting import Members, account_members, find_calls, lose_value, members_of
+from service.intake.accounting import Members, account_members, clip, lose_value, members_of
 from service.intake.build import Record, Transcript
+from service.intake.known_calls import KnownCalls, list_told, list_unpacked, tell
 from service.intake.shapes import pick_sample
 from service.intake.speech import Given, find_object, list_objects
 
@@ -59,6 +59,14 @@ class Wrapped:
     lost: Transcript = field(default_factory=Transcript)
     rest: list[tuple[JsonValue, str]] = field(default_factory=list[tuple[JsonValue, str]])
     """What else may hold calls, which are those of the conversation again as a rule, and its pointers."""
+    beside: list[tuple[JsonValue, str]] = field(default_factory=list[tuple[JsonValue, str]])
+    """The same where calls may stand in texts and under dotted keys."""
+
+
+def list_beside(given: Given, members: Members, path: str, *but: str) -> Iterator[tuple[JsonValue, str]]:
+    """The known members of an entry, but for some, with their pointers."""
+    names = (members.read | members.idle).difference(but)
+    return ((value, f"{path}/{escape_token(name)}") for name, value in given.items() if name in names)
 
 
 class Inner(NamedTuple):
@@ -84,17 +92,26 @@ def read_wrapped(record: Record, wrapped: Wrapped, read_any: ReadAny) -> Trace:
         raise InputError.at("", "expected what a model was given and what it replied")
     lost = wrapped.lost
     chosen = max(range(len(wrapped.exchanges)), key=lambda at: (_count(wrapped.exchanges[at]), at))
-    inner = _join(wrapped.exchanges[chosen], lost)
-    trace = _read(inner, read_any)
-    for at, exchange in enumerate(wrapped.exchanges):
-        if at != chosen:
-            _account_exchange(exchange, trace, lost, read_any)
-            wrapped.rest.append((exchange.given, exchange.given_at))
-    for value, path in wrapped.rest:
-        _account_rest(value, path, trace, lost)
+    joined = _join(wrapped.exchanges[chosen], lost)
+    trace = _read(joined.inner, read_any)
+    known = KnownCalls(step.call for step in trace.steps)
+    own = _read_replies([(joined.reply, "")], read_any)
+    others = [exchange for at, exchange in enumerate(wrapped.exchanges) if at != chosen]
+    replies = _read_replies(
+        [(list(_list_reply(one.reply, one.reply_at, lost, one.sample)), one.reply_at) for one in others], read_any
+    )
+    _account_calls([*own, *replies], known, lost)
+    _account_texts(replies, trace, lost)
+    rest = [list_told(value, path) for value, path in wrapped.rest]
+    rest += [list_told(one.given, one.given_at) for one in others]
+    rest += [list_told(joined.repeated, wrapped.exchanges[chosen].given_at)]
+    rest += [list_unpacked(value, path) for value, path in wrapped.beside]
+    for told in rest:
+        for call in known.list_unknown(told):
+            lost.lose("call", call.path, "a call that the conversation does not have")
     _account_runs(wrapped.runs, trace, lost)
     kept = lost.trace(record, trace_id=wrapped.id, tools=None)
-    unread = (*[_move(item, inner) for item in trace.unread], *kept.unread)
+    unread = (*[_move(item, joined.inner) for item in trace.unread], *kept.unread)
     return replace(trace, id=wrapped.id, format=record["format"], raw=kept.raw, unread=unread)
 
 
@@ -109,41 +126,69 @@ def _move(unread: Unread, inner: Inner) -> Unread:
     return replace(unread, path=inner.locate(unread.path))
 
 
-Placed = tuple[JsonValue, str]
+class Placed(NamedTuple):
+    """A message and its pointer, and that of its content where it is no member of the message."""
+
+    value: JsonValue
+    path: str
+    content_at: str | None = None
 
 
 def _count(exchange: Exchange) -> int:
     return len(_list_given(exchange.given, exchange.given_at)[1])
 
 
-def _join(exchange: Exchange, lost: Transcript) -> Inner:
+class _Joined(NamedTuple):
+    """A conversation as one record, and those of its messages that are a reply and not the whole of it."""
+
+    inner: Inner
+    reply: Sequence[Placed]
+    repeated: JsonValue
+    """What the model was given, where the reply has all of it again and it is not read."""
+
+
+def _join(exchange: Exchange, lost: Transcript) -> _Joined:
     """The messages given and the reply as one record, with whatever stands beside the messages."""
     rest, given = _list_given(exchange.given, exchange.given_at)
     reply = list(_list_reply(exchange.reply, exchange.reply_at, lost, exchange.sample))
-    messages = reply if _repeats(given, reply) else [*given, *reply]
-    key = _name_messages(messages)
+    whole = _repeats(given, reply)
+    inner = _enclose(reply if whole else [*given, *reply])
     record: dict[str, JsonValue] = {name: value for name, (value, _) in rest.items()}
     places = {f"/{escape_token(name)}": path for name, (_, path) in rest.items()}
     if exchange.tools is not None and "tools" not in record:
         record["tools"], places["/tools"] = exchange.tools, exchange.tools_at
-    record[key] = [value for value, _ in messages]
-    places |= {f"/{key}/{index}": path for index, (_, path) in enumerate(messages)}
-    return Inner(record, places)
+    return _Joined(
+        Inner(record | inner.record, {**places, **inner.places}),
+        () if whole else reply,
+        exchange.given if whole else None,
+    )
 
 
-def _list_given(value: JsonValue, path: str) -> tuple[dict[str, Placed], list[Placed]]:
+def _enclose(messages: Sequence[Placed]) -> Inner:
+    """Messages as a record."""
+    key = _name_messages(messages)
+    places = {f"/{key}/{index}": one.path for index, one in enumerate(messages)}
+    places |= {f"/{key}/{at}/content": one.content_at for at, one in enumerate(messages) if one.content_at is not None}
+    return Inner({key: [one.value for one in messages]}, places)
+
+
+def _list_given(value: JsonValue, path: str) -> tuple[dict[str, tuple[JsonValue, str]], list[Placed]]:
     """What stands beside the messages that a model was given, by its name, and the messages."""
     if isinstance(value, str):
-        return {}, [({"role": "user", "content": value}, path)]
+        return {}, [_place(value, path)]
+    if _is_pair(value):
+        return {}, [_place(value, path)]
     if isinstance(value, list):
-        if len(value) == 1 and isinstance(value[0], list):  # a batch of one
+        if len(value) == 1 and isinstance(value[0], list) and not _is_pair(value[0]):  # a batch of one
             return _list_given(value[0], f"{path}/0")
         return {}, [_place(item, f"{path}/{index}") for index, item in enumerate(value)]
     if not isinstance(value, dict):
         return {}, []
-    key = next((key for key in ("messages", "contents", "input") if isinstance(value.get(key), (list, str))), None)
+    key = next(
+        (key for key in ("messages", "contents", "input", "prompts") if isinstance(value.get(key), (list, str))), None
+    )
     if key is None:
-        return {}, [(value, path)] if "role" in value or "lc" in value else []
+        return {}, [Placed(value, path)] if "role" in value or "lc" in value else []
     rest = {
         name: (item, f"{path}/{escape_token(name)}")
         for name, item in value.items()
@@ -153,7 +198,18 @@ def _list_given(value: JsonValue, path: str) -> tuple[dict[str, Placed], list[Pl
 
 
 def _place(item: JsonValue, path: str) -> Placed:
-    return (item, path) if isinstance(item, dict) else ({"role": "user", "content": item}, path)
+    if _is_pair(item):
+        return Placed({"role": _SPEAKERS.get(str(item[0]), item[0]), "content": item[1]}, path, f"{path}/1")
+    return Placed(item, path) if isinstance(item, dict) else Placed({"role": "user", "content": item}, path, path)
+
+
+_SPEAKERS = {"human": "user", "ai": "assistant"}
+_ROLES = frozenset({"user", "assistant", "system", "developer", *_SPEAKERS})
+
+
+def _is_pair(value: JsonValue) -> TypeGuard[list[JsonValue]]:
+    """Whether a message is a role and a content, as LangChain takes it for one."""
+    return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and value[0] in _ROLES
 
 
 REPLY = members_of(
@@ -175,7 +231,9 @@ _HOLDERS = ("choices", "generations", "candidates", "messages", "message", "outp
 def _list_reply(value: JsonValue, path: str, lost: Transcript, sample: int | None = None) -> Iterator[Placed]:
     """The messages of a reply, out of whatever holds them. Further samples of it are told to `lost`, unless one is chosen."""
     if isinstance(value, str):
-        yield {"role": "assistant", "content": value}, path
+        yield Placed({"role": "assistant", "content": value}, path, path)
+    elif _is_pair(value):
+        yield _place(value, path)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _list_reply(item, f"{path}/{index}", lost)
@@ -185,7 +243,7 @@ def _list_reply(value: JsonValue, path: str, lost: Transcript, sample: int | Non
             holder = None  # an item of the Responses API, whose output is its own
         if holder is None and "parts" in find_object(value, "content"):  # one of Gemini's candidates
             account_members(lost, value, _without(REPLY, "content"), path)
-            yield find_object(value, "content"), f"{path}/content"
+            yield Placed(find_object(value, "content"), f"{path}/content")
         elif holder is None:
             yield from _list_message(value, path, lost)
         else:
@@ -198,8 +256,16 @@ def _without(members: Members, name: str) -> Members:
 
 
 def _list_message(value: dict[str, JsonValue], path: str, lost: Transcript) -> Iterator[Placed]:
-    if value.keys() & {"role", "lc", "type", "content", "kind"}:
-        yield value if value.keys() & {"role", "lc", "type", "kind"} else {"role": "assistant", **value}, path
+    if isinstance(value.get("text"), str) and not value.keys() & {
+        "role",
+        "lc",
+        "content",
+        "kind",
+    }:  # of a model without roles
+        account_members(lost, value, REPLY, path)
+        yield Placed({"role": "assistant", "content": value["text"]}, path, f"{path}/text")
+    elif value.keys() & {"role", "lc", "type", "content", "kind"}:
+        yield Placed(value if value.keys() & {"role", "lc", "type", "kind"} else {"role": "assistant", **value}, path)
     elif value:
         lose_value(lost, value, path, "a reply of no known form", holds="text")
 
@@ -221,7 +287,7 @@ def _list_held(value: JsonValue, path: str, lost: Transcript, sample: int | None
 def _repeats(given: Sequence[Placed], reply: Sequence[Placed]) -> bool:
     """Whether a reply is the whole conversation, as the state of an agent is."""
     return 0 < len(given) < len(reply) and all(
-        _strip(one) == _strip(other) for (one, _), (other, _) in zip(given, reply, strict=False)
+        _strip(one.value) == _strip(other.value) for one, other in zip(given, reply, strict=False)
     )
 
 
@@ -234,7 +300,7 @@ def _strip(message: JsonValue) -> JsonValue:
 
 def _name_messages(messages: Sequence[Placed]) -> str:
     """The name that the format of these messages has for them."""
-    objects = [message for message, _ in messages if isinstance(message, dict)]
+    objects = [one.value for one in messages if isinstance(one.value, dict)]
     if any("parts" in message and message.keys() <= {"parts", "role"} for message in objects):
         return "contents"
     return "input" if any(map(_is_item, objects)) else "messages"
@@ -247,51 +313,36 @@ def _is_item(message: Given) -> bool:
     return kind == "reasoning" or kind.endswith(("_call", "_call_output")) or any(parts)
 
 
-def _account_exchange(exchange: Exchange, trace: Trace, lost: Transcript, read_any: ReadAny) -> None:
-    """Tells of the calls and texts of an exchange's reply that the conversation does not have."""
-    reply = list(_list_reply(exchange.reply, exchange.reply_at, lost, exchange.sample))
-    if not reply:
-        return
-    key = _name_messages(reply)
-    inner = Inner(
-        {key: [value for value, _ in reply]}, {f"/{key}/{index}": path for index, (_, path) in enumerate(reply)}
-    )
-    other = _read(inner, read_any)
-    known = Counter(_identify(step.call) for step in trace.steps)
-    for step in other.steps:
-        known.subtract([_identify(step.call)])
-        if known[_identify(step.call)] < 0:
-            lost.lose(
-                "call", exchange.reply_at, f"a call of {step.call.name[:60]!r} that the conversation does not have"
-            )
+class _Reply(NamedTuple):
+    """A reply that was read apart from its conversation."""
+
+    inner: Inner
+    trace: Trace
+    path: str
+
+
+def _read_replies(replies: Iterable[tuple[Sequence[Placed], str]], read_any: ReadAny) -> list[_Reply]:
+    inners = [(_enclose(messages), path) for messages, path in replies if messages]
+    return [_Reply(inner, _read(inner, read_any), path) for inner, path in inners]
+
+
+def _account_calls(replies: Sequence[_Reply], known: KnownCalls, lost: Transcript) -> None:
+    """Tells of calls that the conversation does not have. One without an id it has as often as all replies together."""
+    told = [tell(step.call, one.path) for one in replies for step in one.trace.steps]
+    for call in known.list_unknown(told):
+        lost.lose("call", call.path, f"a call of {clip(call.name)!r} that the conversation does not have")
+
+
+def _account_texts(replies: Sequence[_Reply], trace: Trace, lost: Transcript) -> None:
+    """Tells of texts that the conversation does not have, and of calls that nobody could read."""
     texts = {message.text for message in trace.messages}
-    for message in other.messages:
-        if message.text not in texts:
-            lost.lose("other", exchange.reply_at, "a text that the conversation does not have")
-    for unread in other.unread:
-        if unread.kind == "call":
-            lost.lose("call", inner.locate(unread.path), "a call")
-
-
-def _account_rest(value: JsonValue, path: str, trace: Trace, lost: Transcript) -> None:
-    """Tells of calls that stand in what is not read and that the conversation does not have."""
-    known = {step.call.id or step.call.name for step in trace.steps}
-    for place in find_calls(value, path):
-        if known.isdisjoint(_list_texts(value, split_pointer(place[len(path) :]))):
-            lost.lose("call", place, "a call that the conversation does not have")
-
-
-def _list_texts(value: JsonValue, way: Sequence[str]) -> list[str]:
-    """The texts in the last two objects on a way: Chat Completions has a call's id outside of its function."""
-    passed: list[JsonValue] = [value]
-    for token in way:
-        here = passed[-1]
-        passed.append(here[int(token)] if isinstance(here, list) else here[token] if isinstance(here, dict) else None)
-    return [item for here in passed[-2:] if isinstance(here, dict) for item in here.values() if isinstance(item, str)]
-
-
-def _identify(call: ToolCall) -> str:
-    return call.id or json.dumps([call.name, call.raw], sort_keys=True, default=str)
+    for one in replies:
+        for message in one.trace.messages:
+            if message.text not in texts:
+                lost.lose("other", one.path, "a text that the conversation does not have")
+        for unread in one.trace.unread:
+            if unread.kind == "call":
+                lost.lose("call", one.inner.locate(unread.path), "a call")
 
 
 def _account_runs(runs: Sequence[ToolRun], trace: Trace, lost: Transcript) -> None:

@@ -64,6 +64,16 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int
     return [path, *inner] if isinstance(value, dict | list) else inner
 
 
+def make_another(shape: Any, trace: Trace, data: st.DataObject) -> Any:
+    """The shape, at times with the id of a call of the trace: agents number their calls anew in every run."""
+    ids = [step.call.id for step in trace.steps if step.call.id]
+    taken = data.draw(st.sampled_from([None, *ids]))
+    text = json.dumps(shape)
+    for own in ("t", "c") if taken else ():
+        text = text.replace(json.dumps(own), json.dumps(taken))
+    return json.loads(text)
+
+
 def look(value: Any, path: tuple[str | int, ...]) -> Any:
     for key in path:
         value = value[key]
@@ -88,7 +98,7 @@ def accounts_for(trace: Trace, name: str) -> bool:
 def test_no_call_is_lost(name: str, data: st.DataObject) -> None:
     record = copy.deepcopy(data.draw(st.sampled_from(RECORDS[name])))
     place = look(record, data.draw(st.sampled_from(places(record))))
-    shape = data.draw(st.sampled_from(SHAPES))
+    shape = make_another(data.draw(st.sampled_from(SHAPES)), read_trace(INPUT.validate_python(record)), data)
     if isinstance(place, dict):
         key = data.draw(st.sampled_from(NAMES))
         place[key] = [*place[key], shape] if isinstance(place.get(key), list) else shape
@@ -99,6 +109,37 @@ def test_no_call_is_lost(name: str, data: st.DataObject) -> None:
     except (ValidationError, InputError):
         return
     assert accounts_for(trace, "planted")
+
+
+BESIDE = [
+    ("langfuse", ("metadata",)),
+    ("langfuse", ("toolCalls",)),
+    ("langfuse", ("observations", 0, "metadata")),
+    ("langsmith", ("extra",)),
+    ("langsmith", ("child_runs", 0, "extra")),
+    ("mlflow", ("data", "spans", 0, "attributes")),
+    ("mlflow", ("data", "spans", 0, "links")),
+]
+"""Members of wrappers that may hold anything."""
+
+
+@pytest.mark.parametrize(("name", "way"), BESIDE)
+@given(data=st.data())
+def test_no_call_is_lost_beside_a_conversation(name: str, way: tuple[str | int, ...], data: st.DataObject) -> None:
+    records = [record for record in RECORDS[name] if leads(record, way[:-1])]
+    record = copy.deepcopy(data.draw(st.sampled_from(records)))
+    shape = make_another(data.draw(st.sampled_from(SHAPES)), read_trace(INPUT.validate_python(record)), data)
+    written = data.draw(st.sampled_from([[shape], {"a.b": [shape]}, [json.dumps(shape)], json.dumps([shape])]))
+    around = look(record, way[:-1])
+    around[way[-1]] = {**around.get(way[-1], {}), "x": written} if way[-1] == "attributes" else written
+    assert accounts_for(read_trace(INPUT.validate_python(record)), "planted")
+
+
+def leads(value: Any, way: tuple[str | int, ...]) -> bool:
+    try:
+        return isinstance(look(value, way), dict)
+    except (KeyError, IndexError, TypeError):
+        return False
 
 
 @given(
@@ -119,6 +160,59 @@ def test_no_call_is_lost_in_a_span(shape: Any, name: str, role: str, key: str, *
     attributes = {"gen_ai.operation.name": "chat", key: messages}
     try:
         trace = read_trace(INPUT.validate_python({"format": "spans", "spans": [{"attributes": attributes}]}))
+    except InputError:
+        return
+    assert accounts_for(trace, "planted")
+
+
+TALK: list[Any] = [
+    {"gen_ai.operation.name": "invoke_agent"},
+    {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.output.messages": [
+            {"role": "assistant", "parts": [{"type": "tool_call", "id": "t", "name": "f", "arguments": {"x": 1}}]}
+        ],
+    },
+    {"gen_ai.tool.name": "f", "gen_ai.tool.call.id": "t", "gen_ai.tool.call.arguments": {"x": 1}},
+    {"http.method": "GET"},
+]
+"""The spans of an agent within which a model makes a call that a tool answers, and of a service."""
+SOURCES = [
+    "gen_ai.output.messages",
+    "gen_ai.input.messages",
+    "llm.output_messages",
+    "gen_ai.completion",
+    "any.attribute",
+]
+
+
+@given(
+    shape=st.sampled_from(SHAPES),
+    at=st.integers(0, 3),
+    source=st.sampled_from(SOURCES),
+    member=st.sampled_from(["content", "tool_calls", "additional_kwargs", "parts"]),
+    written=st.booleans(),
+    event=st.booleans(),
+)
+def test_no_call_is_lost_beside_what_is_read_of_spans(
+    shape: Any, at: int, source: str, member: str, *, written: bool, event: bool
+) -> None:
+    bare = copy.deepcopy(TALK)
+    if at == 2 and source == "gen_ai.completion":  # what a tool's span says that it returned
+        source = "gen_ai.output.messages"
+    said = bare[at].get(source) or []
+    given = [*said, {"role": "assistant", member: {"x": [shape]} if member == "additional_kwargs" else [shape]}]
+    told = {source: json.dumps(given) if written else given}
+    spans: list[Any] = [
+        {"span_id": str(n), "parent_id": "0" if n else None, "start_time": 10**18 + n, "attributes": attributes}
+        for n, attributes in enumerate(bare)
+    ]
+    if event and at != 2:  # what a tool's events hold is what it returned
+        spans[at]["events"] = [{"name": "gen_ai.choice", "attributes": told}]
+    else:
+        spans[at]["attributes"] |= told
+    try:
+        trace = read_trace(INPUT.validate_python({"format": "spans", "spans": spans}))
     except InputError:
         return
     assert accounts_for(trace, "planted")

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from service.core.trace import Trace
 from service.intake import TraceInput, read_trace
-from service.intake.otlp_protobuf import read_request
+from service.intake.spans.otlp_protobuf import read_request
 from service.span_files import NO_CONTENT, group_spans
 from service.strict_json import Limits
 from service.trace_files import BadRecord, TraceRecord, scan_records

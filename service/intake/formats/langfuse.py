@@ -13,13 +13,13 @@ from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
 from service.errors import InputError
-from service.intake.accounting import account_members, lose_calls, lose_value, members_of
+from service.intake.accounting import account_members, lose_value, members_of
 from service.intake.build import Transcript
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose
 from service.intake.speech import Given, find_text, list_objects
 from service.intake.texts import parse_text
-from service.intake.wrapping import Exchange, ToolRun, Wrapped
+from service.intake.wrapping import Exchange, ToolRun, Wrapped, list_beside
 
 
 @with_config(OPEN)
@@ -46,6 +46,8 @@ ENTRY = members_of(
 )
 
 
+READ = ("input", "output", "observations", "data", "toolDefinitions")
+
 TYPES = frozenset(
     ["SPAN", "EVENT", "GENERATION", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"]
 )
@@ -56,21 +58,24 @@ def read(record: LangfuseTrace) -> Wrapped:
     lost = Transcript()
     entries = sorted(_list_entries(record), key=lambda entry: find_text(entry[0], "startTime") or "")
     account_members(lost, record, ENTRY, "")
-    lose_calls(lost, record.get("meta"), "/meta", "a page")
     for entry, path in entries:
         account_members(lost, entry, ENTRY, path)
         if _type(entry) not in TYPES:
             lose_value(lost, entry, path, "an observation of an unknown type")
     generations = [_exchange(entry, path) for entry, path in entries if _type(entry) == "GENERATION"]
     runs = [ToolRun(find_text(entry, "name") or "", path) for entry, path in entries if _type(entry) == "TOOL"]
-    whole = [_exchange(record, "")]  # pyright: ignore[reportArgumentType] (a validated record is JSON)
+    given: Given = record  # pyright: ignore[reportAssignmentType] (a validated record is JSON)
+    places = [(given, ""), *entries]
     rest = [
         (parse_text(entry.get(name)), f"{path}/{name}")
-        for entry, path in entries
-        if _type(entry) != "GENERATION"
+        for entry, path in places
+        if (_type(entry) != "GENERATION" if path else generations)
         for name in ("input", "output")
     ]
-    return Wrapped(generations or whole, runs, record.get("id") or _find_trace(record), lost, rest)
+    beside = [one for entry, path in places for one in list_beside(entry, ENTRY, path, *READ)]
+    return Wrapped(
+        generations or [_exchange(given, "")], runs, record.get("id") or _find_trace(record), lost, rest, beside
+    )
 
 
 def _list_entries(record: LangfuseTrace) -> Iterator[tuple[Given, str]]:

@@ -18,7 +18,7 @@ from service.intake.build import Transcript
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose
 from service.intake.speech import Given, find_object, find_text, list_objects
-from service.intake.wrapping import Exchange, ToolRun, Wrapped
+from service.intake.wrapping import Exchange, ToolRun, Wrapped, list_beside
 
 
 @with_config(OPEN)
@@ -47,10 +47,11 @@ RUN = members_of(
 )
 
 
+READ = ("inputs", "outputs", "runs", "child_runs")
 TYPES = frozenset({"chain", "llm", "tool", "retriever", "embedding", "prompt", "parser"})
 
 
-class Run(NamedTuple):
+class LangsmithRun(NamedTuple):
     """A run and its pointer."""
 
     given: Given
@@ -60,8 +61,8 @@ class Run(NamedTuple):
 def read(record: LangSmithTrace) -> Wrapped:
     """The exchanges of a validated record. Raises InputError: runs of several traces."""
     listed = record.get("runs")
-    root = Run(record, "")  # pyright: ignore[reportArgumentType] (a validated record is JSON)
-    starts = [root] if listed is None else [Run(run, f"/runs/{index}") for index, run in enumerate(listed)]
+    root = LangsmithRun(record, "")  # pyright: ignore[reportArgumentType] (a validated record is JSON)
+    starts = [root] if listed is None else [LangsmithRun(run, f"/runs/{index}") for index, run in enumerate(listed)]
     if len({str(run.given.get("trace_id")) for run in starts}) > 1:
         raise InputError.at("/runs", "the runs of several traces: give those of one")
     runs = sorted((run for start in starts for run in _walk(start)), key=_start)
@@ -81,33 +82,35 @@ def read(record: LangSmithTrace) -> Wrapped:
         if run.given.get("run_type") != "llm"
         for name in ("inputs", "outputs")
     ]
+    entries = runs if listed is None else [root, *runs]
+    beside = [one for run in entries for one in list_beside(run.given, RUN, run.path, *READ)]
     named = record.get("id") or next((find_text(run.given, "trace_id") for run in runs), None)
-    return Wrapped(models or [_exchange(run) for run in _find_outermost(runs)], tools, named, lost, rest)
+    return Wrapped(models or [_exchange(run) for run in _find_outermost(runs)], tools, named, lost, rest, beside)
 
 
-def _walk(run: Run) -> Iterator[Run]:
+def _walk(run: LangsmithRun) -> Iterator[LangsmithRun]:
     """A run and those below it, in the order in which they stand."""
     pending = [run]
     while pending:
         here = pending.pop()
         yield here
         below = [
-            Run(child, f"{here.path}/child_runs/{n}")
+            LangsmithRun(child, f"{here.path}/child_runs/{n}")
             for n, child in enumerate(list_objects(here.given.get("child_runs")))
         ]
         pending += reversed(below)
 
 
-def _start(run: Run) -> str:
+def _start(run: LangsmithRun) -> str:
     return find_text(run.given, "start_time", "dotted_order") or ""
 
 
-def _find_outermost(runs: Sequence[Run]) -> Sequence[Run]:
-    ids = {find_text(run.given, "id") for run in runs}
+def _find_outermost(runs: Sequence[LangsmithRun]) -> Sequence[LangsmithRun]:
+    ids = {named for run in runs if (named := find_text(run.given, "id"))}
     return [run for run in runs if find_text(run.given, "parent_run_id") not in ids][:1]
 
 
-def _exchange(run: Run) -> Exchange:
+def _exchange(run: LangsmithRun) -> Exchange:
     given, path = run
     inputs: JsonValue = given.get("inputs")
     parameters = find_object(find_object(given, "extra"), "invocation_params")

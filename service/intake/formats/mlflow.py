@@ -6,20 +6,20 @@ none of a model, the outermost span is the exchange.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Literal, NamedTuple, NotRequired
 
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
 from service.core.json.pointers import escape_token
-from service.intake.accounting import account_members, looks_like_call, lose_calls, members_of
+from service.intake.accounting import account_members, looks_like_call, members_of
 from service.intake.build import Transcript
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose
 from service.intake.speech import Given, find_object, find_text
 from service.intake.texts import parse_text
-from service.intake.wrapping import Exchange, ToolRun, Wrapped
+from service.intake.wrapping import Exchange, ToolRun, Wrapped, list_beside
 
 
 @with_config(OPEN)
@@ -48,7 +48,11 @@ SPAN = members_of(
 )
 
 
-class Span(NamedTuple):
+INPUTS = ("mlflow.spanInputs", "inputs")
+OUTPUTS = ("mlflow.spanOutputs", "outputs")
+
+
+class MlflowSpan(NamedTuple):
     """A span and its pointer."""
 
     given: Given
@@ -68,47 +72,53 @@ def read(record: MlflowTrace) -> Wrapped:
     lost = Transcript()
     account_members(lost, record, RECORD, "")
     account_members(lost, record["data"], DATA, "/data")
-    spans = [Span(span, f"/data/spans/{index}") for index, span in enumerate(record["data"]["spans"])]
+    spans = [MlflowSpan(span, f"/data/spans/{index}") for index, span in enumerate(record["data"]["spans"])]
     for span in spans:
         account_members(lost, span.given, SPAN, span.path)
         if looks_like_call(span.given):
             lost.lose("call", span.path, "a span that is a call")
-        for name in ("context", "status", "links", "events"):
-            lose_calls(lost, span.given.get(name), f"{span.path}/{name}", "a span")
     spans.sort(key=_start)
-    models = [_exchange(span) for span in spans if _type(span) in ("CHAT_MODEL", "LLM")]
     tools = [ToolRun(find_text(span.given, "name") or "", span.path) for span in spans if _type(span) == "TOOL"]
-    rest = [
-        span.find(*names)
-        for span in spans
-        if _type(span) not in ("CHAT_MODEL", "LLM")
-        for names in (("mlflow.spanInputs", "inputs"), ("mlflow.spanOutputs", "outputs"))
-    ]
+    speaking = [span for span in spans if _type(span) in ("CHAT_MODEL", "LLM")] or _find_outermost(spans)
+    exchanges = [_exchange(span) for span in speaking]
+    read = {place for one in exchanges for place in (one.given_at, one.reply_at)}
+    rest = [found for span in spans for names in (INPUTS, OUTPUTS) if (found := span.find(*names))[1] not in read]
+    read |= {path for _, path in rest}
     info = record.get("info") or {}
-    lose_calls(lost, info, "/info", "the trace's info")
-    return Wrapped(models or [_exchange(span) for span in _find_outermost(spans)], tools, _id(info), lost, rest)
+    beside: list[tuple[JsonValue, str]] = [(info, "/info"), *list_beside(record["data"], DATA, "/data", "spans")]  # pyright: ignore[reportArgumentType] (a validated record is JSON)
+    beside += [one for span in spans for one in _list_beside(span, read)]
+    return Wrapped(exchanges, tools, _id(info), lost, rest, beside)
+
+
+def _list_beside(span: MlflowSpan, read: Set[str]) -> Iterator[tuple[JsonValue, str]]:
+    """The members and the attributes of a span that do not stand at the pointers of those that are read."""
+    yield from (one for one in list_beside(span.given, SPAN, span.path, "attributes") if one[1] not in read)
+    attributes, path = find_object(span.given, "attributes"), f"{span.path}/attributes"
+    yield {name: value for name, value in attributes.items() if f"{path}/{escape_token(name)}" not in read}, path
 
 
 def _id(info: Given) -> str | None:
     return find_text(info, "trace_id", "request_id")
 
 
-def _start(span: Span) -> float:
+def _start(span: MlflowSpan) -> float:
     given = next((span.given[name] for name in ("start_time_unix_nano", "start_time") if name in span.given), 0)
     return float(given) if isinstance(given, (int, float, str)) and str(given).isdigit() else 0.0
 
 
-def _type(span: Span) -> str:
+def _type(span: MlflowSpan) -> str:
     return str(span.find("mlflow.spanType", "span_type", "type")[0]).upper()
 
 
-def _find_outermost(spans: Sequence[Span]) -> Sequence[Span]:
+def _find_outermost(spans: Sequence[MlflowSpan]) -> Sequence[MlflowSpan]:
     return [span for span in spans if not find_text(span.given, "parent_span_id", "parent_id")][:1]
 
 
-def _exchange(span: Span) -> Exchange:
-    given = span.find("mlflow.spanInputs", "inputs")
-    return Exchange(*given, *span.find("mlflow.spanOutputs", "outputs"), *span.find("mlflow.chat.tools"))
+def _exchange(span: MlflowSpan) -> Exchange:
+    given, reply = span.find(*INPUTS), span.find(*OUTPUTS)
+    if given[0] is None and reply[0] is None:
+        given = span.find("mlflow.chat.messages")
+    return Exchange(*given, *reply, *span.find("mlflow.chat.tools"))
 
 
 def _recognise(record: Given) -> bool:

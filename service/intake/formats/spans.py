@@ -6,14 +6,15 @@ up by the exporter and is left out. It holds a call (`gen_ai.tool.call.arguments
 hold messages, of which each repeats those before: one that was said already is not said again. Of spans within spans that
 both hold messages the inner one is read, and agents' spans only where no model's has any.
 
-A call that stands in a model's message and in a tool's span is one: told by its id or, where the span has none, by name
-and arguments, else by name in order. The message says then what the model wrote, the span what the tool returned.
+A call that stands in a model's message and in a tool's span is one: told by id and name or, where the span has no id, by
+name, with arguments that do not contradict. The message says then what the model wrote, the span what the tool returned.
+What else of the spans looks like a call, wherever it stands, is one of these or unread.
 All spans are read as one conversation, by their start; messages between agents are turns like any other.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NotRequired
@@ -25,15 +26,17 @@ from service.core.trace import Step, ToolCall, Trace
 from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.format import Format, Given
-from service.intake.otlp import Span, spans_of
+from service.intake.known_calls import KnownCalls, tell
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
-from service.intake.span_claims import claim_runs
-from service.intake.span_dialogue import Entry, Moment, read_dialogue
-from service.intake.span_kinds import is_ours, read_kind
-from service.intake.span_messages import read_tools_on_offer
-from service.intake.span_runs import Run, read_runs
-from service.intake.span_speakers import find_speakers
-from service.intake.span_usage import read_usage, sum_usage
+from service.intake.spans.claims import claim_runs
+from service.intake.spans.dialogue import Entry, Moment, read_dialogue
+from service.intake.spans.kinds import is_ours, read_kind
+from service.intake.spans.messages import read_tools_on_offer
+from service.intake.spans.otlp import Span, spans_of
+from service.intake.spans.rest import find_rest
+from service.intake.spans.runs import Run, read_runs
+from service.intake.spans.speakers import find_speakers
+from service.intake.spans.usage import read_usage, sum_usage
 from service.intake.tools import read_tools
 
 
@@ -59,8 +62,13 @@ def read(record: SpansTrace) -> Trace:
         raise InputError.at("", "no span in spans or resourceSpans has attributes of a model or a tool")
     runs = read_runs(spans)
     speakers = find_speakers(spans, [run.span.start for run in runs])
-    dialogue = read_dialogue(speakers.talks, speakers.missing)
-    claims, alone = claim_runs([call for entry in dialogue for call in entry.message.calls], runs)
+    said = read_dialogue(speakers.talks, speakers.missing)
+    calls = [call for entry in said.entries for call in entry.message.calls]
+    claims, alone = claim_runs(calls, runs)
+    known = _know_calls(calls, claims, alone, said.aliases)
+    speaking = {talk.span.order for talk in speakers.talks} | {span.order for span in speakers.models}
+    rest = find_rest(spans, known, speaking)
+    dialogue = sorted([*said.entries, *rest], key=lambda entry: entry.moment)
     tools = read_tools(record.get("tools"))
     writer = _Writer(alone)
     writer.write(dialogue, claims)
@@ -73,6 +81,21 @@ def read(record: SpansTrace) -> Trace:
         state=read_state(record.get("state")),
     )
     return replace(trace, steps=tuple(map(writer.complete_step, trace.steps)), usage=sum_usage(spans, speakers.models))
+
+
+def _know_calls(
+    calls: Sequence[ToolCall], claims: Mapping[int, Run], alone: Sequence[Run], aliases: Mapping[str, str]
+) -> KnownCalls:
+    """The calls of a trace, each by what the model's message and the tool's span tell of it."""
+    further: defaultdict[str | None, list[str]] = defaultdict(list)
+    for other, made in aliases.items():
+        further[made].append(other)
+    known = KnownCalls(run.call for run in alone)
+    for place, call in enumerate(calls):
+        run = claims.get(place)
+        told = [tell(call), *([] if run is None else [tell(run.call)])]
+        known.add(*told, *[told[0]._replace(ids=frozenset({other})) for other in further[call.id]])
+    return known
 
 
 def _conversation(spans: Sequence[Span]) -> str | None:

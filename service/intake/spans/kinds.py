@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from service.intake.otlp import Span, look_up
+from service.intake.spans.otlp import Span, look_up
 
 Sort = Literal["model", "tool", "wrapper", "foreign", "unknown"]
 """What a span is: a model's reply, a tool's run, something around them, nothing of a model's, or nobody knows."""
@@ -45,7 +45,7 @@ _WRAPPERS = frozenset(
 
 _OURS = frozenset({"gen_ai", "llm", "tool", "openinference", "traceloop", "langsmith", "tool_arguments"})
 _MODEL_NAMES = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "gen_ai.completion")
-_TOOL_NAMES = ("gen_ai.tool.name", "tool.name")
+_TOOL_NAMES = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "mcp.tool.name")
 
 _LOGFIRE_TOOL = "Function: {name}"
 _HELPERS = ("._prepare_chat_with_tools",)

@@ -2,12 +2,13 @@
 
 Read are the messages of OTel GenAI (`parts` of `text`, `tool_call`, `tool_call_response`), OpenInference
 (`message.tool_calls.N.tool_call`), Chat Completions, Bedrock (`toolUse`, `toolResult`) and LangChain (`lc`, `type: "ai"`);
-`span_sources` knows where they stand. Content that the exporter left out or hid is not captured: no call's arguments are
+`sources` knows where they stand. Content that the exporter left out or hid is not captured: no call's arguments are
 `{}` for want of telemetry.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,8 +18,8 @@ from service.core.trace import Role, ToolCall, ToolDef, ToolResult, UnreadKind
 from service.errors import InputError
 from service.intake.accounting import clip, find_calls, kind_of
 from service.intake.build import result_content, tool_call
-from service.intake.otlp import Given, Span, get_leaf, items, look_up, parse_json
-from service.intake.span_sources import event_name, get_definitions, get_instructions
+from service.intake.spans.otlp import Given, Span, get_leaf, items, look_up, parse_json
+from service.intake.spans.sources import event_name, get_definitions, get_instructions
 from service.intake.tools import read_tools
 
 HIDDEN = "__REDACTED__"
@@ -46,11 +47,6 @@ _NOTHING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoningCo
 """Parts of an assistant's message that are no part of what it said."""
 _READ = _CALLS.keys() | _RESULTS | _NOTHING
 _TEXT_MEMBERS = frozenset({"type", "text", "content"})
-
-_MEMBERS = frozenset(
-    {"parts", "contents", "content", "message", "tool_calls", "invalid_tool_calls", "response_metadata"}
-)
-"""Members of a message that are read, or repeat what is."""
 
 CallResult = tuple[str | None, ToolResult | None]
 """The id of a call and what it returned."""
@@ -116,8 +112,7 @@ def _read_message(message: Given, said: str, path: str) -> SpanMessage:
     results = tuple(_results(message, parts, told=role is not None))
     text = _join_texts(parts, "" if role == "assistant" else "\n") if role else ""
     calls = tuple(_calls(message, parts, path))
-    lost = (*_list_lost(parts), *_list_lost_calls(message, calls)) if role else ()
-    lost = lost if role == "assistant" else tuple([one for one in lost if one[0] == "call"])
+    lost = tuple(_list_lost(parts)) if role == "assistant" else ()
     alone = bool(results) and not text and not calls
     return SpanMessage(None if alone else role, text, calls, results, lost)
 
@@ -166,40 +161,37 @@ def _join_texts(parts: Sequence[Given], joint: str) -> str:
 
 
 def _list_lost(parts: Sequence[Given]) -> Iterator[Lost]:
-    """The parts that are not read, each by what it may be; content that was hidden is one."""
+    """The parts that are not read and no calls, each by what it may be; content that was hidden is one."""
     for part in parts:
         kind, text = part.get("type"), part.get("content") or part.get("text")
         if kind in _TEXTS and text == HIDDEN:
             yield "text", "a text that was hidden"
         elif kind in _READ or (kind in _TEXTS and (isinstance(text, str) or part.keys() <= _TEXT_MEMBERS)):
             continue
-        elif any(find_calls(dict(part), "part")):
-            yield "call", f"a call in a part of the type {clip(str(kind))}"
-        else:
+        elif not any(find_calls(dict(part), "part")):
             yield kind_of(str(kind)), f"a part of the type {clip(str(kind))}"
-
-
-def _list_lost_calls(message: Given, calls: Sequence[ToolCall]) -> Iterator[Lost]:
-    """Calls in members of a message that are not read; LangChain's `additional_kwargs` repeats those that are."""
-    for name, value in message.items():
-        if name not in _MEMBERS and not (calls and name == "additional_kwargs") and any(find_calls(value, "member")):
-            yield "call", f"a call in the member {clip(name)!r} of a message"
 
 
 def _calls(message: Given, parts: Sequence[Given], path: str) -> Iterator[ToolCall]:
     """The calls of a message, each once: LangChain lists those of its parts again."""
-    seen: set[str | None] = {None}
+    seen: set[tuple[str, str]] = set()
     for call in _list_calls(message, parts, path):
-        if call.id in seen and call.id is not None:
-            continue
-        seen.add(call.id)
-        yield call
+        key = (call.id or "", spell_call(call))
+        if key not in seen or not call.id:
+            yield call
+        seen.add(key)
+
+
+def spell_call(call: ToolCall) -> str:
+    """A call's name and arguments, however they are spaced and ordered."""
+    return json.dumps([call.name, call.raw if call.arguments is None else call.arguments], sort_keys=True)
 
 
 def _list_calls(message: Given, parts: Sequence[Given], path: str) -> Iterator[ToolCall]:
     for part in parts:
         key = _CALLS.get(str(part.get("type")))
         if key is not None:
+            key = "partial_json" if "partial_json" in part else key  # of a stream, whose input is empty
             yield call_of(part.get("id") or part.get("toolUseId"), part.get("name"), part, key, path)
     listed = [*items(message.get("tool_calls")), *items(message.get("invalid_tool_calls"))]
     for item in listed or items(look_up(message, "additional_kwargs.tool_calls")):

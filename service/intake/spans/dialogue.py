@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from service.core.trace import ToolCall
-from service.intake.otlp import Span
-from service.intake.span_messages import CallResult, SpanMessage, read_input, read_output
-from service.intake.span_speakers import MissingReply, Talk
+from service.intake.spans.messages import CallResult, SpanMessage, read_input, read_output, spell_call
+from service.intake.spans.otlp import Span
+from service.intake.spans.speakers import MissingReply, Talk
 
 Moment = tuple[int, int]
 """A time, and the order of the span where times are the same."""
+
+
+class Dialogue(NamedTuple):
+    """What was said, and the ids of calls that were given to a model under another id than that of its reply."""
+
+    entries: Sequence[Entry]
+    aliases: Mapping[str, str]
 
 
 class Entry(NamedTuple):
@@ -25,7 +32,7 @@ class Entry(NamedTuple):
     reply_of: Span | None = None
 
 
-def read_dialogue(talks: Iterable[Talk], missing: Iterable[MissingReply]) -> list[Entry]:
+def read_dialogue(talks: Iterable[Talk], missing: Iterable[MissingReply]) -> Dialogue:
     """What a model was given at its start, what it gave at its end, each once, in the order of time.
 
     Raises InputError: a call without a name.
@@ -38,7 +45,7 @@ def read_dialogue(talks: Iterable[Talk], missing: Iterable[MissingReply]) -> lis
     entries += [
         Entry((one.span.end, one.span.order), one.span.path, SpanMessage(None, "", lost=one.lost)) for one in missing
     ]
-    return sorted(entries, key=lambda entry: entry.moment)
+    return Dialogue(sorted(entries, key=lambda entry: entry.moment), memory.aliases)
 
 
 def _list_moments(talks: Iterable[Talk]) -> Iterator[tuple[Moment, int, bool, Talk]]:
@@ -73,7 +80,9 @@ class _Memory:
         self._counts: Counter[str] = Counter()
         self._unheard: defaultdict[str, dict[str, None]] = defaultdict(dict)
         """Ids of calls that a model gave and no model was given yet, by their names and arguments."""
-        self._aliases: dict[str, str] = {}
+        self._told: defaultdict[tuple[str, str], set[bool]] = defaultdict(set)
+        """Whether calls of an id and a name told their arguments."""
+        self.aliases: dict[str, str] = {}
 
     def take_new(self, messages: Sequence[SpanMessage], *, closing: bool) -> Iterator[SpanMessage]:
         """The parts of messages that were not said before. `closing`: they are a reply, which is always new."""
@@ -103,14 +112,24 @@ class _Memory:
         return True
 
     def _is_new_call(self, call: ToolCall, here: Counter[str], ids: set[str], *, closing: bool) -> bool:
+        like = spell_call(call)
         if call.id is None:
-            return self._is_new(["call", call.name, call.raw], here, closing=closing)
+            return self._is_new(["call", like], here, closing=closing)
         if closing:
-            self._unheard[_like(call)][call.id] = None
-        new = self._is_new(["call", call.id], here, closing=closing)
+            self._unheard[like][call.id] = None
+        new = self._is_new(["call", call.id, like], here, closing=closing) and not self._is_untold(
+            call, closing=closing
+        )
         if not new:
-            self._unheard[_like(call)].pop(call.id, None)
-        return new and (closing or not self._find_alias(call.id, _like(call), ids))
+            self._unheard[like].pop(call.id, None)
+        return new and (closing or not self._find_alias(call.id, like, ids))
+
+    def _is_untold(self, call: ToolCall, *, closing: bool) -> bool:
+        """Whether a call is given again of which one of both tells no arguments."""
+        told = self._told[call.id or "", call.name]
+        again = bool(told) if not call.captured else False in told
+        told.add(call.captured)
+        return again and not closing
 
     def _find_alias(self, call_id: str, like: str, ids: set[str]) -> bool:
         """Whether a call was made under another id, as where an instrumentation writes the item's for the call's."""
@@ -118,17 +137,13 @@ class _Memory:
         if made is None or made in ids:
             return False
         del self._unheard[like][made]
-        self._aliases[call_id] = made
+        self.aliases[call_id] = made
         return True
 
     def _is_new_result(self, given: CallResult, here: Counter[str]) -> bool:
         call_id, result = given
-        content = None if call_id else result and [result.content, result.is_error]
+        content = result and [result.content, result.is_error]
         return self._is_new(["result", call_id, content], here)
 
     def _rename(self, given: CallResult) -> CallResult:
-        return (self._aliases.get(given[0] or "", given[0]), given[1])
-
-
-def _like(call: ToolCall) -> str:
-    return json.dumps([call.name, call.raw if call.arguments is None else call.arguments], sort_keys=True)
+        return (self.aliases.get(given[0] or "", given[0]), given[1])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from service.core.trace import ResourceUsage
-from service.intake.otlp import Span
+from service.intake.spans.otlp import Span
 
 _INPUT_TOKENS = ("gen_ai.usage.input_tokens", "llm.token_count.prompt", "gen_ai.usage.prompt_tokens")
 _OUTPUT_TOKENS = ("gen_ai.usage.output_tokens", "llm.token_count.completion", "gen_ai.usage.completion_tokens")

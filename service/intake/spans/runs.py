@@ -13,17 +13,35 @@ from pydantic import JsonValue
 from service.core.json.text import UnreadableError, parse
 from service.core.trace import ToolCall, ToolResult
 from service.intake.build import tool_call
-from service.intake.otlp import Given, Span, get_leaf, parse_json
-from service.intake.span_kinds import is_copy, read_tool_name, sort_span
-from service.intake.span_messages import HIDDEN, call_of, content_of
+from service.intake.spans.kinds import is_copy, read_tool_name, sort_span
+from service.intake.spans.messages import HIDDEN, call_of, content_of
+from service.intake.spans.otlp import Given, Span, get_leaf, parse_json
 
 _MAX_LITERAL_CHARS = 100_000
 
-_ARGUMENTS = ("gen_ai.tool.call.arguments", "tool_arguments")
+_ARGUMENTS = (
+    "gen_ai.tool.call.arguments",
+    "tool_arguments",
+    "ai.toolCall.args",
+    "ai.toolCall.input",
+    "mcp.tool.arguments",
+    "mcp.request.argument",
+)
 """Where the arguments stand as the model gave them."""
 _INPUTS = ("input.value", "traceloop.entity.input", "gen_ai.prompt", "input")
 """Where they stand as the framework understood them: a text that tries to be no object there is its doing, not the model's."""
-_OUTPUTS = ("gen_ai.tool.call.result", "tool_response", "output.value", "traceloop.entity.output", "output")
+_OUTPUTS = (
+    "gen_ai.tool.call.result",
+    "tool_response",
+    "ai.toolCall.result",
+    "ai.toolCall.output",
+    "mcp.tool.result",
+    "output.value",
+    "traceloop.entity.output",
+    "output",
+)
+PAYLOADS = frozenset({*_ARGUMENTS, *_INPUTS, *_OUTPUTS, "gen_ai.completion"})
+"""The attributes of a tool's span that hold what it was given and returned: what looks like a call there is none."""
 _BOUND = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
 """The keys that smolagents, LlamaIndex and DSPy put around the arguments."""
 
@@ -107,7 +125,8 @@ def _merge(outer: Run, inner: Run) -> Run:
 def _read_run(span: Span) -> Run:
     name = read_tool_name(span) or span.name
     output, answered = _read_output(span)
-    given = span.get("gen_ai.tool.call.id") or span.get("tool.id") or span.get("tool_call.id") or answered
+    given = span.get("gen_ai.tool.call.id") or span.get("tool.id") or span.get("tool_call.id")
+    given = given or span.get("ai.toolCall.id") or answered
     return Run(span, _read_call(span, given if isinstance(given, str) else None, name), output)
 
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.intake.otlp import Given, Span
-from service.intake.span_kinds import is_copy, read_kind, sort_span
-from service.intake.span_messages import Lost
-from service.intake.span_sources import event_name, list_input, list_output
+from service.intake.spans.kinds import is_copy, read_kind, sort_span
+from service.intake.spans.messages import Lost
+from service.intake.spans.otlp import Given, Span
+from service.intake.spans.sources import event_name, list_input, list_output
 
 _ENDS: frozenset[JsonValue] = frozenset({"stop", "length", "max_tokens", "end_turn", "content_filter", "stop_sequence"})
 """Reasons to finish of a reply that calls nothing."""

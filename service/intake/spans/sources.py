@@ -23,7 +23,7 @@ from itertools import takewhile
 
 from pydantic import JsonValue
 
-from service.intake.otlp import Given, Span, items, look_up, parse_json, unflatten
+from service.intake.spans.otlp import Given, Span, items, look_up, parse_json, unflatten
 
 _INPUTS = ("gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt")
 _OUTPUTS = ("gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
@@ -34,6 +34,8 @@ _WITHIN = ("messages", "message", "generations", "choices", "output", "outputs")
 _CONTENTS = frozenset({"content", "contents", "tool_calls", "parts"})
 _SPEAKERS = frozenset({"human", "ai", "system", "tool", "function", "user", "assistant", "developer"})
 """What the `type` of a message may be where its role stands there."""
+SOURCES = (*_INPUTS, *_OUTPUTS, *_WHOLE, "events", "input", "output", "request_data", "response_data")
+"""The attributes that may hold messages."""
 _MAX_DEPTH = 8
 _NONE: list[Given] = []
 

@@ -1,0 +1,96 @@
+"""Which run of a tool is which call of a message."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+from pydantic import JsonValue
+
+from service.core.trace import ToolCall
+from service.intake.spans.runs import Run
+
+_MAX_TRIES = 64
+"""Calls of one key that are held against a run: only hostile exports have more that differ from it."""
+
+
+def claim_runs(calls: Sequence[ToolCall], runs: Sequence[Run]) -> tuple[dict[int, Run], list[Run]]:
+    """The run of each call that a message made, by the call's place, and the runs that stand for themselves.
+
+    Two ids, names or arguments that differ are two calls; an id on one side alone settles nothing. A tool may be given more
+    arguments than the model wrote, and others of their types.
+    """
+    claims: dict[int, Run] = {}
+    left = list(runs)
+    for key_of, with_id in _LIKENESS:
+        waiting: defaultdict[str | None, deque[int]] = defaultdict(deque)
+        for index, call in enumerate(calls):
+            if index not in claims and not (with_id and call.id and key_of not in _BY_ID):
+                waiting[key_of(call)].append(index)
+        unclaimed: list[Run] = []
+        for run in left:
+            key = key_of(run.call) if bool(run.call.id) == with_id else None
+            place = None if key is None else _take(waiting[key], run.call, calls)
+            if place is None:
+                unclaimed.append(run)
+            else:
+                claims[place] = run
+        left = unclaimed
+    return claims, left
+
+
+def _take(waiting: deque[int], run: ToolCall, calls: Sequence[ToolCall]) -> int | None:
+    """The first of the calls that the run does not contradict."""
+    for at, place in enumerate(islice(waiting, _MAX_TRIES)):
+        if not _contradicts(calls[place], run):
+            del waiting[at]
+            return place
+    return None
+
+
+def _contradicts(call: ToolCall, run: ToolCall) -> bool:
+    """Whether both tell a plain argument, and not the same.
+
+    >>> made = ToolCall("1", "f", {"n": "5", "q": "a"})
+    >>> [_contradicts(made, ToolCall("1", "f", given)) for given in ({"n": 5, "limit": 9}, {"n": 6}, None)]
+    [False, True, False]
+    """
+    ours, theirs = call.arguments or {}, run.arguments or {}
+    both = [(_spell(ours[name]), _spell(theirs[name])) for name in ours.keys() & theirs.keys()]
+    return any(one != other for one, other in both if one is not None and other is not None)
+
+
+def _spell(value: JsonValue) -> str | None:
+    if isinstance(value, (dict, list)) or value is None:
+        return None
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip().lower()
+
+
+def _id_with_name(call: ToolCall) -> str | None:
+    return json.dumps([call.id, call.name]) if call.id else None
+
+
+def _id_with_arguments(call: ToolCall) -> str | None:
+    return json.dumps([call.id, call.name, call.arguments], sort_keys=True) if call.id else None
+
+
+def _name_with_arguments(call: ToolCall) -> str | None:
+    return None if call.arguments is None else json.dumps([call.name, call.arguments], sort_keys=True)
+
+
+def _name(call: ToolCall) -> str | None:
+    return call.name
+
+
+_BY_ID: tuple[Callable[[ToolCall], str | None], ...] = (_id_with_arguments, _id_with_name)
+_LIKENESS = (
+    (_id_with_arguments, True),
+    (_id_with_name, True),
+    (_name_with_arguments, False),
+    (_name_with_arguments, True),
+    (_name, False),
+    (_name, True),
+)
+"""What tells that a run is a call, best first, and whether it is asked of the runs with an id or of those without."""

@@ -1,0 +1,85 @@
+"""Calls in what spans hold besides the messages that are read. Each is one of the trace's, or nobody could read it.
+
+They stand in further sources and choices, in spans around those of models, and in any other attribute or event.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from pydantic import JsonValue
+
+from service.core.json.text import UnreadableError, parse
+from service.intake.accounting import clip, looks_like_call
+from service.intake.known_calls import KnownCalls, ToldCall, list_unpacked
+from service.intake.spans.dialogue import Entry
+from service.intake.spans.kinds import is_copy, sort_span
+from service.intake.spans.messages import Lost, SpanMessage
+from service.intake.spans.otlp import Given, Span, get_leaf
+from service.intake.spans.runs import PAYLOADS
+from service.intake.spans.sources import SOURCES
+
+_MAX_LEVELS = 3
+"""Levels of attributes that only group others, as in `gen_ai.input.messages`."""
+_MARK = re.compile(r"(?:^|[\"'])(?:tool_?calls?|tool_?use|function_?call|arguments|args)(?:[\"']|$)", re.IGNORECASE)
+"""What has calls or is part of one, by its name or in JSON that is cut off."""
+
+
+def find_rest(spans: Sequence[Span], known: KnownCalls, speaking: set[int]) -> Iterator[Entry]:
+    """What may be calls and is not read. `speaking`: the order of the spans whose messages are read, or ought to be."""
+    for span in spans:
+        if is_copy(span):
+            continue
+        told = [call for value in _list_values(span) for call in known.list_unknown(list_unpacked(value, span.path))]
+        lost = [_describe(call, span) for call in told]
+        lost += _list_cut_off(span) if span.order in speaking else []
+        if lost:
+            yield Entry((span.end, span.order), span.path, SpanMessage(None, "", lost=tuple(lost)))
+
+
+def _describe(call: ToldCall, span: Span) -> Lost:
+    return "call", f"a call of {clip(call.name)!r} in the span {clip(span.name)!r}"
+
+
+def _list_values(span: Span) -> Iterator[JsonValue]:
+    """The attributes and events that tell of calls each for itself, without what a tool was given and returned."""
+    is_tool = sort_span(span) == "tool"
+    for path, value in _list_attributes(span.attributes, ""):
+        if not (is_tool and path in PAYLOADS):
+            yield value
+    for event in () if is_tool else span.events:
+        of_tool = {"role": "tool"} if event.name == "gen_ai.tool.message" else {}
+        yield {**of_tool, **event.attributes}
+
+
+def _list_attributes(given: Given, above: str, level: int = 1) -> Iterator[tuple[str, JsonValue]]:
+    for name, value in given.items():
+        path = f"{above}{name}"
+        inner = value if isinstance(value, dict) and level < _MAX_LEVELS and path not in PAYLOADS else None
+        if inner and not looks_like_call(inner) and not any(map(str.isdecimal, inner)):
+            yield from _list_attributes(inner, f"{path}.", level + 1)
+        else:
+            yield path, value
+
+
+def _list_cut_off(span: Span) -> Iterator[Lost]:
+    """The sources of messages that an exporter's limit cut off where they told of calls."""
+    for source in SOURCES:
+        pending = [("", get_leaf(span, source) if source in ("input", "output") else span.get(source))]
+        while pending:
+            name, value = pending.pop()
+            if isinstance(value, dict):
+                pending += value.items()
+            elif isinstance(value, str) and _is_cut_off(value) and (_MARK.search(name) or _MARK.search(value)):
+                yield "call", f"what {source} told of calls before it was cut off"
+
+
+def _is_cut_off(text: str) -> bool:
+    if not text.startswith(("[", "{")):
+        return False
+    try:
+        parse(text)
+    except UnreadableError:
+        return True
+    return False
