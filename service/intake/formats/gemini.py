@@ -156,7 +156,7 @@ def _read_said(transcript: Transcript, parts: Sequence[Given], path: str) -> Non
     for index, part in enumerate(parts):
         for name, value, place in _list_members(part, f"{path}/{index}"):
             if name == "function_response" and isinstance(value, dict):
-                transcript.result(find_text(value, "id"), _result(value), path=place)
+                transcript.result(find_text(value, "id"), _result(value), path=place, tool=find_text(value, "name"))
                 account_members(transcript, value, RESPONSE, place)
             else:
                 kind = "code_execution_call" if name == "executable_code" else name
@@ -195,7 +195,10 @@ def _read_member(transcript: Transcript, speech: Speech, name: str, value: JsonV
         transcript.offer(ToolDef("code_execution"))
         speech.call(tool_call(find_text(value, "id"), "code_execution", _pick(value, "language", "code")))
         account_members(transcript, value, CODE, path)
-    elif name != "code_execution_result" or not isinstance(value, dict) or not speech.answer(_code_result(value)):
+    elif name == "code_execution_result" and isinstance(value, dict):
+        speech.result(find_text(value, "id"), _code_result(value), path=path, tool="code_execution")
+        account_members(transcript, value, CODE, path)
+    else:
         lose_part(transcript, value, name, path)
 
 

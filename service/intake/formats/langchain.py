@@ -186,7 +186,7 @@ def _read_result(transcript: Transcript, given: Given, path: str) -> None:
     result = (
         ToolResult(result_content(given["content"]), given.get("status") == "error") if "content" in given else None
     )
-    transcript.result(find_text(given, "tool_call_id"), result, path=path)
+    transcript.result(find_text(given, "tool_call_id"), result, path=path, tool=find_text(given, "name"))
     account_members(transcript, given, RESULT, path)
 
 
@@ -243,9 +243,7 @@ def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: st
         _read_call(transcript, speech, part, path, known)
     elif kind.endswith("tool_result"):
         result = ToolResult(result_content(_find_output(part)), part.get("status") == "error")
-        call_id = find_text(part, "tool_call_id", "tool_use_id")
-        if not speech.answer(result, call_id):
-            transcript.result(call_id, result, path=path)
+        speech.result(find_text(part, "tool_call_id", "tool_use_id"), result, path=path)
     elif kind in IDLE | TEXTS:
         lose_calls(transcript, part, path, "a block")
     else:

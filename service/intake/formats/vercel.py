@@ -86,7 +86,7 @@ def _read_message(transcript: Transcript, message: Given, path: str) -> None:
         _read_reply(transcript, parts, f"{path}/{key}", message)
     elif role == "tool":
         for index, part in enumerate(parts):
-            _read_result(transcript, part, f"{path}/{key}/{index}")
+            _read_tool_part(transcript, part, f"{path}/{key}/{index}")
     elif role in ("user", "system", "developer"):
         _read_said(transcript, parts, f"{path}/{key}", role="user" if role == "user" else "system")
     else:
@@ -116,15 +116,19 @@ def _read_said(transcript: Transcript, parts: list[JsonValue], path: str, *, rol
     transcript.say(role, "\n".join(texts))
 
 
-def _read_result(transcript: Transcript, part: JsonValue, path: str) -> None:
+def _read_tool_part(transcript: Transcript, part: JsonValue, path: str) -> None:
     """A part of a message of the role `tool`."""
     if isinstance(part, dict) and _type(part) == "tool-result":
-        transcript.result(find_text(part, "toolCallId"), _model_result(part), path=path)
+        _read_result(transcript, part, path)
         account_members(transcript, part, PART, path)
     elif _is_idle(_type(part)):
         lose_calls(transcript, part, path, "a part")
     else:
         lose_part(transcript, part, _type(part), path)
+
+
+def _read_result(told: Transcript | Speech, part: Given, path: str) -> None:
+    told.result(find_text(part, "toolCallId"), _model_result(part), path=path, tool=find_text(part, "toolName"))
 
 
 def _model_result(part: Given) -> ToolResult | None:
@@ -159,9 +163,7 @@ def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: st
     elif kind == "step-start":
         speech.cut()
     elif kind == "tool-result":
-        result = _model_result(part)
-        if result is None or not speech.answer(result, find_text(part, "toolCallId")):
-            transcript.result(find_text(part, "toolCallId"), result, path=path)
+        _read_result(speech, part, path)
     elif kind == "tool-invocation":
         given = find_object(part, "toolInvocation")
         speech.call(_call(transcript, given, f"{path}/toolInvocation"), _ui_result(given))
