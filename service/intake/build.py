@@ -5,9 +5,9 @@ Which result answers which call is told by `service.intake.pairing`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import cast
+from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
@@ -15,6 +15,7 @@ from typing_extensions import ReadOnly, TypedDict
 from service.core.json.text import UnreadableError, parse
 from service.core.trace import Message, Role, State, Step, ToolCall, ToolDef, ToolResult, Trace, Unread, UnreadKind
 from service.intake.pairing import Answers, Made, Returned, pair
+from service.intake.repeats import FoundCall, KnownCalls
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
@@ -81,6 +82,16 @@ def _join_texts(parts: Sequence[JsonValue]) -> str | None:
     return "\n".join(cast("list[str]", texts))
 
 
+class Doubt(NamedTuple):
+    """What looks like calls in something that is not read."""
+
+    calls: Sequence[FoundCall]
+    what: str
+    path: str
+    turn: int
+    by_id: bool
+
+
 class Transcript:
     """A conversation being written down. Every adapter makes one, tells it what happened and takes the Trace.
 
@@ -107,7 +118,7 @@ class Transcript:
         self._calls: list[Made] = []
         self._results: list[Returned] = []
         self._answers: Answers = {}
-        self._unread: list[Unread] = []
+        self._unread: list[Unread | Doubt] = []
         self._others: dict[str, tuple[str, int]] = {}
         self._ids: set[str | None] = set()
         self._offers: dict[str, ToolDef] = {}
@@ -148,12 +159,20 @@ class Transcript:
     def lose(self, kind: UnreadKind, path: str, what: str) -> None:
         """Something that stands at `path` and is not read. Of other things the first of each sort is named, with their number."""
         if kind == "other":
-            first, count = self._others.get(what, (path, 0))
-            self._others[what] = first, count + 1
+            _count_other(self._others, path, what)
             return
         if kind == "call":
             self._replied = True
-        self._unread.append(Unread(kind, path, f"{what} is not read: it stays in the source", self._turn))
+        self._unread.append(_describe_lost(kind, path, what, self._turn))
+
+    def doubt(self, calls: Sequence[FoundCall], what: str, path: str, *, by_id: bool) -> None:
+        """Calls that stand together in something that is not read, `what` at `path`.
+
+        Those that repeat calls of the trace are none; `by_id`: only what has the id of a call may repeat it.
+        """
+        if calls:
+            self._replied = True
+            self._unread.append(Doubt(calls, what, path, self._turn, by_id))
 
     def offer(self, tool: ToolDef) -> None:
         """A tool that is on offer though the source does not list it with the others. The first of a name counts."""
@@ -179,7 +198,7 @@ class Transcript:
         """The finished trace of `record`, which is kept as `raw`."""
         pairing = pair(self._calls, self._results, self._answers)
         answers = pairing.answers
-        unread = (*self._unread, *_list_others(self._others), *pairing.unread)
+        unread = (*self.list_unread([made.call for made in self._calls]), *pairing.unread)
         return Trace(
             trace_id,
             record["format"],
@@ -195,6 +214,21 @@ class Transcript:
             unread,
         )
 
+    def list_unread(self, calls: Iterable[ToolCall]) -> tuple[Unread, ...]:
+        """What this transcript was told that is not read, where these are the calls of the trace."""
+        known = KnownCalls(calls)
+        unread: list[Unread] = []
+        others = self._others.copy()
+        for told in self._unread:
+            if isinstance(told, Unread):
+                unread.append(told)
+                continue
+            left = known.drop_repeated(told.calls, by_id=told.by_id)
+            unread += [_describe_lost("call", found.path, f"a call in {told.what}", told.turn) for found in left]
+            if not left:
+                _count_other(others, told.path, f"{told.what} repeats calls that are read, and")
+        return (*unread, *_list_others(others))
+
     def _complete(self, tools: tuple[ToolDef, ...]) -> tuple[ToolDef, ...]:
         """The tools that are listed, and those that are on offer besides."""
         names = {tool.name for tool in tools}
@@ -209,6 +243,15 @@ class Transcript:
 
 MOST_OTHERS = 50
 """Sorts of things that carry nothing for scoring, as far as one can tell, that are named one by one."""
+
+
+def _describe_lost(kind: UnreadKind, path: str, what: str, turn: int) -> Unread:
+    return Unread(kind, path, f"{what} is not read: it stays in the source", turn)
+
+
+def _count_other(others: dict[str, tuple[str, int]], path: str, what: str) -> None:
+    first, count = others.get(what, (path, 0))
+    others[what] = first, count + 1
 
 
 def _list_others(others: Mapping[str, tuple[str, int]]) -> Iterator[Unread]:

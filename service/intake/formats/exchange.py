@@ -7,13 +7,14 @@ Bedrock's log of invocations (`input.inputBodyJson`, `output.outputBodyJson`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal, NotRequired, cast
 
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
 from service.errors import InputError
-from service.intake.accounting import account_members, members_of
+from service.intake.accounting import account_members, lose_value, members_of
 from service.intake.build import Transcript
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose
@@ -64,12 +65,28 @@ def read(record: ExchangeTrace) -> Wrapped:
     account_members(lost, record, RECORD, "")
     asked, asked_at = _find(given, ASKED)
     for path in (asked_at, reply_at):
-        if path.count("/") > 1:
-            name = path.split("/")[1]
-            account_members(lost, find_object(given, name), HOLDER, f"/{name}")
+        _account_holder(lost, given, *path.split("/")[1:])
+    _account_beside(lost, given, ("request", "input"), asked_at)
+    _account_beside(lost, given, ("response", "result", "output"), reply_at)
     return Wrapped(
         [Exchange(asked, asked_at, reply, reply_at, sample=record.get("sample"))], id=record.get("id"), lost=lost
     )
+
+
+def _account_holder(lost: Transcript, given: Given, name: str = "", inner: str = "") -> None:
+    """Tells of what stands beside a body in what holds it."""
+    if inner:
+        account_members(lost, find_object(given, name), replace(HOLDER, read=frozenset([inner])), f"/{name}")
+
+
+def _account_beside(lost: Transcript, given: Given, names: tuple[str, ...], chosen: str) -> None:
+    """Tells of what stands beside the body that is read; another reply may hold what the model said."""
+    for name in names:
+        value = given.get(name)
+        if value and not chosen.startswith(f"/{name}"):
+            what = f"the member {name!r} of the trace, beside {chosen[1:] or 'nothing'!r},"
+            reply = any(way[0] == name and _find(given, (way,))[0] for way in REPLIED)
+            lose_value(lost, value, f"/{name}", what, holds="text" if reply else "other", by_id=False)
 
 
 def _find(record: Given, ways: tuple[tuple[str, ...], ...]) -> tuple[dict[str, JsonValue], str]:
