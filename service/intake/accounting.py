@@ -178,7 +178,7 @@ def _read_found(found: _Found) -> ToolCall:
     inner = given.get("function")
     own = cast("Given", inner) if isinstance(inner, dict) else given
     call_id = next((value for one in (given, found.holder) if (value := _find(one, _CALL_IDS))), None)
-    name = _find(own, _TOOLS) or ""
+    name = _find(own, _TOOLS) or next((tool for key, tool in _SEARCHES.items() if own.get(key)), "")
     return tool_call(call_id, name, next((own[key] for key in _ARGUMENTS if key in own), None))
 
 
@@ -188,11 +188,16 @@ def _find(given: Given, names: tuple[str, ...]) -> str | None:
 
 _CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "id")
 _TOOLS = ("name", "tool", "toolName", "tool_name")
+_SEARCHES: Mapping[str, str] = {
+    **dict.fromkeys(("webSearchQueries", "web_search_queries"), "google_search"),
+    **dict.fromkeys(("urlMetadata", "url_metadata"), "url_context"),
+}
+"""What alone tells of a call of a tool that Gemini runs itself, and that tool."""
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 
 
 def looks_like_call(given: Given) -> bool:
-    """Whether an object is a call by its type, or by a name that stands with arguments or with the id of a call.
+    """Whether an object is a call by its type, by a name that stands with arguments or with the id of a call, or by its trace.
 
     >>> (
     ...     looks_like_call({"type": "mcp_call"}),
@@ -203,6 +208,8 @@ def looks_like_call(given: Given) -> bool:
     """
     kind = given.get("type") or given.get("part_kind")
     if isinstance(kind, str) and kind_of(kind) == "call":
+        return True
+    if any(given.get(name) for name in _SEARCHES):
         return True
     named = any(isinstance(given.get(name), str) for name in _TOOLS)
     with_arguments = any(isinstance(given.get(name), dict | str) for name in ("arguments", "args"))
