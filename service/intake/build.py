@@ -109,6 +109,7 @@ class Transcript:
         "_replied",
         "_results",
         "_speaking",
+        "_tools",
         "_turn",
         "_unread",
     )
@@ -121,6 +122,7 @@ class Transcript:
         self._unread: list[Unread | Doubt] = []
         self._others: dict[str, tuple[str, int]] = {}
         self._ids: set[str | None] = set()
+        self._tools: set[str] = set()
         self._offers: dict[str, ToolDef] = {}
         self._turn = 0
         self._replied = True
@@ -144,6 +146,7 @@ class Transcript:
             self.say("assistant", "")
         self._speaking = True
         self._ids.add(call.id)
+        self._tools.add(call.name)
         self._calls.append(Made(call, self._turn, len(self._messages) - 1))
 
     def result(
@@ -181,6 +184,10 @@ class Transcript:
     def knows(self, call_id: str) -> bool:
         """Whether a call of this id was made."""
         return call_id in self._ids
+
+    def has_called(self, tool: str) -> bool:
+        """Whether a call of this tool was made."""
+        return tool in self._tools
 
     def answer(self, result: ToolResult | None) -> None:
         """What the call just made returned."""
