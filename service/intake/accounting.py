@@ -106,6 +106,8 @@ def lose_value(
     transcript: Transcript, value: Any, path: str, what: str, *, holds: UnreadKind = "other", by_id: bool = True
 ) -> None:
     """Tells the transcript of something of which nothing is known but that it holds calls, or else what `holds` says."""
+    if holds == "other" and _is_reply(value):
+        holds = "text"
     if not lose_calls(transcript, value, path, what, by_id=by_id) or holds != "other":
         transcript.lose(holds, path, what)
 
@@ -115,12 +117,21 @@ def lose_calls(
 ) -> bool:
     """Tells the transcript of the calls in something that carries nothing else that is scored; whether there are any.
 
-    `named`: only of those that name their tool. `by_id`: only what has the id of a call that is read may be that one again.
+    `named`: only of those that have more of a call than its type.
+    `by_id`: only what has the id of a call that is read may be that one again.
     """
-    found = [FoundCall(_read_found(one), one.path) for one in _walk_calls(value, path)]
-    calls = [one for one in found if one.call.name or not named]
+    found = [one for one in _walk_calls(value, path) if not named or _says_more(one.given)]
+    calls = [FoundCall(_read_found(one), one.path) for one in found]
     transcript.doubt(calls, what, path, by_id=by_id)
     return bool(calls)
+
+
+def _is_reply(value: Any) -> bool:
+    """Whether something is what a model replied, as its provider gave it."""
+    given = cast("Given", value if isinstance(value, dict) else {})
+    return given.get("role") == "assistant" or any(
+        isinstance(given.get(key), list) for key in ("choices", "candidates")
+    )
 
 
 def clip(name: str) -> str:
@@ -180,6 +191,11 @@ def _read_found(found: _Found) -> ToolCall:
     call_id = next((value for one in (given, found.holder) if (value := _find(one, _CALL_IDS))), None)
     name = _find(own, _TOOLS) or next((tool for key, tool in _SEARCHES.items() if own.get(key)), "")
     return tool_call(call_id, name, next((own[key] for key in _ARGUMENTS if key in own), None))
+
+
+def _says_more(given: Given) -> bool:
+    """Whether something has a tool, arguments or an id of a call, or is what Gemini tells of one."""
+    return bool(given.keys() & {*_TOOLS, *_ARGUMENTS, *_CALL_IDS[:-1], *_SEARCHES, "function"})
 
 
 def _find(given: Given, names: tuple[str, ...]) -> str | None:

@@ -1,5 +1,6 @@
 """A request and its response as a program logs them, of any provider: `{"request": {...}, "response": {...}}`.
 
+The request may be the record itself: `{"messages": [...], "response": {...}}`.
 Also a line of a batch's results, which has the response alone (OpenAI's `response.body`, Anthropic's `result.message`), and
 Bedrock's log of invocations (`input.inputBodyJson`, `output.outputBodyJson`).
 """
@@ -17,6 +18,7 @@ from service.errors import InputError
 from service.intake.accounting import account_members, lose_value, members_of
 from service.intake.build import Transcript
 from service.intake.format import Format
+from service.intake.formats.litellm import MARKS
 from service.intake.shapes import OPEN, Loose
 from service.intake.speech import Given, find_object
 from service.intake.wrapping import Exchange, Wrapped
@@ -62,8 +64,11 @@ def read(record: ExchangeTrace) -> Wrapped:
     if not reply:
         raise InputError.at("", 'expected {"request": {...}, "response": {...}}, or a line of a batch\'s results')
     lost = Transcript()
-    account_members(lost, record, RECORD, "")
     asked, asked_at = _find(given, ASKED)
+    if not asked and _is_asked(given):  # whatever stands beside the messages belongs to them
+        asked = {name: value for name, value in given.items() if name not in RECORD.read}
+    else:
+        account_members(lost, record, RECORD, "")
     for path in (asked_at, reply_at):
         _account_holder(lost, given, *path.split("/")[1:])
     _account_beside(lost, given, ("request", "input"), asked_at)
@@ -102,7 +107,12 @@ def _find(record: Given, ways: tuple[tuple[str, ...], ...]) -> tuple[dict[str, J
 
 def _recognise(record: Given) -> bool:
     paired = bool(find_object(record, "request") or "custom_id" in record or _find(record, ASKED)[0])
-    return paired and bool(_find(record, REPLIED)[0])
+    return (paired or _is_asked(record)) and bool(_find(record, REPLIED)[0])
+
+
+def _is_asked(record: Given) -> bool:
+    """Whether a record is itself what was asked, with the reply beside its messages."""
+    return isinstance(record.get("messages"), list) and not record.keys() & MARKS
 
 
 FORMAT = Format(
