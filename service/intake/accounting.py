@@ -8,15 +8,16 @@ is named and opens nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pydantic import JsonValue
 
 from service.core.json.pointers import build_pointer, escape_token
-from service.core.trace import UnreadKind
-from service.intake.build import Transcript
+from service.core.trace import ToolCall, UnreadKind
+from service.intake.build import Transcript, tool_call
+from service.intake.repeats import FoundCall
 
 Given = Mapping[str, Any]
 Unpack = Callable[[str, JsonValue], JsonValue]
@@ -29,6 +30,10 @@ _CALL_TYPE = re.compile(r"(?:^|[_-])(?:call|use|request)$|^(?:dynamic-)?tool[_-]
 _NO_CALL_TYPE = re.compile(r"(?:http|api|llm|model|bad|invalid)_(?:call|request)(?:_error)?$", re.IGNORECASE)
 """Calls of models and services, which are no calls of tools."""
 _RESULT_TYPE = re.compile(r"(?:result|output|response|return)s?$", re.IGNORECASE)
+_REFERENCE = re.compile(
+    r"(?i:expected|gold|golden|reference|ground_?truth|few_?shot|example)(?i:s?)(?:$|[_A-Z-].*)", re.DOTALL
+)
+"""Members of a record that hold what should have been done, or what was done elsewhere: no call in them was made here."""
 _CALL_ID = re.compile(r"tool_?(?:use|call)_?id|call_?id", re.IGNORECASE)
 
 
@@ -52,11 +57,31 @@ def members_of(of: str, read: str, idle: str = "") -> Members:
 def account_members(
     transcript: Transcript, given: Given, members: Members, path: str, *, holds: UnreadKind = "other"
 ) -> None:
-    """Tells the transcript of each member that is neither read nor idle. `holds`: what one may hold that holds no call."""
-    for name in given:
-        if name not in members.read and name not in members.idle and given[name] not in (None, "", False, [], {}):
-            what = f"the member {clip(name)!r} of {members.of}"
-            lose_value(transcript, given[name], f"{path}/{escape_token(name)}", what, holds=holds)
+    """Tells the transcript of each member that is neither read nor idle, and of the calls in those that are idle.
+
+    `holds`: what one may hold that holds no call.
+    """
+    for name, value in given.items():
+        if name in members.read or value in (None, "", False, [], {}):
+            continue
+        what, place = f"the member {clip(name)!r} of {members.of}", f"{path}/{escape_token(name)}"
+        if path == "" and _REFERENCE.fullmatch(name):
+            if name not in members.idle:
+                transcript.lose("other", place, what)
+        elif name in members.idle:
+            lose_calls(transcript, value, place, what, named=True, by_id=path != "")
+        else:
+            lose_value(transcript, value, place, what, holds=holds, by_id=path != "")
+
+
+def account_others(
+    transcript: Transcript, given: Given, names: Iterable[str], chosen: str, of: str, path: str = ""
+) -> None:
+    """Tells of members that stand for one thing, of which one was chosen to be read."""
+    for name in names:
+        if name != chosen and given.get(name):
+            what = f"the member {name!r} of {of}, beside {chosen!r},"
+            lose_value(transcript, given[name], f"{path}/{name}", what, by_id=path != "")
 
 
 def account_part(transcript: Transcript, part: Given, of: str, path: str, *, idle: bool = False) -> None:
@@ -79,18 +104,39 @@ def account_unknown(
         lose_value(transcript, value, path, what, holds="other" if idle and kind == "text" else kind)
 
 
-def lose_value(transcript: Transcript, value: Any, path: str, what: str, *, holds: UnreadKind = "other") -> None:
+def lose_value(
+    transcript: Transcript, value: Any, path: str, what: str, *, holds: UnreadKind = "other", by_id: bool = True
+) -> None:
     """Tells the transcript of something of which nothing is known but that it holds calls, or else what `holds` says."""
-    if not lose_calls(transcript, value, path, what) or holds != "other":
+    if holds == "other" and _is_reply(value):
+        holds = "text"
+    if not lose_calls(transcript, value, path, what, by_id=by_id) or holds != "other":
         transcript.lose(holds, path, what)
 
 
-def lose_calls(transcript: Transcript, value: Any, path: str, what: str) -> bool:
-    """Tells the transcript of the calls in something that carries nothing else that is scored; whether there are any."""
-    calls = list(find_calls(value, path))
-    for place in calls:
-        transcript.lose("call", place, f"a call in {what}")
+def lose_calls(
+    transcript: Transcript, value: Any, path: str, what: str, *, named: bool = False, by_id: bool = True
+) -> bool:
+    """Tells the transcript of the calls in something that carries nothing else that is scored; whether there are any.
+
+    `named`: only of those that have more of a call than its type.
+    `by_id`: only what has the id of a call that is read may be that one again.
+    """
+    calls = [
+        FoundCall(_read_found(given, holder), place)
+        for place, given, _, holder in list_calls(value, path)
+        if not named or _says_more(given)
+    ]
+    transcript.doubt(calls, what, path, by_id=by_id)
     return bool(calls)
+
+
+def _is_reply(value: Any) -> bool:
+    """Whether something is what a model replied, as its provider gave it."""
+    given = cast("Given", value if isinstance(value, dict) else {})
+    return given.get("role") == "assistant" or any(
+        isinstance(given.get(key), list) for key in ("choices", "candidates")
+    )
 
 
 def clip(name: str) -> str:
@@ -151,8 +197,39 @@ def _list_below(here: dict[str, JsonValue] | list[JsonValue]) -> Iterator[tuple[
     return ((key, item) for key, item in here.items() if not (is_result and key in _RETURNED))
 
 
+def _read_found(given: Given, holder: Given) -> ToolCall:
+    """What looks like a call, as far as it can be read; without a name it is none that is known.
+
+    `holder`: the object that it stands in, which may have its id.
+    """
+    inner = given.get("function")
+    own = cast("Given", inner) if isinstance(inner, dict) else given
+    call_id = next((value for one in (given, holder) if (value := _find(one, _CALL_IDS))), None)
+    name = _find(own, _TOOLS) or next((tool for key, tool in _SEARCHES.items() if own.get(key)), "")
+    return tool_call(call_id, name, next((own[key] for key in _ARGUMENTS if key in own), None))
+
+
+def _says_more(given: Given) -> bool:
+    """Whether something has a tool, arguments or an id of a call, or is what Gemini tells of one."""
+    return bool(given.keys() & {*_TOOLS, *_ARGUMENTS, *_CALL_IDS[:-1], *_SEARCHES, "function"})
+
+
+def _find(given: Given, names: tuple[str, ...]) -> str | None:
+    return next((value for name in names if isinstance(value := given.get(name), str) and value), None)
+
+
+_CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "id")
+_TOOLS = ("name", "tool", "toolName", "tool_name")
+_SEARCHES: Mapping[str, str] = {
+    **dict.fromkeys(("webSearchQueries", "web_search_queries"), "google_search"),
+    **dict.fromkeys(("urlMetadata", "url_metadata"), "url_context"),
+}
+"""What alone tells of a call of a tool that Gemini runs itself, and that tool."""
+_ARGUMENTS = ("arguments", "args", "input", "parameters")
+
+
 def looks_like_call(given: Given) -> bool:
-    """Whether an object is a call by its type, or by a name that stands with arguments or with the id of a call.
+    """Whether an object is a call by its type, by a name that stands with arguments or with the id of a call, or by its trace.
 
     >>> (
     ...     looks_like_call({"type": "mcp_call"}),
@@ -164,7 +241,9 @@ def looks_like_call(given: Given) -> bool:
     kind = given.get("type") or given.get("part_kind")
     if isinstance(kind, str) and kind_of(kind) == "call":
         return True
-    named = any(isinstance(given.get(name), str) for name in ("name", "tool", "toolName", "tool_name"))
+    if any(given.get(name) for name in _SEARCHES):
+        return True
+    named = any(isinstance(given.get(name), str) for name in _TOOLS)
     with_arguments = any(isinstance(given.get(name), dict | str) for name in ("arguments", "args"))
     given_something = bool(given.keys() & {"arguments", "args", "input"})
     return named and (with_arguments or (given_something and any(map(_CALL_ID.fullmatch, given))))

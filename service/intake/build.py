@@ -1,15 +1,11 @@
-"""The builder all adapters share: they say what happened, in order, and it keeps turns, steps and the pairing of results.
+"""The builder all adapters share: they say what happened, in order, and it keeps turns, steps and what is not read.
 
-Pairing. A result belongs to the call it names: of several with that id, to the first unanswered one of the latest
-message that has one. A result that names no call made before it (providers that give no ids, logs that lost them)
-belongs to the first call of the preceding calling message that no other result claims. A result that then answers nothing
-makes no step: where its call was answered already it stays in `raw`, else its call is one that nobody could read.
+Which result answers which call is told by `service.intake.pairing`.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, cast
 
@@ -18,10 +14,10 @@ from typing_extensions import ReadOnly, TypedDict
 
 from service.core.json.text import UnreadableError, parse
 from service.core.trace import Message, Role, State, Step, ToolCall, ToolDef, ToolResult, Trace, Unread, UnreadKind
+from service.intake.pairing import Answers, Made, Returned, pair
+from service.intake.repeats import FoundCall, ReadCalls
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
-
-_Answers = dict[int, ToolResult | None]
 
 
 class Record(TypedDict):
@@ -86,6 +82,16 @@ def _join_texts(parts: Sequence[JsonValue]) -> str | None:
     return "\n".join(cast("list[str]", texts))
 
 
+class Doubt(NamedTuple):
+    """What looks like calls in something that is not read."""
+
+    calls: Sequence[FoundCall]
+    what: str
+    path: str
+    turn: int
+    by_id: bool
+
+
 class Transcript:
     """A conversation being written down. Every adapter makes one, tells it what happened and takes the Trace.
 
@@ -100,23 +106,23 @@ class Transcript:
         "_messages",
         "_offers",
         "_others",
-        "_places",
         "_replied",
         "_results",
         "_speaking",
+        "_tools",
         "_turn",
         "_unread",
     )
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
-        self._calls: list[tuple[ToolCall, int, int]] = []
-        self._results: list[tuple[str | None, ToolResult | None, int]] = []
-        self._answers: _Answers = {}
-        self._places: list[tuple[str, int]] = []
-        self._unread: list[Unread] = []
+        self._calls: list[Made] = []
+        self._results: list[Returned] = []
+        self._answers: Answers = {}
+        self._unread: list[Unread | Doubt] = []
         self._others: dict[str, tuple[str, int]] = {}
         self._ids: set[str | None] = set()
+        self._tools: set[str] = set()
         self._offers: dict[str, ToolDef] = {}
         self._turn = 0
         self._replied = True
@@ -140,26 +146,36 @@ class Transcript:
             self.say("assistant", "")
         self._speaking = True
         self._ids.add(call.id)
-        self._calls.append((call, self._turn, len(self._messages) - 1))
+        self._tools.add(call.name)
+        self._calls.append(Made(call, self._turn, len(self._messages) - 1))
 
-    def result(self, call_id: str | None, result: ToolResult | None, *, path: str = "") -> None:
-        """What a call returned, by the call's id where there is one; None: it did, but what is not captured.
+    def result(
+        self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None
+    ) -> None:
+        """What a call returned, by the call's id or its tool's name where there is one; None: it did, but what is not captured.
 
         `path`: where it stands, to be told where its call is missing; "" where it may well be.
         """
         self._speaking = False
-        self._results.append((call_id or None, result, len(self._calls)))
-        self._places.append((path, self._turn))
+        self._results.append(Returned(call_id or None, tool or None, result, len(self._calls), self._turn, path))
 
     def lose(self, kind: UnreadKind, path: str, what: str) -> None:
         """Something that stands at `path` and is not read. Of other things the first of each sort is named, with their number."""
         if kind == "other":
-            first, count = self._others.get(what, (path, 0))
-            self._others[what] = first, count + 1
+            _count_other(self._others, path, what)
             return
         if kind == "call":
             self._replied = True
-        self._unread.append(Unread(kind, path, f"{what} is not read: it stays in the source", self._turn))
+        self._unread.append(_describe_lost(kind, path, what, self._turn))
+
+    def doubt(self, calls: Sequence[FoundCall], what: str, path: str, *, by_id: bool) -> None:
+        """Calls that stand together in something that is not read, `what` at `path`.
+
+        Those that repeat calls of the trace are none; `by_id`: only what has the id of a call may repeat it.
+        """
+        if calls:
+            self._replied = True
+            self._unread.append(Doubt(calls, what, path, self._turn, by_id))
 
     def offer(self, tool: ToolDef) -> None:
         """A tool that is on offer though the source does not list it with the others. The first of a name counts."""
@@ -168,6 +184,10 @@ class Transcript:
     def knows(self, call_id: str) -> bool:
         """Whether a call of this id was made."""
         return call_id in self._ids
+
+    def has_called(self, tool: str) -> bool:
+        """Whether a call of this tool was made."""
+        return tool in self._tools
 
     def answer(self, result: ToolResult | None) -> None:
         """What the call just made returned."""
@@ -183,12 +203,9 @@ class Transcript:
         state: State | None = None,
     ) -> Trace:
         """The finished trace of `record`, which is kept as `raw`."""
-        answers = self._answers
-        unread = [*self._unread, *_list_others(self._others)]
-        if self._results:
-            pairing = pair(self._calls, self._results)
-            answers = answers | pairing.answers
-            unread = [*unread, *[_describe_orphan(*self._places[at]) for at in pairing.orphans if self._places[at][0]]]
+        pairing = pair(self._calls, self._results, self._answers)
+        answers = pairing.answers
+        unread = (*self.list_unread([made.call for made in self._calls]), *pairing.unread)
         return Trace(
             trace_id,
             record["format"],
@@ -201,8 +218,23 @@ class Transcript:
             self._turn,
             state,
             record,  # pyright: ignore[reportArgumentType] (a validated record is JSON)
-            tuple(unread),
+            unread,
         )
+
+    def list_unread(self, calls: Iterable[ToolCall]) -> tuple[Unread, ...]:
+        """What this transcript was told that is not read, where these are the calls of the trace."""
+        known = ReadCalls(calls)
+        unread: list[Unread] = []
+        others = self._others.copy()
+        for told in self._unread:
+            if isinstance(told, Unread):
+                unread.append(told)
+                continue
+            left = known.drop_repeated(told.calls, by_id=told.by_id)
+            unread += [_describe_lost("call", found.path, f"a call in {told.what}", told.turn) for found in left]
+            if not left:
+                _count_other(others, told.path, f"{told.what} repeats calls that are read, and")
+        return (*unread, *_list_others(others))
 
     def _complete(self, tools: tuple[ToolDef, ...]) -> tuple[ToolDef, ...]:
         """The tools that are listed, and those that are on offer besides."""
@@ -212,12 +244,21 @@ class Transcript:
     def _answer(self) -> str | None:
         if not self._messages or self._messages[-1].role != "assistant":
             return None
-        calling = bool(self._calls) and self._calls[-1][2] == len(self._messages) - 1
+        calling = bool(self._calls) and self._calls[-1].message == len(self._messages) - 1
         return None if calling else self._messages[-1].text
 
 
 MOST_OTHERS = 50
 """Sorts of things that carry nothing for scoring, as far as one can tell, that are named one by one."""
+
+
+def _describe_lost(kind: UnreadKind, path: str, what: str, turn: int) -> Unread:
+    return Unread(kind, path, f"{what} is not read: it stays in the source", turn)
+
+
+def _count_other(others: dict[str, tuple[str, int]], path: str, what: str) -> None:
+    first, count = others.get(what, (path, 0))
+    others[what] = first, count + 1
 
 
 def _list_others(others: Mapping[str, tuple[str, int]]) -> Iterator[Unread]:
@@ -227,76 +268,3 @@ def _list_others(others: Mapping[str, tuple[str, int]]) -> Iterator[Unread]:
         yield Unread("other", path, f"{what} is not read{places}", 0)
     if len(others) > MOST_OTHERS:
         yield Unread("other", "", f"{len(others) - MOST_OTHERS} more sorts of members and parts are not read", 0)
-
-
-def _describe_orphan(path: str, turn: int) -> Unread:
-    return Unread("call", path, "a result answers no call of the trace: its call is missing", turn)
-
-
-class Pairing(NamedTuple):
-    """Results by the index of the call that each answers, and the indices of results whose call is missing."""
-
-    answers: _Answers
-    orphans: Sequence[int] = ()
-
-
-def pair(
-    calls: Sequence[tuple[ToolCall, int, int]], results: Sequence[tuple[str | None, ToolResult | None, int]]
-) -> Pairing:
-    """Which call each result answers: calls as (call, turn, message), results as (id, result, calls so far).
-
-    In linear time, whatever ids a hostile log repeats. The rules stand at the head of the module.
-    """
-    answers: _Answers = {}
-    unnamed: list[tuple[int, int]] = []
-    # For each id seen, a queue of unanswered calls for each message that used it, the latest message last.
-    open_calls: dict[str, list[tuple[int, deque[int]]]] = {}
-    calls_read = 0
-    for at, (call_id, result, made) in enumerate(results):
-        for index in range(calls_read, made):
-            _enqueue(open_calls, index, calls[index])
-        calls_read = made
-        if call_id is None or call_id not in open_calls:
-            unnamed.append((at, made))
-        elif open_calls[call_id]:
-            answers[_take(open_calls[call_id])] = result
-    if not unnamed:
-        return Pairing(answers)
-    by_order = _match_by_order(calls, unnamed, answers)
-    taken = set(by_order.values())
-    late: _Answers = {index: results[at][1] for index, at in by_order.items()}
-    return Pairing(answers | late, [at for at, _ in unnamed if at not in taken])
-
-
-def _enqueue(open_calls: dict[str, list[tuple[int, deque[int]]]], index: int, entry: tuple[ToolCall, int, int]) -> None:
-    call, _, message = entry
-    if call.id is None:
-        return
-    queues = open_calls.setdefault(call.id, [])
-    if not queues or queues[-1][0] != message:
-        queues.append((message, deque()))
-    queues[-1][1].append(index)
-
-
-def _take(queues: list[tuple[int, deque[int]]]) -> int:
-    queue = queues[-1][1]
-    index = queue.popleft()
-    if not queue:
-        queues.pop()
-    return index
-
-
-def _match_by_order(
-    calls: Sequence[tuple[ToolCall, int, int]], results: Sequence[tuple[int, int]], answered: _Answers
-) -> dict[int, int]:
-    """The calls that results without a known id answer, by their order: indices of calls with indices of results."""
-    waiting: dict[int, deque[int]] = {}
-    for index, (_, _, message) in enumerate(calls):
-        if index not in answered:
-            waiting.setdefault(message, deque()).append(index)
-    matches: dict[int, int] = {}
-    for at, made in results:
-        queue = waiting.get(calls[made - 1][2]) if made else None
-        if queue:
-            matches[queue.popleft()] = at
-    return matches

@@ -7,7 +7,7 @@ for a failed tool; an optional `is_error` on a tool message is one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NotRequired, Required
+from typing import NotRequired, Required, cast
 
 from pydantic import with_config
 from typing_extensions import TypedDict
@@ -17,6 +17,7 @@ from service.errors import InputError
 from service.intake.accounting import account_members, members_of
 from service.intake.build import Transcript, custom_call, result_content, tool_call
 from service.intake.shapes import OPEN, ChatRole, Content, Loose, lose_parts, text_of
+from service.intake.speech import Given, find_text
 
 
 @with_config(OPEN)
@@ -84,10 +85,15 @@ def read_messages(
         if message["role"] == "assistant":
             read_reply(transcript, message, place)
         elif message["role"] in ("tool", "function"):
-            transcript.result(message.get("tool_call_id"), _read_result(message, error_prefix), path=place)
+            _read_returned(transcript, message, place, error_prefix)
             account_members(transcript, message, RESULT, place)
         else:
             _read_said(transcript, message, place)
+
+
+def _read_returned(transcript: Transcript, message: ChatMessage, path: str, error_prefix: str | None) -> None:
+    tool = find_text(cast("Given", message), "name")
+    transcript.result(message.get("tool_call_id"), _read_result(message, error_prefix), path=path, tool=tool)
 
 
 def _read_said(transcript: Transcript, message: ChatMessage, path: str) -> None:

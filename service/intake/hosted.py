@@ -6,13 +6,13 @@ of an MCP server is on offer once the server lists it or the provider has run it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.trace import ToolDef, ToolResult
+from service.core.trace import ToolCall, ToolDef, ToolResult
 from service.errors import InputError
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.tools import read_tools
@@ -60,18 +60,35 @@ OUTPUTS = frozenset([f"{kind}_output" for kind in HOSTED] + ["tool_search_output
 """The items that hold what such a call returned."""
 
 
-def read_hosted(transcript: Transcript, item: Given, catalogue: Mapping[str, ToolDef]) -> None:
-    """Writes down a call of a hosted tool, and what it returned where the item tells."""
+def list_hosted(tools: object) -> list[str]:
+    """The names of the hosted tools among those on offer: a function has a name of its own, they go by their types."""
+    given = (
+        [cast("Given", tool) for tool in cast("list[object]", tools) if isinstance(tool, dict)]
+        if isinstance(tools, list)
+        else []
+    )
+    return [str(tool.get("type")) for tool in given if not tool.keys() & {"name", "function", "custom"}]
+
+
+def build_hosted(item: Given, hosted: Sequence[str] = ()) -> tuple[ToolCall, ToolResult | None]:
+    """A call of a hosted tool, and what it returned where the item tells. `hosted`: the names of those on offer."""
     kind = HOSTED[item["type"]]
-    name = next((name for name in catalogue if name.startswith(kind.tool)), kind.tool)
-    transcript.offer(ToolDef(name))
+    name = next((name for name in hosted if name.startswith(kind.tool)), kind.tool)
     arguments = kind.find_arguments(item)
     call = tool_call(item.get("call_id") or item.get("id"), name, arguments)
-    transcript.call(call if arguments else replace(call, arguments=None, captured=False))
     failed = item.get("status") == "failed"
     returned = item.get(kind.result)
-    if returned is not None or failed:
-        transcript.answer(ToolResult(returned, failed))
+    result = ToolResult(returned, failed) if returned is not None or failed else None
+    return (call if arguments else replace(call, arguments=None, captured=False)), result
+
+
+def read_hosted(transcript: Transcript, item: Given, hosted: Sequence[str]) -> None:
+    """Writes such a call down."""
+    call, result = build_hosted(item, hosted)
+    transcript.offer(ToolDef(call.name))
+    transcript.call(call)
+    if result is not None:
+        transcript.answer(result)
 
 
 def read_output(transcript: Transcript, item: Given, path: str) -> None:

@@ -10,10 +10,11 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.json.text import MAX_DEPTH, MAX_DIGITS
+from service.intake.texts import unfence
 
 MAX_CHARS = 100_000
-_FENCE = re.compile(r"\s*```(?:python|tool_code|py)?[ \t]*\n(.*?)```\s*\Z", re.DOTALL)
-_CALL = re.compile(r"\s*\[?\s*(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*\(")
+_CALL = re.compile(r"\s*\[?\s*(?:[A-Za-z_]\w*\s*=\s*)?(?:await\s+)?[A-Za-z_][\w.-]*\(")
+_NAMING_CALL = re.compile(r"(?<![\w.-])[A-Za-z_][\w.-]*\(\s*[A-Za-z_]\w*\s*=(?!=)")
 _ODD_ESCAPE = re.compile(r"""\\[^\n\\'"abfnrtvx0-7NuU]""")
 _CONSTANTS = {"true": True, "false": False, "null": None}
 
@@ -31,7 +32,16 @@ def looks_like_calls(text: str) -> bool:
     >>> looks_like_calls("[f(x=1)]"), looks_like_calls("f(1)"), looks_like_calls("It rains (a bit).")
     (True, True, False)
     """
-    return _CALL.match(_unfence(text)) is not None
+    return _CALL.match(unfence(text)) is not None
+
+
+def holds_calls(text: str) -> bool:
+    """Whether a text begins as calls do, or holds anywhere a call that names its arguments.
+
+    >>> holds_calls("So: r = f(x=1)"), holds_calls("It rains (a bit), says f(x).")
+    (True, False)
+    """
+    return looks_like_calls(text) or _NAMING_CALL.search(text) is not None
 
 
 def parse_calls(text: str) -> Sequence[PythonCall] | None:
@@ -44,18 +54,13 @@ def parse_calls(text: str) -> Sequence[PythonCall] | None:
     >>> parse_calls("f(x=1) and more"), parse_calls("[]"), parse_calls("f(" * 99)
     (None, None, None)
     """
-    source = _unfence(text).strip()
+    source = unfence(text).strip()
     if not looks_like_calls(source) or _is_hostile(source):
         return None
     nodes = _parse_nodes(source)
     calls = [_read_call(node) for node in nodes]
     found = [call for call in calls if call is not None]
     return found if found and len(found) == len(calls) else None
-
-
-def _unfence(text: str) -> str:
-    fenced = _FENCE.match(text) if text.lstrip().startswith("```") else None
-    return fenced[1] if fenced else text
 
 
 def _is_hostile(source: str) -> bool:

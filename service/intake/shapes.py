@@ -8,14 +8,14 @@ size and sanity of a request's body are checked once, where it is parsed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Required
+from typing import Literal, Required, cast
 
 from pydantic import ConfigDict, JsonValue, SkipValidation, with_config
 from typing_extensions import TypedDict
 
 from service.core.trace import State
 from service.errors import InputError
-from service.intake.accounting import account_members, account_part, members_of
+from service.intake.accounting import Given, account_members, account_part, clip, looks_like_call, members_of
 from service.intake.build import Transcript
 
 OPEN = ConfigDict(extra="allow", strict=True)
@@ -89,7 +89,9 @@ def lose_parts(
     """
     for index, part in enumerate(content if isinstance(content, list) else ()):
         name = part["type"]
-        if name in TEXTS or part.get("text") or part.get("refusal"):
+        if looks_like_call(cast("Given", part)):
+            transcript.lose("call", f"{path}/{index}", f"a part of the type {clip(name)}")
+        elif name in TEXTS or part.get("text") or part.get("refusal"):
             account_members(transcript, part, PART, f"{path}/{index}")
         elif name not in THINKING:
             account_part(transcript, part, "a part", f"{path}/{index}", idle=role == "user")

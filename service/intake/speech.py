@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from pydantic import JsonValue
 
@@ -47,55 +48,40 @@ def list_content(transcript: Transcript, content: JsonValue, path: str) -> list[
 
 
 class Speech:
-    """A message of the assistant while its parts are read: its texts are joined, then come its calls with their results.
+    """A message of the assistant while its parts are read: its texts are joined, then come its calls, then their results.
 
     What is said or called after a result that stands in the same message is a message of its own.
     """
 
-    __slots__ = ("_calls", "_named", "_said", "_texts", "_transcript", "_waiting")
+    __slots__ = ("_calls", "_results", "_returned", "_said", "_texts", "_transcript")
 
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
         self._texts: list[str] = []
         self._calls: list[tuple[ToolCall, ToolResult | None]] = []
-        self._waiting: dict[str | int, int] = {}
-        self._named: set[str | int | None] = set()
+        self._results: list[Callable[[], None]] = []
+        self._returned = 0
         self._said = False
 
     def say(self, text: str) -> None:
         """A piece of the message's text; behind a call that has returned, of the next message's."""
-        if text and any(result is not None for _, result in self._calls):
+        if text and self._returned:
             self.cut()
         self._texts.append(text)
 
     def call(self, call: ToolCall, result: ToolResult | None = None) -> None:
         """A call, with what it returned where that stands beside it."""
-        if result is None:
-            self._waiting[call.id or len(self._calls)] = len(self._calls)
-            self._named |= {call.id} if call.id else set()
         self._calls.append((call, result))
+        self._returned += result is not None
 
-    def answer(self, result: ToolResult, call_id: str | None = None) -> bool:
-        """What a call of this message returned: the one of that id or, where there are none, the last that waits.
-
-        The message ends once all its calls have returned. False, and the message ends too, where no call waits for it.
-        """
-        at = self._take_waiting(call_id)
-        if at is None:
+    def result(
+        self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None
+    ) -> None:
+        """What a call returned, as `Transcript.result` takes it. The message ends once all its calls have returned."""
+        self._results.append(partial(self._transcript.result, call_id, result, path=path, tool=tool))
+        self._returned += 1
+        if self._returned >= len(self._calls):
             self.cut()
-            return False
-        self._calls[at] = self._calls[at][0], result
-        if not self._waiting:
-            self.cut()
-        return True
-
-    def _take_waiting(self, call_id: str | None) -> int | None:
-        """The call of that id or, without one on either side, the last that waits."""
-        named = call_id in self._named
-        key = call_id if named else next(reversed(self._waiting), None) if call_id is None or not self._named else None
-        at = self._waiting.pop(key, None) if key is not None else None
-        self._named.discard(key)
-        return at
 
     def cut(self) -> None:
         """What follows is a message of its own, if anything does."""
@@ -106,8 +92,9 @@ class Speech:
             self._transcript.call(call, parallel=index > 0)
             if result is not None:
                 self._transcript.answer(result)
-        self._texts, self._calls = [], []
-        self._waiting, self._named = {}, set()
+        for tell in self._results:
+            tell()
+        self._texts, self._calls, self._results, self._returned = [], [], [], 0
 
     def end(self) -> None:
         """The end of the message. One without any text or call is an empty one."""

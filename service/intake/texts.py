@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import JsonValue
 
 from service.core.json.text import UnreadableError, parse
+
+_FENCE = re.compile(r"\s*```(?:\w+)?[ \t]*\n(.*?)```\s*\Z", re.DOTALL)
+
+
+def unfence(text: str) -> str:
+    """What stands between the fences of a text that consists of that; any other text as it is.
+
+    >>> unfence("```json\\n[1]\\n```"), unfence("[1]")
+    ('[1]\\n', '[1]')
+    """
+    fenced = _FENCE.match(text) if text.lstrip().startswith("```") else None
+    return fenced[1] if fenced else text
 
 
 def parse_text(value: JsonValue) -> JsonValue:

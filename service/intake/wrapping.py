@@ -110,9 +110,9 @@ def read_wrapped(record: Record, wrapped: Wrapped, read_any: ReadAny) -> Trace:
         for call in known.list_unknown(told):
             lost.lose("call", call.path, "a call that the conversation does not have")
     _account_runs(wrapped.runs, trace, lost)
-    kept = lost.trace(record, trace_id=wrapped.id, tools=None)
-    unread = (*[_move(item, joined.inner) for item in trace.unread], *kept.unread)
-    return replace(trace, id=wrapped.id, format=record["format"], raw=kept.raw, unread=unread)
+    kept = lost.list_unread([step.call for step in trace.steps])
+    unread = (*[_move(item, joined.inner) for item in trace.unread], *kept)
+    return replace(trace, id=wrapped.id, format=record["format"], raw=record, unread=unread)  # pyright: ignore[reportArgumentType] (a validated record is JSON)
 
 
 def _read(inner: Inner, read_any: ReadAny) -> Trace:
@@ -252,7 +252,7 @@ def _list_reply(value: JsonValue, path: str, lost: Transcript, sample: int | Non
 
 
 def _without(members: Members, name: str) -> Members:
-    return replace(members, idle=members.idle | {name})
+    return replace(members, read=members.read | {name})
 
 
 def _list_message(value: dict[str, JsonValue], path: str, lost: Transcript) -> Iterator[Placed]:

@@ -142,6 +142,76 @@ def leads(value: Any, way: tuple[str | int, ...]) -> bool:
         return False
 
 
+SECOND: list[tuple[dict[str, Any], str]] = [
+    ({"format": "exchange", "request": {"messages": []}, "response": {"role": "assistant", "content": "x"}}, "result"),
+    ({"format": "exchange", "request": {"messages": []}, "response": {"role": "assistant", "content": "x"}}, "output"),
+    ({"format": "tau", "task_id": 1, "messages": []}, "traj"),
+    ({"format": "vercel", "messages": [{"role": "assistant", "parts": []}]}, "messages/0/content"),
+    ({"format": "langchain", "messages": [{"type": "ai", "content": ""}]}, "messages/0/tool_call_chunks"),
+    ({"format": "langchain", "messages": [{"type": "ai", "data": {"content": ""}}]}, "messages/0/extra"),
+    ({"format": "gemini", "contents": "x"}, "automaticFunctionCallingHistory"),
+    ({"format": "gemini", "candidates": [{"content": {"parts": []}}]}, "candidates/0/groundingMetadata"),
+    ({"format": "gemini", "candidates": [{}]}, "candidates/0/content"),
+    ({"format": "openai", "messages": []}, "metadata"),
+    ({"format": "openai", "messages": []}, "response"),
+    ({"format": "litellm", "messages": [{"role": "user", "content": "x"}]}, "proxy_server_request"),
+]
+"""Records, and a place in each where calls stand a second time, if at all."""
+
+
+@pytest.mark.parametrize(
+    ("record", "place"), SECOND, ids=lambda value: value if isinstance(value, str) else value["format"]
+)
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if "some_new_call" not in json.dumps(shape)])
+def test_no_call_is_lost_in_a_second_place(record: dict[str, Any], place: str, shape: Any) -> None:
+    planted = copy.deepcopy(record)
+    *way, key = place.split("/")
+    look(planted, tuple(int(token) if token.isdigit() else token for token in way))[key] = [shape]
+    if key == "traj":
+        planted[key] = [{"role": "assistant", "steps": [shape]}]
+    assert accounts_for(read_trace(INPUT.validate_python(planted)), "planted")
+
+
+CALL = '{"name": "planted", "arguments": {}}'
+TEXTS = [
+    *[("python_calls", text) for text in ("<think>f(x=2)</think>[planted(x=1)]", "So:\n```python\nplanted(x=1)\n```")],
+    *[
+        ("python_calls", text)
+        for text in ("Now: planted(x=1)", "[my-planted(x=1)]", "r = planted(1)", "await planted(1)")
+    ],
+    *[
+        ("sharegpt", text)
+        for text in (f"<think>So <tool_call>{CALL}</tool_call>", f"[{CALL}]", f"```json\n{CALL}\n```")
+    ],
+    *[("sharegpt", text) for text in (f"<function_call>{CALL}</function_call>", f"<think></think><TOOL_CALL>{CALL}")],
+]
+
+
+@pytest.mark.parametrize(("name", "text"), TEXTS)
+def test_no_call_is_lost_in_a_text(name: str, text: str) -> None:
+    forms = {"python_calls": {"output": text}, "sharegpt": {"conversations": [{"from": "gpt", "value": text}]}}
+    assert accounts_for(read_trace(INPUT.validate_python({"format": name, **forms[name]})), "planted")
+
+
+REPEATS: list[tuple[Any, int]] = [
+    ([{"name": "f", "args": {"x": 1}}], 0),
+    ([{"id": "a", "function": {"name": "f", "arguments": '{"x": 1}'}}], 0),
+    ([{"id": "b", "name": "f", "args": {"x": 1}}], 1),
+    ([{"name": "f", "args": {"x": 1}}, {"name": "f", "args": {"x": 1}}], 1),
+    ([{"name": "f", "args": {"x": True}}, {"name": "g", "args": {}}], 2),
+]
+
+
+@pytest.mark.parametrize(("log", "others"), REPEATS)
+def test_only_an_exact_repetition_is_no_other_call(log: Any, others: int) -> None:
+    call = {"id": "a", "function": {"name": "f", "arguments": '{"x": 1}'}}
+    record = {"format": "openai", "messages": [{"role": "assistant", "tool_calls": [call]}]}
+    kinds = [part.kind for part in read_trace(INPUT.validate_python(record | {"tool_log": log})).unread]
+    assert kinds == ["call"] * others or (kinds, others) == (["other"], 0)
+    for name in ("gold", "expectedCalls", "few_shot", "examples"):
+        assert [part.kind for part in read_trace(INPUT.validate_python(record | {name: log})).unread] == ["other"]
+
+
 @given(
     shape=st.sampled_from(SHAPES),
     name=st.sampled_from(NAMES),

@@ -14,13 +14,16 @@ from typing import Literal, NotRequired
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
-from service.core.trace import ToolDef, Trace
+from service.core.trace import ToolCall, ToolDef, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, members_of
+from service.intake.accounting import account_members, find_calls, members_of
 from service.intake.build import Transcript, tool_call
 from service.intake.chat import ChatMessage, read_messages
 from service.intake.format import Format, Given
+from service.intake.python_text import looks_like_calls
+from service.intake.repeats import FoundCall
 from service.intake.shapes import OPEN, Loose, Tools
+from service.intake.texts import parse_text
 from service.intake.tools import read_tools
 
 Question = str | list[ChatMessage] | list[list[ChatMessage]]
@@ -91,13 +94,21 @@ def _read_question(transcript: Transcript, question: Question) -> None:
 
 
 def _read_output(transcript: Transcript, calls: Calls | None, result: str | Calls | None) -> None:
-    output = result if calls is None else calls
-    if isinstance(output, str):
-        transcript.say("assistant", output)
-        return
-    for call in output or ():
-        for name, arguments in call.items():
-            transcript.call(tool_call(None, name, arguments))
+    made = _list_calls(result if calls is None else calls)
+    if isinstance(result, str) and not calls:
+        transcript.say("assistant", result)
+        if calls is not None and (looks_like_calls(result) or any(find_calls(parse_text(result), ""))):
+            transcript.lose("call", "/result", "a call in the output, which was decoded to none,")
+    elif calls is not None:
+        others = [FoundCall(call, "/result") for call in _list_calls(result)]
+        transcript.doubt(others, "the output, beside what was decoded of it,", "/result", by_id=False)
+    for call in made:
+        transcript.call(call)
+
+
+def _list_calls(output: str | Calls | None) -> list[ToolCall]:
+    given = output if isinstance(output, list) else ()
+    return [tool_call(None, name, arguments) for call in given for name, arguments in call.items()]
 
 
 def _tools(record: BfclTrace) -> tuple[ToolDef, ...] | None:

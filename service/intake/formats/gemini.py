@@ -16,11 +16,20 @@ from typing_extensions import TypedDict
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import Members, account_members, looks_like_call, lose_value, members_of
+from service.intake.accounting import Members, account_members, account_others, looks_like_call, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, StateShape, pick_sample, read_state
-from service.intake.speech import Given, Speech, find_object, find_text, list_content, list_objects, lose_part
+from service.intake.speech import (
+    Given,
+    Speech,
+    find_object,
+    find_text,
+    list_content,
+    list_items,
+    list_objects,
+    lose_part,
+)
 from service.intake.tools import read_tools
 
 
@@ -49,9 +58,8 @@ _CAMEL = re.compile(r"_([a-z])")
 _ASKED = "model generation_config safety_settings tool_config cached_content labels"
 RECORD = _members_of(
     "the trace",
-    "format id sample state system_instruction tools contents config candidates",
-    f"{_ASKED} model_version response_id usage_metadata prompt_feedback create_time sdk_http_response "
-    "automatic_function_calling_history parsed",
+    "format id sample state system_instruction tools contents config candidates automatic_function_calling_history",
+    f"{_ASKED} model_version response_id usage_metadata prompt_feedback create_time sdk_http_response parsed",
 )
 CONFIG = _members_of(
     "the configuration",
@@ -79,9 +87,12 @@ def read(record: GeminiTrace) -> Trace:
         raise InputError.at("", "expected contents, candidates or both")
     transcript = Transcript()
     _read_system(transcript, given)
-    _read_contents(transcript, given.get("contents"), "/contents")
+    chosen = _choose_contents(given)
+    _read_contents(transcript, given.get(chosen), f"/{_spell(record, chosen)}")
     _read_candidates(transcript, given.get("candidates"), record.get("sample"))
     account_members(transcript, record, RECORD, "")
+    names = [_spell(record, name) for name in ("contents", HISTORY)]
+    account_others(transcript, record, names, _spell(record, chosen), "the trace")
     account_members(transcript, find_object(given, "config"), CONFIG, "/config")
     return transcript.trace(
         record,
@@ -116,11 +127,26 @@ def _texts(given: JsonValue) -> list[str]:
     return [text for part in list_objects(parts) if (text := find_text(part, "text"))]
 
 
+HISTORY = "automatic_function_calling_history"
+
+
+def _choose_contents(given: Given) -> str:
+    """The member that holds what was said before the reply: with calls that the client made by itself, their history."""
+    return (
+        HISTORY if len(list_items(given.get(HISTORY))) >= len(list_items(given.get("contents")) or "-") else "contents"
+    )
+
+
+def _spell(record: Mapping[str, object], name: str) -> str:
+    """A member's name as the record has it."""
+    return next((given for given in record if _snake(given) == name), name)
+
+
 def _read_contents(transcript: Transcript, given: JsonValue, path: str) -> None:
     if isinstance(given, str):
         transcript.say("user", given)
-    for index, content in enumerate(list_objects(given)):
-        if "parts" in content:
+    for index, content in enumerate(list_items(given)):
+        if isinstance(content, dict) and "parts" in content:
             _read_content(transcript, content, f"{path}/{index}")
         else:
             lose_value(transcript, content, f"{path}/{index}", "a content without parts", holds="text")
@@ -132,8 +158,11 @@ def _read_candidates(transcript: Transcript, given: JsonValue, sample: int | Non
         index = pick_sample(sample, len(candidates), "candidates")
         path = f"/candidates/{index}"
         candidate = candidates[index]
-        content = find_object(candidate, "content")
-        _read_content(transcript, {**content, "role": "model"}, f"{path}/content")
+        content = candidate.get("content")
+        if isinstance(content, dict | None):
+            _read_content(transcript, {**(content or {}), "role": "model"}, f"{path}/content")
+        else:
+            lose_value(transcript, content, f"{path}/content", "a content that is no object", holds="text")
         account_members(transcript, candidate, CANDIDATE, path)
 
 
@@ -147,7 +176,9 @@ def _read_content(transcript: Transcript, content: Given, path: str) -> None:
     account_members(transcript, content, CONTENT, path)
 
 
-IDLE = frozenset({"text", "thought", "thought_signature", "video_metadata", "media_resolution", "part_metadata"})
+IDLE = frozenset(
+    {"type", "text", "thought", "thought_signature", "video_metadata", "media_resolution", "part_metadata"}
+)
 """Members of a part that are read elsewhere or say nothing that is scored."""
 
 
@@ -156,7 +187,7 @@ def _read_said(transcript: Transcript, parts: Sequence[Given], path: str) -> Non
     for index, part in enumerate(parts):
         for name, value, place in _list_members(part, f"{path}/{index}"):
             if name == "function_response" and isinstance(value, dict):
-                transcript.result(find_text(value, "id"), _result(value), path=place)
+                transcript.result(find_text(value, "id"), _result(value), path=place, tool=find_text(value, "name"))
                 account_members(transcript, value, RESPONSE, place)
             else:
                 kind = "code_execution_call" if name == "executable_code" else name
@@ -168,7 +199,7 @@ def _read_said(transcript: Transcript, parts: Sequence[Given], path: str) -> Non
 
 def _list_members(part: Given, path: str) -> Iterator[tuple[str, JsonValue, str]]:
     """The members of a part that may be read, but for its text: the Python client's name, the value, the pointer."""
-    if "type" in part or looks_like_call(part):  # of another format
+    if looks_like_call(part) or ("type" in part and "text" not in part):  # of another format
         yield str(part.get("type", "call")), dict(part), path
         return
     for name, value in part.items():
@@ -195,7 +226,10 @@ def _read_member(transcript: Transcript, speech: Speech, name: str, value: JsonV
         transcript.offer(ToolDef("code_execution"))
         speech.call(tool_call(find_text(value, "id"), "code_execution", _pick(value, "language", "code")))
         account_members(transcript, value, CODE, path)
-    elif name != "code_execution_result" or not isinstance(value, dict) or not speech.answer(_code_result(value)):
+    elif name == "code_execution_result" and isinstance(value, dict):
+        speech.result(find_text(value, "id"), _code_result(value), path=path, tool="code_execution")
+        account_members(transcript, value, CODE, path)
+    else:
         lose_part(transcript, value, name, path)
 
 

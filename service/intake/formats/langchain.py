@@ -9,16 +9,19 @@ content are the same ones again, and are read where no others are.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, NotRequired
 
 from pydantic import JsonValue, with_config
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, override
 
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
 from service.intake.accounting import account_members, kind_of, lose_calls, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
+from service.intake.hosted import HOSTED, build_hosted
+from service.intake.repeats import FoundCall, ReadCalls
 from service.intake.shapes import OPEN, TEXTS, THINKING, Loose, StateShape, Tools, read_state
 from service.intake.speech import (
     Given,
@@ -71,6 +74,7 @@ BLOCK = members_of(
     f"text refusal status output content {' '.join(CALL.read)}",
     "annotations phase citations index extras cache_control error tool_use_id artifact is_error server_name caller",
 )
+WRAPPING = members_of("what a message is wrapped in", "type role data lc id kwargs", "name graph")
 VALUES = members_of("the state", "messages", "structured_response remaining_steps")
 RECORD = members_of(
     "the trace",
@@ -104,11 +108,12 @@ def read(record: LangChainTrace) -> Trace:
     transcript = Transcript()
     messages, path = _find_messages(record)
     for index, message in enumerate(messages):
-        _read_message(transcript, unwrap_message(message, f"{path}/{index}"))
+        told = unwrap_message(message, f"{path}/{index}")
+        _read_message(transcript, told)
+        if told.given is not message:
+            account_members(transcript, message, WRAPPING, f"{path}/{index}")
     account_members(transcript, record.get("values") or {}, VALUES, "/values")
     account_members(transcript, record, RECORD, "")
-    for name in ("next", "config", "metadata", "parent_config", "checkpoint", "parent_checkpoint"):
-        lose_calls(transcript, record.get(name), f"/{name}", "what stands beside a state")
     return transcript.trace(
         record,
         trace_id=record.get("id"),
@@ -137,10 +142,10 @@ def unwrap_message(message: Given, path: str) -> Told:
     if "lc" in message:
         names = list_items(message.get("id"))
         return Told(_find_role(names[-1] if names else None), find_object(message, "kwargs"), f"{path}/kwargs")
-    role = _find_role(message.get("type") or message.get("role"))
+    role = _find_role(message.get("type")) or _find_role(message.get("role"))
     if isinstance(message.get("data"), dict):
         data = find_object(message, "data")
-        return Told(role or _find_role(data.get("type")), data, f"{path}/data")
+        return Told(role or _find_role(data.get("type")) or _find_role(data.get("role")), data, f"{path}/data")
     return Told(role, message, path)
 
 
@@ -186,17 +191,33 @@ def _read_result(transcript: Transcript, given: Given, path: str) -> None:
     result = (
         ToolResult(result_content(given["content"]), given.get("status") == "error") if "content" in given else None
     )
-    transcript.result(find_text(given, "tool_call_id"), result, path=path)
+    transcript.result(find_text(given, "tool_call_id"), result, path=path, tool=find_text(given, "name"))
     account_members(transcript, given, RESULT, path)
+
+
+class Known(ReadCalls):
+    """The calls of a message; one with the id of another of them is that one again, whatever is told of it."""
+
+    def __init__(self, calls: Sequence[ToolCall]) -> None:
+        super().__init__(calls)
+        self._ids = {call.id for call in calls if call.id}
+
+    @override
+    def drop_repeated(self, found: Iterable[FoundCall], *, by_id: bool = False) -> Sequence[FoundCall]:
+        return super().drop_repeated([one for one in found if one.call.id not in self._ids], by_id=by_id)
 
 
 def _read_reply(transcript: Transcript, given: Given, path: str) -> None:
     speech = Speech(transcript)
     extra = find_object(given, "additional_kwargs")
-    calls = _list_calls(transcript, given, path) or _list_calls(transcript, extra, f"{path}/additional_kwargs")
-    known = {call.id for call in calls if call.id}
+    found = _list_calls(transcript, given, path)
+    beside = _list_calls(transcript, extra, f"{path}/additional_kwargs")
+    known = Known([one.call for one in (found or beside)])
+    calls = [one.call for one in (found or beside)]
+    for one in known.drop_repeated(beside) if found else ():
+        transcript.lose("call", one.path, "a call beside the tool_calls of a message")
     for index, part in enumerate(list_content(transcript, given.get("content"), f"{path}/content")):
-        _read_part(transcript, speech, part, f"{path}/content/{index}", known if calls else None)
+        _read_part(transcript, speech, part, f"{path}/content/{index}", known)
     if not given.get("content"):
         speech.say(find_text(extra, "refusal") or "")
     for call in calls:
@@ -206,7 +227,7 @@ def _read_reply(transcript: Transcript, given: Given, path: str) -> None:
     account_members(transcript, extra, KWARGS, f"{path}/additional_kwargs")
 
 
-def _list_calls(transcript: Transcript, given: Given, path: str) -> list[ToolCall]:
+def _list_calls(transcript: Transcript, given: Given, path: str) -> list[FoundCall]:
     places: list[tuple[Given, str]] = []
     for name in ("tool_calls", "invalid_tool_calls"):
         for index, call in enumerate(list_content(transcript, given.get(name), f"{path}/{name}")):
@@ -216,7 +237,7 @@ def _list_calls(transcript: Transcript, given: Given, path: str) -> list[ToolCal
         places.append((legacy, f"{path}/function_call"))
     for call, place in places:
         account_members(transcript, call, CALL, place)
-    return [_call(call, place) for call, place in places]
+    return [FoundCall(_call(call, place), place) for call, place in places]
 
 
 def _call(given: Given, path: str) -> ToolCall:
@@ -229,8 +250,8 @@ def _call(given: Given, path: str) -> ToolCall:
     return tool_call(find_text(given, "call_id", "tool_call_id", "id"), name, arguments)
 
 
-def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: str, known: set[str] | None) -> None:
-    """A block of what the model said. `known`: the ids of its calls; None where they stand in blocks alone."""
+def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: str, known: Known) -> None:
+    """A block of what the model said. `known`: its calls that stand beside its blocks."""
     if not isinstance(part, dict):
         speech.say(str(part))
         return
@@ -239,13 +260,15 @@ def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: st
     _account_block(transcript, part, path)
     if kind in TEXTS and text is not None:
         speech.say(text)
+    elif kind in HOSTED:
+        call, returned = build_hosted(part)
+        transcript.offer(ToolDef(call.name))
+        speech.call(call, returned)
     elif kind_of(kind) == "call" and find_text(part, "name"):
         _read_call(transcript, speech, part, path, known)
     elif kind.endswith("tool_result"):
         result = ToolResult(result_content(_find_output(part)), part.get("status") == "error")
-        call_id = find_text(part, "tool_call_id", "tool_use_id")
-        if not speech.answer(result, call_id):
-            transcript.result(call_id, result, path=path)
+        speech.result(find_text(part, "tool_call_id", "tool_use_id"), result, path=path)
     elif kind in IDLE | TEXTS:
         lose_calls(transcript, part, path, "a block")
     else:
@@ -266,12 +289,12 @@ IDLE = THINKING | {"non_standard_annotation", "input_json_delta"}
 """Types of blocks that say nothing that is scored."""
 
 
-def _read_call(transcript: Transcript, speech: Speech, part: Given, path: str, known: set[str] | None) -> None:
+def _read_call(transcript: Transcript, speech: Speech, part: Given, path: str, known: Known) -> None:
     call = _call(part, path)
     if str(part.get("type")).startswith(("server_", "mcp_")):
         transcript.offer(ToolDef(call.name))
-        speech.call(call)
-    elif known is None or call.id not in known:
+        speech.call(call, ToolResult(result_content(part["output"])) if "output" in part else None)
+    elif known.drop_repeated([FoundCall(call, path)]):
         speech.call(call)
 
 

@@ -1,4 +1,7 @@
-"""What LiteLLM logs of a call (`StandardLoggingPayload`): the messages a model was given, and its response."""
+"""What LiteLLM logs of a call (`StandardLoggingPayload`): the messages a model was given, and its response.
+
+A row of its spend logs may have the messages in `proxy_server_request`, the body that its proxy was sent.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ from typing import Literal, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from service.intake.accounting import account_members, lose_calls, members_of
+from service.intake.accounting import account_members, account_others, lose_calls, members_of
 from service.intake.build import Transcript
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose
 from service.intake.speech import Given
+from service.intake.texts import parse_text
 from service.intake.wrapping import Exchange, Wrapped
 
 
@@ -22,7 +26,8 @@ class LiteLLMTrace(TypedDict):
     format: Literal["litellm"]
     id: NotRequired[str | None]
     sample: NotRequired[int | None]
-    messages: Loose
+    messages: NotRequired[Loose]
+    proxy_server_request: NotRequired[Loose]
     response: NotRequired[Loose]
     status: NotRequired[Loose]
     error_str: NotRequired[Loose]
@@ -32,7 +37,8 @@ class LiteLLMTrace(TypedDict):
 
 RECORD = members_of(
     "the trace",
-    "format id sample messages response model_parameters status error_str error_information",
+    "format id sample messages proxy_server_request response model_parameters status error_str error_information",
+    "request_id litellm_trace_id spend api_key user team_id organization_id agent_id mcp_namespaced_tool_name "
     "litellm_call_id trace_id session_id call_type cache_hit stream status_fields custom_llm_provider saved_cache_cost "
     "startTime endTime completionStartTime response_time model metadata cache_key response_cost cost_breakdown total_tokens "
     "prompt_tokens completion_tokens request_tags end_user api_base model_group model_id requester_ip_address user_agent "
@@ -40,6 +46,10 @@ RECORD = members_of(
     "zero_cost_diagnostic guardrail_information standard_built_in_tools_params request_model_access_groups "
     "autorouter_savings autorouter_savings_estimate autorouter_baseline_observation litellm_params",
 )
+
+
+MARKS = frozenset({"litellm_call_id", "call_type", "model_parameters"})
+"""Members that no other format has beside messages."""
 
 
 def read(record: LiteLLMTrace) -> Wrapped:
@@ -53,10 +63,13 @@ def read(record: LiteLLMTrace) -> Wrapped:
     tools = parameters.get("tools") if isinstance(parameters, dict) else None
     if not record.get("response"):
         _lose_reply(lost, record)
+    asked = {name: parse_text(record.get(name)) for name in ("messages", "proxy_server_request")}
+    chosen = next((name for name, given in asked.items() if given), "messages")
+    account_others(lost, asked, asked, chosen, "the trace")
     exchange = Exchange(
-        record["messages"],
-        "/messages",
-        record.get("response"),
+        asked[chosen],
+        f"/{chosen}",
+        parse_text(record.get("response")),
         "/response",
         tools,
         "/model_parameters/tools",
@@ -75,9 +88,8 @@ def _lose_reply(lost: Transcript, record: LiteLLMTrace) -> None:
 
 
 def _recognise(record: Given) -> bool:
-    return "messages" in record and (
-        "litellm_call_id" in record or "call_type" in record or "model_parameters" in record
-    )
+    asked = "messages" in record or "proxy_server_request" in record
+    return asked and bool(record.keys() & MARKS)
 
 
 FORMAT = Format(

@@ -12,7 +12,7 @@ from typing import Literal, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from service.core.trace import ToolDef, ToolResult, Trace
+from service.core.trace import ToolResult, Trace
 from service.errors import InputError
 from service.intake.accounting import account_members, account_part, members_of
 from service.intake.build import Transcript, custom_call, result_content, tool_call
@@ -20,6 +20,7 @@ from service.intake.format import Format, Given
 from service.intake.hosted import (
     HOSTED,
     OUTPUTS,
+    list_hosted,
     read_hosted,
     read_mcp_call,
     read_mcp_tools,
@@ -68,8 +69,6 @@ RECORD = members_of(
     "output_text frequency_penalty presence_penalty",
 )
 
-Catalogue = Mapping[str, ToolDef]
-
 
 def read(record: ResponsesTrace) -> Trace:
     """The trace of a validated record. Raises InputError: no items at all, an item without its role or name, unusable tools."""
@@ -77,11 +76,11 @@ def read(record: ResponsesTrace) -> Trace:
         raise InputError.at("", "expected at least one of input, output and items")
     transcript = Transcript()
     tools = read_tools(record.get("tools"))
-    catalogue = {tool.name: tool for tool in tools or ()}
-    _read_items(transcript, _list_items(record.get("instructions"), "system"), "/instructions", catalogue)
-    _read_items(transcript, _list_items(record.get("input"), "user"), "/input", catalogue)
-    _read_items(transcript, record.get("output") or (), "/output", catalogue)
-    _read_items(transcript, record.get("items") or (), "/items", catalogue)
+    hosted = list_hosted(record.get("tools"))
+    _read_items(transcript, _list_items(record.get("instructions"), "system"), "/instructions", hosted)
+    _read_items(transcript, _list_items(record.get("input"), "user"), "/input", hosted)
+    _read_items(transcript, record.get("output") or (), "/output", hosted)
+    _read_items(transcript, record.get("items") or (), "/items", hosted)
     account_members(transcript, record, RECORD, "")
     return transcript.trace(
         record,
@@ -98,18 +97,18 @@ def _list_items(given: str | Sequence[Item] | None, role: Literal["system", "use
     return given or ()
 
 
-def _read_items(transcript: Transcript, items: Sequence[Item], path: str, catalogue: Catalogue) -> None:
+def _read_items(transcript: Transcript, items: Sequence[Item], path: str, hosted: Sequence[str]) -> None:
     for index, item in enumerate(items):
-        _read_item(transcript, item, f"{path}/{index}", catalogue)
+        _read_item(transcript, item, f"{path}/{index}", hosted)
 
 
-def _read_item(transcript: Transcript, item: Item, path: str, catalogue: Catalogue) -> None:
+def _read_item(transcript: Transcript, item: Item, path: str, hosted: Sequence[str]) -> None:
     kind = item.get("type") or "message"
     read_kind = READERS.get(kind)
     if read_kind is not None:
         read_kind(transcript, item, path)
     elif kind in HOSTED:
-        read_hosted(transcript, item, catalogue)
+        read_hosted(transcript, item, hosted)
     elif kind not in NOTHING:
         account_part(transcript, {**item, "type": kind}, "an item", path)
         return

@@ -120,7 +120,7 @@ def _read_hosted_call(transcript: Transcript, speech: Speech, part: Given, path:
     speech.call(call)
 
 
-def _read_hosted_return(transcript: Transcript, speech: Speech, part: Given, path: str) -> None:
+def _read_hosted_return(transcript: Transcript, speech: Speech, part: Given, path: str) -> None:  # noqa: ARG001
     content = part.get("content")
     error = None
     if (find_text(part, "tool_name") or "").startswith("mcp_server:") and isinstance(content, dict):
@@ -129,9 +129,7 @@ def _read_hosted_return(transcript: Transcript, speech: Speech, part: Given, pat
         error = content.get("error")
         content = content.get("output") if error is None else error
     result = ToolResult(result_content(content), error is not None or _failed(part))
-    call_id = find_text(part, "tool_call_id")
-    if not speech.answer(result, call_id):
-        transcript.result(call_id, result, path=path)
+    speech.result(find_text(part, "tool_call_id"), result, path=path)
 
 
 SPOKEN: Mapping[str, Callable[[Transcript, Speech, Given, str], None]] = {
@@ -169,13 +167,14 @@ def _is_text(item: Given) -> bool:
 
 def _read_return(transcript: Transcript, part: Given, path: str) -> None:
     result = ToolResult(result_content(part["content"]), _failed(part)) if "content" in part else None
-    transcript.result(find_text(part, "tool_call_id"), result, path=path)
+    transcript.result(find_text(part, "tool_call_id"), result, path=path, tool=find_text(part, "tool_name"))
 
 
 def _read_retry(transcript: Transcript, part: Given, path: str) -> None:
     content = part.get("content")
     if find_text(part, "tool_name"):
-        transcript.result(find_text(part, "tool_call_id"), ToolResult(result_content(content), True), path=path)
+        result = ToolResult(result_content(content), True)
+        transcript.result(find_text(part, "tool_call_id"), result, path=path, tool=find_text(part, "tool_name"))
     else:
         transcript.say("system", content if isinstance(content, str) else "")
 

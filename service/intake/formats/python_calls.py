@@ -20,9 +20,10 @@ from service.errors import InputError
 from service.intake.accounting import account_members, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
-from service.intake.python_text import looks_like_calls, parse_calls
+from service.intake.python_text import holds_calls, looks_like_calls, parse_calls
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
 from service.intake.speech import Given, find_text, list_items, list_objects
+from service.intake.tags import drop_thoughts, find_endless_thought
 from service.intake.tools import read_tools
 
 
@@ -66,6 +67,7 @@ def read(record: PythonCallsTrace) -> Trace:
         account_members(transcript, message, MESSAGE, path)
     if replied is not None:
         _read_reply(transcript, str(record.get(replied)), f"/{replied}")
+        _account_replies(transcript, record, replied)
     account_members(transcript, record, RECORD, "")
     offered = "functions" if "tools" not in record and "functions" in record else "tools"
     return transcript.trace(
@@ -90,7 +92,8 @@ def _list_messages(record: PythonCallsTrace) -> Iterator[tuple[Given, str]]:
 def _read_message(transcript: Transcript, message: Given, path: str) -> None:
     role, content = message.get("role"), message.get("content")
     if role in ("tool", "function", "ipython"):
-        transcript.result(None, ToolResult(result_content(content)), path=path)
+        called = find_text(message, "tool_call_id"), find_text(message, "name")
+        transcript.result(called[0], ToolResult(result_content(content)), path=path, tool=called[1])
     elif role == "assistant":
         _read_reply(transcript, _join(content), f"{path}/content")
     elif role in ("user", "system", "developer"):
@@ -105,11 +108,23 @@ def _join(content: JsonValue) -> str:
     return "\n".join(text for part in list_objects(content) if (text := find_text(part, "text")))
 
 
-def _read_reply(transcript: Transcript, text: str, path: str) -> None:
+def _account_replies(transcript: Transcript, record: PythonCallsTrace, chosen: str) -> None:
+    """Tells of what else the model may have written."""
+    for name in _REPLIED:
+        text = record.get(name)
+        if name != chosen and isinstance(text, str) and text and text != record.get(chosen):
+            what = f"the member {name!r} beside {chosen!r}"
+            transcript.lose("call" if holds_calls(text) else "text", f"/{name}", what)
+
+
+def _read_reply(transcript: Transcript, given: str, path: str) -> None:
+    text, thought = drop_thoughts(given), find_endless_thought(given)
     calls = parse_calls(text)
     transcript.say("assistant", text if calls is None else "")
-    if calls is None and looks_like_calls(text):
-        transcript.lose("call", path, "a text that begins as a call in Python and is none")
+    if thought:
+        transcript.lose("text", path, "what follows a thought that does not end")
+    if (calls is None and holds_calls(text)) or holds_calls(thought):
+        transcript.lose("call", path, "a text that holds what looks like a call in Python")
     for call in calls or ():
         if call.arguments is None:
             transcript.lose("call", path, f"a call of {call.name[:60]!r} whose arguments are not all named literals")
@@ -124,7 +139,8 @@ def _recognise(record: Given) -> bool:
     texts = [record.get(name) for name in _REPLIED if asked and isinstance(record.get(name), str)]
     messages = [message for message in list_objects(record.get("messages")) if message.get("role") == "assistant"]
     texts += [message.get("content") for message in messages if "tool_calls" not in message]
-    return any(isinstance(text, str) and looks_like_calls(text) and parse_calls(text) is not None for text in texts)
+    said = (drop_thoughts(text) for text in texts if isinstance(text, str))
+    return any(looks_like_calls(text) and parse_calls(text) is not None for text in said)
 
 
 FORMAT = Format(PythonCallsTrace, read, _recognise, rank=38, marks="texts that are calls in Python", place=14)

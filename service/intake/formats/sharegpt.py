@@ -9,7 +9,6 @@ between `<think>` tags is no part of what was said.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal, NamedTuple, NotRequired
 
 from pydantic import JsonValue, with_config
@@ -18,11 +17,13 @@ from typing_extensions import TypedDict
 from service.core.json.text import UnreadableError, parse
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, lose_value, members_of
+from service.intake.accounting import account_members, account_others, find_calls, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, StateShape, read_state
 from service.intake.speech import Given, find_object, find_text, list_objects
+from service.intake.tags import split_tags
+from service.intake.texts import parse_text, unfence
 from service.intake.tools import read_tools
 
 
@@ -49,14 +50,7 @@ ROLES = {
     **dict.fromkeys(("observation", "tool", "function", "tool_response", "function_response"), "result"),
     "system": "system",
 }
-TAGS = ("tool_call", "functioncall", "think")
-
-
-class Piece(NamedTuple):
-    """What stands between two tags of this name; bare text has none."""
-
-    tag: str | None
-    text: str
+TAGS = ("tool_calls?", "function_?calls?", "think")
 
 
 def read(record: ShareGPTTrace) -> Trace:
@@ -64,11 +58,21 @@ def read(record: ShareGPTTrace) -> Trace:
     transcript = Transcript()
     if record.get("system"):
         transcript.say("system", record.get("system") or "")
+    turns = record["conversations"]
+    roles = [_find_role(turn) for turn in turns]
     made = 0
-    for index, turn in enumerate(record["conversations"]):
+    for index, turn in enumerate(turns):
         key = "value" if "value" in turn else "content"
-        made = _read_turn(transcript, turn, f"/conversations/{index}/{key}", made)
-        account_members(transcript, turn, TURN, f"/conversations/{index}")
+        path = f"/conversations/{index}"
+        before, after = roles[index - 1] if index else None, roles[index + 1] if index + 1 < len(roles) else None
+        if roles[index] == "result":
+            _read_results(transcript, turn.get(key), f"{path}/{key}", made, alone="result" not in (before, after))
+        elif roles[index] == "call" == before:  # made at once with those of the turn before
+            made += _read_calls(transcript, turn.get(key), f"{path}/{key}")
+        else:
+            made = _read_turn(transcript, turn, f"{path}/{key}", roles[index])
+        account_members(transcript, turn, TURN, path)
+        account_others(transcript, turn, ("value", "content"), key, "a turn", path)
     account_members(transcript, record, RECORD, "")
     return transcript.trace(
         record,
@@ -78,9 +82,12 @@ def read(record: ShareGPTTrace) -> Trace:
     )
 
 
-def _read_turn(transcript: Transcript, turn: Given, path: str, made: int) -> int:
-    """Writes a turn down. `made`: how many calls the turn before made; so many this one made are returned."""
-    role = ROLES.get(str(turn.get("from") or turn.get("role")).lower())
+def _find_role(turn: Given) -> str | None:
+    return ROLES.get(str(turn.get("from") or turn.get("role")).lower())
+
+
+def _read_turn(transcript: Transcript, turn: Given, path: str, role: str | None) -> int:
+    """Writes a turn down, and says how many calls it made."""
     value = turn.get("value", turn.get("content"))
     text = value if isinstance(value, str) else ""
     if role == "assistant":
@@ -88,9 +95,7 @@ def _read_turn(transcript: Transcript, turn: Given, path: str, made: int) -> int
     if role == "call":
         transcript.say("assistant", "")
         return _read_calls(transcript, value, path)
-    if role == "result":
-        _read_results(transcript, value, path, made)
-    elif role is None:
+    if role is None:
         lose_value(
             transcript, _parse(text) or dict(turn), path.rpartition("/")[0], "a turn of an unknown role", holds="text"
         )
@@ -101,30 +106,22 @@ def _read_turn(transcript: Transcript, turn: Given, path: str, made: int) -> int
 
 def _read_reply(transcript: Transcript, text: str, path: str) -> int:
     pieces = list(split_tags(text, TAGS))
-    transcript.say("assistant", "".join(piece.text for piece in pieces if piece.tag is None).strip())
-    calls = [piece.text for piece in pieces if piece.tag in ("tool_call", "functioncall")]
-    return sum([_read_calls(transcript, call, path) for call in calls])
+    said = "".join(piece.text for piece in pieces if piece.tag is None).strip()
+    transcript.say("assistant", said)
+    if any(find_calls(parse_text(unfence(said)), path)):
+        transcript.lose("call", path, "a text that is JSON of calls")
+    for piece in pieces:
+        if piece.tag == "think" and not piece.closed:
+            _lose_thought(transcript, piece.text, path)
+    return sum([_read_calls(transcript, piece.text, path) for piece in pieces if piece.tag not in (None, "think")])
 
 
-def split_tags(text: str, tags: tuple[str, ...]) -> Iterator[Piece]:
-    """A text cut at tags, in their order; one that is not closed goes on to the end.
-
-    >>> list(split_tags("a<t>b</t>c<t>d", ("t",)))
-    [Piece(tag=None, text='a'), Piece(tag='t', text='b'), Piece(tag=None, text='c'), Piece(tag='t', text='d')]
-    """
-    at = 0
-    while at < len(text):
-        start, tag = min(
-            ((place, tag) for tag in tags if (place := text.find(f"<{tag}>", at)) >= 0), default=(len(text), "")
-        )
-        if start > at:
-            yield Piece(None, text[at:start])
-        if not tag:
-            return
-        inside = start + len(tag) + 2
-        end = text.find(f"</{tag}>", inside)
-        yield Piece(tag, text[inside : end if end >= 0 else None])
-        at = end + len(tag) + 3 if end >= 0 else len(text)
+def _lose_thought(transcript: Transcript, text: str, path: str) -> None:
+    """Tells of what a thought that does not end may hold."""
+    transcript.lose("text", path, "what follows a thought that does not end")
+    for piece in split_tags(text, TAGS):
+        if piece.tag not in (None, "think"):
+            transcript.lose("call", path, "a call in a thought that does not end")
 
 
 def _read_calls(transcript: Transcript, value: JsonValue, path: str) -> int:
@@ -155,25 +152,44 @@ def _call(item: JsonValue) -> ToolCall | None:
     return tool_call(find_text(item, "id"), name, function.get(key)) if name else None
 
 
-def _read_results(transcript: Transcript, value: JsonValue, path: str, made: int) -> None:
-    for result in _list_results(value, made):
-        transcript.result(None, ToolResult(result), path=path)
+class Observation(NamedTuple):
+    """What a tool returned, with the id of its call and the tool's name where it says them."""
+
+    content: JsonValue
+    call_id: str | None = None
+    tool: str | None = None
 
 
-def _list_results(value: JsonValue, made: int) -> list[JsonValue]:
-    pieces = (
-        [piece.text for piece in split_tags(value, ("tool_response",)) if piece.tag] if isinstance(value, str) else []
-    )
+def _read_results(transcript: Transcript, value: JsonValue, path: str, made: int, *, alone: bool) -> None:
+    """Reads a turn of results. `made`: how many calls stand before it; `alone`: whether no other turn has results of theirs."""
+    results = _list_results(transcript, value, made if alone else 1)
+    if alone and len(results) == 1 < made and results[0].call_id is None is results[0].tool:
+        transcript.lose("result", path, "one result of several calls")
+        return
+    for result in results:
+        transcript.result(result.call_id, ToolResult(result.content), path=path, tool=result.tool)
+
+
+def _list_results(transcript: Transcript, value: JsonValue, made: int) -> list[Observation]:
+    text = value if isinstance(value, str) else ""
+    pieces = [piece.text for piece in split_tags(text, ("tool_response",)) if piece.tag]
     if pieces:
-        return [_returned(result_content(piece.strip())) for piece in pieces]
+        return [_observe(result_content(piece.strip())) for piece in pieces]
     content = result_content(value)
-    return content if isinstance(content, list) and 1 < made == len(content) else [content]
+    given = content if isinstance(content, list) and 1 < made == len(content) else [content]
+    named = [_observe(item) for item in given]
+    # Without tags, what has a name and a content is a wrapping only where the name is that of a tool that was called.
+    return [
+        one if one.tool is None or transcript.has_called(one.tool) else Observation(item)
+        for one, item in zip(named, given, strict=True)
+    ]
 
 
-def _returned(content: JsonValue) -> JsonValue:
+def _observe(content: JsonValue) -> Observation:
     """What Hermes names by its tool, out of that wrapping."""
-    named = isinstance(content, dict) and {"name", "content"} <= content.keys() <= {"name", "content", "tool_call_id"}
-    return content["content"] if named and isinstance(content, dict) else content
+    if isinstance(content, dict) and {"name", "content"} <= content.keys() <= {"name", "content", "tool_call_id"}:
+        return Observation(content["content"], find_text(content, "tool_call_id"), find_text(content, "name"))
+    return Observation(content)
 
 
 def _tools(record: ShareGPTTrace) -> tuple[ToolDef, ...] | None:

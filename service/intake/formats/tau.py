@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from service.core.trace import State, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, members_of
+from service.intake.accounting import account_members, account_others, members_of
 from service.intake.build import Transcript
 from service.intake.chat import ChatMessage, read_messages
 from service.intake.format import Format, Given
@@ -76,8 +76,9 @@ def read(record: TauTrace) -> Trace:
     if messages is None:
         raise InputError.at("", "a tau run has its conversation in messages or traj")
     transcript = Transcript()
-    path = "/messages" if "messages" in record else "/traj"
-    read_messages(transcript, messages, path=path, error_prefix="Error")
+    chosen = "messages" if "messages" in record else "traj"
+    read_messages(transcript, messages, path=f"/{chosen}", error_prefix="Error")
+    account_others(transcript, record, ("messages", "traj"), chosen, "the run")
     account_members(transcript, record, RECORD, "")
     tools = read_tools(record.get("tools"))
     return transcript.trace(record, trace_id=_id(record), tools=tools, state=_state(record))

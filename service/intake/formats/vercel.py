@@ -18,6 +18,7 @@ from service.errors import InputError
 from service.intake.accounting import account_members, clip, lose_calls, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
 from service.intake.format import Format
+from service.intake.repeats import FoundCall
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
 from service.intake.speech import (
     Given,
@@ -86,21 +87,38 @@ def _read_message(transcript: Transcript, message: Given, path: str) -> None:
         _read_reply(transcript, parts, f"{path}/{key}", message)
     elif role == "tool":
         for index, part in enumerate(parts):
-            _read_result(transcript, part, f"{path}/{key}/{index}")
+            _read_tool_part(transcript, part, f"{path}/{key}/{index}")
     elif role in ("user", "system", "developer"):
         _read_said(transcript, parts, f"{path}/{key}", role="user" if role == "user" else "system")
     else:
         lose_value(transcript, dict(message), path, "a message of an unknown role", holds="text")
         return
     account_members(transcript, message, MESSAGE, path)
+    if key == "parts":
+        _account_content(transcript, message.get("content"), parts, path, replied=role == "assistant")
+
+
+def _account_content(
+    transcript: Transcript, content: JsonValue, parts: list[JsonValue], path: str, *, replied: bool
+) -> None:
+    """Tells of what stands beside the parts of a message and does not repeat their texts."""
+    texts = [text for part in list_objects(parts) if (text := find_text(part, "text"))]
+    if content and content not in (*texts, "".join(texts), "\n".join(texts)):
+        what = "the content beside the parts of a message"
+        holds = "text" if replied and isinstance(content, str) else "other"
+        lose_value(transcript, content, f"{path}/content", what, holds=holds)
 
 
 def _type(part: JsonValue) -> str:
     return str(part.get("type")) if isinstance(part, dict) else "?"
 
 
-def _is_idle(kind: str) -> bool:
-    return kind in IDLE or kind.startswith(("data-", "tool-approval-"))
+def _is_idle(part: JsonValue) -> bool:
+    """Whether a part says nothing that is scored; a tool may be named as what asks for approval or gives it."""
+    kind = _type(part)
+    if kind in ("tool-approval-request", "tool-approval-response"):
+        return isinstance(part, dict) and "approvalId" in part and not part.keys() & {"state", "input", "args"}
+    return kind in IDLE or kind.startswith("data-")
 
 
 def _read_said(transcript: Transcript, parts: list[JsonValue], path: str, *, role: Literal["user", "system"]) -> None:
@@ -109,22 +127,26 @@ def _read_said(transcript: Transcript, parts: list[JsonValue], path: str, *, rol
         if isinstance(part, dict) and _type(part) == "text":
             texts.append(find_text(part, "text") or "")
             account_members(transcript, part, PART, f"{path}/{index}")
-        elif _is_idle(_type(part)):
+        elif _is_idle(part):
             lose_calls(transcript, part, f"{path}/{index}", "a part")
         else:
             lose_part(transcript, part, _type(part), f"{path}/{index}", of_user=True)
     transcript.say(role, "\n".join(texts))
 
 
-def _read_result(transcript: Transcript, part: JsonValue, path: str) -> None:
+def _read_tool_part(transcript: Transcript, part: JsonValue, path: str) -> None:
     """A part of a message of the role `tool`."""
     if isinstance(part, dict) and _type(part) == "tool-result":
-        transcript.result(find_text(part, "toolCallId"), _model_result(part), path=path)
+        _read_result(transcript, part, path)
         account_members(transcript, part, PART, path)
-    elif _is_idle(_type(part)):
+    elif _is_idle(part):
         lose_calls(transcript, part, path, "a part")
     else:
         lose_part(transcript, part, _type(part), path)
+
+
+def _read_result(told: Transcript | Speech, part: Given, path: str) -> None:
+    told.result(find_text(part, "toolCallId"), _model_result(part), path=path, tool=find_text(part, "toolName"))
 
 
 def _model_result(part: Given) -> ToolResult | None:
@@ -140,17 +162,22 @@ def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str, messa
     speech = Speech(transcript)
     for index, part in enumerate(parts):
         _read_part(transcript, speech, part, f"{path}/{index}")
-    if "parts" not in message:
-        place = path.removesuffix("/content") + "/toolInvocations"
-        for index, given in enumerate(list_objects(message.get("toolInvocations"))):
-            speech.call(_call(transcript, given, f"{place}/{index}"), _ui_result(given))
-            account_members(transcript, given, PART, f"{place}/{index}")
+    place = path.rpartition("/")[0] + "/toolInvocations"
+    beside: list[FoundCall] = []
+    for index, given in enumerate(list_objects(message.get("toolInvocations"))):
+        call = _call(transcript, given, f"{place}/{index}")
+        account_members(transcript, given, PART, f"{place}/{index}")
+        if "parts" in message:
+            beside.append(FoundCall(call, f"{place}/{index}"))
+        else:
+            speech.call(call, _ui_result(given))
     speech.end()
+    transcript.doubt(beside, "the toolInvocations beside the parts of a message", place, by_id=True)
 
 
 def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: str) -> None:
     kind = _type(part)
-    if not isinstance(part, dict) or not _is_known(kind):
+    if not isinstance(part, dict) or not _is_known(part):
         _lose(transcript, part, kind, path)
         return
     account_members(transcript, part, PART, path)
@@ -159,19 +186,18 @@ def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: st
     elif kind == "step-start":
         speech.cut()
     elif kind == "tool-result":
-        result = _model_result(part)
-        if result is None or not speech.answer(result, find_text(part, "toolCallId")):
-            transcript.result(find_text(part, "toolCallId"), result, path=path)
+        _read_result(speech, part, path)
     elif kind == "tool-invocation":
         given = find_object(part, "toolInvocation")
         speech.call(_call(transcript, given, f"{path}/toolInvocation"), _ui_result(given))
         account_members(transcript, given, PART, f"{path}/toolInvocation")
-    elif not _is_idle(kind):
+    elif not _is_idle(part):
         speech.call(_call(transcript, part, path), _ui_result(part))
 
 
-def _is_known(kind: str) -> bool:
-    return kind in ("text", "dynamic-tool") or kind.startswith("tool-") or _is_idle(kind)
+def _is_known(part: JsonValue) -> bool:
+    kind = _type(part)
+    return kind in ("text", "dynamic-tool") or kind.startswith("tool-") or _is_idle(part)
 
 
 def _lose(transcript: Transcript, part: JsonValue, kind: str, path: str) -> None:

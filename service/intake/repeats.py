@@ -1,0 +1,61 @@
+"""Calls that a source has twice: an exact repetition of a call that was read is not another call.
+
+Two are the same where their tools and arguments are and their ids do not differ. Of calls found together each one that was
+read counts once: two equal entries in a log repeat two equal calls, and beside one such call one of them is another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from service.core.json.contents import Contents
+from service.core.trace import ToolCall
+
+Key = tuple[Hashable, ...]
+
+
+class FoundCall(NamedTuple):
+    """What looks like a call, and its pointer."""
+
+    call: ToolCall
+    path: str
+
+
+class ReadCalls:
+    """The calls that were read.
+
+    >>> known = ReadCalls([ToolCall("a", "f", {"x": 1})])
+    >>> twice = [FoundCall(ToolCall(None, "f", {"x": 1.0}), "/0"), FoundCall(ToolCall("a", "f", {"x": 1}), "/1")]
+    >>> [found.path for found in known.drop_repeated(twice)], [found.path for found in known.drop_repeated(twice[1:])]
+    (['/1'], [])
+    >>> [found.path for found in known.drop_repeated(twice, by_id=True)]
+    ['/0']
+    """
+
+    def __init__(self, calls: Iterable[ToolCall]) -> None:
+        self._contents = Contents()
+        self._known = Counter([key for call in calls for key in self._list_keys(call)])
+
+    def drop_repeated(self, found: Iterable[FoundCall], *, by_id: bool = False) -> Sequence[FoundCall]:
+        """Of calls found together those that repeat none. `by_id`: only what has the id of a call may be that call again."""
+        used: Counter[Key] = Counter()
+        return [one for one in found if not self._take(used, one.call, by_id=by_id)]
+
+    def _take(self, used: Counter[Key], call: ToolCall, *, by_id: bool) -> bool:
+        every, own = self._list_keys(call)
+        keys = [own] if call.id and by_id else [own, (*every, None)] if call.id else [] if by_id else [every]
+        key = next((key for key in keys if self._known[key] > used[key]), None)
+        if key is None or self._known[every] <= used[every]:
+            return False
+        used.update({every, key})
+        return True
+
+    def _list_keys(self, call: ToolCall) -> tuple[Key, Key]:
+        """What a call is, without its id and with it."""
+        given: JsonValue | Mapping[str, JsonValue] = call.raw if call.arguments is None else call.arguments
+        every = (call.name, self._contents.number(given))
+        return every, (*every, call.id)
