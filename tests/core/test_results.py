@@ -101,6 +101,7 @@ LARGE = {
     "lines of objects": ('{"a":1}\n', N // 8),
     "pairs": ("a: 1\n", 1),
     "rows": ("a,b\n" + "1,2\n" * (N // 4 - 1), 1),
+    "tables of other widths": ("|a|b|\n|-|-|\n|1|2|\n|a|b|c|\n|-|-|-|\n|1|2|3|\n", 2 * (N // 42)),
     "a table": ("|a|b|\n|-|-|\n" + "|1|2|\n" * (N // 6 - 2), 1),
 }
 
