@@ -247,6 +247,13 @@ def test_no_error(result: Json) -> None:
     assert find_failure(result) is None
 
 
+@pytest.mark.parametrize(("tool", "result", "grade"), FAILURES["by_tool"], ids=repr)
+def test_an_error_of_a_tool(tool: str, result: Json, grade: str) -> None:
+    found = find_failure(result, ToolDef(tool))
+    assert found is not None
+    assert found.certain == (grade == "certain")
+
+
 PROMISES = [
     ({"type": "object", "required": ["a"]}, True),
     ({"type": "object"}, True),
