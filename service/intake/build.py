@@ -17,7 +17,19 @@ from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
 
 from service.core.json.text import UnreadableError, parse
-from service.core.trace import Message, Role, State, Step, ToolCall, ToolDef, ToolResult, Trace, Unread, UnreadKind
+from service.core.trace import (
+    Message,
+    Offer,
+    Role,
+    State,
+    Step,
+    ToolCall,
+    ToolDef,
+    ToolResult,
+    Trace,
+    Unread,
+    UnreadKind,
+)
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
@@ -97,6 +109,7 @@ class Transcript:
         "_answers",
         "_calls",
         "_ids",
+        "_late",
         "_messages",
         "_offers",
         "_others",
@@ -118,6 +131,7 @@ class Transcript:
         self._others: dict[str, tuple[str, int]] = {}
         self._ids: set[str | None] = set()
         self._offers: dict[str, ToolDef] = {}
+        self._late: dict[str, Offer] = {}
         self._turn = 0
         self._replied = True
         self._speaking = False
@@ -161,8 +175,13 @@ class Transcript:
             self._replied = True
         self._unread.append(Unread(kind, path, f"{what} is not read: it stays in the source", self._turn))
 
-    def offer(self, tool: ToolDef) -> None:
-        """A tool that is on offer though the source does not list it with the others. The first of a name counts."""
+    def offer(self, tool: ToolDef, *, late: bool = False) -> None:
+        """A tool that is on offer though the source does not list it with the others. The first of a name counts.
+
+        `late`: from here on, and not before.
+        """
+        if late and tool.name not in self._offers and (self._calls or self._turn > 1):
+            self._late[tool.name] = Offer(len(self._calls), self._turn)
         self._offers.setdefault(tool.name, tool)
 
     def knows(self, call_id: str) -> bool:
@@ -185,6 +204,7 @@ class Transcript:
         """The finished trace of `record`, which is kept as `raw`."""
         answers = self._answers
         unread = [*self._unread, *_list_others(self._others)]
+        listed = {tool.name for tool in tools or ()}
         if self._results:
             pairing = pair(self._calls, self._results)
             answers = answers | pairing.answers
@@ -192,7 +212,7 @@ class Transcript:
         return Trace(
             trace_id,
             record["format"],
-            None if tools is None else self._complete(tools),
+            None if tools is None else (*tools, *[one for name, one in self._offers.items() if name not in listed]),
             tuple(self._messages),
             tuple(
                 [Step(i, turn, call, answers.get(i), message) for i, (call, turn, message) in enumerate(self._calls)]
@@ -202,12 +222,8 @@ class Transcript:
             state,
             record,  # pyright: ignore[reportArgumentType] (a validated record is JSON)
             tuple(unread),
+            offers={name: came for name, came in self._late.items() if tools is not None and name not in listed},
         )
-
-    def _complete(self, tools: tuple[ToolDef, ...]) -> tuple[ToolDef, ...]:
-        """The tools that are listed, and those that are on offer besides."""
-        names = {tool.name for tool in tools}
-        return (*tools, *[tool for name, tool in self._offers.items() if name not in names])
 
     def _answer(self) -> str | None:
         if not self._messages or self._messages[-1].role != "assistant":

@@ -19,7 +19,16 @@ INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
 
 CASES = [(name, case) for name in FORMATS for case in json.loads((DATA / f"{name}.json").read_text("utf-8"))]
 SAME = json.loads((DATA / "same_conversation.json").read_text("utf-8"))
-DEFAULTS = {"id": None, "tools": None, "messages": [], "steps": [], "answer": None, "state": None, "unread": []}
+DEFAULTS = {
+    "id": None,
+    "tools": None,
+    "messages": [],
+    "steps": [],
+    "answer": None,
+    "state": None,
+    "unread": [],
+    "offers": {},
+}
 
 cases = pytest.mark.parametrize("case", [pytest.param(case, id=f"{name}: {case['name']}") for name, case in CASES])
 
@@ -60,6 +69,7 @@ def plain(trace: Trace) -> dict[str, Any]:
         "steps": [plain_step(step) for step in trace.steps],
         "answer": trace.answer,
         "turns": trace.turns,
+        "offers": {name: list(came) for name, came in trace.offers.items()},
         "unread": [[part.kind, part.path] for part in trace.unread],
         "state": state and {"initial": state.initial, "final": state.final, "captured": sorted(state.captured)},
     }
