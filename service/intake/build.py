@@ -173,7 +173,7 @@ class Transcript:
             return
         if kind == "call":
             self._replied = True
-        self._unread.append(Unread(kind, path, f"{what} is not read: it stays in the source", self._turn))
+        self._unread.append(Unread(kind, path, f"{what} is not read", self._turn))
 
     def offer(self, tool: ToolDef, *, late: bool = False) -> None:
         """A tool that is on offer though the source does not list it with the others. The first of a name counts.

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from service.core.trace import Step, ToolDef, Trace
 from service.errors import InputError
 from service.intake import FORMATS, TraceInput, guess_format, read_gold, read_trace
+from service.request import read_request
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
 INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
@@ -238,6 +239,20 @@ def test_a_wrong_shape_is_a_validation_error(record: dict[str, Any], place: tupl
     with pytest.raises(ValidationError) as caught:
         INPUT.validate_python(record)
     assert caught.value.errors()[0]["loc"] == place
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"messages": []}, ': this is a trace; in a request it is the member `trace`: {"trace": {...}}'),
+        ({"format": "openai", "x": 1}, ': this is a trace; in a request it is the member `trace`: {"trace": {...}}'),
+        ({"trace": {"format": "openai", "messages": {}}}, "/trace/messages: expected an array, not an object"),
+    ],
+)
+def test_what_is_no_request_is_told_what_it_is(body: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_request(body)
+    assert said in [f"{one.path}: {one.message}" for one in caught.value.problems]
 
 
 def test_an_unknown_format_is_told_the_known_ones() -> None:
