@@ -88,7 +88,7 @@ def read_wrapped(record: Record, wrapped: Wrapped, read_any: ReadAny) -> Trace:
     inner = _join(wrapped.exchanges[chosen], lost)
     trace = _read(inner, read_any)
     if len(wrapped.exchanges) > 1:
-        trace = add_offers(trace, _list_requests(wrapped.exchanges, wrapped.exchanges[chosen], read_any))
+        trace = _add_offers(trace, wrapped.exchanges, wrapped.exchanges[chosen], read_any)
     for at, exchange in enumerate(wrapped.exchanges):
         if at != chosen:
             _account_exchange(exchange, trace, lost, read_any)
@@ -112,8 +112,8 @@ def _move(unread: Unread, inner: Inner) -> Unread:
     return replace(unread, path=inner.locate(unread.path))
 
 
-def _list_requests(exchanges: Sequence[Exchange], last: Exchange, read_any: ReadAny) -> list[Request]:
-    """The requests of the conversation that the last one continues, if they do not all list the same."""
+def _add_offers(trace: Trace, exchanges: Sequence[Exchange], last: Exchange, read_any: ReadAny) -> Trace:
+    """The trace with what the requests list that the last one continues, if they do not all list the same."""
     said = [_strip(message) for message, _ in _list_given(last.given, last.given_at)[1]]
     told = [
         (len(given), exchange, [rest, exchange.tools])
@@ -122,8 +122,9 @@ def _list_requests(exchanges: Sequence[Exchange], last: Exchange, read_any: Read
         if given and given == said[: len(given)]
     ]
     if all(listed == told[0][2] for _, _, listed in told):
-        return []
-    return [_read_asked(exchange, read_any) for _, exchange, _ in sorted(told, key=lambda one: one[0])]
+        return trace
+    asked = [_read_asked(exchange, read_any) for _, exchange, _ in sorted(told, key=lambda one: one[0])]
+    return add_offers(trace, asked, [step.call.name for step in trace.steps[: asked[0].calls]])
 
 
 def _list_plain(exchange: Exchange) -> tuple[dict[str, JsonValue], list[JsonValue]]:
@@ -136,8 +137,8 @@ def _read_asked(exchange: Exchange, read_any: ReadAny) -> Request:
     try:
         asked = read_any(_join(replace(exchange, reply=None), Transcript()).record)
     except InputError:
-        return Request((), 0, None)
-    return Request([step.call.name for step in asked.steps], asked.turns, asked.tools)
+        return Request(0, 0, None)
+    return Request(len(asked.steps), asked.turns, asked.tools)
 
 
 Placed = tuple[JsonValue, str]

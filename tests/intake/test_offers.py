@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -59,6 +60,35 @@ def write_langsmith(catalogues: list[list[str] | None]) -> Json:
     return {"format": "langsmith", "runs": runs}
 
 
+def write_spans(catalogues: list[list[str] | None]) -> Json:
+    spans = [
+        {
+            "name": "chat",
+            "context": {"trace_id": "t", "span_id": str(n)},
+            "start_time": f"2026-01-01T00:00:0{2 * n}Z",
+            "end_time": f"2026-01-01T00:00:0{2 * n + 1}Z",
+            "attributes": {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.input.messages": json.dumps([write_message(one) for one in given]),
+                "gen_ai.output.messages": json.dumps([write_message(reply)]),
+            }
+            | ({} if tools is None else {"gen_ai.tool.definitions": json.dumps([{"name": name} for name in tools])}),
+        }
+        for n, ((given, reply), tools) in enumerate(zip(REQUESTS, catalogues, strict=True))
+    ]
+    return {"format": "spans", "spans": spans}
+
+
+def write_message(message: Json) -> Json:
+    parts: list[Json] = [{"type": "text", "content": message["content"]}]
+    if "tool_calls" in message:
+        name = message["tool_calls"][0]["id"]
+        parts = [{"type": "tool_call", "id": name, "name": name, "arguments": {}}]
+    if message["role"] == "tool":
+        parts = [{"type": "tool_call_response", "id": message["tool_call_id"], "response": message["content"]}]
+    return {"role": message["role"], "parts": parts}
+
+
 CATALOGUES = [
     ([["open", "pay"]] * 3, ["open", "pay"], {}),
     ([["open"], ["open", "pay"], ["open", "pay"]], ["open", "pay"], {"pay": (1, 1)}),
@@ -69,7 +99,7 @@ CATALOGUES = [
 ]
 
 
-@pytest.mark.parametrize("write", [write_langfuse, write_langsmith])
+@pytest.mark.parametrize("write", [write_langfuse, write_langsmith, write_spans])
 @pytest.mark.parametrize(("catalogues", "tools", "offers"), CATALOGUES)
 def test_a_tool_is_on_offer_from_the_first_request_that_lists_it(
     catalogues: list[list[str] | None], tools: list[str], offers: dict[str, tuple[int, int]], write: Any
@@ -80,9 +110,9 @@ def test_a_tool_is_on_offer_from_the_first_request_that_lists_it(
 
 
 def test_what_was_called_before_the_first_request_was_on_offer() -> None:
-    log = write_langfuse([["open"], ["open"], ["open", "pay"]])
-    del log["observations"][:2]
-    log["observations"].insert(
-        0, {"type": "GENERATION", "input": {"messages": AFTER_PAY[:3], "tools": list_tools(["pay"])}}
-    )
+    log = write_langfuse([["open"], ["pay"], ["open", "pay"]])
+    del log["observations"][0]
+    assert read_trace(log).offers == {}
+    log = write_spans([["open"], ["pay"], ["open", "pay"]])
+    del log["spans"][0]
     assert read_trace(log).offers == {}
