@@ -98,8 +98,10 @@ def read_request(body: JsonValue) -> ScoreRequest:
 
 
 def _explain_guess(body: JsonValue) -> list[Problem]:
-    """What to know of problems in a trace that names no format: as what it was read."""
+    """What to know of problems in a trace that names no format: as what it was read; and in one without a request around it."""
     trace = body.get("trace") if isinstance(body, dict) else None
+    if isinstance(body, dict) and "trace" not in body and ("format" in body or guess_format(body) is not None):
+        return [Problem("", 'this is a trace; in a request it is the member `trace`: {"trace": {...}}')]
     if not isinstance(trace, dict) or "format" in trace:
         return []
     guessed = guess_format(trace)

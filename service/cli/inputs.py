@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +17,7 @@ from pydantic import JsonValue, TypeAdapter
 from service.bare_lists import join_messages
 from service.cli.context import read_settings
 from service.cli.rendering.console import plural, say
+from service.core.json.pointers import escape_token
 from service.core.models.invalid import validate
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
@@ -34,6 +36,10 @@ from service.wiring import build_engine, build_limits
 
 BESIDE = ("custom_id", "expected", "judges", "rubric", "tags")
 """Fields of a request, or of a line of a batch, that a bare trace may have beside its own."""
+
+_OURS = frozenset({"expected", "rubric"})
+"""Those that no trace has under a similar name: a misspelt one would pass in silence."""
+MAX_NAME_CHARS = 40
 
 EXPECTED: TypeAdapter[Any] = TypeAdapter(Expected)
 CUSTOM_ID: TypeAdapter[str] = TypeAdapter(CustomId)
@@ -249,8 +255,16 @@ def tell_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:
 
 
 def _wrap_trace(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The request around a bare trace. `tags` and `judges` of another shape are the trace's own."""
+    """The request around a bare trace. `tags` and `judges` of another shape are the trace's own.
+
+    InputError: a member that is nearly one of the request's.
+    """
     shapes: dict[str, type | tuple[type, ...]] = {"tags": dict, "judges": str}
+    for name in record:
+        meant = get_close_matches(name[:MAX_NAME_CHARS], _OURS - record.keys(), n=1, cutoff=0.8)
+        if meant and name not in BESIDE:
+            message = f"no field of that name is known beside a trace; did you mean {meant[0]!r}?"
+            raise InputError.at(f"/{escape_token(name)}", message)
     found = {
         name: record[name] for name in BESIDE if name in record and isinstance(record[name], shapes.get(name, object))
     }

@@ -92,6 +92,11 @@ class Case:
         """The tools on offer by name; empty also where the trace does not tell."""
         return {tool.name: tool for tool in self.trace.tools or ()}
 
+    def find_offered(self, step: Step) -> ToolDef | None:
+        """The tool that a step calls, if it was on offer by then."""
+        came = self.trace.offers.get(step.call.name)
+        return self.catalogue.get(step.call.name) if came is None or came.step <= step.index else None
+
     @lazy
     def subjects(self) -> tuple[Subject, ...]:
         """The subject of each step."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
@@ -27,6 +27,13 @@ class ToolDef:
     def read_only(self) -> bool:
         """Marked as changing nothing (MCP `readOnlyHint`)."""
         return self.annotations.get("readOnlyHint") is True
+
+
+class Offer(NamedTuple):
+    """When a tool came on offer: the first step that could call it, and the turn."""
+
+    step: int
+    turn: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +141,8 @@ class Trace:
 
     A turn is a user message (or several in a row) and all that follows up to the next one; turns count from 1, and 0 is
     what precedes the first user message. `tools` is None when the trace does not say what was on offer, () when nothing
-    was. `answer` is the text of the last message if that is the assistant's and makes no call. `raw` is the input, whole.
-    What could not be read of it stands in `unread`.
+    was; `offers` says when those came that were not there from the start. `answer` is the text of the last message if that
+    is the assistant's and makes no call. `raw` is the input, whole. What could not be read of it stands in `unread`.
     """
 
     id: str | None
@@ -150,3 +157,5 @@ class Trace:
     unread: tuple[Unread, ...] = ()
     usage: ResourceUsage | None = None
     """What all of it took, replies that call nothing included."""
+    offers: Mapping[str, Offer] = field(default_factory=dict[str, Offer])
+    """When tools came on offer, by name, of those among `tools` that were not from the start. One that came stays."""

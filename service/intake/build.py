@@ -13,7 +13,19 @@ from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
 
 from service.core.json.text import UnreadableError, parse
-from service.core.trace import Message, Role, State, Step, ToolCall, ToolDef, ToolResult, Trace, Unread, UnreadKind
+from service.core.trace import (
+    Message,
+    Offer,
+    Role,
+    State,
+    Step,
+    ToolCall,
+    ToolDef,
+    ToolResult,
+    Trace,
+    Unread,
+    UnreadKind,
+)
 from service.intake.pairing import Answers, Made, Returned, pair
 from service.intake.repeats import FoundCall, ReadCalls
 
@@ -103,6 +115,7 @@ class Transcript:
         "_answers",
         "_calls",
         "_ids",
+        "_late",
         "_messages",
         "_offers",
         "_others",
@@ -124,6 +137,7 @@ class Transcript:
         self._ids: set[str | None] = set()
         self._tools: set[str] = set()
         self._offers: dict[str, ToolDef] = {}
+        self._late: dict[str, Offer] = {}
         self._turn = 0
         self._replied = True
         self._speaking = False
@@ -177,8 +191,13 @@ class Transcript:
             self._replied = True
             self._unread.append(Doubt(calls, what, path, self._turn, by_id))
 
-    def offer(self, tool: ToolDef) -> None:
-        """A tool that is on offer though the source does not list it with the others. The first of a name counts."""
+    def offer(self, tool: ToolDef, *, late: bool = False) -> None:
+        """A tool that is on offer though the source does not list it with the others. The first of a name counts.
+
+        `late`: from here on, and not before.
+        """
+        if late and tool.name not in self._offers and (self._calls or self._turn > 1):
+            self._late[tool.name] = Offer(len(self._calls), self._turn)
         self._offers.setdefault(tool.name, tool)
 
     def knows(self, call_id: str) -> bool:
@@ -206,10 +225,11 @@ class Transcript:
         pairing = pair(self._calls, self._results, self._answers)
         answers = pairing.answers
         unread = (*self.list_unread([made.call for made in self._calls]), *pairing.unread)
+        listed = {tool.name for tool in tools or ()}
         return Trace(
             trace_id,
             record["format"],
-            None if tools is None else self._complete(tools),
+            None if tools is None else (*tools, *[one for name, one in self._offers.items() if name not in listed]),
             tuple(self._messages),
             tuple(
                 [Step(i, turn, call, answers.get(i), message) for i, (call, turn, message) in enumerate(self._calls)]
@@ -219,6 +239,7 @@ class Transcript:
             state,
             record,  # pyright: ignore[reportArgumentType] (a validated record is JSON)
             unread,
+            offers={name: came for name, came in self._late.items() if tools is not None and name not in listed},
         )
 
     def list_unread(self, calls: Iterable[ToolCall]) -> tuple[Unread, ...]:
@@ -236,11 +257,6 @@ class Transcript:
                 _count_other(others, told.path, f"{told.what} repeats calls that are read, and")
         return (*unread, *_list_others(others))
 
-    def _complete(self, tools: tuple[ToolDef, ...]) -> tuple[ToolDef, ...]:
-        """The tools that are listed, and those that are on offer besides."""
-        names = {tool.name for tool in tools}
-        return (*tools, *[tool for name, tool in self._offers.items() if name not in names])
-
     def _answer(self) -> str | None:
         if not self._messages or self._messages[-1].role != "assistant":
             return None
@@ -253,7 +269,7 @@ MOST_OTHERS = 50
 
 
 def _describe_lost(kind: UnreadKind, path: str, what: str, turn: int) -> Unread:
-    return Unread(kind, path, f"{what} is not read: it stays in the source", turn)
+    return Unread(kind, path, f"{what} is not read", turn)
 
 
 def _count_other(others: dict[str, tuple[str, int]], path: str, what: str) -> None:

@@ -95,7 +95,7 @@ def read_output(transcript: Transcript, item: Given, path: str) -> None:
     """Writes down what a call of a hosted tool returned. Tools that a search found are on offer from now on."""
     found = item.get("tools")
     for tool in read_tools(found, path=f"{path}/tools") or ():
-        transcript.offer(tool)
+        transcript.offer(tool, late=True)
     output = item.get("output", found)
     transcript.result(
         item.get("call_id"), ToolResult(result_content(output), item.get("status") == "failed"), path=path
@@ -105,7 +105,7 @@ def read_output(transcript: Transcript, item: Given, path: str) -> None:
 def read_mcp_tools(transcript: Transcript, item: Given, path: str) -> None:
     """Takes the tools of an MCP server into what is on offer."""
     for tool in read_tools(item.get("tools"), path=f"{path}/tools") or ():
-        transcript.offer(tool)
+        transcript.offer(tool, late=True)
 
 
 def read_mcp_call(transcript: Transcript, item: Given, path: str) -> None:

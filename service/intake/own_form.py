@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
@@ -21,7 +21,7 @@ def write_record(trace: Trace) -> Plain:
     if trace.id is not None:
         record["id"] = trace.id
     if trace.tools is not None:
-        record["tools"] = [_write_tool(tool) for tool in trace.tools]
+        record["tools"] = [_write_tool(tool) for tool in trace.tools if tool.name not in trace.offers]
     record["events"] = [*_write_events(trace)]
     if trace.state is not None:
         values: Plain = {"initial": trace.state.initial, "final": trace.state.final}
@@ -45,14 +45,22 @@ def _write_events(trace: Trace) -> Iterator[Plain]:
     steps: defaultdict[int, list[Step]] = defaultdict(list)
     for step in trace.steps:
         steps[step.message].append(step)
+    late: defaultdict[int, list[JsonValue]] = defaultdict(list)
+    for tool in trace.tools or ():
+        if tool.name in trace.offers:
+            late[trace.offers[tool.name].step].append(_write_tool(tool))
     for index, message in enumerate(trace.messages):
-        yield from _write_message(message, steps[index])
+        yield from _write_message(message, steps[index], late)
+    if late[len(trace.steps)]:
+        yield {"tools": late[len(trace.steps)]}
 
 
-def _write_message(message: Message, steps: list[Step]) -> Iterator[Plain]:
+def _write_message(message: Message, steps: list[Step], late: Mapping[int, list[JsonValue]]) -> Iterator[Plain]:
     if message.text or not steps:
         yield {message.role: message.text}
     for place, step in enumerate(steps):
+        if late[step.index]:
+            yield {"tools": late[step.index]}
         yield _write_step(step, parallel=place > 0)
 
 

@@ -21,6 +21,7 @@ from service.errors import InputError, Problem
 from service.intake.accounting import Members, account_members, clip, lose_value, members_of
 from service.intake.build import Record, Transcript
 from service.intake.known_calls import KnownCalls, list_told, list_unpacked, tell
+from service.intake.offers import Request, add_offers
 from service.intake.shapes import pick_sample
 from service.intake.speech import Given, find_object, list_objects
 
@@ -94,6 +95,8 @@ def read_wrapped(record: Record, wrapped: Wrapped, read_any: ReadAny) -> Trace:
     chosen = max(range(len(wrapped.exchanges)), key=lambda at: (_count(wrapped.exchanges[at]), at))
     joined = _join(wrapped.exchanges[chosen], lost)
     trace = _read(joined.inner, read_any)
+    if len(wrapped.exchanges) > 1:
+        trace = _add_offers(trace, wrapped.exchanges, wrapped.exchanges[chosen], read_any)
     known = KnownCalls(step.call for step in trace.steps)
     own = _read_replies([(joined.reply, "")], read_any)
     others = [exchange for at, exchange in enumerate(wrapped.exchanges) if at != chosen]
@@ -124,6 +127,35 @@ def _read(inner: Inner, read_any: ReadAny) -> Trace:
 
 def _move(unread: Unread, inner: Inner) -> Unread:
     return replace(unread, path=inner.locate(unread.path))
+
+
+def _add_offers(trace: Trace, exchanges: Sequence[Exchange], last: Exchange, read_any: ReadAny) -> Trace:
+    """The trace with what the requests list that the last one continues, if they do not all list the same."""
+    said = [_strip(message) for message, *_ in _list_given(last.given, last.given_at)[1]]
+    told = [
+        (len(given), exchange, [rest, exchange.tools])
+        for exchange in exchanges
+        for rest, given in [_list_plain(exchange)]
+        if given and given == said[: len(given)]
+    ]
+    if all(listed == told[0][2] for _, _, listed in told):
+        return trace
+    asked = [_read_asked(exchange, read_any) for _, exchange, _ in sorted(told, key=lambda one: one[0])]
+    return add_offers(trace, asked, [step.call.name for step in trace.steps[: asked[0].calls]])
+
+
+def _list_plain(exchange: Exchange) -> tuple[dict[str, JsonValue], list[JsonValue]]:
+    """What stands beside the messages that a model was given, and what each of these says."""
+    rest, given = _list_given(exchange.given, exchange.given_at)
+    return {name: value for name, (value, _) in rest.items()}, [_strip(message) for message, *_ in given]
+
+
+def _read_asked(exchange: Exchange, read_any: ReadAny) -> Request:
+    try:
+        asked = read_any(_join(replace(exchange, reply=None), Transcript()).inner.record)
+    except InputError:
+        return Request(0, 0, None)
+    return Request(len(asked.steps), asked.turns, asked.tools)
 
 
 class Placed(NamedTuple):

@@ -57,6 +57,17 @@ def test_every_score_lies_between_0_and_1(request):
     assert report.coverage is None or 0 <= report.coverage <= 1
 
 
+@LAW
+@given(requests(), st.lists(st.integers(0, 20), min_size=1, max_size=3))
+def test_tools_that_are_offered_again_change_nothing(request, places):
+    trace = request["trace"]
+    events = list(trace["events"])
+    for place in places:
+        events.insert(place % (len(events) + 1), {"tools": trace["tools"]})
+    again = {**request, "trace": {**trace, "events": events}}
+    assert report_json(score(again)) == report_json(score(request))
+
+
 def _places(trace: Json) -> list[int]:
     """Where a call can be put in without opening a turn of calls or taking the answer away."""
     events = trace["events"]

@@ -41,8 +41,14 @@ EXACT = {"json", "json_in_text", "json_lines", "fenced_json", "quoted_json"}
 def test_the_structure_of_a_text(case: Json) -> None:
     found = read_text(case["text"]).passages
     assert [[one.form, one.start, one.end, one.value] for one in found] == case["found"]
-    assert [one.exact for one in found] == [one.form in EXACT for one in found]
+    assert [one.exact for one in found] == [one.form in EXACT and not case.get("disowned") for one in found]
     assert (list_forms(case["text"])[-1] in ("text", "empty")) or found
+
+
+def test_json_in_a_long_text_is_disowned() -> None:
+    text = 'The result is {"a": 1}. ' + "That is how it goes on. " * 10
+    assert [one.exact for one in read_text(text[:24]).passages] == [True]
+    assert [one.exact for one in read_text(text).passages] == [False]
 
 
 PIECES = st.sampled_from(
@@ -101,6 +107,7 @@ LARGE = {
     "lines of objects": ('{"a":1}\n', N // 8),
     "pairs": ("a: 1\n", 1),
     "rows": ("a,b\n" + "1,2\n" * (N // 4 - 1), 1),
+    "tables of other widths": ("|a|b|\n|-|-|\n|1|2|\n|a|b|c|\n|-|-|-|\n|1|2|3|\n", 2 * (N // 42)),
     "a table": ("|a|b|\n|-|-|\n" + "|1|2|\n" * (N // 6 - 2), 1),
 }
 
@@ -246,6 +253,13 @@ def test_no_error(result: Json) -> None:
     assert find_failure(result) is None
 
 
+@pytest.mark.parametrize(("tool", "result", "grade"), FAILURES["by_tool"], ids=repr)
+def test_an_error_of_a_tool(tool: str, result: Json, grade: str) -> None:
+    found = find_failure(result, ToolDef(tool))
+    assert found is not None
+    assert found.certain == (grade == "certain")
+
+
 PROMISES = [
     ({"type": "object", "required": ["a"]}, True),
     ({"type": "object"}, True),
@@ -277,6 +291,17 @@ def test_an_error_that_a_result_reports_is_noted_and_shown_to_judges(result: Jso
         "content": result,
         **shown,
     }
+
+
+@pytest.mark.parametrize(("label", "verdict", "value"), [("meets", "pass", 1.0), ("fails", "fail", 0.0)])
+def test_what_a_text_says_of_an_error_is_for_the_judge(label: str, verdict: str, value: float) -> None:
+    made = plan(ask({"error": "not found"}, "`INV-2045` does not exist."))
+    [asked] = [one for one in made.asks if one.criterion == "recovery"]
+    assert asked.value == {"tool": "get_balance", "error": {"error": "not found"}, "text": "`INV-2045` does not exist."}
+    best = {one.key: reply(next(iter(one.judge.scale)), 1.0) for one in made.asks}
+    report = conclude(made, {**best, asked.key: reply(label, value)})
+    assert report.verdict == verdict
+    assert "suspected_unresolved_error" in {finding.code for finding in report.findings()}
 
 
 LIKELY = [

@@ -18,7 +18,7 @@ from tests.docs.pages import Page
 
 def test_the_kinds_are_those_of_the_code():
     assert Page("docs/formats.md").table_names() == set(FORMATS)
-    assert all(f"| `{form.name}` |" in Page("docs/formats.md").text for form in FORMS)
+    assert all(f"| `{form.name}` |" in Page("docs/results.md").text for form in FORMS)
     assert Page("docs/expectations.md").table_names() == set(list_kinds(Critic))
     assert Page("docs/rubrics.md").table_names() == {rubric.id for rubric in Shelf()}
     assert Page("docs/judges.md").table_names() == set(Shelf().judges)

@@ -29,6 +29,7 @@ def test_what_is_written_reads_as_the_same(case: dict[str, Any]) -> None:
     assert again.messages == trace.messages
     assert again.tools == trace.tools
     assert again.state == trace.state
+    assert again.offers == trace.offers
     made = [step for step in trace.steps if step.call.captured]
     same = [again.steps[step.index] for step in made]
     assert [(step.call.name, step.call.id, step.call.arguments, step.result) for step in same] == [

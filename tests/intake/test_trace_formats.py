@@ -13,13 +13,23 @@ from pydantic import TypeAdapter, ValidationError
 from service.core.trace import Step, ToolDef, Trace
 from service.errors import InputError
 from service.intake import FORMATS, TraceInput, guess_format, read_gold, read_trace
+from service.request import read_request
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
 INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
 
 CASES = [(name, case) for name in FORMATS for case in json.loads((DATA / f"{name}.json").read_text("utf-8"))]
 SAME = json.loads((DATA / "same_conversation.json").read_text("utf-8"))
-DEFAULTS = {"id": None, "tools": None, "messages": [], "steps": [], "answer": None, "state": None, "unread": []}
+DEFAULTS = {
+    "id": None,
+    "tools": None,
+    "messages": [],
+    "steps": [],
+    "answer": None,
+    "state": None,
+    "unread": [],
+    "offers": {},
+}
 
 cases = pytest.mark.parametrize("case", [pytest.param(case, id=f"{name}: {case['name']}") for name, case in CASES])
 
@@ -60,6 +70,7 @@ def plain(trace: Trace) -> dict[str, Any]:
         "steps": [plain_step(step) for step in trace.steps],
         "answer": trace.answer,
         "turns": trace.turns,
+        "offers": {name: list(came) for name, came in trace.offers.items()},
         "unread": [[part.kind, part.path] for part in trace.unread],
         "state": state and {"initial": state.initial, "final": state.final, "captured": sorted(state.captured)},
     }
@@ -228,6 +239,20 @@ def test_a_wrong_shape_is_a_validation_error(record: dict[str, Any], place: tupl
     with pytest.raises(ValidationError) as caught:
         INPUT.validate_python(record)
     assert caught.value.errors()[0]["loc"] == place
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"messages": []}, ': this is a trace; in a request it is the member `trace`: {"trace": {...}}'),
+        ({"format": "openai", "x": 1}, ': this is a trace; in a request it is the member `trace`: {"trace": {...}}'),
+        ({"trace": {"format": "openai", "messages": {}}}, "/trace/messages: expected an array, not an object"),
+    ],
+)
+def test_what_is_no_request_is_told_what_it_is(body: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_request(body)
+    assert said in [f"{one.path}: {one.message}" for one in caught.value.problems]
 
 
 def test_an_unknown_format_is_told_the_known_ones() -> None:

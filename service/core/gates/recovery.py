@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar, Literal
+
+from pydantic import JsonValue
 
 from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aggregate, Check, Part, SubjectOutcome
 from service.core.evidence.narration.completion import admits_failure, find_completion
 from service.core.json.contents import Contents
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, build_failure
+from service.core.partial import OpenValue, PartialOutcome
 from service.core.trace import Step
 
 TRANSIENT = frozenset({408, 409, 425, 429})
@@ -23,8 +26,10 @@ HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint")
 class RecoveryGate(Check):
     """Each call whose tool reported an error, and each write made twice: 1.0 where it was dealt with, else 0.0.
 
-    `unresolved_error`: no later call of that tool succeeded, and no later text admits the failure (where the call was
-    expected, admitting is not enough). `claimed_success_after_error`: the answer even claims completion, by its words.
+    `unresolved_error`: no later call of that tool succeeded, and no text follows. Where one follows, whether it owns up to
+    the failure is for a judge to say (`suspected_unresolved_error`, and `claimed_success_after_error` where it seems to
+    claim completion); it is not asked where the text admits the failure in words that code knows and the call was not
+    expected, since nothing is suspected then.
     `blind_retry`: the same call was made again unchanged, with nothing in between that could have changed anything (another
     call that succeeded and is not marked read-only, or a word of the user), and that could not help: it failed again, or
     the error says that the request itself is at fault (HTTP 4xx other than 408, 409, 425, 429). An error that says it will
@@ -62,6 +67,11 @@ def _has_succeeded(step: Step) -> bool:
     return step.result is not None and not step.result.is_error
 
 
+def _has_surely_succeeded(step: Step) -> bool:
+    """Whether nothing in the result even looks like an error."""
+    return _has_succeeded(step) and step.result is not None and step.result.failure is None
+
+
 class _Course:
     """What happened after each step, found once for a trace."""
 
@@ -80,9 +90,10 @@ class _Course:
                 self.last_success[step.call.name] = step.index
             if _may_change(case, step):
                 self.changes.append(step.index)
-        said = [n for n, message in enumerate(case.trace.messages) if message.role == "assistant"]
-        self.last_admission = max([n for n in said if admits_failure(case.trace.messages[n].text)], default=-1)
-        self.claims = find_completion(case.trace.answer or "") is not None
+        messages = case.trace.messages
+        self.spoken = [n for n, one in enumerate(messages) if one.role == "assistant" and one.text.strip()]
+        self._ends = {message.turn: n + 1 for n, message in enumerate(messages)}
+        self.last_admission = max([n for n in self.spoken if admits_failure(messages[n].text)], default=-1)
 
     def _make_key(self, step: Step) -> Hashable:
         return step.call.name, self._contents.number(step.call.arguments)
@@ -96,15 +107,53 @@ class _Course:
         """The last of these calls, which are the same, that succeeded; -1 where none did."""
         return self._last_success_of_same.get(self._make_key(same[0]), -1)
 
+    def find_text_after(self, step: Step) -> int | None:
+        """The message in which the model last speaks in the turn of a step, after it, else the next one; None: it is silent."""
+        after = bisect_right(self.spoken, step.message)
+        own = bisect_left(self.spoken, self._ends.get(step.turn, 0)) - 1
+        return self.spoken[max(after, own)] if after < len(self.spoken) else None
+
     def changes_between(self, step: Step, again: Step) -> bool:
         """Whether another call in between could have changed anything."""
         after = bisect_right(self.changes, step.index)
         return after < len(self.changes) and self.changes[after] < again.index
 
 
-def _score_failure(case: Case, course: _Course, step: Step) -> Outcome:
-    findings = [*_find_blind_retry(course, step), *_find_unresolved(case, course, step)]
-    return build_failure(0.0, *findings) if findings else PERFECT
+def _score_failure(case: Case, course: _Course, step: Step) -> Outcome | PartialOutcome:
+    blind = tuple(_find_blind_retry(course, step))
+    if blind:
+        return build_failure(0.0, *blind)
+    if course.last_success.get(step.call.name, -1) > step.index:
+        return PERFECT
+    text = course.find_text_after(step)
+    if text is None:
+        note = f"{step.call.name} failed, no later call of it succeeded, and no text follows"
+        return build_failure(0.0, Finding("unresolved_error", note, f"/steps/{step.index}/result"))
+    if course.last_admission > step.message and not _is_needed(case, step):
+        return ADMITTED
+    return _leave_to_judge(case, step, text)
+
+
+ADMITTED = Skipped("not_applicable", "a text seems to admit the failure, and nothing speaks against it")
+OWNS_UP = (
+    "The text (`text`), which follows a call that failed, tells that it failed, or what its error says, or that what was"
+    " wanted is not done; and it claims nothing that the call would have done."
+)
+"""What a judge is asked of such a text."""
+
+
+def _leave_to_judge(case: Case, step: Step, at: int) -> PartialOutcome:
+    """Open: code cannot read what a text says of a failure."""
+    text, path = case.trace.messages[at].text, f"/messages/{at}/text"
+    note = (
+        f"{step.call.name} failed, and no later call of it succeeded; what the text says of it is for a judge to read"
+    )
+    findings = [Finding("suspected_unresolved_error", note, f"/steps/{step.index}/result")]
+    if not admits_failure(text) and find_completion(text) is not None:
+        findings.append(Finding("claimed_success_after_error", "the text seems to claim completion", path))
+    error = step.result.content if step.result is not None else None
+    shown: dict[str, JsonValue] = {"tool": step.call.name, "error": error, "text": text}
+    return PartialOutcome((OpenValue(OWNS_UP, shown, path),), findings=tuple(findings))
 
 
 def _find_blind_retry(course: _Course, step: Step) -> Iterable[Finding]:
@@ -151,20 +200,6 @@ def _read_number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _find_unresolved(case: Case, course: _Course, step: Step) -> Iterable[Finding]:
-    if course.last_success.get(step.call.name, -1) > step.index:
-        return
-    admitted = course.last_admission > step.message
-    if admitted and not _is_needed(case, step):
-        return
-    path = f"/steps/{step.index}/result"
-    yield Finding("unresolved_error", f"{step.call.name} failed and no later call of it succeeded", path)
-    if not admitted and course.claims:
-        yield Finding(
-            "claimed_success_after_error", "the answer claims completion, and says nothing of the error", "/answer"
-        )
-
-
 def _is_needed(case: Case, step: Step) -> bool:
     return case.make_name_key(step.call.name) in case.once("needed", lambda: _list_needed_tools(case))
 
@@ -178,7 +213,7 @@ def _find_repeated_writes(case: Case, course: _Course) -> Iterator[Step]:
     """Of calls that are the same and all succeeded, those beyond the first, or beyond as many as were expected."""
     expected: set[int] | None = None
     for same in course.groups.values():
-        group = [step for step in same if _has_succeeded(step) and _is_write(case, step)]
+        group = [step for step in same if _has_surely_succeeded(step) and _is_write(case, step)]
         if group[1:]:
             expected = _find_expected_steps(case) if expected is None else expected
             yield from group[max(1, sum([step.index in expected for step in group])) :]

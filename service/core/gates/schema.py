@@ -20,8 +20,9 @@ class SchemaGate(Check):
     """Each call against the JSON Schema of its tool: 1.0 without a finding, else 0.0. Needs no expectation.
 
     Every violation is a finding with its pointer, coded `schema_<keyword>`. Beside them: `unparsable_arguments`,
-    `unknown_tool` (with near names in the catalogue) and `undeclared_argument`. A tool schema that cannot be used is
-    Errored (`invalid_schema`), never a score; a trace that does not say which tools were on offer is not captured.
+    `unknown_tool` (with near names in the catalogue, or the turn in which it came on offer) and `undeclared_argument`. A
+    tool schema that cannot be used is Errored (`invalid_schema`), never a score; a trace that does not say which tools
+    were on offer is not captured.
     """
 
     kind: Literal["schema"] = "schema"
@@ -45,7 +46,7 @@ class SchemaGate(Check):
     def _score_step(self, case: Case, step: Step) -> Outcome:
         if case.trace.tools is None:
             return Skipped("not_captured", "the trace does not say which tools were on offer")
-        tool = case.catalogue.get(step.call.name)
+        tool = case.find_offered(step)
         if tool is None:
             return build_failure(0.0, build_unknown_tool(case, step))
         if step.call.arguments is None:
@@ -80,6 +81,10 @@ def _find_undeclared(schema: Validator, step: Step, arguments: Mapping[str, Json
 def build_unknown_tool(case: Case, step: Step) -> Finding:
     """The finding for a call of a tool that was not on offer."""
     name = step.call.name
+    came = case.trace.offers.get(name)
+    if came is not None:
+        note = f"{name} was not on offer yet: it came later, in turn {came.turn}"
+        return Finding("unknown_tool", note, f"{build_call_path(step)}/name")
     close = case.once(("near", name), lambda: find_near(name, case.catalogue, meter=case.meter))
     hint = f"; near: {', '.join(close[:3])}" if close else ""
     return Finding("unknown_tool", f"{step.call.name} was not on offer{hint}", f"{build_call_path(step)}/name")

@@ -129,8 +129,19 @@ def _render_returned(step: Step) -> dict[str, JsonValue]:
     return found
 
 
-def _render_tools(trace: Trace, _: Focus) -> JsonValue:
-    return None if trace.tools is None else [_render_definition(tool) for tool in trace.tools]
+def _render_tools(trace: Trace, scene: Focus) -> JsonValue:
+    return None if trace.tools is None else [_render_definition(tool) for tool in _list_offered(trace, scene)]
+
+
+def _list_offered(trace: Trace, scene: Focus) -> list[ToolDef]:
+    """The tools that were on offer at the step, or by the end of the turn."""
+    late = {
+        name
+        for name, came in trace.offers.items()
+        if (scene.step is not None and came.step > scene.step)
+        or (scene.step is None and scene.turn is not None and came.turn > scene.turn)
+    }
+    return [tool for tool in trace.tools or () if tool.name not in late]
 
 
 def _render_tool(trace: Trace, scene: Focus) -> JsonValue:
@@ -142,7 +153,7 @@ def _render_near_misses(trace: Trace, scene: Focus) -> JsonValue:
     """The other tools that are easiest to take for the one called, nearest first: at most five."""
     name = _get_step(trace, scene).call.name
     mine = next((tool for tool in trace.tools or () if tool.name == name), ToolDef(name))
-    others = [tool for tool in trace.tools or () if tool.name != name]
+    others = [tool for tool in _list_offered(trace, scene) if tool.name != name]
     return [
         _render_definition(tool)
         for tool in sorted(others, key=lambda tool: (-_measure_likeness(mine, tool), tool.name))[:5]

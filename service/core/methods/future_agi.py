@@ -164,7 +164,7 @@ class FutureAgiGate(Check):
         """The share of parameters that the schema of the tool has nothing against."""
         if case.trace.tools is None:
             return Skipped("not_captured", "the trace does not say which tools were on offer")
-        tool, given = case.catalogue.get(step.call.name), step.call.arguments
+        tool, given = case.find_offered(step), step.call.arguments
         if tool is None:
             return build_failure(0.0, build_unknown_tool(case, step))
         if given is None:

@@ -9,6 +9,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, from_json
 
 from service.core.json.pointers import build_loc_pointer, escape_token, split_pointer
+from service.core.json.values import name_type
 from service.core.models.near_names import suggest_name
 from service.errors import InputError, Problem
 
@@ -28,6 +29,8 @@ PLAIN = {
 }
 """pydantic speaks of tuples and instances to people who wrote JSON; these are its words in theirs."""
 
+_CONTAINERS = frozenset({"tuple_type", "list_type", "dict_type", "model_type", "model_attributes_type"})
+
 MOST_HINTS = 20
 """Unknown members up to which near names are looked for."""
 
@@ -42,7 +45,7 @@ def validate(form: TypeAdapter[T], document: object, *, below: str = "") -> T:
 
 def list_problems(error: ValidationError, document: JsonValue, *, below: str = "") -> list[Problem]:
     """Each complaint with its place in `document`. `below` is the pointer of the document itself."""
-    found = error.errors(include_url=False, include_input=False)
+    found = error.errors(include_url=False)
     unknown = {build_loc_pointer(one["loc"], document) for one in found if one["type"] == "extra_forbidden"}
     problems: list[Problem] = []
     for one in found:
@@ -79,7 +82,7 @@ def _describe_error(error: ErrorDetails) -> str:
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
         return _describe_tag_error(error.get("ctx", {}))
     if error["type"] in PLAIN:
-        return PLAIN[error["type"]]
+        return PLAIN[error["type"]] + (f", not {name_type(error['input'])}" if error["type"] in _CONTAINERS else "")
     return error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
 

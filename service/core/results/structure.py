@@ -13,6 +13,7 @@ from service.core.json.pointers import escape_token
 from service.core.json.text import parse_or_none
 from service.core.models.discovery import import_all
 from service.core.results import forms
+from service.core.results.disowning import disowns
 from service.core.results.form import Form, Stretch
 
 MAX_TEXT_CHARS = 200_000
@@ -38,7 +39,9 @@ class Passage(NamedTuple):
 
     form: str
     exact: bool
-    """Whether it is JSON found whole: what it says can prove. What is inferred can only make suspect."""
+    """Whether it is JSON found whole, and no word beside it says that it is an example or the like: what it says can prove.
+
+    What is inferred or disowned can only make suspect."""
     start: int
     end: int
     value: JsonValue
@@ -90,7 +93,10 @@ def _read(text: str, known: tuple[Form, ...], quotes: int = 0) -> Reading:
     pieces = list(_split_fences(text))
     passages = [one for start, end, fenced in pieces for one in _find(text, start, end, known, fenced)]
     exact = [passage for passage in passages if passage.exact]
-    return Reading(tuple(passages), _cut(text, pieces, passages), _cut(text, pieces, exact))
+    beside = _cut(text, pieces, exact)
+    if exact and disowns(beside, len(exact)):
+        return Reading(tuple([one._replace(exact=False) for one in passages]), _cut(text, pieces, passages), text)
+    return Reading(tuple(passages), _cut(text, pieces, passages), beside)
 
 
 def _unquote(text: str) -> str | None:

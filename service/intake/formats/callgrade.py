@@ -7,8 +7,9 @@
                 {"assistant": "It is."}]}
 
 Results are taken as written, a string as a string. A call without `result` is one whose result was not captured; `null`
-is a result. Calls follow one another unless `parallel` says that the message of the call before made this one too. A
-misspelt key in an event is an error here, where in the providers' forms it is theirs and kept.
+is a result. `{"tools": [...]}` among the events adds tools that are on offer from there on. Calls follow one another unless
+`parallel` says that the message of the call before made this one too. A misspelt key in an event is an error here, where in
+the providers' forms it is theirs and kept.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class NamedCall(TypedDict):
 
 @with_config(CLOSED)
 class Event(TypedDict, total=False):
-    """One of `user`, `assistant` and `system` (a text), or `call` with its `result`."""
+    """One of `user`, `assistant` and `system` (a text), `call` with its `result`, or `tools` that are on offer from here on."""
 
     user: str
     assistant: str
@@ -46,6 +47,7 @@ class Event(TypedDict, total=False):
     result: Loose
     is_error: bool
     parallel: bool
+    tools: Tools
 
 
 @with_config(CLOSED)
@@ -70,29 +72,31 @@ def read(record: CallgradeTrace) -> Trace:
         path = f"/events/{index}"
         if event.get("parallel") and not called:
             raise InputError.at(f"{path}/parallel", "no call stands right before this one")
-        called = "call" in event
+        called = "call" in event or (called and "tools" in event)
         _read_event(transcript, event, path)
     return transcript.trace(
         record,
         trace_id=record.get("id"),
-        tools=read_tools(record.get("tools")),
+        tools=read_tools(record.get("tools", [] if any("tools" in event for event in record["events"]) else None)),
         state=read_state(record.get("state")),
     )
 
 
 def _read_event(transcript: Transcript, event: Event, path: str) -> None:
-    call = event.get("call")
+    call, more = event.get("call"), read_tools(event.get("tools"), path=f"{path}/tools")
     texts: list[tuple[Role, str]] = [(role, text) for role in _ROLES if (text := event.get(role)) is not None]
-    if len(texts) + (call is not None) != 1:
-        raise InputError.at(path, "an event has exactly one of user, assistant, system and call")
+    if len(texts) + (call is not None) + (more is not None) != 1:
+        raise InputError.at(path, "an event has exactly one of user, assistant, system, call and tools")
     if call is not None:
         parsed = tool_call(call.get("id"), call["name"], call.get("arguments"))
         transcript.call(parsed, parallel=event.get("parallel", False))
         transcript.answer(_result(event))
     elif len(event) > 1:
         raise InputError.at(path, "result, is_error and parallel belong to a call")
-    else:
+    elif more is None:
         transcript.say(*texts[0])
+    for tool in more or ():
+        transcript.offer(tool, late=True)
 
 
 def _result(event: Event) -> ToolResult | None:

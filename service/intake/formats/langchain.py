@@ -196,15 +196,17 @@ def _read_result(transcript: Transcript, given: Given, path: str) -> None:
 
 
 class Known(ReadCalls):
-    """The calls of a message; one with the id of another of them is that one again, whatever is told of it."""
+    """The calls of a message; one with the id and name of another of them is that one again, whatever its arguments are."""
 
     def __init__(self, calls: Sequence[ToolCall]) -> None:
         super().__init__(calls)
-        self._ids = {call.id for call in calls if call.id}
+        self._ids = {(call.id, call.name) for call in calls if call.id}
 
     @override
     def drop_repeated(self, found: Iterable[FoundCall], *, by_id: bool = False) -> Sequence[FoundCall]:
-        return super().drop_repeated([one for one in found if one.call.id not in self._ids], by_id=by_id)
+        return super().drop_repeated(
+            [one for one in found if (one.call.id, one.call.name) not in self._ids], by_id=by_id
+        )
 
 
 def _read_reply(transcript: Transcript, given: Given, path: str) -> None:

@@ -14,6 +14,7 @@ All spans are read as one conversation, by their start; messages between agents 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,6 +28,7 @@ from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.format import Format, Given
 from service.intake.known_calls import KnownCalls, tell
+from service.intake.offers import Request, add_offers
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
 from service.intake.spans.claims import claim_runs
 from service.intake.spans.dialogue import Entry, Moment, read_dialogue
@@ -80,6 +82,8 @@ def read(record: SpansTrace) -> Trace:
         tools=read_tools_on_offer(spans) if tools is None else tools,
         state=read_state(record.get("state")),
     )
+    if tools is None:
+        trace = add_offers(trace, writer.list_requests(speakers.models, trace.steps), writer.list_told(trace.steps))
     return replace(trace, steps=tuple(map(writer.complete_step, trace.steps)), usage=sum_usage(spans, speakers.models))
 
 
@@ -123,6 +127,8 @@ class _Writer:
         self._alone = deque(alone)
         self._runs: dict[int, Run] = {}
         self._replies: dict[int, Span] = {}
+        self._moments: list[Moment] = []
+        self._replied: set[int] = set()
         self._steps = 0
         self._calling = False
 
@@ -133,6 +139,9 @@ class _Writer:
             self._write_runs(entry.moment)
             self._write_message(entry)
             for call in entry.message.calls:
+                self._moments.append(entry.moment)
+                if entry.reply_of is not None:
+                    self._replied.add(self._steps)
                 self._write_call(call, claims.get(place), entry.reply_of if call is entry.message.calls[0] else None)
                 place += 1
         self._write_runs(None)
@@ -141,6 +150,21 @@ class _Writer:
         """The answer of an agent whose last call carried it, as where a tool takes the answer for an argument."""
         if text is not None and self._calling:
             self.transcript.say("assistant", text)
+
+    def list_requests(self, models: Sequence[Span], steps: Sequence[Step]) -> list[Request]:
+        """What each model's span lists of tools, and how many calls had been made by then."""
+        own = {span.order: index for index, span in reversed(self._replies.items())}
+        requests: list[Request] = []
+        for span in sorted(models, key=lambda one: (one.start, one.order)):
+            made = bisect_left(self._moments, (span.start, span.order))
+            made = min(made, own.get(span.order, made))
+            turn = steps[min(made, len(steps) - 1)].turn if steps else 0
+            requests.append(Request(made, turn, read_tools_on_offer([span])))
+        return requests
+
+    def list_told(self, steps: Sequence[Step]) -> list[str]:
+        """The tools of calls that are no replies of spans told here: nobody knows what was on offer to them."""
+        return [step.call.name for step in steps if step.index not in self._replied]
 
     def complete_step(self, step: Step) -> Step:
         """The step with what its tool returned, and what it took."""
@@ -172,6 +196,7 @@ class _Writer:
         end = 0
         while self._alone and (before is None or (self._alone[0].span.start, self._alone[0].span.order) < before):
             run = self._alone.popleft()
+            self._moments.append((run.span.start, run.span.order))
             self._write_call(run.call, run, None, parallel=run.span.start < end)
             self.transcript.answer(run.read_result())
             end = max(end, run.span.end)

@@ -3,85 +3,147 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from http import HTTPStatus
 
 from pydantic import JsonValue
 
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolFailure
 
-_ERRORS = frozenset({"error", "errors", "exception", "error_message", "errormessage", "traceback", "stacktrace"})
-_CODES = frozenset({"status", "status_code", "statuscode", "http_status", "httpstatus", "http_code"})
+PHRASES = {status.value: status.phrase.casefold() for status in HTTPStatus if status.value >= 400}
+"""What HTTP calls its failures."""
+
+_MARKS = frozenset({"iserror", "is_error"})
+"""MCP's own mark, whatever stands beside it."""
+_ERRORS = frozenset({"error", "error_message", "errormessage"})
+_REPORTS = frozenset({"errors", "exception", "traceback", "stacktrace"})
+"""Names of what may be an error of the call, or what a linter, a test or a log was asked for."""
+_STATUSES = frozenset({"status", "status_code", "statuscode", "http_status", "httpstatus", "http_code"})
 _TEXTS = frozenset({"message", "msg", "detail", "details", "reason", "title", "error_description", "description"})
 _ASIDE = frozenset({
     "code", "success", "ok", "type", "instance", "timestamp", "path", "request_id", "requestid", "trace_id", "traceid",
     "jsonrpc", "hint", "help", "documentation_url", "doc_url", "error_code", "errorcode", "error_type", "retry_after",
     "retryable", "iserror", "is_error", "tool", "tool_call_id", "stack", "meta", "_meta",
 })  # fmt: skip
-_BESIDE = _ERRORS | _CODES | _TEXTS | _ASIDE
+_BESIDE = _ERRORS | _REPORTS | _STATUSES | _TEXTS | _ASIDE
 """Names of what stands beside an error and is no data."""
+_WITHIN = _BESIDE | {"id", "name", "data", "param", "status", "field", "line", "stack"}
+"""Names of what an error holds that is an object."""
 _WORD = re.compile(r"[^\W\d_]{3}")
-_NOTHING = frozenset({"none", "null", "nil", "no error", "no errors", "false", "success", "n/a"})
+_EMPTY = re.compile(r"(?:none|null|nil|nan|false|n/?a|ok|okay|success(?:ful)?|passed)", re.IGNORECASE)
+_DENIAL = re.compile(
+    r"\b(?:no|zero|0|without(?: any)?|keine?|ohne|aucune?|sans|sin|ning[uú]n|nenhum|sem|nessun|senza|geen)(?:[ ]\w{1,20}){0,2}?"
+    r"[ ](?:error|erreur|errore|erro|fehler|fout|problem|issue|failure|fault|exception|warning|violation)\w{0,3}\b"
+    r"(?P<end>[ ](?:found|detected|reported|occurred|gefunden|trouv\w{1,3}|encontrad\w{1,2}|trovat\w|gevonden))?",
+    re.IGNORECASE,
+)
+"""`no errors found`, in several languages. `No such order` is none."""
+_GOOD = frozenset(
+    {"ok", "okay", "success", "successful", "succeeded", "completed", "complete", "done", "passed", "valid"}
+)
 _FAILED = frozenset({"error", "failed", "failure", "fail"})
 
 
 def find_in_object(value: Mapping[str, JsonValue], pointer: str) -> Iterator[ToolFailure]:
     """What says that the call failed, each with the place in the object at `pointer`.
 
-    Certain is a member whose sole meaning is failure where no data stands beside it. Members of that name with data beside
-    them are likely, numbers alone are none: `{"error": 0.02}` is a measurement.
+    Certain are an `error` in words and an HTTP status, where no data stands beside them and no other member says that it
+    went well; and MCP's `isError`. What may as well be the answer that was asked for is likely: `success: false`, a list
+    of `errors`, an error beside data. Numbers alone are none: `{"error": 0.02}` is a measurement.
     """
-    bare = not any(map(_is_data, _list_others(value)))
-    for name, member in value.items():
-        key, at = name.casefold(), f"{pointer}/{escape_token(name)}"
-        if key in ("iserror", "is_error") and member is True:
-            yield ToolFailure(True, f"{name} is true", at)
-        elif key in _ERRORS and (member is True or _says_something(member)):
-            yield ToolFailure(bare, f"the result has {name}" + ("" if bare else " beside data"), at, _find_code(value))
-        elif key in ("success", "ok") and member is False:
-            yield ToolFailure(bare, f"{name} is false" + ("" if bare else " beside data"), at, _find_code(value))
-        else:
-            yield from _find_status(value, name, at, bare=bare)
+    beside = " beside data" if has_data(value) else ""
+    certain = not beside and not any(_says_it_went_well(name.casefold(), member) for name, member in value.items())
+    for name in value:
+        found = _find_in_member(value, name)
+        if found is not None:
+            sure = found.certain and (certain or name.casefold() in _MARKS)
+            yield replace(found, certain=sure, reason=found.reason + beside, path=f"{pointer}/{escape_token(name)}")
 
 
-def _list_others(value: Mapping[str, JsonValue]) -> list[JsonValue]:
-    """The members that may be data."""
+def _find_in_member(value: Mapping[str, JsonValue], name: str) -> ToolFailure | None:
+    """What one member says, were it alone."""
+    key, member = name.casefold(), value[name]
+    code = read_status(member)
+    if key in _MARKS and member is True:
+        return ToolFailure(True, f"{name} is true", "")
+    if key in _ERRORS and (member is True or _says_something(member)):
+        return ToolFailure(member is True or _is_error(member), f"the result has {name}", "", _find_code(value))
+    if key in _REPORTS and (member is True or _says_something(member)):
+        answered = key == "errors" and "data" in value and value["data"] is None  # as GraphQL writes it
+        return ToolFailure(answered, f"the result has {name}", "", _find_code(value))
+    if key in ("success", "ok") and member is False:
+        return ToolFailure(False, f"{name} is false", "", _find_code(value))
+    return _find_code_in_member(value, name, code)
+
+
+def _find_code_in_member(value: Mapping[str, JsonValue], name: str, code: int | None) -> ToolFailure | None:
+    key, member = name.casefold(), value[name]
+    if key in _STATUSES and code is not None:
+        return ToolFailure(True, f"{name} is {code}", "", code)
+    if key == "code" and code is not None and (said := _list_words(value)):
+        return ToolFailure(PHRASES[code] in said, f"{name} is {code}, with a message", "", code)
+    if key == "status" and isinstance(member, str) and member.casefold() in _FAILED:
+        return ToolFailure(False, f"{name} is {member.casefold()}", "")
+    if key in ("exit_code", "exitcode", "returncode") and isinstance(member, int) and member:
+        return ToolFailure(False, f"{name} is not 0", "")
+    return None
+
+
+def is_marked(failure: ToolFailure) -> bool:
+    """Whether MCP's mark says so."""
+    return failure.path.rpartition("/")[2].casefold() in _MARKS
+
+
+def has_data(value: Mapping[str, JsonValue], but: Collection[str] = ()) -> bool:
+    """Whether an object has members, `but` for these, that may be data and not part of an error; with MCP's mark it has none."""
+    if any(value[name] is True for name in value if name.casefold() in _MARKS):
+        return False
     known = _BESIDE | {"id"} if "jsonrpc" in value else _BESIDE
-    mcp = any(value.get(name) is True for name in ("isError", "is_error"))
-    return [] if mcp else [member for name, member in value.items() if name.casefold() not in known]
+    return any(_is_data(member) for name, member in value.items() if name.casefold() not in known and name not in but)
 
 
 def _is_data(member: JsonValue) -> bool:
-    return member not in (None, "", 0, False, [], {})
+    return member is False or member not in (None, "", 0, [], {})
+
+
+def _says_it_went_well(key: str, member: JsonValue) -> bool:
+    """`success: true`, `status: ok`, `status: 200` and the like."""
+    if key in ("success", "ok"):
+        return member is True
+    if key in _MARKS:
+        return member is False
+    if isinstance(member, str):
+        return key in _STATUSES | {"code", "message"} and member.strip().casefold() in _GOOD
+    return key in _STATUSES and isinstance(member, int) and 100 <= member < 400
 
 
 def _says_something(member: JsonValue) -> bool:
     """Whether an error is told in words."""
     if isinstance(member, str):
-        return bool(_WORD.search(member)) and member.strip().casefold() not in _NOTHING
+        bare = member.strip(" \t\r\n.!-()[]\"'")
+        return bool(_WORD.search(bare)) and not _EMPTY.fullmatch(bare) and not _DENIAL.fullmatch(bare)
     inner = member.values() if isinstance(member, dict) else member if isinstance(member, list) else ()
     return any(_says_something(one) if isinstance(member, list) else _is_word(one) for one in inner)
+
+
+def _is_error(member: JsonValue) -> bool:
+    """Whether what stands as the error can be nothing else: a text that neither counts nor denies, or codes and messages."""
+    if isinstance(member, str):
+        counts = member.lstrip("+-~± ")[:1].isdigit() and read_status(member) is None
+        return not counts and not _DENIAL.search(member)
+    return isinstance(member, dict) and all(name.casefold() in _WITHIN for name in member)
 
 
 def _is_word(member: JsonValue) -> bool:
     return isinstance(member, str) and _says_something(member)
 
 
-def _find_status(value: Mapping[str, JsonValue], name: str, at: str, *, bare: bool) -> Iterator[ToolFailure]:
-    key, member = name.casefold(), value[name]
-    code = read_status(member)
-    if key in _CODES and code is not None:
-        yield ToolFailure(bare, f"{name} is {code}" + ("" if bare else " beside data"), at, code)
-    elif key == "code" and code is not None and bare and any(map(_is_word, _list_texts(value))):
-        yield ToolFailure(True, f"{name} is {code}, with a message", at, code)
-    elif key == "status" and isinstance(member, str) and member.casefold() in _FAILED and bare:
-        yield ToolFailure(False, f"{name} is {member.casefold()}", at)
-    elif key in ("exit_code", "exitcode", "returncode") and isinstance(member, int) and member:
-        yield ToolFailure(False, f"{name} is not 0", at)
-
-
-def _list_texts(value: Mapping[str, JsonValue]) -> list[JsonValue]:
-    return [member for name, member in value.items() if name.casefold() in _TEXTS]
+def _list_words(value: Mapping[str, JsonValue]) -> list[str]:
+    """What messages beside a code say. A title alone is that of a book as well."""
+    texts = [value[name] for name in value if name.casefold() in _TEXTS - {"title", "description"}]
+    return [text.strip(" .!").casefold() for text in texts if isinstance(text, str) and _is_word(text)]
 
 
 def _find_code(value: Mapping[str, JsonValue]) -> int | None:
@@ -91,17 +153,17 @@ def _find_code(value: Mapping[str, JsonValue]) -> int | None:
         read_status(member)
         for part in (value, *inner)
         for name, member in part.items()
-        if name.casefold() in _CODES or name.casefold() == "code"
+        if name.casefold() in _STATUSES or name.casefold() == "code"
     ]
     return next((code for code in found if code is not None), None)
 
 
 def read_status(value: JsonValue) -> int | None:
-    """The HTTP status of a failure, 400 to 599, that a value is; None where it is none.
+    """The HTTP status of a failure, from 400 on, that a value is; None where it is none.
 
     >>> read_status(503), read_status("404"), read_status("404 Not Found"), read_status(200), read_status(True)
     (503, 404, 404, None, None)
     """
-    if isinstance(value, str) and re.fullmatch(r"[45]\d\d(?: [A-Za-z' -]{2,40})?", value):
-        return int(value[:3])
-    return value if isinstance(value, int) and not isinstance(value, bool) and 400 <= value < 600 else None
+    if isinstance(value, str) and re.fullmatch(r"\s{0,9}[45]\d\d(?:\s[A-Za-z' -]{2,40})?\s{0,9}", value, re.ASCII):
+        value = int(value.strip()[:3])
+    return value if isinstance(value, int) and not isinstance(value, bool) and value in PHRASES else None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pydantic import JsonValue
 
 from service.core.outcome import Finding
-from service.core.results.failures.json_failures import find_in_object
+from service.core.results.failures.json_failures import find_in_object, has_data, is_marked
 from service.core.results.failures.patterns import ErrorPattern, read_patterns
 from service.core.results.failures.text_failures import find_in_text
-from service.core.results.structure import build_passage_pointer, iter_bodies, read_text
+from service.core.results.structure import BODIES, Body, build_passage_pointer, iter_bodies, read_text
 from service.core.trace import Step, ToolDef, ToolFailure, ToolResult, Trace
 
 
@@ -37,12 +38,18 @@ def list_failures(trace: Trace) -> Iterator[Finding]:
 def find_failure(content: JsonValue, tool: ToolDef | None = None) -> ToolFailure | None:
     """What in a result says that the call failed: the first that is certain, else the first that is likely.
 
+    Of a tool that by its name looks for errors (`lint`, `runTests`, `get_logs`) only MCP's mark is certain: an error in
+    its result may be what it was asked for.
+
     >>> find_failure({"error": "no such order", "status": 404})
     ToolFailure(certain=True, reason='the result has error', path='/error', status=404)
     >>> find_failure({"error": 0.02, "mean": 4.1}) is None
     True
     """
-    found = [*_iter_failures(content), *_find_empty(content, tool)]
+    name = tool.name if tool is not None else ""
+    found = [*_iter_failures(content, name), *_find_empty(content, tool)]
+    if _is_reporter(name):
+        found = [one if is_marked(one) else replace(one, certain=False) for one in found]
     return next((one for one in found if one.certain), found[0] if found else None)
 
 
@@ -57,7 +64,7 @@ def _mark_step(step: Step, tool: ToolDef | None, patterns: Sequence[ErrorPattern
     named = (
         ToolFailure(True, "a pattern of the rubric or the tool names it an error", hit.pointer or "") if hit else None
     )
-    failure = named or find_failure(result.content, tool)
+    failure = named or find_failure(result.content, tool or ToolDef(step.call.name))
     return step if failure is None else replace(step, result=_mark_result(result, failure, step.index))
 
 
@@ -66,25 +73,41 @@ def _mark_result(result: ToolResult, failure: ToolFailure, index: int) -> ToolRe
     return ToolResult(result.content, failure.certain, placed)
 
 
-def _iter_failures(content: JsonValue) -> Iterator[ToolFailure]:
+_REPORTERS = frozenset({
+    "lint", "linter", "eslint", "pylint", "ruff", "mypy", "pytest", "test", "tests", "validate", "validator", "validation",
+    "verify", "diagnose", "diagnostics", "compile", "compiler", "error", "errors", "exception", "exceptions", "traceback",
+    "tracebacks", "log", "logs", "debug",
+})  # fmt: skip
+_NAME_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+
+
+def _is_reporter(name: str) -> bool:
+    return any(part.casefold() in _REPORTERS for part in _NAME_PART.findall(name))
+
+
+def _iter_failures(content: JsonValue, tool: str) -> Iterator[ToolFailure]:
+    """What the result says as an object, then what its texts say; of those only one that is all there is can be certain."""
     if isinstance(content, dict):
         yield from find_in_object(content, "")
     bodies = list(iter_bodies(content))
-    whole = sum(1 for body in bodies if "@" not in body.pointer) == 1
+    laden = isinstance(content, dict) and has_data(content, BODIES)
+    only = sum(1 for body in bodies if "@" not in body.pointer) == 1 and not laden
     for body in bodies:
-        reading = read_text(body.text)
-        told = find_in_text(reading.beside_exact, body.pointer)
-        alone = len(reading.passages) == 1 and not reading.rest.strip()
-        inner = [
-            one
-            for passage in reading.passages
-            if passage.exact and isinstance(passage.value, dict)
-            for one in find_in_object(passage.value, build_passage_pointer(body.pointer, passage))
-        ]
-        yield from inner if alone else [replace(one, certain=False) for one in inner]
-        if told is not None:
-            # certain where the text is all there is, but for what wraps it
-            yield told if whole and "@" not in body.pointer else replace(told, certain=False)
+        for one in _iter_in_text(body, tool):
+            yield one if only else replace(one, certain=False)
+
+
+def _iter_in_text(body: Body, tool: str) -> Iterator[ToolFailure]:
+    reading = read_text(body.text)
+    alone = len(reading.passages) == 1 and not reading.rest.strip()
+    for passage in reading.passages:
+        if passage.exact and isinstance(passage.value, dict):
+            for one in find_in_object(passage.value, build_passage_pointer(body.pointer, passage)):
+                yield one if alone else replace(one, certain=False)
+    told = find_in_text(reading.beside_exact, body.pointer, tool=tool)
+    if told is not None:
+        whole = "@" not in body.pointer and not any(passage.exact for passage in reading.passages)
+        yield told if whole else replace(told, certain=False)
 
 
 def _find_empty(content: JsonValue, tool: ToolDef | None) -> Iterator[ToolFailure]:

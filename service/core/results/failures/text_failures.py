@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import re
-from http import HTTPStatus
+from collections.abc import Sequence
 
+from service.core.results.failures.json_failures import PHRASES
 from service.core.trace import ToolFailure
 
 MAX_CHARS = 4_000
-"""Characters at the beginning and at the end of a text that are looked at."""
+"""Characters at the beginning of a text that are looked at."""
+MAX_TRACEBACK_CHARS = 40_000
 
-_PHRASES = {status.value: status.phrase.casefold() for status in HTTPStatus if status.value >= 400}
-_HTTP = re.compile(r"HTTP/[0-9](?:\.[0-9])? {1,4}([45][0-9]{2})\b")
-_CLIENT = re.compile(r"(?:HTTP ?Error:? {1,4}([45][0-9]{2})\b|([45][0-9]{2}) (?:Client|Server) Error: )")
-_LINE = re.compile(r"(?:HTTP|Status|Error)?:? {0,4}([45][0-9]{2})[ :-]{1,4}([A-Za-z' -]{2,40})\.?")
-_TRACE = re.compile(r"(?m)^Traceback \(most recent call last\):$")
+_STATUS_LINE = re.compile(r"HTTP/[0-9](?:\.[0-9])? {1,4}([45][0-9]{2})(?: {1,4}([A-Za-z' -]{0,40}))?\r?")
+_HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,60}:[ \t].{0,1000}")
+_CLIENT = re.compile(r"([45][0-9]{2}) (?:Client|Server) Error: [^\n]{0,80} for url: \S{1,2000}")
+_LINE = re.compile(r"(?:HTTP Error|HTTP|Status|Error)?:? {0,4}([45][0-9]{2})[ :-]{1,4}([A-Za-z' -]{2,40})\.?")
+_PYTHON = re.compile(r"Traceback \(most recent call last\):")
+_CHAIN = re.compile(
+    r"(?:During handling of the above exception, another exception occurred|The above exception was the direct cause of the"
+    r" following exception):"
+)
 _RAISED = re.compile(r"[A-Za-z_][\w.]{0,200}(?:: .*)?")
-_STACK = re.compile(
-    r"(?:Uncaught )?[A-Za-z_$][\w.$]{0,200}(?:Error|Exception)(?:: [^\n]{0,500})?\n\s{1,12}at |Exception in thread \""
-    r"|panic: [^\n]{1,500}\n\s{0,12}goroutine "
+_THROWN = re.compile(
+    r"(?:Uncaught |Exception in thread \"[^\"\n]{0,100}\" )?[A-Za-z_$][\w.$]{0,200}(?:Error|Exception)(?:: .*)?"
 )
-_TOOLS = re.compile(
-    r"An error occurred while running the tool\b|Error (?:executing|invoking|calling|running) tool\b|Error executing tool"
-)
-_ENDS = ("Please fix your mistakes.", "Fix the errors and try again.")
-"""What the frameworks of agents put where a tool failed: the Agents SDK, MCP, smolagents; LangGraph, Pydantic AI."""
+_FRAME = re.compile(r"\s{1,12}at .|Caused by: |\s{1,12}(?:Suppressed: |\.\.\. \d)")
+_AGENTS_SDK = "An error occurred while running the tool. Please try again. Error: "
+_LANGGRAPH = ("Error: ", "\n Please fix your mistakes.")
+_MCP = re.compile(r"Error executing tool ([^\s:]{1,200}): ")
+"""What frameworks of agents put where a tool raised an error."""
+_TRACE = re.compile(r"(?m)^Traceback \(most recent call last\):$")
 _LIKELY = re.compile(
     r"\W{0,3}(?:[A-Za-z_.]{0,60}(?:error|exception)|failed|failure|fatal)\W{0,2}:|error\b|\[(?:error|fatal)\]"
     r"|(?:failed|unable) to |could(?: not|n't) |cannot |can't |an (?:unexpected |internal )?error (?:has )?occurred"
@@ -34,39 +40,76 @@ _LIKELY = re.compile(
 )
 
 
-def find_in_text(text: str, pointer: str) -> ToolFailure | None:
+def find_in_text(text: str, pointer: str, *, tool: str = "") -> ToolFailure | None:
     """What in a text says that the call failed; None where nothing does.
 
-    Certain: the line of an HTTP status, a traceback to the end of the text, the words of frameworks for a tool that raised.
-    Likely: a text that begins as an error does, `Error: no such order`. A log may begin so too.
+    Certain, where it is all of the text: an HTTP status or a response with its head, a traceback, the words of frameworks
+    for a tool that raised. Likely: a text that begins as an error does, `Error: no such order`, or one with a traceback in
+    it. A log or a manual may be so too.
     """
-    head, tail = text.strip()[:MAX_CHARS], text.rstrip()[-MAX_CHARS:]
-    code = _find_status(head)
+    bare = text.strip()
+    head = bare[:MAX_CHARS]
+    code = _find_status(bare)
     if code is not None:
         return ToolFailure(True, f"the result is an HTTP status, {code}", pointer, code)
-    if _is_traceback(head, tail):
+    if _is_traceback(bare):
         return ToolFailure(True, "the result is a traceback", pointer)
-    if _TOOLS.match(head) or (tail.endswith(_ENDS) and _LIKELY.match(head)):
+    if _names_framework(bare, tool):
         return ToolFailure(True, "the result says that the tool raised an error", pointer)
-    if _LIKELY.match(head):
+    if _LIKELY.match(head) or _STATUS_LINE.match(head):
         return ToolFailure(False, "the result begins as an error does", pointer)
+    if _TRACE.search(head):
+        return ToolFailure(False, "the result has a traceback", pointer)
     return None
 
 
-def _find_status(head: str) -> int | None:
-    match = _HTTP.match(head) or _CLIENT.match(head)
-    if match is not None:
-        return int(match[1] or match[2])
-    line = _LINE.fullmatch(head)
-    if line is None or _PHRASES.get(int(line[1])) != line[2].strip().casefold():
+def _names_framework(text: str, tool: str) -> bool:
+    named = _MCP.match(text)
+    if named is not None:
+        return named[1] == tool
+    return text.startswith(_AGENTS_SDK) or (text.startswith(_LANGGRAPH[0]) and text.endswith(_LANGGRAPH[1]))
+
+
+def _find_status(text: str) -> int | None:
+    """The status that a text is: of a response with its head, of a client's message, or alone with its name."""
+    first, _, rest = text.partition("\n")
+    line = _STATUS_LINE.fullmatch(first)
+    if line is not None:
+        named = (line[2] or "").strip().casefold() in ("", PHRASES.get(int(line[1])))
+        return int(line[1]) if (named and not rest) or _is_head(rest) else None
+    if len(text) > MAX_CHARS:
+        return None
+    client = _CLIENT.fullmatch(text)
+    line = client or _LINE.fullmatch(text)
+    if line is None or (client is None and PHRASES.get(int(line[1])) != line[2].strip().casefold()):
         return None
     return int(line[1])
 
 
-def _is_traceback(head: str, tail: str) -> bool:
-    if _STACK.match(head):
-        return True
-    if not _TRACE.search(head):
+def _is_head(text: str) -> bool:
+    """Whether lines of headers follow, up to a blank one or the end."""
+    head = text.replace("\r\n", "\n")[:MAX_CHARS].partition("\n\n")[0].strip("\n")
+    return bool(head) and all(_HEADER.fullmatch(line) for line in head.split("\n"))
+
+
+def _is_traceback(text: str) -> bool:
+    """Whether a text is a traceback of Python, JavaScript or Java and nothing else."""
+    if len(text) > MAX_TRACEBACK_CHARS:
         return False
-    last = tail.rpartition("\n")[2]
-    return _TRACE.match(head) is not None or _RAISED.fullmatch(last) is not None
+    lines = text.replace("\r\n", "\n").split("\n")
+    if _THROWN.fullmatch(lines[0]) and lines[1:]:
+        return all(map(_FRAME.match, lines[1:]))
+    return bool(_PYTHON.fullmatch(lines[0])) and _is_python_traceback(lines)
+
+
+def _is_python_traceback(lines: Sequence[str]) -> bool:
+    """Indented frames below each head, then the line of the exception; other lines only say what chains two of them."""
+    flat = [line for line in lines if line and not line[0].isspace()]
+    heads, raised = flat[::3], flat[1::3]
+    return (
+        len(flat) % 3 == 2
+        and all(map(_PYTHON.fullmatch, heads))
+        and all(map(_RAISED.fullmatch, raised))
+        and all(map(_CHAIN.fullmatch, flat[2::3]))
+        and not lines[-1][:1].isspace()
+    )

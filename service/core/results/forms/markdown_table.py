@@ -29,7 +29,7 @@ def _find_in_run(run: Sequence[Line]) -> Iterator[Stretch]:
         if not _is_rule(run[at].text, head):
             at += 1
             continue
-        rows = _take_rows(run[at + 1 :], len(head)) if _names_columns(head) else []
+        rows = _take_rows(run, at + 1, len(head)) if _names_columns(head) else []
         if rows:
             yield Stretch(run[at - 1].start, run[at + len(rows)].end, _build_value(head, rows))
         at += len(rows) + 2
@@ -48,10 +48,11 @@ def _names_columns(head: Sequence[str]) -> bool:
     return 1 < len(head) <= MAX_COLUMNS and len(set(head)) == len(head)
 
 
-def _take_rows(lines: Sequence[Line], width: int) -> list[list[str]]:
+def _take_rows(run: Sequence[Line], start: int, width: int) -> list[list[str]]:
+    """The rows from a line on. By its number: a copy of the rest for each of many tables would be quadratic."""
     rows: list[list[str]] = []
-    for line in lines:
-        cells = _split_cells(line.text) if "|" in line.text else []
+    for at in range(start, len(run)):
+        cells = _split_cells(run[at].text) if "|" in run[at].text else []
         if len(cells) != width:
             break
         rows.append(cells)
