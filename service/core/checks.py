@@ -21,7 +21,19 @@ Aggregate = Literal["mean", "min"]
 
 
 Aspect = Literal[
-    "none", "some", "tools", "extra", "order", "args", "result", "disallowed", "counts", "answer", "said", "state"
+    "none",
+    "some",
+    "tools",
+    "extra",
+    "order",
+    "args",
+    "result",
+    "disallowed",
+    "counts",
+    "answer",
+    "said",
+    "state",
+    "output",
 ]
 """What an expectation can say: that nothing is called, that something is, which tools, that there are no other calls, in which
 order, with which arguments and results, and the fields of these names."""

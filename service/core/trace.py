@@ -33,7 +33,8 @@ class ToolDef:
 class ToolCall:
     """One call as the model made it. `arguments` is None when they are no JSON object; `problem` says why, `raw` keeps them.
 
-    Where `captured` is false the trace does not tell the arguments, which is no fault of the model's.
+    Where `captured` is false the trace does not tell the arguments, which is no fault of the model's. `tool_id` is an id of
+    the tool itself, which some spans tell beside its name.
     """
 
     id: str | None
@@ -42,6 +43,7 @@ class ToolCall:
     raw: JsonValue = None
     problem: str | None = None
     captured: bool = True
+    tool_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class ToolResult:
     """Whether the tool reported an error: its source says so, or the result does, for certain."""
     failure: ToolFailure | None = None
     """What in the result says so where its source does not. `plan` looks for it."""
+    text: str | None = None
+    """The text that `content` was read from, where a source tells one and a method wants it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,18 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentOutput:
+    """The value that a run gave back, beside what it said, and the JSON Schema that it was to fit, where the source tells one.
+
+    Where `captured` is false it tells the schema alone.
+    """
+
+    content: JsonValue = None
+    schema: Mapping[str, JsonValue] | bool | None = None
+    captured: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Unread:
     """A part of the source that could not be read: a call, a result, a text of the assistant's, or something else."""
 
@@ -150,3 +166,5 @@ class Trace:
     unread: tuple[Unread, ...] = ()
     usage: ResourceUsage | None = None
     """What all of it took, replies that call nothing included."""
+    output: AgentOutput | None = None
+    """What the run gave back; None: the source tells of none, and `answer` is all there is."""

@@ -16,8 +16,20 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
 
-from service.core.json.text import UnreadableError, parse
-from service.core.trace import Message, Role, State, Step, ToolCall, ToolDef, ToolResult, Trace, Unread, UnreadKind
+from service.core.json.text import UnreadableError, parse, read_structure
+from service.core.trace import (
+    AgentOutput,
+    Message,
+    Role,
+    State,
+    Step,
+    ToolCall,
+    ToolDef,
+    ToolResult,
+    Trace,
+    Unread,
+    UnreadKind,
+)
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
@@ -69,14 +81,7 @@ def result_content(given: JsonValue) -> JsonValue:
     Parts that are all text are read as one text, a part to a line; other parts (images, search results) are kept as given.
     """
     text = _join_texts(given) if isinstance(given, list) else given
-    if not isinstance(text, str):
-        return given
-    if not text.lstrip().startswith(("{", "[")):
-        return text
-    try:
-        return parse(text)
-    except UnreadableError:
-        return text
+    return read_structure(text) if isinstance(text, str) else given
 
 
 def _join_texts(parts: Sequence[JsonValue]) -> str | None:
@@ -181,6 +186,7 @@ class Transcript:
         trace_id: str | None,
         tools: tuple[ToolDef, ...] | None,
         state: State | None = None,
+        output: AgentOutput | None = None,
     ) -> Trace:
         """The finished trace of `record`, which is kept as `raw`."""
         answers = self._answers
@@ -202,6 +208,7 @@ class Transcript:
             state,
             record,  # pyright: ignore[reportArgumentType] (a validated record is JSON)
             tuple(unread),
+            output=output,
         )
 
     def _complete(self, tools: tuple[ToolDef, ...]) -> tuple[ToolDef, ...]:

@@ -73,6 +73,8 @@ def _iter_needs(expectation: Expectation) -> Iterator[Need]:
         yield from _iter_field_needs(path, scope)
     if expectation.state is not None:
         yield _build_need("/expected/state", "the state", "state")
+    if expectation.says_output:
+        yield _build_need("/expected/output", "the output", "output")
 
 
 def _iter_pattern_needs(path: str, pattern: CallPattern, *, placed: bool) -> Iterator[Need]:

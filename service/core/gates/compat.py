@@ -26,7 +26,10 @@ from service.errors import InputError
 def build_method_score(check: Check, case: Case, raw: float, *, system: str, why: str) -> MethodScore:
     """The system's own number, with our findings and, where our number is another, one that says so and why."""
     strict = case.once("strict", lambda: Case(case.trace, case.expectation, case.matching.make_strict()))
-    outcomes = [outcome for _, outcome in check.look(strict)]
+    try:
+        outcomes = [outcome for _, outcome in check.look(strict)]
+    except InputError:  # what ours refuses, their code scores
+        outcomes = []
     values = [outcome.value for outcome in outcomes if isinstance(outcome, Scored)]
     ours = fsum(values) / len(values) if values else None
     findings = [f for outcome in outcomes if not isinstance(outcome, Errored) for f in outcome.findings]
