@@ -40,6 +40,9 @@ class Matching:
     fold_names: bool = False
     extra_calls: Literal["count", "allow"] = "count"
     compat: bool = False
+    fail_threshold: float = 0.8
+    """The rubric's thresholds, for systems whose own number knows them."""
+    warn_threshold: float = 0.9
 
     @lazy
     def cost(self) -> int:

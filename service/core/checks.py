@@ -72,6 +72,9 @@ class Check(FrozenModel):
     looks_at: ClassVar[frozenset[Part]] = frozenset({"call"})
     """What of a trace it looks at: where a part of that kind could not be read, what rests on it is open."""
 
+    has_own_number: ClassVar[bool] = False
+    """Whether it carries a published method, whose own number `compat` in the rubric asks for."""
+
     def aspects(self) -> frozenset[Aspect]:
         """What of an expectation it holds a trace against, as it is set."""
         return self.reads

@@ -33,7 +33,7 @@ class CountGate(Check):
         seen = [
             (
                 Subject(turn=turn),
-                case.explain_absence(turn) or self._score_counts(case, path, turn, scope.counts, tell_kept),
+                case.explain_absence(turn) or self._score_counts(case, path, turn, scope.counts, tell_kept=tell_kept),
             )
             for path, scope, turn in case.scopes
             if scope.counts
@@ -41,11 +41,12 @@ class CountGate(Check):
         return seen or [(WHOLE, Skipped("not_applicable", "no number of calls was expected"))]
 
     def _score_counts(
-        self, case: Case, path: str, turn: int | None, counts: dict[str, str | int], tell_kept: bool
-    ) -> Outcome:  # noqa: FBT001
+        self, case: Case, path: str, turn: int | None, counts: dict[str, str | int], *, tell_kept: bool
+    ) -> Outcome:
         fold = fold_name if case.matching.fold_names else str
         made = Counter(fold(step.call.name) for step in case.find_steps(turn))
         holds = {tool: parse_limit(count).holds(made[fold(tool)]) for tool, count in counts.items()}
+        passed = all(holds.values())
         lines = [
             Finding(
                 "count_kept" if holds[tool] else "count",
@@ -53,9 +54,8 @@ class CountGate(Check):
                 f"{path}/counts/{escape_token(tool)}",
             )
             for tool, count in counts.items()
-            if tell_kept or not holds[tool]
+            if not holds[tool] or (tell_kept and (passed or self.mode == "proportional"))
         ]
-        passed = all(holds.values())
         value = sum(holds.values()) / len(counts) if self.mode == "proportional" else float(passed)
         return Scored(value, passed, tuple(sorted(lines, key=lambda finding: finding.path)))
 

@@ -178,7 +178,7 @@ def _compare(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> Crit
     """What the critic says; None where it raises."""
     try:
         return compare(critic, expected, actual)
-    except (ValueError, TypeError, ArithmeticError):
+    except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, AssertionError):
         return None
 
 

@@ -62,6 +62,7 @@ class FutureAgiGate(Check):
     """
 
     kind: Literal["future_agi"] = "future_agi"
+    has_own_number: ClassVar[bool] = True
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
     metric: Metric
     strict_type_check: bool = False

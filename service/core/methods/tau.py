@@ -33,6 +33,7 @@ class TauRewardGate(Check):
     """
 
     kind: Literal["tau_reward"] = "tau_reward"
+    has_own_number: ClassVar[bool] = True
     looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"said", "state"})
     end_mark: str = "###STOP###"

@@ -50,10 +50,12 @@ ONE_SIDE_EMPTY = "if only one side names any call, UiPath gives 0; "
 class UipathCountGate(Check):
     """The limits of `counts`: the share that holds, or with `strict` 1.0 only if all do.
 
-    Each has UiPath's line of justification: findings `count` where it is broken, `count_kept` where it holds. With `compat` in the rubric UiPath's own number, which knows no turns. Source: UiPath's tool call count evaluator.
+    Each has UiPath's line of justification: findings `count` where it is broken, `count_kept` where it holds. With `compat` in
+    the rubric UiPath's own number, which knows no turns. Source: UiPath's tool call count evaluator.
     """
 
     kind: Literal["uipath_tool_call_count"] = "uipath_tool_call_count"
+    has_own_number: ClassVar[bool] = True
     reads: ClassVar[frozenset[Aspect]] = frozenset({"counts"})
     strict: bool = False
 
@@ -78,6 +80,7 @@ class UipathOrderGate(Check):
     """
 
     kind: Literal["uipath_tool_call_order"] = "uipath_tool_call_order"
+    has_own_number: ClassVar[bool] = True
     reads: ClassVar[frozenset[Aspect]] = frozenset({"none", "order"})
     strict: bool = False
 
@@ -136,6 +139,7 @@ class UipathArgsGate(Check):
     """
 
     kind: Literal["uipath_tool_call_args"] = "uipath_tool_call_args"
+    has_own_number: ClassVar[bool] = True
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
     strict: bool = False
     subset: bool = False
@@ -201,6 +205,7 @@ class UipathOutputGate(Check):
     """
 
     kind: Literal["uipath_tool_call_output"] = "uipath_tool_call_output"
+    has_own_number: ClassVar[bool] = True
     looks_at: ClassVar[frozenset[Part]] = frozenset({"call", "result"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"none", "result"})
     strict: bool = False

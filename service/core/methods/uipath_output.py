@@ -49,6 +49,7 @@ AS_TEXT = (
 
 
 class _OutputGate(Check):
+    has_own_number: ClassVar[bool] = True
     looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"output"})
     target_output_key: OutputPath | Several[OutputPath] = ALL
