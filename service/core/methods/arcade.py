@@ -27,9 +27,10 @@ from service.core.gates.quantity import QuantityGate
 from service.core.gates.schema import NOT_TOLD, build_unparsable
 from service.core.gates.tool_name import score_name, score_unmatched, settle_pair
 from service.core.json.pointers import escape_token
+from service.core.json.values import equals, format_value
 from service.core.methods.arcade_critics import CriticKind, CriticSpec
 from service.core.methods.arcade_dates import UndefinedUpstreamError
-from service.core.methods.arcade_number import Call, CaseResult, RubricSpec, add_placeholders, score_case
+from service.core.methods.arcade_number import Call, CaseResult, Row, RubricSpec, add_placeholders, score_case
 from service.core.models.kinds import TaggedUnion, find_kind
 from service.core.outcome import (
     PERFECT,
@@ -69,7 +70,7 @@ class ArcadeGate(Check):
     """Whether a wrong tool makes the whole score 0."""
     fail_on_tool_call_quantity: bool = True
     """Whether a wrong number of calls makes the whole score 0."""
-    today: date | None = None
+    today: Annotated[date, Field(strict=False)] | None = None
     """With `compat`, the day from which Arcade's datetime critic fills what a text leaves out; without it there is no number."""
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
@@ -280,6 +281,11 @@ def _build_spec(name: str, critic: Critic, weight: Weight) -> CriticSpec:
     )
 
 
+def _is_same(row: Row) -> bool:
+    """Whether a row that casts compares values that are the same without, or does not cast."""
+    return row.kind != "binary" or equals(row.expected, row.actual)
+
+
 def _explain_difference(result: CaseResult, expected: int) -> str:
     """Which of Arcade's ways made the difference."""
     if any(not row.counted for row in result.rows):
@@ -288,4 +294,11 @@ def _explain_difference(result: CaseResult, expected: int) -> str:
         return "a value outside the range is not clamped there"
     if len({row.pair[0] for row in result.rows}) < expected:
         return "an expected call without a counterpart is left out there, here it scores 0"
+    cast_row = next((row for row in result.rows if row.match and not _is_same(row)), None)
+    if cast_row is not None:
+        values = f"{format_value(cast_row.actual)} to the type of {format_value(cast_row.expected)}"
+        return f"its critic of {cast_row.field} casts {values}, here values keep their types"
+    moment = next((row for row in result.rows if row.kind == "datetime"), None)
+    if moment is not None:
+        return f"its critic of {moment.field} reads dates as dateutil does, within 500 s unless it says otherwise"
     return "arguments that no critic names, or that neither side has, are counted otherwise"

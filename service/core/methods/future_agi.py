@@ -205,7 +205,7 @@ class FutureAgiGate(Check):
         if self.metric == "parameter_validation":
             declared = {t.name: read_parameters(_get_schema(t)) for t in case.trace.tools or ()}
             raw = validate_parameters(made, declared, options)
-            return build_method_score(self, case, raw, system="Future AGI", why=SIMPLE_TYPES)
+            return build_method_score(self, case, raw, system="Future AGI", why=SIMPLE_TYPES, places=4)
         options_of = [wanted.options[0] for wanted in case.wanted]
         expected = [(pattern.tool, read_plain_args(path, pattern, "Future AGI")) for path, pattern in options_of]
         if self.metric == "function_name_match":
@@ -215,7 +215,7 @@ class FutureAgiGate(Check):
             raw = compute_accuracy(made, expected, options)
         else:
             raw = match_exactly(made, expected, options)
-        return build_method_score(self, case, raw, system="Future AGI", why=ONE_CALL)
+        return build_method_score(self, case, raw, system="Future AGI", why=ONE_CALL, places=4)
 
 
 CLOSED = frozenset({"additionalProperties", "unevaluatedProperties"})

@@ -35,12 +35,13 @@ from service.core.json.values import format_value
 from service.core.methods.uipath_number import (
     ToolId,
     read_output_text,
+    sanitise,
     score_args,
     score_count,
     score_order,
     score_outputs,
 )
-from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped, build_failure
+from service.core.outcome import PERFECT, Errored, Finding, MethodScore, Outcome, Scored, Skipped, build_failure
 from service.core.shapes import build_matcher
 from service.core.trace import Step
 
@@ -68,7 +69,7 @@ class UipathCountGate(Check):
         limits = {tool: parse_limit(count) for tool, count in counts.items()}
         raw = score_count(_list_names(case), limits, strict=self.strict)
         why = ONE_SIDE_EMPTY + "here a limit of 0 is kept by not calling"
-        return [(WHOLE, build_method_score(self, case, raw, system="UiPath", why=why))]
+        return [(WHOLE, _build_method_score(self, case, raw, why))]
 
 
 class UipathOrderGate(Check):
@@ -95,7 +96,7 @@ class UipathOrderGate(Check):
             case.meter.spend("comparisons", len(placed) * len(case.trace.steps))
             expected = [case.wanted[n].options[0][1].tool for n in placed]
             raw = score_order(_list_names(case), expected, strict=self.strict)
-            return [(WHOLE, build_method_score(self, case, raw, system="UiPath", why=OTHERWISE_NAMED))]
+            return [(WHOLE, _build_method_score(self, case, raw, OTHERWISE_NAMED))]
         return add_idle([(WHOLE, self._score_order(case, placed))] if placed else [], case)
 
     def _score_order(self, case: Case, placed: list[int]) -> Outcome:
@@ -193,7 +194,7 @@ class UipathArgsGate(Check):
         why = (
             "there arguments nobody expects are free, true is 1, calls are paired greedily and broken arguments are {}"
         )
-        return build_method_score(self, case, raw, system="UiPath", why=why)
+        return _build_method_score(self, case, raw, why)
 
 
 class UipathOutputGate(Check):
@@ -243,11 +244,26 @@ class UipathOutputGate(Check):
         why = (
             ONE_SIDE_EMPTY + "it compares texts, reads an object as its content, and what is empty or false as no text"
         )
-        return build_method_score(self, case, raw, system="UiPath", why=why)
+        return _build_method_score(self, case, raw, why)
 
 
 def _convert_to_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else str(value)
+
+
+def _build_method_score(check: Check, case: Case, raw: float, why: str) -> MethodScore:
+    return build_method_score(check, case, raw, system="UiPath", why=_explain_names(case) or why)
+
+
+def _explain_names(case: Case) -> str | None:
+    """How UiPath takes a tool for another than we do, if it does."""
+    named = {pattern.tool for wanted in case.wanted for _, pattern in wanted.options}
+    named |= {tool for _, scope, _ in case.scopes for tool in scope.counts}
+    made = {step.call.name for step in case.trace.steps}
+    if any(step.call.tool_id is not None and step.call.name in named for step in case.trace.steps):
+        return "it compares the id of a call's tool, and not its name, where there is one"
+    plain = {sanitise(name) for name in named - made} & {sanitise(name) for name in made - named}
+    return f"it strips names of odd characters, so that {min(plain)} is the same tool" if plain else None
 
 
 def _list_names(case: Case) -> list[str]:
