@@ -19,6 +19,8 @@ class TauGoldAction(FrozenModel):
 
     name: str = Field(min_length=1)
     kwargs: dict[str, Any]
+    compare_args: Several[str] | None = None
+    """The arguments that tau2-bench compares; absent: those that the call has."""
 
 
 class TauGold(GoldForm):
@@ -48,16 +50,30 @@ class TauGold(GoldForm):
 
 
 def _matcher(output: str) -> dict[str, object]:
-    """A matcher for an output: part of a text, without case, and of a number with or without its thousands separators."""
-    plain = output.replace(",", "")
-    forms = [output]
+    """A matcher for an output, as a word or number of a text and no part of another one, without case.
+
+    A number stands with or without its thousands separators, and zeros at its end do not count.
+    """
+    plain = output.strip().replace(",", "")
     if _NUMBER.fullmatch(plain):
-        whole, dot, fraction = plain.partition(".")
-        forms += [plain, f"{int(whole):,}{dot}{fraction}"]
-    parts: list[dict[str, object]] = [
-        {"kind": "contains", "value": form, "ignore_case": True} for form in dict.fromkeys(forms)
-    ]
-    return parts[0] if len(parts) == 1 else {"kind": "any_of", "of": parts}
+        return {"kind": "pattern", "pattern": _BEFORE_NUMBER + _write_number(plain) + _AFTER_NUMBER, "search": True}
+    before = r"(?:^|\W)" if _WORD.match(output[:1]) else ""
+    after = r"(?:$|\W)" if _WORD.match(output[-1:]) else ""
+    return {"kind": "pattern", "pattern": f"(?i){before}{_escape(output)}{after}", "search": True}
 
 
-_NUMBER = re.compile(r"[0-9]{4,18}(\.[0-9]{1,9})?")
+def _write_number(plain: str) -> str:
+    whole, _, fraction = plain.partition(".")
+    grouped = f"{int(whole):,}".replace(",", ",?")
+    fraction = fraction.rstrip("0")
+    return grouped + (rf"\.{fraction}0*" if fraction else r"(?:\.0+)?")
+
+
+def _escape(text: str) -> str:
+    return _SPECIAL.sub(r"\\\g<0>", text)
+
+
+_NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{1,9})?")
+_WORD = re.compile(r"\w")
+_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
+_BEFORE_NUMBER, _AFTER_NUMBER = r"(?:^|[^\w.,]|[^\d][.,])", r"(?:$|[^\w.,]|[.,](?:$|[^\d]))"
