@@ -41,7 +41,7 @@ COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
 }
 _TURNED = {"<=": ">=", "<": ">"}
 
-_NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:\s*%)?"
+_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:\s*%)?"
 _NAME = r"[A-Za-z_][\w^]*(?:\.[\w^][\w^-]*)*"
 _ONE = re.compile(rf"(?P<name>{_NAME})\s*(?P<op>>=|<=|==|!=|>|<)\s*(?P<number>{_NUMBER})")
 _RANGE = re.compile(rf"(?P<low>{_NUMBER})\s*(?P<from><=|<)\s*(?P<name>{_NAME})\s*(?P<to><=|<)\s*(?P<high>{_NUMBER})")
