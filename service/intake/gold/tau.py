@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
@@ -11,7 +10,7 @@ from pydantic import Field
 from service.core.expectation import Expectation
 from service.core.models.kinds import FrozenModel, Several
 from service.core.trace import ToolDef
-from service.intake.gold.base import GoldForm, match_exactly
+from service.intake.gold.base import GoldForm, match_exactly, match_words
 
 
 class TauGoldAction(FrozenModel):
@@ -45,35 +44,5 @@ class TauGold(GoldForm):
         if self.state is not None:
             expected["state"] = {"final": self.state}
         if self.outputs:
-            expected["said"] = [_matcher(output) for output in self.outputs]
+            expected["said"] = [match_words(output) for output in self.outputs]
         return Expectation.model_validate(expected)
-
-
-def _matcher(output: str) -> dict[str, object]:
-    """A matcher for an output, as a word or number of a text and no part of another one, without case.
-
-    A number stands with or without its thousands separators, and zeros at its end do not count.
-    """
-    plain = output.strip().replace(",", "")
-    if _NUMBER.fullmatch(plain):
-        return {"kind": "pattern", "pattern": _BEFORE_NUMBER + _write_number(plain) + _AFTER_NUMBER, "search": True}
-    before = r"(?:^|\W)" if _WORD.match(output[:1]) else ""
-    after = r"(?:$|\W)" if _WORD.match(output[-1:]) else ""
-    return {"kind": "pattern", "pattern": f"(?i){before}{_escape(output)}{after}", "search": True}
-
-
-def _write_number(plain: str) -> str:
-    whole, _, fraction = plain.partition(".")
-    grouped = f"{int(whole):,}".replace(",", ",?")
-    fraction = fraction.rstrip("0")
-    return grouped + (rf"\.{fraction}0*" if fraction else r"(?:\.0+)?")
-
-
-def _escape(text: str) -> str:
-    return _SPECIAL.sub(r"\\\g<0>", text)
-
-
-_NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{1,9})?")
-_WORD = re.compile(r"\w")
-_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
-_BEFORE_NUMBER, _AFTER_NUMBER = r"(?:^|[^\w.,]|[^\d][.,])", r"(?:$|[^\w.,]|[.,](?:$|[^\d]))"
