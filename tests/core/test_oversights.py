@@ -208,4 +208,4 @@ def test_a_judge_that_nothing_asks_is_named() -> None:
     for criteria, said in (([gate], ["unused_judge /rubric/judges/0"]), ([gate, asked], [])):
         rubric = {"id": "mine", "criteria": criteria, "judges": [judge]}
         found = score({"rubric": rubric, "trace": trace, "judges": "off"})
-        assert [f"{f.code} {f.path}" for f in found.warnings if f.code == "unused_judge"] == said
+        assert [f"{f.code} {f.path}" for f in found.notes if f.code == "unused_judge"] == said
