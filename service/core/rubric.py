@@ -209,8 +209,9 @@ class Rubric(FrozenModel):
 
     @lazy
     def reads(self) -> frozenset[Aspect]:
-        """What of an expectation its criteria look at."""
-        return frozenset(aspect for criterion in self.compiled_criteria for aspect in criterion.check.aspects())
+        """What of an expectation those of its criteria look at that count for anything."""
+        counted = [c for c in self.criteria if read_weight(c.weight) or c.blocking or c.must_pass]
+        return frozenset(aspect for criterion in counted for aspect in criterion.check.aspects())
 
     @lazy
     def judge_ids(self) -> frozenset[str]:

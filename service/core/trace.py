@@ -67,8 +67,8 @@ class ToolResult:
     """Whether the tool reported an error: its source says so, or the result does, for certain."""
     failure: ToolFailure | None = None
     """What in the result says so where its source does not. `plan` looks for it."""
-    text: str | None = None
-    """The text that `content` was read from, where a source tells one and a method wants it."""
+    text: str | None = field(default=None, compare=False)
+    """The text that a span tells, where `content` is what was read from it."""
 
 
 @dataclass(frozen=True, slots=True)

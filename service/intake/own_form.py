@@ -15,7 +15,7 @@ Plain = dict[str, JsonValue]
 def write_record(trace: Trace) -> Plain:
     """The trace as a record of the format `callgrade`, which reads as the same messages, calls, results and tools.
 
-    Two things it cannot say: that arguments were not captured (they are left out), and what was not read.
+    What it cannot say: that arguments were not captured (they are left out), what was not read, and the text of a span's result.
     """
     record: Plain = {"format": "callgrade"}
     if trace.id is not None:

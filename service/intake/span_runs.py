@@ -181,7 +181,8 @@ def _read_output(span: Span) -> tuple[ToolResult | None, JsonValue]:
         if given is None or given == HIDDEN or (span.failed and given in ("{}", "")):
             continue
         content, failed, answered = _unwrap_output(_read_content(given, media))
-        return ToolResult(content, failed or span.failed, text=given if isinstance(given, str) else None), answered
+        text = given if isinstance(given, str) and content != given else None
+        return ToolResult(content, failed or span.failed, text=text), answered
     return None, None
 
 

@@ -100,6 +100,7 @@ EVERYTHING = {
     "said": "Hi",
     "turns": [{"turn": 1, "ordered": [A, A]}, {"turn": 2, "calls": "none"}, {"turn": 3, "calls": "some"}],
     "state": {"final": 1},
+    "output": 1,
 }
 
 
@@ -111,7 +112,7 @@ def test_a_rubric_that_reads_nothing_is_told_of_everything_once() -> None:
     found = notes(of(kind="schema"), EVERYTHING)
     places = (
         "calls/0 calls/0/args calls/0/result allow_extra disallowed counts answer said turns/0/ordered turns/1/calls "
-        "turns/2/calls state"
+        "turns/2/calls state output"
     )
     assert sorted(found) == sorted(f"unread_expectation /expected/{place}" for place in places.split())
 
