@@ -90,7 +90,7 @@ class _OutputGate(Check):
         try:
             actual = read_actual(output, self.target_output_key)
         except OutputPathError as error:
-            return build_failure(0.0, Finding("missing_output", str(error), "/output"))
+            return build_failure(0.0, Finding("missing_output", str(error), _get_path(case)))
         return self._compare(case, actual, wanted)
 
     @abstractmethod
@@ -120,13 +120,13 @@ class UipathExactMatchGate(_OutputGate):
 
     def _compare(self, case: Case, actual: JsonValue, wanted: Template) -> Outcome | PartialOutcome:
         if isinstance(wanted, Critic) or has_matcher(wanted):
-            return _turn(compare_with(case, wanted, actual, "/output"), negated=self.negated)
+            return _turn(case, compare_with(case, wanted, actual, _get_path(case)), negated=self.negated)
         expected = self._read_expected(wanted)  # pyright: ignore[reportArgumentType] (no matcher is inside)
         if isinstance(actual, str) and isinstance(expected, str) and not self.case_sensitive:
             same = actual.lower() == expected.lower()
         else:
             same = equals(actual, expected)
-        return _decide(same != self.negated, f"expected {format_value(expected)}, got {format_value(actual)}")
+        return _decide(case, same != self.negated, f"expected {format_value(expected)}, got {format_value(actual)}")
 
 
 class UipathJsonSimilarityGate(_OutputGate):
@@ -159,7 +159,7 @@ class UipathJsonSimilarityGate(_OutputGate):
 
     def _place(self, case: Case, path: str) -> str:
         """The pointer of a leaf, as far as it is known."""
-        base = case.output.path if case.output else "/output"
+        base = _get_path(case)
         return base + path if self.target_output_key == ALL and base == "/output" else base
 
 
@@ -186,28 +186,32 @@ class UipathContainsGate(_OutputGate):
         found = score_contains(actual, str(expected), case_sensitive=self.case_sensitive)
         return _negate(found, self.negated)
 
-    def _compare(self, case: Case, actual: JsonValue, wanted: Template) -> Outcome | PartialOutcome:  # noqa: ARG002
+    def _compare(self, case: Case, actual: JsonValue, wanted: Template) -> Outcome | PartialOutcome:
         search = str(self._read_plain(wanted))
         text = actual if isinstance(actual, str) else json.dumps(actual, ensure_ascii=False)
         found = search in text if self.case_sensitive else search.lower() in text.lower()
         there = "is not" if not found else "is"
-        return _decide(found != self.negated, f"{format_value(search)} {there} in {format_value(actual)}")
+        return _decide(case, found != self.negated, f"{format_value(search)} {there} in {format_value(actual)}")
 
 
-def _decide(passed: bool, message: str) -> Outcome:  # noqa: FBT001
-    return PERFECT if passed else build_failure(0.0, Finding("wrong_output", message, "/output"))
+def _decide(case: Case, passed: bool, message: str) -> Outcome:  # noqa: FBT001
+    return PERFECT if passed else build_failure(0.0, Finding("wrong_output", message, _get_path(case)))
+
+
+def _get_path(case: Case) -> str:
+    return case.output.path if case.output else "/output"
 
 
 def _negate(value: float, negated: bool) -> float:  # noqa: FBT001
     return 1.0 - value if negated else value
 
 
-def _turn(outcome: Outcome | PartialOutcome, *, negated: bool) -> Outcome | PartialOutcome:
+def _turn(case: Case, outcome: Outcome | PartialOutcome, *, negated: bool) -> Outcome | PartialOutcome:
     """The outcome of a matcher turned round: what matches is wrong."""
     if not negated or isinstance(outcome, Skipped | Errored):
         return outcome
     if isinstance(outcome, Scored):
-        return _decide(not outcome.passed, "it matches what it must not be")
+        return _decide(case, not outcome.passed, "it matches what it must not be")
     return Skipped("not_asked", "no judge is asked whether an output is not what words describe")
 
 
