@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 SkipCause = Literal[
     "not_applicable",
@@ -86,7 +86,8 @@ class Scored:
         return Scored(self.value, self.passed, (*self.findings, *findings))
 
 
-class CriticRow(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CriticRow:
     """What a published system made of one field of one call: whether it matches (None: it did not look), its weighted score."""
 
     name: str

@@ -36,4 +36,4 @@ def test_arcades_rows_over_http(ask: Ask) -> None:
     found = ask("POST", "/v1/score", json.dumps(body).encode()).json
     (outcome,) = [one["outcome"] for one in found["criteria"][0]["outcomes"]]
     assert outcome["raw"] == pytest.approx(0.95)
-    assert [row[0] for row in outcome["rows"]] == ["tool_selection", "n"]
+    assert [row["name"] for row in outcome["rows"]] == ["tool_selection", "n"]
