@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar, cast
+from typing import Literal, NamedTuple, TypeVar, cast
 
 from pydantic import JsonValue
 
@@ -15,6 +15,7 @@ from service.core.budget import COST_OF_A_VIOLATION, Meter
 from service.core.checks import Check, Subject
 from service.core.critics import Match
 from service.core.expectation import CallPattern, Expectation, ExpectedCall, Scope
+from service.core.json.text import read_structure
 from service.core.models.lazy import lazy
 from service.core.outcome import Finding, Outcome, Scored, Skipped, build_failure
 from service.core.result_match import match_result
@@ -39,6 +40,9 @@ class Matching:
     fold_names: bool = False
     extra_calls: Literal["count", "allow"] = "count"
     compat: bool = False
+    fail_threshold: float = 0.8
+    """The rubric's thresholds, for systems whose own number knows them."""
+    warn_threshold: float = 0.9
 
     @lazy
     def cost(self) -> int:
@@ -51,6 +55,13 @@ class Matching:
         return replace(self, compat=False)
 
 
+class PlacedValue(NamedTuple):
+    """A value of the trace with its pointer."""
+
+    path: str
+    value: JsonValue
+
+
 @dataclass(frozen=True)
 class Case:
     """A trace with what was expected of it. What checks share is worked out here, once."""
@@ -60,6 +71,14 @@ class Case:
     matching: Matching
     _memo: dict[object, object] = field(default_factory=dict[object, object])
     _schemas: dict[str, Validator | None] = field(default_factory=dict[str, "Validator | None"])
+
+    @lazy
+    def output(self) -> PlacedValue | None:
+        """What the run gave back: its output, else its answer, as JSON where it is an object or array. None: neither is told."""
+        given, answer = self.trace.output, self.trace.answer
+        if given is not None and given.captured:
+            return PlacedValue("/output", given.content)
+        return None if answer is None else PlacedValue("/answer", read_structure(answer))
 
     @lazy
     def meter(self) -> Meter:
@@ -118,7 +137,7 @@ class Case:
         key = ("schema", tool.name, dialect, formats)
         return self.once(key, lambda: build_validator(tool.parameters, dialect=dialect, formats=formats))
 
-    def list_violations(self, schema: Validator, value: Mapping[str, JsonValue]) -> tuple[Violation, ...]:
+    def list_violations(self, schema: Validator, value: JsonValue | Mapping[str, JsonValue]) -> tuple[Violation, ...]:
         """What of a value does not fit a schema. SchemaProblem as there; OverBudgetError beyond the budget of the item."""
         self.meter.spend("comparisons", schema.estimate_work(value))
         listed = schema.list_bounded(value)

@@ -21,7 +21,19 @@ Aggregate = Literal["mean", "min"]
 
 
 Aspect = Literal[
-    "none", "some", "tools", "extra", "order", "args", "result", "disallowed", "counts", "answer", "said", "state"
+    "none",
+    "some",
+    "tools",
+    "extra",
+    "order",
+    "args",
+    "result",
+    "disallowed",
+    "counts",
+    "answer",
+    "said",
+    "state",
+    "output",
 ]
 """What an expectation can say: that nothing is called, that something is, which tools, that there are no other calls, in which
 order, with which arguments and results, and the fields of these names."""
@@ -59,6 +71,9 @@ class Check(FrozenModel):
 
     looks_at: ClassVar[frozenset[Part]] = frozenset({"call"})
     """What of a trace it looks at: where a part of that kind could not be read, what rests on it is open."""
+
+    has_own_number: ClassVar[bool] = False
+    """Whether it carries a published method, whose own number `compat` in the rubric asks for."""
 
     def aspects(self) -> frozenset[Aspect]:
         """What of an expectation it holds a trace against, as it is set."""

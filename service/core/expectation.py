@@ -330,12 +330,15 @@ class Expectation(Scope):
     """The same for single turns."""
     state: StateExpectation | None = None
     """What the world should look like afterwards."""
+    output: Template | None = None
+    """What the run must give back: a value, or a matcher. Where a trace has no output, its answer is taken for it, read as JSON
+    where it is an object or array."""
     gold: dict[str, Any] | None = None
     """The same in another system's own shape, for a rubric that carries that system's method."""
 
     @model_validator(mode="after")
     def _say_something(self) -> Expectation:
-        if not (self.says_something or self.turns or self.state or self.gold):
+        if not (self.says_something or self.turns or self.state or self.says_output or self.gold):
             raise ValueError(
                 "an expectation says what should have happened: calls, ordered, counts, answer, state, ..."
             )
@@ -343,6 +346,17 @@ class Expectation(Scope):
         if len(set(turns)) < len(turns):
             raise ValueError("each turn is named once in `turns`")
         return self
+
+    @property
+    def says_output(self) -> bool:
+        """Whether an output is expected; null is one."""
+        return "output" in self.model_fields_set
+
+    @field_validator("output")
+    @classmethod
+    def _require_output_values(cls, output: Template | None) -> Template | None:
+        require_values(output, "output")
+        return output
 
     def scopes(self) -> Iterator[tuple[str, Scope, int | None]]:
         """The trace as a whole, then each turn that is spoken of: pointer, what is said, which turn."""

@@ -87,10 +87,22 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
+class CriticRow:
+    """What a published system made of one field of one call: whether it matches (None: it did not look), its weighted score."""
+
+    name: str
+    match: bool | None
+    score: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
 class MethodScore(Scored):
     """A published system's own number: `raw` as that system gives it, bug included; `value` is `raw` clamped to [0, 1]."""
 
     raw: float = 0.0
+    rows: tuple[CriticRow, ...] = ()
+    """The number field by field, where the system reports it so."""
 
 
 @dataclass(frozen=True, slots=True)

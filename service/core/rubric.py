@@ -46,11 +46,10 @@ class Thresholds(FrozenModel):
     min_coverage: Share = 0.5
     """With less of the applicable weight measured the verdict is `abstain`."""
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Thresholds:
+    def require_order(self) -> None:
+        """Raises ValueError where no score could ever warn."""
         if self.warn < self.fail:
-            raise ValueError(f"warn ({self.warn}) lies below fail ({self.fail}); no score could ever warn")
-        return self
+            raise ValueError(f"thresholds: warn ({self.warn}) lies below fail ({self.fail}); no score could ever warn")
 
 
 class Criterion(FrozenModel):
@@ -156,6 +155,10 @@ class Rubric(FrozenModel):
         named = {c.check.unless for c in self.criteria if isinstance(c.check, JudgeCheck) and c.check.unless}
         if named - set(ids):
             raise ValueError(f"`unless` names no criterion: {', '.join(sorted(named - set(ids)))}")
+        if not self.compat:  # a published system may have them the other way round
+            self.thresholds.require_order()
+        if self.compat and not any(c.check.has_own_number for c in self.criteria):
+            raise ValueError("`compat` asks for a published system's own number, and no criterion here carries one")
         stages = self.stages or {}
         if not any(read_weight(c.weight) and read_weight(stages.get(c.stage, 1.0)) for c in self.criteria):
             raise ValueError("at least one criterion needs a weight above 0, in a stage with a weight above 0")
@@ -195,6 +198,8 @@ class Rubric(FrozenModel):
             arguments=scorers[0] if scorers else ArgumentsGate(),
             extra_calls=self.extra_calls,
             compat=self.compat,
+            fail_threshold=self.thresholds.fail,
+            warn_threshold=self.thresholds.warn,
         )
 
     @lazy
@@ -204,8 +209,9 @@ class Rubric(FrozenModel):
 
     @lazy
     def reads(self) -> frozenset[Aspect]:
-        """What of an expectation its criteria look at."""
-        return frozenset(aspect for criterion in self.compiled_criteria for aspect in criterion.check.aspects())
+        """What of an expectation those of its criteria look at that count for anything."""
+        counted = [c for c in self.criteria if read_weight(c.weight) or c.blocking or c.must_pass]
+        return frozenset(aspect for criterion in counted for aspect in criterion.check.aspects())
 
     @lazy
     def judge_ids(self) -> frozenset[str]:

@@ -40,7 +40,8 @@ class Offer(NamedTuple):
 class ToolCall:
     """One call as the model made it. `arguments` is None when they are no JSON object; `problem` says why, `raw` keeps them.
 
-    Where `captured` is false the trace does not tell the arguments, which is no fault of the model's.
+    Where `captured` is false the trace does not tell the arguments, which is no fault of the model's. `tool_id` is an id of
+    the tool itself, which some spans tell beside its name.
     """
 
     id: str | None
@@ -49,6 +50,7 @@ class ToolCall:
     raw: JsonValue = None
     problem: str | None = None
     captured: bool = True
+    tool_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class ToolResult:
     """Whether the tool reported an error: its source says so, or the result does, for certain."""
     failure: ToolFailure | None = None
     """What in the result says so where its source does not. `plan` looks for it."""
+    text: str | None = field(default=None, compare=False)
+    """The text that a span tells, where `content` is what was read from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,18 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentOutput:
+    """The value that a run gave back, beside what it said, and the JSON Schema that it was to fit, where the source tells one.
+
+    Where `captured` is false it tells the schema alone.
+    """
+
+    content: JsonValue = None
+    schema: Mapping[str, JsonValue] | bool | None = None
+    captured: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Unread:
     """A part of the source that could not be read: a call, a result, a text of the assistant's, or something else."""
 
@@ -159,3 +175,5 @@ class Trace:
     """What all of it took, replies that call nothing included."""
     offers: Mapping[str, Offer] = field(default_factory=dict[str, Offer])
     """When tools came on offer, by name, of those among `tools` that were not from the start. One that came stays."""
+    output: AgentOutput | None = None
+    """What the run gave back; None: the source tells of none, and `answer` is all there is."""

@@ -6,11 +6,19 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 WeightName = Literal["minimal", "very_low", "low", "medium", "high", "very_high", "critical"]
 
-Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)] | WeightName
+
+def _find_form(weight: object) -> str:
+    return "name" if isinstance(weight, str) else "number"
+
+
+Weight = Annotated[
+    Annotated[float, Field(ge=0, allow_inf_nan=False), Tag("number")] | Annotated[WeightName, Tag("name")],
+    Discriminator(_find_form),
+]
 """A finite number from 0 upwards, or a name."""
 
 WEIGHTS: Mapping[str, float] = MappingProxyType(

@@ -12,8 +12,9 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
 
-from service.core.json.text import UnreadableError, parse
+from service.core.json.text import UnreadableError, parse, read_structure
 from service.core.trace import (
+    AgentOutput,
     Message,
     Offer,
     Role,
@@ -77,14 +78,7 @@ def result_content(given: JsonValue) -> JsonValue:
     Parts that are all text are read as one text, a part to a line; other parts (images, search results) are kept as given.
     """
     text = _join_texts(given) if isinstance(given, list) else given
-    if not isinstance(text, str):
-        return given
-    if not text.lstrip().startswith(("{", "[")):
-        return text
-    try:
-        return parse(text)
-    except UnreadableError:
-        return text
+    return read_structure(text) if isinstance(text, str) else given
 
 
 def _join_texts(parts: Sequence[JsonValue]) -> str | None:
@@ -220,6 +214,7 @@ class Transcript:
         trace_id: str | None,
         tools: tuple[ToolDef, ...] | None,
         state: State | None = None,
+        output: AgentOutput | None = None,
     ) -> Trace:
         """The finished trace of `record`, which is kept as `raw`."""
         pairing = pair(self._calls, self._results, self._answers)
@@ -240,6 +235,7 @@ class Transcript:
             record,  # pyright: ignore[reportArgumentType] (a validated record is JSON)
             unread,
             offers={name: came for name, came in self._late.items() if tools is not None and name not in listed},
+            output=output,
         )
 
     def list_unread(self, calls: Iterable[ToolCall]) -> tuple[Unread, ...]:

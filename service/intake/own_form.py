@@ -15,7 +15,7 @@ Plain = dict[str, JsonValue]
 def write_record(trace: Trace) -> Plain:
     """The trace as a record of the format `callgrade`, which reads as the same messages, calls, results and tools.
 
-    Two things it cannot say: that arguments were not captured (they are left out), and what was not read.
+    What it cannot say: that arguments were not captured (they are left out), what was not read, and the text of a span's result.
     """
     record: Plain = {"format": "callgrade"}
     if trace.id is not None:
@@ -26,6 +26,12 @@ def write_record(trace: Trace) -> Plain:
     if trace.state is not None:
         values: Plain = {"initial": trace.state.initial, "final": trace.state.final}
         record["state"] = {name: value for name, value in values.items() if name in trace.state.captured}
+    if trace.output is not None:
+        schema = trace.output.schema
+        if trace.output.captured:
+            record["output"] = trace.output.content
+        if schema is not None:
+            record["output_schema"] = schema if isinstance(schema, bool) else dict(schema)
     return record
 
 
@@ -71,6 +77,8 @@ def _write_step(step: Step, *, parallel: bool) -> Plain:
         made["arguments"] = call.raw if call.arguments is None else dict(call.arguments)
     if call.id is not None:
         made["id"] = call.id
+    if call.tool_id is not None:
+        made["tool_id"] = call.tool_id
     event: Plain = {"call": made}
     if parallel:
         event["parallel"] = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from pydantic import JsonValue, ValidationError
@@ -108,5 +108,19 @@ def _schema(given: Given, keys: tuple[str, ...]) -> Given | bool | None:
             continue
         if isinstance(schema, (dict, bool)):
             return schema
+        if isinstance(schema, list):
+            return _read_parameter_list(schema, key)
         raise InputError.at(f"/{key}", "expected a JSON Schema: an object, true or false")
     return None
+
+
+def _read_parameter_list(given: Sequence[JsonValue], key: str) -> Given:
+    """The JSON Schema of listed parameters, `[{name, type, required, enum, description}]`: required unless one says no."""
+    properties: dict[str, JsonValue] = {}
+    required: list[JsonValue] = []
+    for n, one in enumerate(given):
+        if not isinstance(one, dict) or not isinstance(name := one.get("name"), str):
+            raise InputError.at(f"/{key}/{n}", "expected a parameter: {name, type, required}")
+        properties[name] = {key: value for key, value in one.items() if key not in ("name", "required")}
+        required += [name] if one.get("required", True) else []
+    return {"type": "object", "properties": properties, "required": required}

@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, ValidationError
 
+from service.core.models.invalid import list_problems
 from service.core.models.kinds import FrozenModel, Several
 from service.core.rubric import STAGES, Stage
 from service.errors import InputError, Problem
@@ -41,7 +42,7 @@ COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
 }
 _TURNED = {"<=": ">=", "<": ">"}
 
-_NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:\s*%)?"
+_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:\s*%)?"
 _NAME = r"[A-Za-z_][\w^]*(?:\.[\w^][\w^-]*)*"
 _ONE = re.compile(rf"(?P<name>{_NAME})\s*(?P<op>>=|<=|==|!=|>|<)\s*(?P<number>{_NUMBER})")
 _RANGE = re.compile(rf"(?P<low>{_NUMBER})\s*(?P<from><=|<)\s*(?P<name>{_NAME})\s*(?P<to><=|<)\s*(?P<high>{_NUMBER})")
@@ -187,7 +188,8 @@ ListedAssertion = tuple[str, str, str | None, OnFail]
 
 
 def _iter_assertions(assertions: Iterable[str | Conditions]) -> Iterable[ListedAssertion]:
-    for n, asserted in enumerate(assertions):
+    for n, given in enumerate(assertions):
+        asserted = given if isinstance(given, str | Conditions) else _read_conditions(given, f"/assertions/{n}")
         if isinstance(asserted, str):
             yield f"/assertions/{n}", asserted, None, "error"
             continue
@@ -195,6 +197,20 @@ def _iter_assertions(assertions: Iterable[str | Conditions]) -> Iterable[ListedA
             raise InputError.at(f"/assertions/{n}", "conditions are about a template, or global: one of the two")
         for m, text in enumerate(asserted.conditions):
             yield f"/assertions/{n}/conditions/{m}", text, asserted.template, asserted.on_fail
+
+
+def _read_conditions(given: object, path: str) -> Conditions:
+    """Conditions that a caller wrote as a mapping. InputError for anything else, and says what is taken."""
+    if not isinstance(given, Mapping):
+        raise InputError.at(path, TAKEN)
+    try:
+        return Conditions.model_validate(dict(given))  # pyright: ignore[reportUnknownArgumentType]
+    except ValidationError as error:
+        problems = list_problems(error, given, below=path)  # pyright: ignore[reportArgumentType]
+        raise InputError([*problems, Problem(path, TAKEN)]) from None
+
+
+TAKEN = "an assertion is a text such as 'pass_rate >= 0.9', or {template or global, conditions: [text], on_fail}"
 
 
 def _add_template(assertion: Assertion, template: str | None) -> Assertion:

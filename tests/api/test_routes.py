@@ -116,7 +116,7 @@ UNUSABLE = [
     ({"id": "Own", "criteria": [DECIDE]}, {"/id"}),
     ({"id": "own", "criteria": [DECIDE | {"stage": "later"}]}, {"/criteria/0/stage"}),
     ({"id": "own", "criteria": [DECIDE | {"wieght": 2}]}, {"/criteria/0/wieght"}),
-    ({"id": "own", "criteria": [DECIDE], "thresholds": {"fail": 0.9, "warn": 0.8}}, {"/thresholds"}),
+    ({"id": "own", "criteria": [DECIDE], "thresholds": {"fail": 0.9, "warn": 0.8}}, {""}),
     ({"id": "own", "criteria": [DECIDE | {"weight": -1}]}, {"/criteria/0/weight"}),
     ({"extends": "nobody"}, {"/rubric"}),
     ([], {""}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,7 @@ CRITIC = st.builds(
     st.just("a"),
     st.sampled_from(["binary", "numeric", "datetime", "none"]),
     st.sampled_from([0.0, 0.3, 1.0, 2.0, "low", "critical"]),
+    today=st.just(date(2024, 5, 6)),
 )
 RUBRIC = st.builds(RubricSpec, fail_on_tool_selection=st.booleans(), fail_on_tool_call_quantity=st.booleans())
 

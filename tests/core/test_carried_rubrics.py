@@ -139,7 +139,43 @@ REWARDS: list[tuple[str, list[str], Any, str, float, float]] = [
     ("Hm.", [], 1, "###STOP###", 1, 1),
     ("Hm.", [], 0, "###STOP###", 0, 0),
     ("Hm.", [], 1, "Bye.", 0, 1),
+    ("It is 15.", ["5"], 1, "###STOP###", 1, 0),
+    ("It was yesterday.", ["yes"], 1, "###STOP###", 1, 0),
+    ("It is 5.", ["5"], 1, "###STOP###", 1, 1),
+    ("It is $5.00, yes?", ["5", "yes"], 1, "###STOP###", 1, 1),
+    ("It is 5.25 or 1,005.", ["5"], 1, "###STOP###", 1, 0),
+    ("HAT327 (a+b)", ["hat327", "(A+B)"], 1, "###STOP###", 1, 1),
+    ("Hm.", [], 1.0, "###STOP###", 0, 1),
+    ("Hm.", [], True, "###STOP###", 0, 0),
 ]
+
+
+# the gold action, what to compare, the calls, tau2-bench's match, ours
+ACTIONS: list[tuple[dict[str, Any], list[str] | None, list[dict[str, Any]], float, float]] = [
+    ({"a": 1}, None, [{"a": 1}], 1, 1),
+    ({"a": 1}, None, [{}], 1, 0),
+    ({"a": 1}, None, [{"a": 1, "b": 2}], 0, 0),
+    ({"a": 1}, None, [{"a": True}], 1, 0),
+    ({"a": 1}, [], [{"a": 2}], 1, 0),
+    ({"a": 1, "b": 2}, ["a"], [{"a": 1, "b": 3}], 1, 0),
+    ({"a": 1}, None, [{"a": 2}, {"a": 1}], 1, 1),
+    ({"a": 1}, None, [], 0, 0),
+]
+
+
+@pytest.mark.parametrize(("gold", "compared", "made", "theirs", "ours"), ACTIONS)
+@pytest.mark.parametrize("compat", [True, False])
+def test_gold_actions(gold: Any, compared: Any, made: Any, theirs: float, ours: float, compat: bool) -> None:
+    action = {"name": "f", "kwargs": gold, "compare_args": compared}
+    case = {"made": [["f", args] for args in made], "expected": {"format": "tau", "actions": [action]}}
+    found = report("tau_reward", case, compat=compat)
+    assert values(found)["actions"] == (theirs if compat else ours)
+
+
+def test_one_call_is_one_action() -> None:
+    action = {"name": "f", "kwargs": {"a": 1}}
+    case = {"made": [["f", {"a": 1}]], "expected": {"format": "tau", "actions": [action, action]}}
+    assert [values(report("tau_reward", case, compat=compat))["actions"] for compat in (True, False)] == [1, 0]
 
 
 @pytest.mark.parametrize(("said", "outputs", "final", "end", "theirs", "ours"), REWARDS)

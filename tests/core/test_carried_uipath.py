@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service import InputError
+from service import InputError, score
 from service.core.alignment.chain import find_fullest, find_longest_chain
 from service.core.expectation import parse_limit
 from service.core.methods.uipath_number import score_args, score_count, score_order, score_outputs
@@ -163,3 +163,84 @@ def test_our_order_is_theirs_where_names_are_all_there_is(made: list[str], expec
     )
     if made and expected:
         assert len(chain) / len(expected) == score_order(made, expected)
+
+
+OUTPUT_CASES = [
+    pytest.param(kind, case, id=f"{kind}: {case['name']}")
+    for kind, rows in load("uipath_output").items()
+    for case in rows
+]
+
+
+@pytest.mark.parametrize(("kind", "case"), OUTPUT_CASES)
+@pytest.mark.parametrize("compat", [True, False])
+def test_what_an_agent_gave_back(kind: str, case: dict[str, Any], compat: bool) -> None:
+    check = {"kind": f"uipath_{kind}"} | case.get("check", {})
+    rubric = {"extends": f"uipath_{kind}", "compat": compat} | {
+        "criteria": [{"id": kind, "stage": "integrate", "check": check}]
+    }
+    trace = {"format": "callgrade", "events": [{"user": "Please."}], "output": case["gave"]}
+    found = score({"rubric": rubric, "trace": trace, "expected": {"output": case["expected"]}})
+    ours = case.get("ours", case["upstream"])
+    assert found.score == pytest.approx(case["upstream"] if compat else ours, abs=1e-9)
+    assert ("compat_differs" in codes(found)) == (compat and "ours" in case)
+    assert case.get("finding") is None or case["finding"] in codes(found)
+    assert (found.verdict == "pass") == (found.score >= 0.9)
+
+
+@pytest.mark.parametrize("compat", [True, False])
+def test_an_answer_is_an_output_too(compat: bool) -> None:
+    trace = {"format": "callgrade", "events": [{"user": "Please."}, {"assistant": '{"a": [1, 2]}'}]}
+    rubric = {"extends": "uipath_exact_match", "compat": compat}
+    assert score({"rubric": rubric, "trace": trace, "expected": {"output": {"a": [1, 2]}}}).score == 1.0
+
+
+def test_a_file_that_is_attached_has_no_number() -> None:
+    name = "urn:uipath:cas:file:orchestrator:12ab-34"
+    trace = {"format": "callgrade", "events": [{"user": "Please."}], "output": {"a": name}}
+    check = {"kind": "uipath_exact_match", "target_output_key": "a"}
+    rubric = {"id": "x", "compat": True, "criteria": [{"id": "it", "stage": "integrate", "check": check}]}
+    found = score({"rubric": rubric, "trace": trace, "expected": {"output": {"a": "text"}}})
+    assert (found.verdict, found.score) == ("abstain", None)
+
+
+# what the call names its tool by (name, id), what is expected, UiPath's number, ours
+BY_ID = [
+    (("search", None), "search", 1, 1),
+    (("search", "t1"), "t1", 1, 1),
+    (("search", "t1"), "search", 0, 1),
+    (("search", "t 1"), "t_1", 0, 0),
+]
+
+
+@pytest.mark.parametrize("part", list(STAGES))
+@pytest.mark.parametrize(("made", "expected", "theirs", "ours"), BY_ID)
+def test_a_call_with_an_id_of_its_tool(
+    part: str, made: tuple[str, str | None], expected: str, theirs: float, ours: float
+) -> None:
+    call = {"name": made[0], "arguments": {"x": 1}, "tool_id": made[1]}
+    trace = {"format": "callgrade", "events": [{"user": "Please."}, {"call": call, "result": "r"}]}
+    pattern = {"tool": expected, "args": {"x": 1}, "result": "r"}
+    wanted = {"ordered": [pattern], "counts": {expected: 1}}
+    for compat, number in ((True, theirs), (False, ours)):
+        rubric = {"extends": f"uipath_tool_call_{part}", "compat": compat}
+        assert score({"rubric": rubric, "trace": trace, "expected": wanted}).score == number
+
+
+SPAN_TEXTS = [("[1,2]", "[1,2]", 1), ("[1,2]", "[1, 2]", 0), ('{"content": "[1,2]"}', "[1,2]", 1), ("0", "0", 1)]
+
+
+@pytest.mark.parametrize("compat", [True, False])
+@pytest.mark.parametrize(("told", "expected", "value"), SPAN_TEXTS)
+def test_the_text_of_a_span_is_text(told: str, expected: str, value: float, compat: bool) -> None:
+    attributes = {"tool.name": "f", "input.value": "{'x': 1}", "output.value": told}
+    span = {"name": "f", "trace_id": "a", "span_id": "b", "attributes": attributes}
+    rubric = {"extends": "uipath_tool_call_output", "compat": compat}
+    found = score(
+        {
+            "rubric": rubric,
+            "trace": {"format": "spans", "spans": [span]},
+            "expected": {"calls": [{"tool": "f", "result": expected}]},
+        }
+    )
+    assert found.score == value

@@ -180,9 +180,10 @@ EXPECTED = {
     "answer": "Left: 7.",
     "said": {"kind": "contains", "value": "7"},
     "state": {"changes": [{"path": "/taken", "value": 1}]},
+    "output": "Left: 7.",
 }
 """A trace of which every check that needs no judge and no error has something to say, and it is good."""
-IDLE = ("cascade", "judge", "recovery")
+IDLE = ("bfcl_multi_turn", "cascade", "judge", "recovery")
 
 
 @pytest.mark.parametrize("kind", CHECKS)

@@ -100,6 +100,7 @@ EVERYTHING = {
     "said": "Hi",
     "turns": [{"turn": 1, "ordered": [A, A]}, {"turn": 2, "calls": "none"}, {"turn": 3, "calls": "some"}],
     "state": {"final": 1},
+    "output": 1,
 }
 
 
@@ -111,7 +112,7 @@ def test_a_rubric_that_reads_nothing_is_told_of_everything_once() -> None:
     found = notes(of(kind="schema"), EVERYTHING)
     places = (
         "calls/0 calls/0/args calls/0/result allow_extra disallowed counts answer said turns/0/ordered turns/1/calls "
-        "turns/2/calls state"
+        "turns/2/calls state output"
     )
     assert sorted(found) == sorted(f"unread_expectation /expected/{place}" for place in places.split())
 
@@ -198,3 +199,14 @@ def test_of_many_names_as_near_the_first_in_order_are_told() -> None:
     assert [note.message for note in notes if note.code == "unknown_argument_expected"] == [
         "f declares no argument day_x; near: day_0, day_1, day_2"
     ]
+
+
+def test_a_judge_that_nothing_asks_is_named() -> None:
+    judge = {"id": "polite", "level": "trace", "question": "Is it polite?", "scale": {"yes": 1.0, "no": 0.0}}
+    gate = {"id": "a", "stage": "decide", "check": {"kind": "decide"}}
+    trace = {"format": "callgrade", "events": [{"user": "Hi"}]}
+    asked = {"id": "b", "stage": "integrate", "check": {"kind": "judge", "judge": "polite"}}
+    for criteria, said in (([gate], ["unused_judge /rubric/judges/0"]), ([gate, asked], [])):
+        rubric = {"id": "mine", "criteria": criteria, "judges": [judge]}
+        found = score({"rubric": rubric, "trace": trace, "judges": "off"})
+        assert [f"{f.code} {f.path}" for f in found.notes if f.code == "unused_judge"] == said

@@ -52,9 +52,9 @@ REFUSED = [
     ("an unknown weight", rubric(DECIDE | {"weight": "huge"}), "/rubric/criteria/0/weight", ""),
     ("no weight at all", rubric(DECIDE | {"weight": 0}), "/rubric", "at least one criterion needs a weight above 0"),
     ("no weight in any stage", rubric(stages={"decide": 0}), "/rubric", "at least one criterion needs a weight above 0"),
-    ("warn below fail", rubric(thresholds={"fail": 0.8, "warn": 0.7}), "/rubric/thresholds",
+    ("warn below fail", rubric(thresholds={"fail": 0.8, "warn": 0.7}), "/rubric",
      "warn (0.7) lies below fail (0.8); no score could ever warn"),
-    ("warn below the usual fail", rubric(thresholds={"warn": 0.5}), "/rubric/thresholds", "warn (0.5) lies below fail (0.8)"),
+    ("warn below the usual fail", rubric(thresholds={"warn": 0.5}), "/rubric", "warn (0.5) lies below fail (0.8)"),
     ("a threshold over 1", rubric(thresholds={"warn": 1.1}), "/rubric/thresholds/warn", ""),
     ("an id with a space", rubric() | {"id": "my rubric"}, "/rubric/id", ""),
     ("an unknown judge", rubric(asks("nobody")), "/rubric", "no judge nobody; known: argument_plausibility, "),
@@ -66,7 +66,7 @@ REFUSED = [
     ("without what is not there", {"extends": "four_step", "without": ["nope"]}, "/rubric/without", "four_step has no criterion nope"),
     ("without everything", {"extends": "bfcl_ast", "without": ["ast"]}, "/rubric", ""),
     ("an extension that asks an unknown judge", {"extends": "arcade", "criteria": [asks("nobody")]}, "/rubric", "no judge nobody"),
-    ("an extension that warns below fail", {"extends": "arcade", "thresholds": {"fail": 0.9, "warn": 0.1}}, "/rubric/thresholds",
+    ("an extension that warns below fail", {"extends": "arcade", "thresholds": {"fail": 0.9, "warn": 0.1}}, "/rubric",
      "warn (0.1) lies below fail (0.9)"),
     ("an extension with a misspelt field", {"extends": "arcade", "compact": True}, "/rubric/compact",
      "no field of that name is known here"),
@@ -143,7 +143,6 @@ MOVED: list[tuple[str, dict[str, Any], bool]] = [
     ("a weight", rubric(DECIDE | {"weight": 2}, SCHEMA), False),
     ("a setting of a check", rubric(DECIDE, SCHEMA | {"check": {"kind": "schema", "formats": False}}), False),
     ("a threshold", rubric(DECIDE, SCHEMA, thresholds={"fail": 0.7}), False),
-    ("compat", rubric(DECIDE, SCHEMA, compat=True), False),
     ("the version", rubric(DECIDE, SCHEMA, version=2), False),
     ("a judge", rubric(DECIDE, SCHEMA, judges=[JUDGE]), False),
 ]
@@ -152,6 +151,17 @@ MOVED: list[tuple[str, dict[str, Any], bool]] = [
 @pytest.mark.parametrize(("written", "same"), [case[1:] for case in MOVED], ids=[case[0] for case in MOVED])
 def test_what_the_hash_covers(written, same):
     assert (Rubric.model_validate(written).digest == PLAIN.digest) is same
+
+
+def test_the_hash_covers_compat():
+    check = {"id": "c", "stage": "arguments", "check": {"kind": "arcade"}}
+    own, theirs = (Rubric.model_validate(rubric(check, compat=compat)).digest for compat in (False, True))
+    assert own != theirs
+
+
+def test_compat_without_a_method_is_refused_and_never_silent():
+    with pytest.raises(InputError, match="no criterion here carries one"):
+        score({"rubric": {"extends": "three_layer", "compat": True}, "trace": {"format": "callgrade", "events": []}})
 
 
 def test_criteria_stand_in_the_order_of_the_contract():

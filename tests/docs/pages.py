@@ -69,7 +69,11 @@ class Page:
 
 
 README = Page("README.md")
-PAGES = [README, Page("CONTRIBUTING.md"), *(Page(f"docs/{file.name}") for file in sorted((ROOT / "docs").glob("*.md")))]
+PAGES = [
+    README,
+    Page("CONTRIBUTING.md"),
+    *(Page(str(file.relative_to(ROOT))) for file in sorted((ROOT / "docs").rglob("*.md"))),
+]
 
 
 def pages_with(kind: str) -> list[Page]:

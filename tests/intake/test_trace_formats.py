@@ -160,9 +160,9 @@ MISFITS = [
     (CHAT | {"tools": [{"name": "f"}, {"name": "f"}]}, "/tools/1", "a second tool named 'f'"),
     (CHAT | {"tools": [{"name": "f", "inputSchema": "{}"}]}, "/tools/0/inputSchema", "a JSON Schema"),
     (
-        CHAT | {"tools": [{"function": {"name": "f", "parameters": []}}]},
-        "/tools/0/function/parameters",
-        "a JSON Schema",
+        CHAT | {"tools": [{"function": {"name": "f", "parameters": [1]}}]},
+        "/tools/0/function/parameters/0",
+        "a parameter: {name, type, required}",
     ),
     (CHAT | {"tools": [{"name": "f", "annotations": []}]}, "/tools/0/annotations", "an object"),
     (CHAT | {"tools": [{"name": "f", "description": 1}]}, "/tools/0/description", "text"),

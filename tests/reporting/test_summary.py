@@ -114,7 +114,16 @@ TARGETS: list[tuple[Targets, set[tuple[str, str | None]]]] = [
 
 @pytest.mark.parametrize(("targets", "want"), TARGETS)
 def test_targets(targets: Targets, want: set[tuple[str, str | None]]) -> None:
-    assert {(w.code, w.subject) for w in summarize_reports(REPORTS, SummaryOptions(targets=targets)).warnings} == want
+    alone = SummaryOptions(targets=targets.model_copy(update={"recovery": 0, "per_value": 0, "sandboxed": 0}))
+    assert {(w.code, w.subject) for w in summarize_reports(REPORTS, alone).warnings} == want
+
+
+def test_conditions_of_the_library_may_be_mappings_and_say_what_is_taken() -> None:
+    said = [{"global": True, "conditions": ["pass_rate >= -1"]}]
+    assert summarize_reports(REPORTS, assertions=said).gate.passed  # type: ignore
+    for wrong in ([{"metric": "pass_rate", "min": 0.5}], [0.5], [None]):
+        with pytest.raises(InputError, match="an assertion is a text such as"):
+            summarize_reports(REPORTS, assertions=wrong)  # type: ignore
 
 
 def test_few_no_call_cases_are_warned_of_at_ten_per_cent() -> None:

@@ -14,6 +14,7 @@ from service.core.checks import Aspect
 from service.core.expectation import Ban, CallPattern, Expectation, Scope
 from service.core.gates.names import find_near
 from service.core.json.pointers import escape_token
+from service.core.judging.judges import WORDS
 from service.core.outcome import Finding
 from service.core.rubric import Rubric
 from service.core.schemas import SchemaProblem, build_validator
@@ -26,11 +27,20 @@ def find_oversights(trace: Trace, rubric: Rubric, expectation: Expectation | Non
     `unread_expectation`: no criterion of the rubric reads what is expected here; one finding for each kind of thing, at the
     first place. `unknown_tool_expected`: an expected or counted tool that the trace does not offer, or a disallowed one if a
     tool of a near name is there. `unknown_argument_expected`: an argument that the tool's schema does not declare. Both with
-    near names, and only where the trace tells its tools.
+    near names, and only where the trace tells its tools. `unused_judge`: a judge that the rubric brings and no criterion asks.
     """
+    unused = tuple(_find_unused_judges(rubric))
     if expectation is None:
-        return ()
-    return (*_find_unread(rubric, expectation), *_find_unknown(trace, rubric, expectation))
+        return unused
+    return (*unused, *_find_unread(rubric, expectation), *_find_unknown(trace, rubric, expectation))
+
+
+def _find_unused_judges(rubric: Rubric) -> Iterator[Finding]:
+    for n, judge in enumerate(rubric.judges):
+        if judge.id not in rubric.judge_ids and judge.id != WORDS:
+            yield Finding(
+                "unused_judge", f"no criterion of {rubric.id} asks the judge {judge.id}", f"/rubric/judges/{n}"
+            )
 
 
 class Need(NamedTuple):
@@ -73,6 +83,8 @@ def _iter_needs(expectation: Expectation) -> Iterator[Need]:
         yield from _iter_field_needs(path, scope)
     if expectation.state is not None:
         yield _build_need("/expected/state", "the state", "state")
+    if expectation.says_output:
+        yield _build_need("/expected/output", "the output", "output")
 
 
 def _iter_pattern_needs(path: str, pattern: CallPattern, *, placed: bool) -> Iterator[Need]:

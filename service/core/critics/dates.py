@@ -37,7 +37,7 @@ class DateTime(ValueCritic):
     tolerance: Number = Field(default=0, ge=0, le=_LONGEST)
     """The distance allowed, in seconds."""
     cutoff: Number | None = Field(default=None, le=_LONGEST)
-    """The distance in seconds from which on the value is 0; greater than `tolerance`."""
+    """The distance in seconds from which on the value is 0; `tolerance` or more."""
     formats: Several[str] = ()
     """strptime formats tried in turn after ISO 8601, with English names of months. Each names a whole date or none: those
     without a date are times of day, which compare only with times of day, within one day and as written."""
@@ -58,8 +58,8 @@ class DateTime(ValueCritic):
 
     @model_validator(mode="after")
     def _check_settings(self) -> DateTime:
-        if self.cutoff is not None and self.cutoff <= self.tolerance:
-            raise ValueError("cutoff must be greater than tolerance")
+        if self.cutoff is not None and self.cutoff < self.tolerance:
+            raise ValueError("cutoff must be tolerance or more")
         if self.has_value and self._read(self.value) is None:
             raise ValueError(
                 f"the value must be an ISO 8601 date or time, or in one of the formats, not {format_value(self.value)}"

@@ -18,11 +18,14 @@ from service.core.shapes import Template, build_matcher, find_cost
 
 
 class AnswerGate(Check):
-    """The final text (of the trace, or of a turn) against `answer`, a text or a matcher. Finding: `wrong_answer`."""
+    """The final text (of the trace, or of a turn) against `answer`, a text or a matcher; what was given back against `output`.
+
+    Findings: `wrong_answer`, `wrong_output`.
+    """
 
     kind: Literal["answer"] = "answer"
     looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
-    reads: ClassVar[frozenset[Aspect]] = frozenset({"answer"})
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"answer", "output"})
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each answer that is expected."""
@@ -31,6 +34,8 @@ class AnswerGate(Check):
             (Subject(turn=turn), _pick_best(case, wanted, _list_answers(case, turn), "wrong_answer", turn))
             for turn, wanted in asked
         ]
+        output = compare_output(case)
+        seen += [] if output is None else [(WHOLE, output)]
         return seen or [(WHOLE, Skipped("not_applicable", "no answer was expected"))]
 
 
@@ -49,6 +54,34 @@ class SaidGate(Check):
             for turn, wanted in asked
         ]
         return seen or [(WHOLE, Skipped("not_applicable", "no text was expected"))]
+
+
+def compare_output(case: Case) -> Outcome | PartialOutcome | None:
+    """What was given back against what was expected; None where nothing was."""
+    if case.expectation is None or not case.expectation.says_output:
+        return None
+    given = case.output
+    if given is None:
+        return judge_silence(case, None)
+    return compare_with(case, case.expectation.output, given.value, given.path)
+
+
+def compare_with(case: Case, wanted: Template, value: JsonValue, path: str) -> Outcome | PartialOutcome:
+    """A value that was given back, at its pointer, against the one that was wanted."""
+    cost = find_cost(wanted)
+    asked = wanted.model_dump(mode="json") if isinstance(wanted, Critic) else wanted
+    case.meter.spend("comparisons", COST_OF_A_MATCHER * cost)
+    case.meter.spend("characters", cost * count_text_chars([asked, value]))
+    match = build_matcher(wanted).match(value)
+    if not isinstance(match, Match):
+        return _leave_value_open(match, path)
+    return Scored(match.value, match.passed, () if match.passed else (Finding("wrong_output", match.note, path),))
+
+
+def _leave_value_open(match: OpenComparison, path: str) -> Outcome | PartialOutcome:
+    if isinstance(match, WordsComparison):
+        return PartialOutcome((OpenValue(match.words, match.value, path),))
+    return Skipped(match.cause, match.reason)
 
 
 def _list_texts_said(said: Template | None) -> Sequence[Template]:
@@ -75,7 +108,7 @@ def _list_answers(case: Case, turn: int | None) -> list[Spoken]:
     return _list_texts(case, turn)[-1:]
 
 
-def _judge_silence(case: Case, turn: int | None) -> Outcome:
+def judge_silence(case: Case, turn: int | None) -> Outcome:
     """What having no text means: the trace stops at a call, or the model had its say and said nothing."""
     absent = case.explain_absence(turn)
     if absent is not None:
@@ -93,7 +126,7 @@ def _pick_best(
 ) -> Outcome | PartialOutcome:
     """The outcome of the text that fits best. Words are held against all texts together: one of them must fit."""
     if not texts:
-        return _judge_silence(case, turn)
+        return judge_silence(case, turn)
     _spend(case, wanted, texts)
     matcher = build_matcher(wanted)
     compared = [(path, matcher.match(text)) for path, text in texts]
@@ -118,7 +151,7 @@ def _spend(case: Case, wanted: Template, texts: Sequence[Spoken]) -> None:
 
 def _leave_open(texts: Sequence[Spoken], path: str, match: OpenComparison) -> Outcome | PartialOutcome:
     if not isinstance(match, WordsComparison):
-        return Skipped(match.cause, match.reason)
+        return _leave_value_open(match, path)
     full: list[JsonValue] = [text for _, text in texts if not is_hollow(text)]
     if not full:
         return build_failure(0.0, Finding("hollow_answer", f"{texts[-1][1].strip()!r} says nothing", texts[-1][0]))

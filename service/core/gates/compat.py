@@ -23,15 +23,25 @@ from service.core.trace import Step
 from service.errors import InputError
 
 
-def build_method_score(check: Check, case: Case, raw: float, *, system: str, why: str) -> MethodScore:
-    """The system's own number, with our findings and, where our number is another, one that says so and why."""
+def build_method_score(
+    check: Check, case: Case, raw: float, *, system: str, why: str, places: int | None = None
+) -> MethodScore:
+    """The system's own number, with our findings and, where our number is another, one that says so and why.
+
+    `places`: to how many it rounds.
+    """
     strict = case.once("strict", lambda: Case(case.trace, case.expectation, case.matching.make_strict()))
-    outcomes = [outcome for _, outcome in check.look(strict)]
+    try:
+        outcomes = [outcome for _, outcome in check.look(strict)]
+    except InputError:  # what ours refuses, their code scores
+        outcomes = []
     values = [outcome.value for outcome in outcomes if isinstance(outcome, Scored)]
     ours = fsum(values) / len(values) if values else None
     findings = [f for outcome in outcomes if not isinstance(outcome, Errored) for f in outcome.findings]
     if ours is None or abs(ours - raw) > 1e-9:
         number = "no number" if ours is None else f"{ours:.6g}"
+        if places is not None and ours is not None and round(ours, places) == raw:
+            why = f"it rounds to {places} places"
         message = f"{system} gives {raw:.6g}, callgrade {number}: {why}"
         findings.append(Finding("compat_differs", message, "/steps"))
     return MethodScore(value=raw, passed=raw == 1.0, findings=tuple(findings), raw=raw)

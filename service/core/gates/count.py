@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
 from service.core.case import Case, fold_name
@@ -26,24 +26,38 @@ class CountGate(Check):
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each scope that names limits."""
+        return self.score_limits(case)
+
+    def score_limits(self, case: Case, *, tell_kept: bool = False) -> Sequence[SubjectOutcome]:
+        """The same; with `tell_kept` a finding `count_kept` has the line of each limit that holds."""
         seen = [
-            (Subject(turn=turn), case.explain_absence(turn) or self._score_counts(case, path, turn, scope.counts))
+            (
+                Subject(turn=turn),
+                case.explain_absence(turn) or self._score_counts(case, path, turn, scope.counts, tell_kept=tell_kept),
+            )
             for path, scope, turn in case.scopes
             if scope.counts
         ]
         return seen or [(WHOLE, Skipped("not_applicable", "no number of calls was expected"))]
 
-    def _score_counts(self, case: Case, path: str, turn: int | None, counts: dict[str, str | int]) -> Outcome:
+    def _score_counts(
+        self, case: Case, path: str, turn: int | None, counts: dict[str, str | int], *, tell_kept: bool
+    ) -> Outcome:
         fold = fold_name if case.matching.fold_names else str
         made = Counter(fold(step.call.name) for step in case.find_steps(turn))
-        broken = [
-            Finding("count", f"{tool}: {explain_count(made[fold(tool)], count)}", f"{path}/counts/{escape_token(tool)}")
+        holds = {tool: parse_limit(count).holds(made[fold(tool)]) for tool, count in counts.items()}
+        passed = all(holds.values())
+        lines = [
+            Finding(
+                "count_kept" if holds[tool] else "count",
+                f"{tool}: {explain_count(made[fold(tool)], count)}",
+                f"{path}/counts/{escape_token(tool)}",
+            )
             for tool, count in counts.items()
-            if not parse_limit(count).holds(made[fold(tool)])
+            if not holds[tool] or (tell_kept and (passed or self.mode == "proportional"))
         ]
-        kept = len(counts) - len(broken)
-        value = kept / len(counts) if self.mode == "proportional" else float(not broken)
-        return Scored(value, not broken, tuple(sorted(broken, key=lambda finding: finding.path)))
+        value = sum(holds.values()) / len(counts) if self.mode == "proportional" else float(passed)
+        return Scored(value, passed, tuple(sorted(lines, key=lambda finding: finding.path)))
 
 
 def explain_count(made: int, count: str | int) -> str:

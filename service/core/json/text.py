@@ -51,6 +51,20 @@ def parse_or_none(text: str) -> JsonValue:
         return None
 
 
+def read_structure(text: str) -> JsonValue:
+    """The JSON object or array that `text` spells, else the text as it is.
+
+    >>> read_structure('{"a": [1]}'), read_structure("12"), read_structure("[1")
+    ({'a': [1]}, '12', '[1')
+    """
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        return parse(text)
+    except UnreadableError:
+        return text
+
+
 def _may_be_deep(text: str) -> bool:
     return len(text) > 2 * MAX_DEPTH and text.count("[") + text.count("{") > MAX_DEPTH
 

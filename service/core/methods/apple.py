@@ -71,6 +71,7 @@ class AppleTrajectoryGate(Check):
     """
 
     kind: Literal["apple_trajectory"] = "apple_trajectory"
+    has_own_number: ClassVar[bool] = True
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "disallowed", "extra", "order", "tools"})
     metric: Literal["all_pass", "percentage"] = "percentage"
     percentage_mode: Literal["callgrade", "apple"] = "callgrade"

@@ -6,6 +6,8 @@ Their own number is that of `service.core.methods.arcade_number`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
 from math import fsum, isfinite
 from typing import Annotated, ClassVar, Literal, cast
 
@@ -25,10 +27,22 @@ from service.core.gates.quantity import QuantityGate
 from service.core.gates.schema import NOT_TOLD, build_unparsable
 from service.core.gates.tool_name import score_name, score_unmatched, settle_pair
 from service.core.json.pointers import escape_token
+from service.core.json.values import equals, format_value
 from service.core.methods.arcade_critics import CriticKind, CriticSpec
-from service.core.methods.arcade_number import Call, CaseResult, RubricSpec, add_placeholders, score_case
+from service.core.methods.arcade_dates import UndefinedUpstreamError
+from service.core.methods.arcade_number import Call, CaseResult, Row, RubricSpec, add_placeholders, score_case
 from service.core.models.kinds import TaggedUnion, find_kind
-from service.core.outcome import PERFECT, Errored, Finding, MethodScore, Outcome, Scored, Skipped, build_failure
+from service.core.outcome import (
+    PERFECT,
+    CriticRow,
+    Errored,
+    Finding,
+    MethodScore,
+    Outcome,
+    Scored,
+    Skipped,
+    build_failure,
+)
 from service.core.shapes import has_matcher
 from service.core.trace import Step
 from service.core.weights import Weight, compute_shares, read_weight
@@ -39,11 +53,13 @@ class ArcadeGate(Check):
     """Tool selection and critics over the optimal alignment: (selection + weighted critics) / (their weights), for each pair.
 
     A missing call and an unexpected one are 0. Where no critic names an argument of the expected call, all its arguments
-    are compared exactly, sharing a weight of 1. With `compat` in the rubric the number is Arcade's own, bugs included, and
-    a finding says where it differs from ours. Source: ArcadeAI/arcade-mcp, `libs/arcade-evals`.
+    are compared exactly, sharing a weight of 1. A critic that passes keeps its score. With `compat` in the rubric the number
+    is Arcade's own, bugs included, with its rows, and a finding says where it differs from ours. Source:
+    ArcadeAI/arcade-mcp, `libs/arcade-evals`.
     """
 
     kind: Literal["arcade"] = "arcade"
+    has_own_number: ClassVar[bool] = True
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
     critics: dict[str, Annotated[Critic, TaggedUnion()]] = Field(default={})
     """Critics by argument name; matchers in the expectation go before them."""
@@ -54,6 +70,8 @@ class ArcadeGate(Check):
     """Whether a wrong tool makes the whole score 0."""
     fail_on_tool_call_quantity: bool = True
     """Whether a wrong number of calls makes the whole score 0."""
+    today: Annotated[date, Field(strict=False)] | None = None
+    """With `compat`, the day from which Arcade's datetime critic fills what a text leaves out; without it there is no number."""
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each pair, each missing call and each extra one; one for the trace where a gate closes."""
@@ -139,10 +157,16 @@ class ArcadeGate(Check):
         findings = [
             Finding("wrong_argument", f"{b.name}: {m.note}", f"{path}/{b.name}") for b, m in matches if not m.passed
         ]
-        if not findings and selection.passed:
+        passed = selection.passed and not findings
+        if passed and all(match.value == 1.0 for _, match in matches):
             return PERFECT
-        value = min(1.0, gained / total) if total else 0.0
-        return Scored(value, False, (*selection.findings, *findings))
+        findings += [
+            Finding("close_match", f"{b.name}: passes with a score of {m.value:.2f}", f"{path}/{b.name}")
+            for b, m in matches
+            if m.passed and m.value < 1.0
+        ]
+        value = min(1.0, gained / total) if total else float(passed)
+        return Scored(value, passed, (*selection.findings, *findings))
 
     def _score_upstream(self, case: Case) -> Outcome:
         """Arcade's own number, clamped, with the raw one beside it."""
@@ -154,6 +178,8 @@ class ArcadeGate(Check):
         spend_on_pairs(case, each=4 + COST_OF_A_MATCHER * len(critics))
         _spend_on_texts(case, expected, actual)
         rubric = RubricSpec(
+            fail_threshold=case.matching.fail_threshold,
+            warn_threshold=case.matching.warn_threshold,
             fail_on_tool_selection=self.fail_on_tool_selection,
             fail_on_tool_call_quantity=self.fail_on_tool_call_quantity,
             tool_selection_weight=self.tool_selection_weight,
@@ -161,14 +187,16 @@ class ArcadeGate(Check):
         schemas = {t.name: t.parameters for t in case.trace.tools or () if isinstance(t.parameters, Mapping)}
         try:
             result = score_case(expected, actual, critics, rubric, schemas)
-        except ValueError as error:
+        except (ValueError, UndefinedUpstreamError) as error:
             return Errored("undefined_upstream", f"Arcade gives no number here: {error}")
         if not isfinite(result.score):
             return Errored("undefined_upstream", f"Arcade's number is {result.score}")
         value = min(1.0, max(0.0, result.score))
-        return MethodScore(
-            value=value, passed=result.passed, findings=self._find_differences(case, result), raw=result.score
-        )
+        findings = self._find_differences(case, result)
+        if result.warning:
+            findings += (Finding("arcade_warning", f"Arcade warns: {result.score:.6g}", "/steps"),)
+        rows = tuple([CriticRow(row.field, row.match, row.score, row.weight) for row in result.rows])
+        return MethodScore(value=value, passed=result.passed, findings=findings, raw=result.score, rows=rows)
 
     def _build_specs(self, case: Case) -> list[CriticSpec]:
         """Arcade's critics for ours: rubric and expectation together, one for a field."""
@@ -177,7 +205,8 @@ class ArcadeGate(Check):
         for _, pattern in _list_patterns(case):
             critics |= {name: value for name, value in (pattern.args or {}).items() if isinstance(value, Critic)}
             weights |= pattern.weights
-        return [_build_spec(name, critic, weights.get(name, 1.0)) for name, critic in critics.items()]
+        specs = [_build_spec(name, critic, weights.get(name, 1.0)) for name, critic in critics.items()]
+        return [replace(spec, today=self.today) for spec in specs]
 
     def _find_differences(self, case: Case, result: CaseResult) -> tuple[Finding, ...]:
         ours = self._compute_ours(case)
@@ -241,13 +270,20 @@ def _build_spec(name: str, critic: Critic, weight: Weight) -> CriticSpec:
     low, high = spans or (0.0, 1.0)
     extra = {
         "threshold": getattr(critic, "threshold", None),
-        "tolerance": getattr(critic, "tolerance", None) if kind == "datetime" else None,
+        "tolerance": getattr(critic, "tolerance", None)
+        if kind == "datetime" and "tolerance" in critic.model_fields_set
+        else None,
         "max_difference": getattr(critic, "cutoff", None) if kind == "datetime" else None,
     }
     given = {key: value for key, value in extra.items() if value is not None}
     return CriticSpec(
         name, kind, read_weight(weight) if not isinstance(weight, str) else weight, low=low, high=high, **given
     )
+
+
+def _is_same(row: Row) -> bool:
+    """Whether a row that casts compares values that are the same without, or does not cast."""
+    return row.kind != "binary" or equals(row.expected, row.actual)
 
 
 def _explain_difference(result: CaseResult, expected: int) -> str:
@@ -258,4 +294,11 @@ def _explain_difference(result: CaseResult, expected: int) -> str:
         return "a value outside the range is not clamped there"
     if len({row.pair[0] for row in result.rows}) < expected:
         return "an expected call without a counterpart is left out there, here it scores 0"
+    cast_row = next((row for row in result.rows if row.match and not _is_same(row)), None)
+    if cast_row is not None:
+        values = f"{format_value(cast_row.actual)} to the type of {format_value(cast_row.expected)}"
+        return f"its critic of {cast_row.field} casts {values}, here values keep their types"
+    moment = next((row for row in result.rows if row.kind == "datetime"), None)
+    if moment is not None:
+        return f"its critic of {moment.field} reads dates as dateutil does, within 500 s unless it says otherwise"
     return "arguments that no critic names, or that neither side has, are counted otherwise"

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Literal, cast
 
 from pydantic import JsonValue
 
 from service.core.critics.similarity import arcade_cosine
+from service.core.methods.arcade_dates import read_moments
 from service.core.weights import Weight, read_weight
 
 CriticKind = Literal["binary", "numeric", "similarity", "datetime", "none"]
-
-C_INT_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +36,8 @@ class CriticSpec:
     high: float = 1.0
     tolerance: float = 500.0
     max_difference: float = 7200.0
+    today: date | None = None
+    """The day from which a datetime critic fills what a text leaves out."""
 
     def __post_init__(self) -> None:
         if read_weight(self.weight) < 0:
@@ -57,7 +58,7 @@ Compare = Callable[[CriticSpec, JsonValue, JsonValue], CriticResult]
 
 
 def compare(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
-    """Arcade's `evaluate`. Raises what its critics raise: ValueError, TypeError or OverflowError."""
+    """Arcade's `evaluate`. Raises what its critics raise, and UndefinedUpstreamError where its number depends on the day."""
     return _COMPARE[critic.kind](critic, expected, actual)
 
 
@@ -107,27 +108,19 @@ def _text(value: JsonValue) -> str:
 def _datetime(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
     """Full within the tolerance, nothing from the greatest difference on, between them linear in the *whole* difference."""
     try:
-        seconds = _seconds_between(_moment(expected), _moment(actual))
+        moments = read_moments(_require_text(expected), _require_text(actual), critic.today)
     except (ValueError, TypeError):
         return CriticResult(False, 0.0)
+    seconds = _seconds_between(*moments)
     if seconds <= critic.tolerance:
         return CriticResult(True, 1.0)
     return CriticResult(False, 1 - seconds / critic.max_difference if seconds < critic.max_difference else 0.0)
 
 
-def _moment(value: JsonValue) -> datetime:
-    """The moment an ISO 8601 text names.
-
-    Upstream reads with dateutil, which also takes other ways of writing a date and fills what is missing from today; here
-    they are unreadable (ValueError). A bare number beyond a C int overflows there, and so it does here.
-    """
+def _require_text(value: JsonValue) -> str:
     if not isinstance(value, str):
         raise TypeError(f"a moment is a text, not {value!r}")
-    text = value.strip().upper()
-    digits = text.lstrip("+-")
-    if digits.isdecimal() and len(digits) not in (6, 8, 12, 14) and int(digits) > C_INT_MAX:
-        raise OverflowError(f"{value} is no year")
-    return datetime.fromisoformat(text)
+    return value
 
 
 def _seconds_between(one: datetime, other: datetime) -> float:

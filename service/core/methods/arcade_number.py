@@ -14,7 +14,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from service.core.methods.arcade_critics import CriticResult, CriticSpec, compare
+from service.core.methods.arcade_critics import CriticKind, CriticResult, CriticSpec, compare
 from service.core.weights import compute_shares
 
 Call = tuple[str, Mapping[str, JsonValue]]
@@ -52,6 +52,7 @@ class Row:
     score: float
     match: bool | None
     counted: bool = True
+    kind: CriticKind | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,8 @@ def score_case(
     `add_placeholders` first. `schemas` are the tools' JSON Schemas by name, whose defaults fill arguments that are missing
     or null, on both sides. Arguments that no critic names are not compared.
     Raises ValueError for two critics of one field, and where Arcade itself stops because the arguments hold NaN or an
-    infinity (which numeric critics read from text, too) and no assignment can be made.
+    infinity (which numeric critics read from text, too) and no assignment can be made. Raises UndefinedUpstreamError for a date
+    that depends on the day.
     """
     if len({critic.field for critic in critics}) < len(critics):
         raise ValueError("a field has one critic")
@@ -178,7 +180,7 @@ def _compare(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> Crit
     """What the critic says; None where it raises."""
     try:
         return compare(critic, expected, actual)
-    except (ValueError, TypeError, ArithmeticError):
+    except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, AssertionError):
         return None
 
 
@@ -203,7 +205,7 @@ def _build_pair_rows(
         compared = _compare(critic, expected, actual)
         result = compared or CriticResult(False, 0.0)
         score = result.share * weight
-        yield Row(pair, critic.field, expected, actual, weight, score, result.match, compared is not None)
+        yield Row(pair, critic.field, expected, actual, weight, score, result.match, compared is not None, critic.kind)
 
 
 def _conclude_case(rows: tuple[Row, ...], rubric: RubricSpec) -> CaseResult:

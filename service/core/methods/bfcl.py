@@ -31,6 +31,7 @@ class BfclAstGate(Check):
     """
 
     kind: Literal["bfcl_ast"] = "bfcl_ast"
+    has_own_number: ClassVar[bool] = True
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
     category: str | None = None
     """BFCL's category, which picks the rule. Absent: the gold's, else the number of expected calls decides."""

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from service.core.alignment.binding import BoundArgument
 from service.core.case import Alignment, Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
-from service.core.critics import Match, OpenComparison
+from service.core.critics import Exact, Match, OpenComparison
 from service.core.expectation import CallPattern
 from service.core.gates.compat import (
     add_idle,
@@ -62,6 +62,7 @@ class FutureAgiGate(Check):
     """
 
     kind: Literal["future_agi"] = "future_agi"
+    has_own_number: ClassVar[bool] = True
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
     metric: Metric
     strict_type_check: bool = False
@@ -149,10 +150,17 @@ class FutureAgiGate(Check):
 
     def _match(self, bound: BoundArgument, value: JsonValue, *, explain: bool) -> Match | OpenComparison:
         found = bound.match(value, explain=explain)
-        typed = bound.critic is not None or is_same_value(value, bound.expected, strict=self.strict_type_check)
+        typed = self._has_type(bound, value)
         if isinstance(found, Match) and found.passed and not typed:
             return Match(0.0, False, "the type is another")
         return found
+
+    def _has_type(self, bound: BoundArgument, value: JsonValue) -> bool:
+        """Whether types, where they matter, are those of the expected value; gold gives its values as `exact`."""
+        if not self.strict_type_check or (bound.critic is not None and not isinstance(bound.critic, Exact)):
+            return True
+        expected = bound.critic.value if isinstance(bound.critic, Exact) else bound.expected
+        return is_same_value(value, expected, strict=True)
 
     def _weigh(self, name: Scored, presence: float, right: float, findings: list[Finding]) -> Outcome:
         if name.passed and not findings:
@@ -204,7 +212,7 @@ class FutureAgiGate(Check):
         if self.metric == "parameter_validation":
             declared = {t.name: read_parameters(_get_schema(t)) for t in case.trace.tools or ()}
             raw = validate_parameters(made, declared, options)
-            return build_method_score(self, case, raw, system="Future AGI", why=SIMPLE_TYPES)
+            return build_method_score(self, case, raw, system="Future AGI", why=SIMPLE_TYPES, places=4)
         options_of = [wanted.options[0] for wanted in case.wanted]
         expected = [(pattern.tool, read_plain_args(path, pattern, "Future AGI")) for path, pattern in options_of]
         if self.metric == "function_name_match":
@@ -214,7 +222,7 @@ class FutureAgiGate(Check):
             raw = compute_accuracy(made, expected, options)
         else:
             raw = match_exactly(made, expected, options)
-        return build_method_score(self, case, raw, system="Future AGI", why=ONE_CALL)
+        return build_method_score(self, case, raw, system="Future AGI", why=ONE_CALL, places=4)
 
 
 CLOSED = frozenset({"additionalProperties", "unevaluatedProperties"})

@@ -12,14 +12,15 @@ from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
 from service.core.gates.answer import SaidGate
 from service.core.gates.compat import build_method_score, fold_all_or_nothing
 from service.core.gates.state import StateGate
+from service.core.methods.tau_number import is_same_state
 from service.core.models.kinds import Several
 from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
 from service.core.partial import decide_without_judge
 from service.core.trace import Trace
 
 OTHERWISE = (
-    "it takes the commas out of what was said but not out of what had to be, "
-    "and pays nothing for a run that did not end"
+    "it compares what Python writes of the states, where 1 is not 1.0; it takes the commas out of what was said but not out of "
+    "what had to be, finds it inside of other words, and pays nothing for a run that did not end"
 )
 
 
@@ -33,6 +34,7 @@ class TauRewardGate(Check):
     """
 
     kind: Literal["tau_reward"] = "tau_reward"
+    has_own_number: ClassVar[bool] = True
     looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"said", "state"})
     end_mark: str = "###STOP###"
@@ -48,7 +50,7 @@ class TauRewardGate(Check):
         state = parts[0][1]
         if not isinstance(state, Scored):
             return [(WHOLE, state)]
-        raw = float(state.passed and self._has_ended(case.trace) and _was_said(case))
+        raw = float(_has_same_state(case, passed=state.passed) and self._has_ended(case.trace) and _was_said(case))
         return [(WHOLE, build_method_score(self, case, raw, system="tau-bench", why=OTHERWISE))]
 
     def _note_end(self, trace: Trace, outcome: Outcome) -> Outcome:
@@ -63,6 +65,14 @@ class TauRewardGate(Check):
             return True
         marked = any(message.role == "user" and self.end_mark in message.text for message in trace.messages)
         return marked or any(step.call.name in self.end_tools for step in trace.steps)
+
+
+def _has_same_state(case: Case, *, passed: bool) -> bool:
+    """tau-bench's own comparison of the whole states; where parts do not matter, or changes are wanted, ours."""
+    wanted = case.expectation.state if case.expectation else None
+    if wanted is None or case.trace.state is None or wanted.changes is not None or wanted.ignore or wanted.keys:
+        return passed
+    return is_same_state(case.trace.state.final, wanted.final)
 
 
 def _was_said(case: Case) -> bool:

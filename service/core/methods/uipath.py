@@ -6,6 +6,7 @@ Their own number is that of `service.core.methods.uipath_number`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import JsonValue
@@ -30,8 +31,17 @@ from service.core.gates.compat import (
 from service.core.gates.count import CountGate
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.tool_name import score_missing, score_name, score_unmatched, settle_pair
-from service.core.methods.uipath_number import read_output_text, score_args, score_count, score_order, score_outputs
-from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped, build_failure
+from service.core.json.values import format_value
+from service.core.methods.uipath_number import (
+    ToolId,
+    read_output_text,
+    sanitise,
+    score_args,
+    score_count,
+    score_order,
+    score_outputs,
+)
+from service.core.outcome import PERFECT, Errored, Finding, MethodScore, Outcome, Scored, Skipped, build_failure
 from service.core.shapes import build_matcher
 from service.core.trace import Step
 
@@ -39,24 +49,27 @@ ONE_SIDE_EMPTY = "if only one side names any call, UiPath gives 0; "
 
 
 class UipathCountGate(Check):
-    """The limits of `counts`: the share that holds, or with `strict` 1.0 only if all do. Findings as of the count gate.
+    """The limits of `counts`: the share that holds, or with `strict` 1.0 only if all do.
 
-    With `compat` in the rubric UiPath's own number, which knows no turns. Source: UiPath's tool call count evaluator.
+    Each has UiPath's line of justification: findings `count` where it is broken, `count_kept` where it holds. With `compat` in
+    the rubric UiPath's own number, which knows no turns. Source: UiPath's tool call count evaluator.
     """
 
     kind: Literal["uipath_tool_call_count"] = "uipath_tool_call_count"
+    has_own_number: ClassVar[bool] = True
     reads: ClassVar[frozenset[Aspect]] = frozenset({"counts"})
     strict: bool = False
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each scope that names limits; with `compat` one for the trace."""
+        case = _name_by_id(case)
         counts = case.expectation.counts if case.expectation else {}
         if not case.matching.compat or not counts:
-            return CountGate(mode="strict" if self.strict else "proportional").look(case)
+            return CountGate(mode="strict" if self.strict else "proportional").score_limits(case, tell_kept=True)
         limits = {tool: parse_limit(count) for tool, count in counts.items()}
         raw = score_count(_list_names(case), limits, strict=self.strict)
         why = ONE_SIDE_EMPTY + "here a limit of 0 is kept by not calling"
-        return [(WHOLE, build_method_score(self, case, raw, system="UiPath", why=why))]
+        return [(WHOLE, _build_method_score(self, case, raw, why))]
 
 
 class UipathOrderGate(Check):
@@ -68,11 +81,13 @@ class UipathOrderGate(Check):
     """
 
     kind: Literal["uipath_tool_call_order"] = "uipath_tool_call_order"
+    has_own_number: ClassVar[bool] = True
     reads: ClassVar[frozenset[Aspect]] = frozenset({"none", "order"})
     strict: bool = False
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for the trace."""
+        case = _name_by_id(case)
         placed = [n for n, wanted in enumerate(case.wanted) if wanted.position is not None]
         idle = add_idle([], case)
         if not placed and not isinstance(idle[0][1], Scored):
@@ -81,7 +96,7 @@ class UipathOrderGate(Check):
             case.meter.spend("comparisons", len(placed) * len(case.trace.steps))
             expected = [case.wanted[n].options[0][1].tool for n in placed]
             raw = score_order(_list_names(case), expected, strict=self.strict)
-            return [(WHOLE, build_method_score(self, case, raw, system="UiPath", why=OTHERWISE_NAMED))]
+            return [(WHOLE, _build_method_score(self, case, raw, OTHERWISE_NAMED))]
         return add_idle([(WHOLE, self._score_order(case, placed))] if placed else [], case)
 
     def _score_order(self, case: Case, placed: list[int]) -> Outcome:
@@ -92,10 +107,22 @@ class UipathOrderGate(Check):
         whole = find_longest_chain(list_positions(case.wanted, placed), steps, fits, meter=case.meter)
         exact = kept == 1.0 and len(whole) == len(case.trace.steps)
         if exact or (kept == 1.0 and not self.strict):
-            return PERFECT
+            names = " then ".join(
+                [case.trace.steps[chain[n]].call.name for n in required if n in chain][:MAX_NAMES_SHOWN]
+            )
+            return _justify(f"in order: {names}", "/steps")
         findings = [_explain_out_of_place(case, n, chain) for n in required if n not in chain]
         findings += [] if findings else _build_extra_findings(case, whole)
         return build_failure(0.0 if self.strict else kept, *findings)
+
+
+MAX_NAMES_SHOWN = 20
+"""So many tools are named of those that were called in order."""
+
+
+def _justify(text: str, path: str) -> Outcome:
+    """A pass with what speaks for it."""
+    return PERFECT.add_findings(Finding("justification", text, path))
 
 
 OTHERWISE_NAMED = (
@@ -113,6 +140,7 @@ class UipathArgsGate(Check):
     """
 
     kind: Literal["uipath_tool_call_args"] = "uipath_tool_call_args"
+    has_own_number: ClassVar[bool] = True
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
     strict: bool = False
     subset: bool = False
@@ -120,6 +148,7 @@ class UipathArgsGate(Check):
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each pair and each missing call, or one for the trace."""
+        case = _name_by_id(case)
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         if case.matching.compat:
@@ -149,19 +178,23 @@ class UipathArgsGate(Check):
         found = fit_pattern(case, pair.pattern, case.trace.steps[pair.step], extra=self._allows_extra(pair.pattern))
         if found.open:
             return found.open
-        return build_failure(0.0, *found.findings) if found.findings else PERFECT
+        if found.findings:
+            return build_failure(0.0, *found.findings)
+        step = case.trace.steps[pair.step]
+        given = f"{step.call.name}: the expected arguments were given: {format_value(step.call.arguments)}"
+        return _justify(given, f"{build_call_path(step)}/arguments")
 
     def _score_upstream(self, case: Case) -> Outcome:
         if hidden := find_hidden_arguments(case):
             return hidden
         spend_on_pairs(case, each=8)
         expected = [(pattern.tool, read_plain_args(path, pattern, "UiPath")) for path, pattern in _list_patterns(case)]
-        made = [(step.call.name, step.call.arguments or {}) for step in case.trace.steps]
+        made = [(_name_call(step), step.call.arguments or {}) for step in case.trace.steps]
         raw = score_args(made, expected, strict=self.strict)
         why = (
             "there arguments nobody expects are free, true is 1, calls are paired greedily and broken arguments are {}"
         )
-        return build_method_score(self, case, raw, system="UiPath", why=why)
+        return _build_method_score(self, case, raw, why)
 
 
 class UipathOutputGate(Check):
@@ -173,12 +206,14 @@ class UipathOutputGate(Check):
     """
 
     kind: Literal["uipath_tool_call_output"] = "uipath_tool_call_output"
+    has_own_number: ClassVar[bool] = True
     looks_at: ClassVar[frozenset[Part]] = frozenset({"call", "result"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"none", "result"})
     strict: bool = False
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each expected result, or one for the trace."""
+        case = _name_by_id(case)
         due = [(path, pattern) for path, pattern in _list_patterns(case) if pattern.result is not None]
         fault = case.trace.state.fault if case.trace.state else None
         if due and fault is not None and any(step.result is None for step in case.trace.steps):
@@ -202,21 +237,58 @@ class UipathOutputGate(Check):
         spend_on_pairs(case, each=8)
         expected = [(p.tool, _convert_to_text(read_plain(f"{path}/result", p.result, "UiPath"))) for path, p in due]
         made = [
-            (step.call.name, read_output_text(step.result.content) if step.result else "") for step in case.trace.steps
+            (_name_call(step), read_output_text(step.result.content, step.result.text) if step.result else "")
+            for step in case.trace.steps
         ]
         raw = score_outputs(made, expected, strict=self.strict)
         why = (
             ONE_SIDE_EMPTY + "it compares texts, reads an object as its content, and what is empty or false as no text"
         )
-        return build_method_score(self, case, raw, system="UiPath", why=why)
+        return _build_method_score(self, case, raw, why)
 
 
 def _convert_to_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else str(value)
 
 
+def _build_method_score(check: Check, case: Case, raw: float, why: str) -> MethodScore:
+    return build_method_score(check, case, raw, system="UiPath", why=_explain_names(case) or why)
+
+
+def _explain_names(case: Case) -> str | None:
+    """How UiPath takes a tool for another than we do, if it does."""
+    named = {pattern.tool for wanted in case.wanted for _, pattern in wanted.options}
+    named |= {tool for _, scope, _ in case.scopes for tool in scope.counts}
+    made = {step.call.name for step in case.trace.steps}
+    if any(step.call.tool_id is not None and step.call.name in named for step in case.trace.steps):
+        return "it compares the id of a call's tool, and not its name, where there is one"
+    plain = {sanitise(name) for name in named - made} & {sanitise(name) for name in made - named}
+    return f"it strips names of odd characters, so that {min(plain)} is the same tool" if plain else None
+
+
 def _list_names(case: Case) -> list[str]:
-    return [step.call.name for step in case.trace.steps]
+    return [_name_call(step) for step in case.trace.steps]
+
+
+def _name_call(step: Step) -> str:
+    return step.call.name if step.call.tool_id is None else ToolId(step.call.tool_id)
+
+
+def _name_by_id(case: Case) -> Case:
+    """The case with calls named by the id of their tool where the expectation names tools so."""
+    if all(step.call.tool_id is None for step in case.trace.steps):
+        return case
+    return case.once("named by id", lambda: _rename_calls(case))
+
+
+def _rename_calls(case: Case) -> Case:
+    named = {pattern.tool for wanted in case.wanted for _, pattern in wanted.options}
+    named |= {tool for _, scope, _ in case.scopes for tool in scope.counts}
+    steps = [
+        replace(step, call=replace(step.call, name=step.call.tool_id)) if step.call.tool_id in named else step
+        for step in case.trace.steps
+    ]
+    return Case(replace(case.trace, steps=tuple(steps)), case.expectation, case.matching)
 
 
 def _list_patterns(case: Case) -> list[tuple[str, CallPattern]]:
@@ -293,8 +365,12 @@ def _score_result(pattern: CallPattern, step: Step) -> Outcome:
     content = step.result.content
     if isinstance(pattern.result, str) and isinstance(content, Mapping) and "content" in content:
         content = content["content"]
+    if isinstance(pattern.result, str) and not isinstance(content, str) and step.result.text is not None:
+        content = step.result.text
     match = build_matcher(pattern.result).match(content)
     if isinstance(match, OpenComparison):
         return Skipped(match.cause, match.reason)
-    finding = Finding("wrong_result", match.note, f"/steps/{step.index}/result/content")
-    return Scored(match.value, match.passed, () if match.passed else (finding,))
+    code, said = ("justification", f"{step.call.name}: the expected result came: {format_value(content)}")
+    if not match.passed:
+        code, said = "wrong_result", match.note
+    return Scored(match.value, match.passed, (Finding(code, said, f"/steps/{step.index}/result/content"),))

@@ -22,6 +22,22 @@ Call = tuple[str, Mapping[str, JsonValue]]
 Output = tuple[str, str]
 """A tool's name and the text it returned."""
 
+
+class ToolId(str):
+    """A tool that a call names by its id: only an expected tool of this very id, or name, is the same."""
+
+    __slots__ = ()
+
+
+def is_same_tool(made: str, expected: str) -> bool:
+    """Whether a call is of the expected tool: by the call's id where it has one, else by sanitised names.
+
+    >>> is_same_tool("Web_Search", "Web Search"), is_same_tool(ToolId("t 1"), "t_1"), is_same_tool(ToolId("t 1"), "t 1")
+    (True, False, True)
+    """
+    return made == expected if isinstance(made, ToolId) else sanitise(made) == sanitise(expected)
+
+
 _STRANGE = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -55,8 +71,9 @@ def score_order(made: Sequence[str], expected: Sequence[str], *, strict: bool = 
     """
     if not expected or not made:
         return float(not expected and not made)
-    one, other = [sanitise(name) for name in made], [sanitise(name) for name in expected]
-    return float(one == other) if strict else _count_common(one, other) / len(other)
+    if strict:
+        return float(len(made) == len(expected) and all(map(is_same_tool, made, expected)))
+    return _count_common(made, expected) / len(expected)
 
 
 def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
@@ -66,7 +83,7 @@ def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
         before = row
         row = [0]
         for n, wanted in enumerate(other):
-            row.append(before[n] + 1 if name == wanted else max(before[n + 1], row[n]))
+            row.append(before[n] + 1 if is_same_tool(name, wanted) else max(before[n + 1], row[n]))
     return row[-1]
 
 
@@ -88,7 +105,7 @@ def score_args(made: Sequence[Call], expected: Sequence[Call], *, strict: bool =
 
 def _has_args(call: Call, wanted: Call) -> bool:
     given = call[1]
-    return sanitise(call[0]) == sanitise(wanted[0]) and all(
+    return is_same_tool(call[0], wanted[0]) and all(
         name in given and given[name] == value for name, value in wanted[1].items()
     )
 
@@ -104,7 +121,7 @@ def score_outputs(made: Sequence[Output], expected: Sequence[Output], *, strict:
         return float(not expected and not made)
     taken: set[int] = set()
     for tool, text in expected:
-        same = [n for n, call in enumerate(made) if n not in taken and sanitise(call[0]) == sanitise(tool)]
+        same = [n for n, call in enumerate(made) if n not in taken and is_same_tool(call[0], tool)]
         found = next((n for n in same[: 1 if strict else None] if made[n][1] == text), None)
         if found is not None:
             taken.add(found)
@@ -113,8 +130,10 @@ def score_outputs(made: Sequence[Output], expected: Sequence[Output], *, strict:
     return len(taken) / len(expected)
 
 
-def read_output_text(content: JsonValue) -> str:
+def read_output_text(content: JsonValue, text: str | None = None) -> str:
     """A result as UiPath reads it from a span: of an object its `content` ("" if that is empty or false), else the text.
+
+    `text` is what the span told, where that was a text: what is in it is read again only for an object.
 
     >>> (
     ...     read_output_text({"content": {"a": 1}}),
@@ -128,4 +147,6 @@ def read_output_text(content: JsonValue) -> str:
     if isinstance(content, Mapping):
         inner = content.get("content")
         return str(inner) if inner else ""
+    if text is not None:
+        return text
     return content if isinstance(content, str) else json.dumps(content)

@@ -43,8 +43,8 @@ class BfclTrace(TypedDict):
     calls: NotRequired[Calls | None]
     result: NotRequired[str | Calls | None]
     underscore_to_dot: NotRequired[bool | None]
-    possible_answer: NotRequired[Calls | None]
-    ground_truth: NotRequired[Calls | None]
+    possible_answer: NotRequired[Calls | list[str] | None]
+    ground_truth: NotRequired[Calls | list[str] | None]
 
 
 RECORD = members_of(
@@ -78,7 +78,7 @@ def read_gold(record: BfclTrace) -> dict[str, JsonValue] | None:
         return None
     answers: list[JsonValue] | None = None
     if answer is not None:
-        answers = [{_encode_name(name, record): accepted for name, accepted in call.items()} for call in answer]
+        answers = [call if isinstance(call, str) else _encode_names(call, record) for call in answer]
     return {"format": "bfcl", "category": category, "possible_answer": answers}
 
 
@@ -127,6 +127,10 @@ def _tools(record: BfclTrace) -> tuple[ToolDef, ...] | None:
 def _encode_name(name: str, record: BfclTrace) -> str:
     """A function's name as the model saw it."""
     return name.replace(".", "_") if record.get("underscore_to_dot") else name
+
+
+def _encode_names(call: dict[str, Loose], record: BfclTrace) -> dict[str, JsonValue]:
+    return {_encode_name(name, record): accepted for name, accepted in call.items()}
 
 
 def _recognise(record: Given) -> bool:

@@ -14,12 +14,13 @@ the providers' forms it is theirs and kept.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, NotRequired
 
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from service.core.trace import Role, ToolResult, Trace
+from service.core.trace import AgentOutput, Role, ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, tool_call
 from service.intake.format import Format, Given
@@ -29,11 +30,12 @@ from service.intake.tools import read_tools
 
 @with_config(CLOSED)
 class NamedCall(TypedDict):
-    """A call. `arguments` is an object, or a string as the model gave it; absent means none."""
+    """A call. `arguments` is an object, or a string as the model gave it; absent means none. `tool_id`: an id of the tool."""
 
     name: str
     arguments: NotRequired[Loose]
     id: NotRequired[str | None]
+    tool_id: NotRequired[str | None]
 
 
 @with_config(CLOSED)
@@ -52,13 +54,15 @@ class Event(TypedDict, total=False):
 
 @with_config(CLOSED)
 class CallgradeTrace(TypedDict):
-    """A conversation as a list of events."""
+    """A conversation as a list of events, and the `output` that the run gave back, with the JSON Schema that it was to fit."""
 
     format: Literal["callgrade"]
     id: NotRequired[str | None]
     events: list[Event]
     tools: NotRequired[Tools]
     state: NotRequired[StateShape | None]
+    output: NotRequired[Loose]
+    output_schema: NotRequired[dict[str, Loose] | bool | None]
 
 
 _ROLES: tuple[Literal["user"], Literal["assistant"], Literal["system"]] = ("user", "assistant", "system")
@@ -79,7 +83,13 @@ def read(record: CallgradeTrace) -> Trace:
         trace_id=record.get("id"),
         tools=read_tools(record.get("tools", [] if any("tools" in event for event in record["events"]) else None)),
         state=read_state(record.get("state")),
+        output=_read_output(record),
     )
+
+
+def _read_output(record: CallgradeTrace) -> AgentOutput | None:
+    schema, captured = record.get("output_schema"), "output" in record
+    return AgentOutput(record.get("output"), schema, captured) if captured or schema is not None else None
 
 
 def _read_event(transcript: Transcript, event: Event, path: str) -> None:
@@ -89,6 +99,8 @@ def _read_event(transcript: Transcript, event: Event, path: str) -> None:
         raise InputError.at(path, "an event has exactly one of user, assistant, system, call and tools")
     if call is not None:
         parsed = tool_call(call.get("id"), call["name"], call.get("arguments"))
+        tool_id = call.get("tool_id")
+        parsed = parsed if tool_id is None else replace(parsed, tool_id=tool_id)
         transcript.call(parsed, parallel=event.get("parallel", False))
         transcript.answer(_result(event))
     elif len(event) > 1:

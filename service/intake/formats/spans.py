@@ -207,7 +207,7 @@ def _complete(call: ToolCall, run: Run | None) -> ToolCall:
     if run is None:
         return call
     source = call if call.captured else run.call
-    return replace(source, id=call.id or run.call.id)
+    return replace(source, id=call.id or run.call.id, tool_id=run.call.tool_id)
 
 
 def _recognise(record: Given) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
@@ -28,3 +29,38 @@ class GoldForm(FrozenModel):
 def match_exactly(arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Arguments of gold, none of which is a matcher, whatever it looks like."""
     return {name: {"kind": "exact", "value": value} for name, value in arguments.items()}
+
+
+def match_words(output: str) -> dict[str, object]:
+    """A matcher for an output, as a word or number of a text and no part of another one, without case.
+
+    A number stands with or without its thousands separators, and zeros at its end do not count.
+
+    >>> from service.core.critics import Pattern
+    >>> five = Pattern.model_validate(match_words("5"))
+    >>> [five.match(text).value for text in ("5.", "$5.00", "15", "5,000", "1.5")]
+    [1.0, 1.0, 0.0, 0.0, 0.0]
+    """
+    plain = output.strip().replace(",", "")
+    if _NUMBER.fullmatch(plain):
+        return {"kind": "pattern", "pattern": _BEFORE_NUMBER + _write_number(plain) + _AFTER_NUMBER, "search": True}
+    before = r"(?:^|\W)" if _WORD.match(output[:1]) else ""
+    after = r"(?:$|\W)" if _WORD.match(output[-1:]) else ""
+    return {"kind": "pattern", "pattern": f"(?i){before}{_escape(output)}{after}", "search": True}
+
+
+def _write_number(plain: str) -> str:
+    whole, _, fraction = plain.partition(".")
+    grouped = f"{int(whole):,}".replace(",", ",?")
+    fraction = fraction.rstrip("0")
+    return grouped + (rf"\.{fraction}0*" if fraction else r"(?:\.0+)?")
+
+
+def _escape(text: str) -> str:
+    return _SPECIAL.sub(r"\\\g<0>", text)
+
+
+_NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{1,9})?")
+_WORD = re.compile(r"\w")
+_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
+_BEFORE_NUMBER, _AFTER_NUMBER = r"(?:^|[^\w.,]|[^\d][.,])", r"(?:$|[^\w.,]|[.,](?:$|[^\d]))"

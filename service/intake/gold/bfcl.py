@@ -9,23 +9,42 @@ from service.core.expectation import Expectation
 from service.core.methods.bfcl_number import Answer, Doc, convert
 from service.core.models.kinds import Several
 from service.core.trace import ToolDef
-from service.intake.gold.base import GoldForm
+from service.errors import InputError
+from service.intake.gold.base import GoldForm, match_words
 
 
 class BfclGold(GoldForm):
-    """A BFCL answer key. `possible_answer` null: no function fits, and nothing should be called."""
+    """A BFCL answer key. `possible_answer` null: no function fits, and nothing should be called.
+
+    Of an agentic question it has the texts of which one must be in the answer.
+    """
 
     place: ClassVar[int] = 1
     format: Literal["bfcl"]
     category: str | None = None
-    possible_answer: Several[dict[str, Any]] | None
+    possible_answer: Several[dict[str, Any]] | Several[str] | None
 
     def expect(self, tools: Iterable[ToolDef]) -> Expectation:
         """The calls of the key as patterns of matchers, or none."""
-        plain = {"format": "bfcl", "category": self.category, "possible_answer": self.possible_answer}
+        plain = {
+            "format": "bfcl",
+            "category": self.category,
+            "possible_answer": self.possible_answer and [*self.possible_answer],
+        }
         if self.possible_answer is None:
             return Expectation.model_validate({"calls": "none", "gold": plain})
+        texts = [one for one in self.possible_answer if isinstance(one, str)]
+        if texts:
+            return Expectation.model_validate({"answer": _match_any(texts), "gold": plain})
         answers = cast("list[Answer]", list(self.possible_answer))
         docs = [cast("Doc", {"name": tool.name, "parameters": tool.parameters}) for tool in tools]
         patterns = convert(answers, docs)
         return Expectation.model_validate({"calls": patterns, "gold": plain})
+
+
+def _match_any(texts: list[str]) -> dict[str, object]:
+    """A matcher for an answer with one of these in it. Raises InputError where all are blank, which any answer would be."""
+    matchers = [match_words(text) for text in texts if text.strip()]
+    if not matchers:
+        raise InputError.at("/expected/possible_answer", "a blank text is in every answer")
+    return {"kind": "any_of", "of": matchers}

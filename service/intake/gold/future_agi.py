@@ -8,17 +8,19 @@ from typing import Any, ClassVar, Literal
 from pydantic import JsonValue
 
 from service.core.expectation import Expectation
+from service.core.json.text import read_structure
 from service.core.trace import ToolDef
 from service.errors import InputError
 from service.intake.build import tool_call
 from service.intake.gold.base import GoldForm, match_exactly
+from service.intake.python_text import parse_calls
 
 
 class FutureAgiGold(GoldForm):
     """An expected call, or a list of them, as Future AGI's SDK and its document write them: one of the two fields.
 
     A call is `{name | function_name | function, arguments | parameters | input}` or OpenAI's `{type, function: {...}}`, its
-    arguments an object or a JSON text. `[]`: no call.
+    arguments an object or a JSON text. A text is JSON of these, or calls written as Python: `f(a=1)`. `[]`: no call.
     """
 
     place: ClassVar[int] = 3
@@ -30,11 +32,24 @@ class FutureAgiGold(GoldForm):
         """Exactly these calls. Raises InputError for what is no call."""
         field = "expected_response" if self.expected is None else "expected"
         given: JsonValue = getattr(self, field)
+        if isinstance(given, str):
+            given = _read_text(given, f"/expected/{field}")
         if isinstance(given, list):
             calls = [_call(call, f"/expected/{field}/{n}") for n, call in enumerate(given)]
         else:
             calls = [_call(given, f"/expected/{field}")]
         return Expectation.model_validate({"calls": calls})
+
+
+def _read_text(text: str, path: str) -> JsonValue:
+    """The calls that a text spells, as JSON or as Python."""
+    structure = read_structure(text)
+    if not isinstance(structure, str):
+        return structure
+    calls = parse_calls(text)
+    if calls is None or any(call.arguments is None for call in calls):
+        raise InputError.at(path, "the text is no JSON, and no call in Python with named literals: f(a=1)")
+    return [{"name": call.name, "arguments": call.arguments} for call in calls]
 
 
 def _call(given: JsonValue, path: str) -> dict[str, JsonValue]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
@@ -11,7 +10,7 @@ from pydantic import Field
 from service.core.expectation import Expectation
 from service.core.models.kinds import FrozenModel, Several
 from service.core.trace import ToolDef
-from service.intake.gold.base import GoldForm, match_exactly
+from service.intake.gold.base import GoldForm, match_exactly, match_words
 
 
 class TauGoldAction(FrozenModel):
@@ -19,6 +18,8 @@ class TauGoldAction(FrozenModel):
 
     name: str = Field(min_length=1)
     kwargs: dict[str, Any]
+    compare_args: Several[str] | None = None
+    """The arguments that tau2-bench compares; absent: those that the call has."""
 
 
 class TauGold(GoldForm):
@@ -43,21 +44,5 @@ class TauGold(GoldForm):
         if self.state is not None:
             expected["state"] = {"final": self.state}
         if self.outputs:
-            expected["said"] = [_matcher(output) for output in self.outputs]
+            expected["said"] = [match_words(output) for output in self.outputs]
         return Expectation.model_validate(expected)
-
-
-def _matcher(output: str) -> dict[str, object]:
-    """A matcher for an output: part of a text, without case, and of a number with or without its thousands separators."""
-    plain = output.replace(",", "")
-    forms = [output]
-    if _NUMBER.fullmatch(plain):
-        whole, dot, fraction = plain.partition(".")
-        forms += [plain, f"{int(whole):,}{dot}{fraction}"]
-    parts: list[dict[str, object]] = [
-        {"kind": "contains", "value": form, "ignore_case": True} for form in dict.fromkeys(forms)
-    ]
-    return parts[0] if len(parts) == 1 else {"kind": "any_of", "of": parts}
-
-
-_NUMBER = re.compile(r"[0-9]{4,18}(\.[0-9]{1,9})?")

@@ -56,7 +56,7 @@ class Run(NamedTuple):
     def read_result(self, said: ToolResult | None = None) -> ToolResult | None:
         """What the tool returned; `said` is what a message says of it."""
         if self.output is not None:
-            return ToolResult(self.output.content, self.output.is_error or (said is not None and said.is_error))
+            return replace(self.output, is_error=self.output.is_error or (said is not None and said.is_error))
         if self.span.failed:
             return ToolResult(said.content if said else self.span.message or _find_exception(self.span), True)
         return said
@@ -127,7 +127,8 @@ def _read_run(span: Span) -> Run:
     output, answered = _read_output(span)
     given = span.get("gen_ai.tool.call.id") or span.get("tool.id") or span.get("tool_call.id")
     given = given or span.get("ai.toolCall.id") or answered
-    return Run(span, _read_call(span, given if isinstance(given, str) else None, name), output)
+    call, tool_id = _read_call(span, given if isinstance(given, str) else None, name), span.get("tool.id")
+    return Run(span, call if tool_id is None else replace(call, tool_id=str(tool_id)), output)
 
 
 def _read_call(span: Span, call_id: str | None, name: str) -> ToolCall:
@@ -199,7 +200,8 @@ def _read_output(span: Span) -> tuple[ToolResult | None, JsonValue]:
         if given is None or given == HIDDEN or (span.failed and given in ("{}", "")):
             continue
         content, failed, answered = _unwrap_output(_read_content(given, media))
-        return ToolResult(content, failed or span.failed), answered
+        text = given if isinstance(given, str) and content != given else None
+        return ToolResult(content, failed or span.failed, text=text), answered
     return None, None
 
 

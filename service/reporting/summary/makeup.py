@@ -53,6 +53,12 @@ class Targets(FrozenModel):
     per_tool: ToolTarget = ToolTarget()
     tools: dict[str, ToolOverride] = Field(default_factory=dict[str, ToolOverride])
     """Other counts for single tools; a tool named here is expected in the set."""
+    recovery: Count = 1
+    """The fewest cases in which a tool reported an error that the case is scored on."""
+    per_value: Count = 5
+    """The fewest cases with each value of the tags `step` and `difficulty`."""
+    sandboxed: Count = 3
+    """So many of the tools that are called most should be called in cases that tell what became of the state."""
     shares: dict[str, dict[str, Share]] = Field(default_factory=dict[str, dict[str, float]])
     """The least share of cases with a value of a tag: tag -> value -> share."""
 
@@ -86,6 +92,8 @@ WarningCode = Literal[
     "few_positive",
     "no_negative",
     "few_recovery",
+    "few_cases",
+    "no_sandbox",
     "small_share",
     "mixed_rubrics",
     "mixed_scopes",
@@ -117,6 +125,8 @@ class Composition:
     """Of all cases; mixed ones count."""
     tools: tuple[ToolExamples, ...]
     shares: tuple[TagShare, ...]
+    unseen: tuple[str, ...] = ()
+    """Of the tools that are called most those of which no case tells what became of the state."""
 
 
 def build_composition(samples: Sequence[Sample], targets: Targets) -> Composition:
@@ -130,6 +140,7 @@ def build_composition(samples: Sequence[Sample], targets: Targets) -> Compositio
         no_call_share=(classes["no_call"] + classes["mixed"]) / len(samples),
         tools=_count_tools(samples, targets),
         shares=tuple(share for tag in sorted({*SHOWN, *targets.shares}) for share in _compute_shares(samples, tag)),
+        unseen=_find_unseen(samples, targets.sandboxed),
     )
 
 
@@ -138,8 +149,22 @@ def find_warnings(made: Composition, targets: Targets) -> Iterator[SetWarning]:
     if made.no_call_share < targets.no_call:
         told = f"no call is due in {made.no_call_share:.1%} of cases; at least {targets.no_call:.0%} should show over-calling"
         yield SetWarning("few_no_call", told, None)
+    if sum(tool.recovery for tool in made.tools) < targets.recovery:
+        told = f"too few cases in which a tool reported an error that is scored; at least {targets.recovery} should show recovery"
+        yield SetWarning("few_recovery", told, None)
     for tool in made.tools:
         yield from _find_tool_warnings(tool, targets)
+    yield from _find_share_warnings(made, targets)
+    for tool in made.unseen:
+        told = f"{tool} is among the {targets.sandboxed} tools called most, and no case tells the state after it: set a sandbox"
+        yield SetWarning("no_sandbox", told, tool)
+
+
+def _find_share_warnings(made: Composition, targets: Targets) -> Iterator[SetWarning]:
+    for share in made.shares:
+        if share.tag in SHOWN and share.value is not None and share.cases < targets.per_value:
+            told = f"{share.tag}={share.value}: cases: {share.cases}; its rates want {targets.per_value} at least"
+            yield SetWarning("few_cases", told, f"{share.tag}={share.value}")
     for tag, wanted in sorted(targets.shares.items()):
         found = {share.value: share.share for share in made.shares if share.tag == tag}
         for value, least in sorted(wanted.items()):
@@ -171,6 +196,26 @@ def _list_not_due(sample: Sample) -> set[str]:
         return set()
     about = sample.report.tags.get(TOOL)
     return {*(sample.report.offered or ()), *([about] if about else [])}
+
+
+def _find_unseen(samples: Sequence[Sample], most: int) -> tuple[str, ...]:
+    """Of the tools that are called most those of which no case tells what became of the state."""
+    calls, seen = Counter[str](), set[str]()
+    for sample in samples:
+        tools = [step.tool for step in sample.report.steps]
+        calls.update(tools)
+        seen |= set(tools) if _tells_state(sample) else set[str]()
+    busiest = sorted(calls, key=lambda tool: (-calls[tool], tool))[:most]
+    return tuple([tool for tool in busiest if tool not in seen])
+
+
+def _tells_state(sample: Sample) -> bool:
+    measured = {criterion.id for criterion in sample.report.criteria if criterion.value is not None}
+    return sample.report.executed is not None or bool(measured & STATE)
+
+
+STATE = frozenset({"state", "exec"})
+"""The criteria that look at the state."""
 
 
 def _list_recovered(sample: Sample) -> set[str]:

@@ -70,7 +70,7 @@ def _mark_step(step: Step, tool: ToolDef | None, patterns: Sequence[ErrorPattern
 
 def _mark_result(result: ToolResult, failure: ToolFailure, index: int) -> ToolResult:
     placed = replace(failure, path=f"/steps/{index}/result/content{failure.path}")
-    return ToolResult(result.content, failure.certain, placed)
+    return replace(result, is_error=failure.certain, failure=placed)
 
 
 _REPORTERS = frozenset({

@@ -1,0 +1,107 @@
+"""tau2-bench's action match: every gold action was made.
+
+Their own number is that of `service.core.methods.tau_number`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Literal, cast
+
+from pydantic import JsonValue
+
+from service.core.case import Case, Pair
+from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
+from service.core.expectation import CallPattern
+from service.core.gates.compat import (
+    bind_arguments,
+    build_method_score,
+    find_hidden_arguments,
+    fit_pattern,
+    fits,
+    fold_all_or_nothing,
+    read_plain_args,
+    spend_on_pairs,
+)
+from service.core.gates.decide import NOTHING_EXPECTED
+from service.core.gates.tool_name import score_missing, score_name, settle_pair
+from service.core.methods.tau_number import is_same_action
+from service.core.outcome import PERFECT, Outcome, build_failure
+from service.core.trace import Step
+
+LOOSE = (
+    "there one call may stand for several actions, true is 1, and only arguments that the call has are compared, "
+    "so that leaving them out is right"
+)
+
+
+class Tau2ActionsGate(Check):
+    """1.0 if every expected call was made with its arguments and no others, else 0.0; calls beyond them are free.
+
+    Each call stands for one expected one. With `compat` in the rubric tau2-bench's own number, which looks at the
+    `compare_args` of an action in gold. Findings: `missing_call`, `wrong_argument`, `missing_argument`, `extra_argument`.
+    Source: sierra-research/tau2-bench, the ACTION part of the reward.
+    """
+
+    kind: Literal["tau2_actions"] = "tau2_actions"
+    has_own_number: ClassVar[bool] = True
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "tools"})
+
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
+        """One outcome for the trace."""
+        if not case.wanted:
+            return [(WHOLE, NOTHING_EXPECTED)]
+        if case.matching.compat:
+            return [(WHOLE, self._score_upstream(case))]
+        seen: list[SubjectOutcome] = [
+            (case.subjects[pair.step], settle_pair(case, pair, _score_pair(case, pair)))
+            for pair in case.alignment.pairs
+        ]
+        return fold_all_or_nothing([*seen, *[score_missing(case, i) for i in case.alignment.missing]])
+
+    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
+        """1.0 if the call has the pattern's arguments, else 0.0."""
+        return float(fits(case, pattern, step, extra=pattern.extra_args == "allow"))
+
+    def is_plain(self, case: Case, pattern: CallPattern) -> bool:
+        """Whether no matcher compares."""
+        return all(bound.critic is None for bound in bind_arguments(case, pattern))
+
+    def _score_upstream(self, case: Case) -> Outcome:
+        if hidden := find_hidden_arguments(case):
+            return hidden
+        spend_on_pairs(case, each=8)
+        gold = [wanted.options[0] for wanted in case.wanted]
+        compared = _list_compared(case)
+        raw = all(
+            any(
+                step.call.name == pattern.tool
+                and is_same_action(
+                    step.call.arguments or {},
+                    read_plain_args(path, pattern, "tau2-bench"),
+                    compared[n] if n < len(compared) else None,
+                )
+                for step in case.trace.steps
+            )
+            for n, (path, pattern) in enumerate(gold)
+        )
+        return build_method_score(self, case, float(raw), system="tau2-bench", why=LOOSE)
+
+
+def _score_pair(case: Case, pair: Pair) -> Outcome:
+    right_tool = score_name(case, pair)
+    if not right_tool.passed:
+        return right_tool
+    step = case.trace.steps[pair.step]
+    found = fit_pattern(case, pair.pattern, step, extra=pair.pattern.extra_args == "allow")
+    return found.open or (build_failure(0.0, *found.findings) if found.findings else PERFECT)
+
+
+def _list_compared(case: Case) -> list[list[str] | None]:
+    """The arguments that each action of gold in tau's form says to compare."""
+    gold = cast("Mapping[str, JsonValue]", (case.expectation.gold if case.expectation else None) or {})
+    actions = gold.get("actions") if gold.get("format") == "tau" else None
+    return [
+        cast("dict[str, list[str] | None]", action).get("compare_args")
+        for action in cast("list[JsonValue]", actions or [])
+    ]

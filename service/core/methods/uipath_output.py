@@ -1,0 +1,223 @@
+"""UiPath's evaluators of what a run gave back: exact match, JSON similarity, contains.
+
+Their own number is that of `service.core.methods.uipath_output_number`.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, JsonValue
+
+from service.core.budget import count_text_chars
+from service.core.case import Case
+from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
+from service.core.critics import Contains, Critic
+from service.core.gates.answer import compare_with, judge_silence
+from service.core.gates.compat import build_method_score, read_plain
+from service.core.json.values import equals, format_value
+from service.core.methods.uipath_output_number import (
+    ALL,
+    ATTACHMENT,
+    OutputPathError,
+    fold_leaves,
+    list_leaves,
+    read_actual,
+    read_expected,
+    score_contains,
+    score_exact_match,
+    score_json_similarity,
+)
+from service.core.models.kinds import Several
+from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped, build_failure
+from service.core.partial import PartialOutcome
+from service.core.shapes import Template, has_matcher
+from service.errors import InputError
+
+OutputPath = Annotated[str, Field(max_length=1_000)]
+
+MAX_LEAVES_NAMED = 20
+"""So many leaves are named that are not the expected ones."""
+
+AS_TEXT = (
+    "there whole numbers read with .0 and lose digits beyond 15, true is 1, a text makes texts of both sides, "
+    "and what raises counts 0"
+)
+
+
+class _OutputGate(Check):
+    has_own_number: ClassVar[bool] = True
+    looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
+    reads: ClassVar[frozenset[Aspect]] = frozenset({"output"})
+    target_output_key: OutputPath | Several[OutputPath] = ALL
+    """Which part is compared: `*` for all of it, a path such as `a.b[0]`, or several paths."""
+
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
+        """One outcome for the trace."""
+        if case.expectation is None or not case.expectation.says_output:
+            return [(WHOLE, Skipped("not_applicable", "no output was expected"))]
+        if case.output is None:
+            return [(WHOLE, judge_silence(case, None))]
+        wanted = case.expectation.output
+        case.meter.spend("characters", 10 * count_text_chars([case.output.value, _dump(wanted)]))
+        compared = self._score_upstream if case.matching.compat else self._score
+        return [(WHOLE, compared(case, case.output.value, wanted))]
+
+    def _score_upstream(self, case: Case, output: JsonValue, wanted: Template) -> Outcome:
+        expected = self._read_plain(wanted)
+        try:
+            actual = read_actual(output, self.target_output_key)
+            if any(isinstance(one, str) and ATTACHMENT.fullmatch(one) for one in _list_parts(actual)):
+                return Errored("undefined_upstream", "UiPath compares with the file that this attachment names")
+            raw = self._compute_upstream(actual, expected)
+        except OutputPathError:
+            raw = 0.0
+        return build_method_score(self, case, raw, system="UiPath", why=AS_TEXT)
+
+    def _read_plain(self, wanted: Template) -> JsonValue:
+        return read_plain("/expected/output", wanted, "UiPath")
+
+    def _read_expected(self, wanted: JsonValue) -> JsonValue:
+        try:
+            return read_expected(wanted, self.target_output_key)
+        except OutputPathError as error:
+            raise InputError.at("/expected/output", str(error)) from None
+
+    def _score(self, case: Case, output: JsonValue, wanted: Template) -> Outcome | PartialOutcome:
+        try:
+            actual = read_actual(output, self.target_output_key)
+        except OutputPathError as error:
+            return build_failure(0.0, Finding("missing_output", str(error), _get_path(case)))
+        return self._compare(case, actual, wanted)
+
+    @abstractmethod
+    def _compute_upstream(self, actual: JsonValue, expected: JsonValue) -> float: ...
+
+    @abstractmethod
+    def _compare(self, case: Case, actual: JsonValue, wanted: Template) -> Outcome | PartialOutcome: ...
+
+
+class UipathExactMatchGate(_OutputGate):
+    """1.0 if what the run gave back is the `output` that was expected, else 0.0.
+
+    Values are typed: 1 is 1.0, true is not 1, and a text is no number. Texts are compared without case unless
+    `case_sensitive`, those inside of objects and arrays with it, as there. A part that the output lacks fails, `negated` or
+    not. With `compat` in the rubric UiPath's own number. Findings: `wrong_output`, `missing_output`. Source: UiPath's exact
+    match evaluator.
+    """
+
+    kind: Literal["uipath_exact_match"] = "uipath_exact_match"
+    case_sensitive: bool = False
+    negated: bool = False
+    """Whether it must not be the same."""
+
+    def _compute_upstream(self, actual: JsonValue, expected: JsonValue) -> float:
+        expected = read_expected(expected, self.target_output_key)
+        return _negate(score_exact_match(actual, expected, case_sensitive=self.case_sensitive), self.negated)
+
+    def _compare(self, case: Case, actual: JsonValue, wanted: Template) -> Outcome | PartialOutcome:
+        if isinstance(wanted, Critic) or has_matcher(wanted):
+            return _turn(case, compare_with(case, wanted, actual, _get_path(case)), negated=self.negated)
+        expected = self._read_expected(wanted)  # pyright: ignore[reportArgumentType] (no matcher is inside)
+        if isinstance(actual, str) and isinstance(expected, str) and not self.case_sensitive:
+            same = actual.lower() == expected.lower()
+        else:
+            same = equals(actual, expected)
+        return _decide(case, same != self.negated, f"expected {format_value(expected)}, got {format_value(actual)}")
+
+
+class UipathJsonSimilarityGate(_OutputGate):
+    """How like the expected `output` what the run gave back is: the mean over the expected leaves, in [0, 1].
+
+    Numbers by their distance as a share of the expected one, texts by edit distance, all else by equality; a value of another
+    type is 0 for every leaf it should have had. Arrays go by position; members and items beyond the expected are free. An
+    output without leaves expects nothing: 1.0, with the finding `vacuous`. It passes with 1.0 alone: a threshold is for the
+    rubric. With `compat` in the rubric UiPath's own number. Findings: `wrong_output`, `missing_output`. Source: UiPath's
+    JSON similarity evaluator.
+    """
+
+    kind: Literal["uipath_json_similarity"] = "uipath_json_similarity"
+
+    def _compute_upstream(self, actual: JsonValue, expected: JsonValue) -> float:
+        return score_json_similarity(actual, read_expected(expected, self.target_output_key))
+
+    def _compare(self, case: Case, actual: JsonValue, wanted: Template) -> Outcome | PartialOutcome:
+        leaves = list_leaves(actual, self._read_expected(self._read_plain(wanted)))
+        if not leaves:
+            return PERFECT.add_findings(Finding("vacuous", "the expected output has no leaf to compare", "/expected"))
+        wrong = [leaf for leaf in leaves if leaf.value < 1.0]
+        findings = [
+            Finding(
+                "wrong_output", f"{leaf.path or 'value'}: similarity {leaf.value:.3f}", self._place(case, leaf.path)
+            )
+            for leaf in wrong[:MAX_LEAVES_NAMED]
+        ]
+        return build_failure(fold_leaves(leaves), *findings) if wrong else PERFECT
+
+    def _place(self, case: Case, path: str) -> str:
+        """The pointer of a leaf, as far as it is known."""
+        base = _get_path(case)
+        return base + path if self.target_output_key == ALL and base == "/output" else base
+
+
+class UipathContainsGate(_OutputGate):
+    """1.0 if the text of what the run gave back has the text of `output` in it, else 0.0.
+
+    `output` is a text or a `contains` matcher. What is no text is looked through as JSON, a number as it is written. With
+    `compat` in the rubric UiPath's own number. Findings: `wrong_output`, `missing_output`. Source: UiPath's contains
+    evaluator.
+    """
+
+    kind: Literal["uipath_contains"] = "uipath_contains"
+    case_sensitive: bool = False
+    negated: bool = False
+    """Whether it must not be there."""
+
+    def _read_plain(self, wanted: Template) -> JsonValue:
+        search = wanted.value if isinstance(wanted, Contains) else super()._read_plain(wanted)
+        if not isinstance(search, str):
+            raise InputError.at("/expected/output", "what should be in the output is a text, or contains one")
+        return search
+
+    def _compute_upstream(self, actual: JsonValue, expected: JsonValue) -> float:
+        found = score_contains(actual, str(expected), case_sensitive=self.case_sensitive)
+        return _negate(found, self.negated)
+
+    def _compare(self, case: Case, actual: JsonValue, wanted: Template) -> Outcome | PartialOutcome:
+        search = str(self._read_plain(wanted))
+        text = actual if isinstance(actual, str) else json.dumps(actual, ensure_ascii=False)
+        found = search in text if self.case_sensitive else search.lower() in text.lower()
+        there = "is not" if not found else "is"
+        return _decide(case, found != self.negated, f"{format_value(search)} {there} in {format_value(actual)}")
+
+
+def _decide(case: Case, passed: bool, message: str) -> Outcome:  # noqa: FBT001
+    return PERFECT if passed else build_failure(0.0, Finding("wrong_output", message, _get_path(case)))
+
+
+def _get_path(case: Case) -> str:
+    return case.output.path if case.output else "/output"
+
+
+def _negate(value: float, negated: bool) -> float:  # noqa: FBT001
+    return 1.0 - value if negated else value
+
+
+def _turn(case: Case, outcome: Outcome | PartialOutcome, *, negated: bool) -> Outcome | PartialOutcome:
+    """The outcome of a matcher turned round: what matches is wrong."""
+    if not negated or isinstance(outcome, Skipped | Errored):
+        return outcome
+    if isinstance(outcome, Scored):
+        return _decide(case, not outcome.passed, "it matches what it must not be")
+    return Skipped("not_asked", "no judge is asked whether an output is not what words describe")
+
+
+def _list_parts(actual: JsonValue) -> Sequence[JsonValue]:
+    return [actual, *actual.values()] if isinstance(actual, dict) else [actual]
+
+
+def _dump(wanted: Template) -> object:
+    return wanted.model_dump(mode="json") if isinstance(wanted, Critic) else wanted
