@@ -18,6 +18,7 @@ from service.core.evidence.narration.verdicts import ClaimVerdict, Utterances
 from service.core.evidence.reading.quantities import MAX_TEXT, Quantity, Value, find_quantities
 from service.core.evidence.reading.words import flatten_text
 from service.core.json.leaves import list_leaves
+from service.core.results.media import has_media
 from service.core.results.structure import has_inferred, iter_bodies, read_text
 from service.core.trace import Step, Trace
 
@@ -106,12 +107,6 @@ class _Knowledge:
         return proved if self.all is None else weigh(proved, check_text(text, path, self.all, utterances, quantities))
 
 
-MEDIA = frozenset(
-    {"image", "image_url", "input_image", "audio", "input_audio", "video", "file", "input_file", "document", "resource"}
-)
-"""The types of parts of a result in which code finds no field."""
-
-
 class _Gaps:
     """The results so far that are not there, or in no form in which a text that retells them finds their fields."""
 
@@ -140,7 +135,7 @@ class _Gaps:
     def _add_result(self, path: str, content: JsonValue) -> None:
         texts = [""] if content is None else [read_text(body.text).beside_exact for body in iter_bodies(content)]
         left = [text for text in texts if text.strip() or not content]
-        if _has_media(content) or any("{" in text or "[" in text for text in left):
+        if has_media(content) or any("{" in text or "[" in text for text in left):
             self._closed = self._closed or path
         elif left:
             self._prose.append((path, "\n".join(left)))
@@ -154,12 +149,6 @@ class _Gaps:
             return self._prose[0][0]
         missing = [claim for claim in claims if claim.verdict != "supported" and not _occurs_in(claim.text, said)]
         return self._prose[0][0] if missing else ""
-
-
-def _has_media(content: JsonValue) -> bool:
-    """Whether a part of a result is neither JSON nor text."""
-    parts = content.get("content") if isinstance(content, dict) else content
-    return isinstance(parts, list) and any(isinstance(part, dict) and part.get("type") in MEDIA for part in parts)
 
 
 def _occurs_in(words: str, text: str) -> bool:
