@@ -9,6 +9,7 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 
 from service.core.budget import OverBudgetError
+from service.core.evidence.actions.told import ToldActions
 from service.core.evidence.narration.completion import LikelyErrors
 from service.core.evidence.narration.fact_index import FactIndex
 from service.core.evidence.narration.facts import MAX_FACTS
@@ -56,6 +57,7 @@ def narrate(trace: Trace) -> list[Narration]:
 def _narrate(trace: Trace) -> Iterator[Narration]:
     inferred = _list_inferred(trace)
     knowledge, listener, gaps, errors, checked = _Knowledge(inferred), _Listener(), _Gaps(inferred), LikelyErrors(), 0
+    actions = ToldActions(trace.tools)
     steps = iter([*trace.steps, None])
     step = next(steps)
     for n, message in enumerate(trace.messages):
@@ -64,16 +66,18 @@ def _narrate(trace: Trace) -> Iterator[Narration]:
             listener.call(step)
             gaps.add(step)
             errors.add(step)
+            actions.add(step)
             step = next(steps)
         if message.role != "assistant":
             listener.text(message.text)
-        elif message.text and (knowledge.size or gaps.any):
+        elif message.text and (knowledge.size or gaps.any or actions.check(message.text, "")):
             if checked > MAX_IN_ALL:
                 yield Narration(n, message.turn, (), f"more than {MAX_IN_ALL} numbers stand in the texts before")
                 continue
             found = _narrate_text(n, message.turn, message.text, knowledge, listener)
             checked += len(found.claims)
-            claims = (*found.claims, *errors.check(message.text, f"/messages/{n}/text"))
+            path = f"/messages/{n}/text"
+            claims = (*found.claims, *errors.check(message.text, path), *actions.check(message.text, path))
             unread = gaps.find_unread(found.claims)
             yield found._replace(claims=claims, unread=unread, missing=gaps.missing, inferred=gaps.inferred)
 
