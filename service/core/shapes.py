@@ -143,8 +143,9 @@ def combine_places(places: list[PlaceMatch]) -> Match | OpenComparison:
         return unknown[0] if len(unknown) == 1 else OpenComparison("several values for a judge in one", "not_asked")
     matches = [(path, match) for path, match in places if isinstance(match, Match)]
     notes = [f"{path or 'value'}: {match.note}" for path, match in matches if not match.passed]
+    close = [f"{path or 'value'}: {match.note}" for path, match in matches if match.note]
     value = fsum(match.value for _, match in matches) / len(matches) if matches else 1.0
-    return Match(value, not notes, "; ".join(notes[:5]))
+    return Match(value, not notes, "; ".join((notes or close)[:5]))
 
 
 def _do_all_pass(places: list[PlaceMatch]) -> bool:

@@ -147,7 +147,7 @@ def done(ask: Ask, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[C
     made = Client(ask, database, settings=Settings(batch_chunk=16, batch_max_items=300))
     begun = made.submit({"items": items(120), "repeats": 2, "name": "nightly", "method": "isotonic"})
     assert (begun["status"], begun["items"], begun["request_counts"]["total"]) == ("in_progress", 120, 240)
-    assert (begun["unanswered"], begun["fits"], begun["rubric"]) == (None, 0, "four_step@1")
+    assert (begun["unanswered"], begun["fits"], begun["rubric"]) == (None, 0, "four_step@2")
     made.work()
     yield made, begun["id"]
     database.close()

@@ -106,7 +106,7 @@ def test_a_rubric_as_it_is_shown_is_the_rubric(ask: Ask, rubric: Rubric) -> None
 def test_an_unknown_rubric_is_not_found(ask: Ask, name: str) -> None:
     answer = ask("GET", f"/v1/rubrics/{name}")
     assert answer.status == 404
-    assert "four_step@1" in answer.problem["detail"]
+    assert "four_step@2" in answer.problem["detail"]
 
 
 DECIDE = {"id": "decide", "stage": "decide", "check": {"kind": "decide"}}

@@ -109,7 +109,7 @@ def test_the_named_format_is_for_traces_that_do_not_name_theirs(run: Run) -> Non
 
 
 def test_what_stands_beside_a_bare_trace_is_the_requests(run: Run) -> None:
-    beside = PASS | {"tags": {"run": "7"}, "rubric": "four_step@1"}
+    beside = PASS | {"tags": {"run": "7"}, "rubric": "four_step@2"}
     report = json.loads(run("score", "-", "--format", "json", stdin=lines(beside)).out)
     assert report["tags"] == {"run": "7"}
     assert report["verdict"] == "pass"
@@ -188,7 +188,7 @@ def test_the_table_has_a_line_for_each_trace_and_a_summary(run: Run) -> None:
     assert rows["a"][:4] == ["abstain", "-", "0%", "-"]
     assert rows["n"][:4] == ["n/a", "-", "-", "-"]
     assert rows["stdin:5"][0] == "error"
-    assert "4 traces scored with four_step@1: 1 pass, 1 fail, 1 abstain, 1 not_applicable" in ran.out
+    assert "4 traces scored with four_step@2: 1 pass, 1 fail, 1 abstain, 1 not_applicable" in ran.out
     assert "mean score 0.50" in ran.out
     assert "not scored: 1 record" in ran.out
 

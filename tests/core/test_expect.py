@@ -15,7 +15,7 @@ from service.core.shapes import has_matcher
 
 KNOWN = (
     "any_of, contains, datetime, exact, json_similar, natural_language, numeric, one_of, pattern, prefix, present, range, "
-    "shape, similar, suffix"
+    "same_text, shape, similar, suffix"
 )
 EXPECTATION: TypeAdapter[Expectation] = TypeAdapter(Expectation)
 

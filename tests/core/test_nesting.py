@@ -28,6 +28,7 @@ MATCHERS: dict[str, tuple[dict[str, Any], Any, Any]] = {
     "prefix": ({"value": "a"}, "ab", "ba"),
     "present": ({}, None, ...),
     "range": ({"min": 1, "max": 2}, 2, 3),
+    "same_text": ({"value": "two red apples"}, "2 red apples.", "two green apples"),
     "shape": ({"value": {"a": {"kind": "present"}}}, {"a": 1}, 1),
     "similar": ({"value": "hello there"}, "Hello, there!", "bye"),
     "suffix": ({"value": "b"}, "ab", "ba"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ from hypothesis import strategies as st
 
 from service import score
 from service.core.evidence.provenance import sources
+from service.core.evidence.provenance.clock import find_reference_date
+from service.core.evidence.provenance.located import PROVED
 from service.core.evidence.provenance.provenance import MAX_ARGUMENTS, locate_arguments
-from service.core.evidence.provenance.sources import SourceIndex, find_reference_date
+from service.core.evidence.provenance.sources import SourceIndex
+from service.core.trace import ToolDef
 from service.intake import read_trace
 from service.packaged_files import read_yaml
 
@@ -38,12 +42,25 @@ def test_case(case: dict[str, Any]):
     base = f"/steps/{step.index}/call/arguments/"
     found = {each.path.removeprefix(base): told(each) for each in outcome.evidence}
     assert {name: found.get(name) for name in case["want"]} == case["want"]
-    assert outcome.value == case.get("score", outcome.value)
+    assert getattr(outcome, "value", None) == case.get("score", getattr(outcome, "value", None))
     assert {finding.path for finding in outcome.findings} == {each.path for each in outcome.evidence if each.code}
 
 
+RIGHT: Any = read_yaml(FILE.with_name("right_calls.yaml").read_text("utf-8"), source="right_calls.yaml")
+
+
+@pytest.mark.parametrize("case", RIGHT["cases"], ids=lambda case: case["name"])
+def test_a_right_call_is_never_proved_wrong(case: dict[str, Any]):
+    record: dict[str, Any] = {"format": "callgrade", **{k: v for k, v in case.items() if k not in ("name", "tool")}}
+    trace = read_trace(record)
+    name, given = trace.steps[-1].call.name, case.get("tool", "")
+    tool = ToolDef(name, given) if isinstance(given, str) else ToolDef(name, parameters=given)
+    trace = replace(trace, tools=(tool,))
+    assert not [each for each in locate_arguments(trace.steps[-1], tool, SourceIndex(trace)) if each.status in PROVED]
+
+
 def test_no_case_is_named_twice():
-    names = [case["name"] for case in TABLE["cases"]]
+    names = [case["name"] for case in [*TABLE["cases"], *RIGHT["cases"]]]
     assert sorted(set(names)) == sorted(names)
 
 
@@ -112,7 +129,8 @@ def test_every_leaf_is_located_once(said: str, result: Any, arguments: dict[str,
 @given(IDENTIFIER, IDENTIFIER)
 def test_an_identifier_passes_only_if_somebody_gave_it(given_one: str, used: str):
     events = [{"user": f"It is {given_one}."}, {"call": {"name": "refund", "arguments": {"order_id": used}}}]
-    assert scored(events).steps[0].outcomes["it"].passed == (given_one == used)
+    [located] = scored(events).steps[0].outcomes["it"].evidence
+    assert (located.status == "located") == (given_one == used)
 
 
 @given(st.integers(1, 99_999), st.integers(-3, 3))
@@ -123,7 +141,7 @@ def test_the_point_of_an_amount_may_not_move(whole: int, shift: int):
 
 
 def test_the_worst_call_decides():
-    calls = [{"call": {"name": "refund", "arguments": {"order_id": given}}} for given in ("W77", "W78")]
+    calls = [{"call": {"name": "refund", "arguments": {"order_id": given}}, "result": "ok"} for given in ("W77", "W78")]
     report = scored([{"user": "Refund W77"}, *calls])
     assert (report.criteria[0].value, report.verdict) == (0.0, "fail")
 

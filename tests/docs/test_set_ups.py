@@ -90,7 +90,7 @@ def test_a_batch_runs_as_its_page_says(tmp_path: Path, port: int):
     with urllib.request.urlopen(f"{address}/v1/batches", timeout=30) as reply:
         left = json.load(reply)
     assert told.returncode == 0, told.stderr
-    assert "2 cases under four_step@1: 1 fail, 1 pass" in told.stdout
+    assert "2 cases under four_step@2: 1 fail, 1 pass" in told.stdout
     assert done.returncode == 0, done.stderr
     assert [line[:14] for line in done.stdout.splitlines() if line.startswith(("event", '{"custom_id'))][-3:] == [
         "event: batch",

@@ -17,7 +17,7 @@ Rule = Callable[[Row, Report], bool]
 
 
 def text_normalised(row: Row, report: Report) -> bool:
-    """The leaderboard ignores case, spaces and `,./-_*^` in texts; four_step compares them as they are.
+    """The leaderboard ignores case, spaces and `,./-_*^` in all texts; four_step in none that may be a code, key or address.
 
     Holds where nothing but wrong arguments is found, and none once both sides are written as the leaderboard reads them.
     """
@@ -57,12 +57,18 @@ def numbers_equal(row: Row, report: Report) -> bool:
     return score(request(pointed, "bfcl_ast")).verdict == "pass"
 
 
+def text_read(row: Row, report: Report) -> bool:
+    """The leaderboard counts line breaks and apostrophes in texts; to four_step a text that reads the same is the same."""
+    return not row["official"]["valid"] and report.verdict == "pass" and _found(report, " reads as ")
+
+
 RULES: tuple[Rule, ...] = (
     text_normalised,
     schema_stricter,
     marker_is_a_value,
     undecodable_is_no_call,
     numbers_equal,
+    text_read,
 )
 
 

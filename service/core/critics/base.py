@@ -16,7 +16,7 @@ Number = int | float
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The result of one comparison: a value in [0, 1], the matcher's own verdict, and, where that is no, why."""
+    """The result of one comparison: a value in [0, 1], the matcher's own verdict, and why, where that is no or needs a word."""
 
     value: float
     passed: bool

@@ -109,8 +109,11 @@ class AnyOf(Critic):
         results = [critic.match(actual, expected) for critic in self.of]
         matches = [result for result in results if isinstance(result, Match)]
         best = max((match.value for match in matches), default=0.0)
-        if any(match.passed for match in matches):
-            return Match(best, True)
+        passed = max(
+            (match for match in matches if match.passed), key=lambda match: (match.value, not match.note), default=None
+        )
+        if passed is not None:
+            return Match(best, True, passed.note)
         unknown = [result for result in results if isinstance(result, OpenComparison)]
         asked = [result for result in unknown if isinstance(result, WordsComparison)]
         if len(asked) > 1 and len(asked) == len(unknown):

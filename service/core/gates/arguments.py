@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import fsum
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple, cast
 
 from pydantic import Field, JsonValue
 
 from service.core.alignment.binding import BoundArgument, bind
+from service.core.alignment.likeness import FEW_PAIRS
 from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.critics import MATCHED, Critic, Match, OpenComparison, WordsComparison
 from service.core.expectation import CallPattern, ExtraArguments
 from service.core.gates.decide import NOTHING_EXPECTED
+from service.core.gates.free_texts import TextSoftener
 from service.core.gates.schema import score_unread
 from service.core.gates.tool_name import NO_CALLS, score_all_missing, score_name, settle_pair
 from service.core.json.pointers import escape_token
@@ -22,6 +24,7 @@ from service.core.models.kinds import TaggedUnion
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
 from service.core.partial import OpenValue, PartialOutcome
 from service.core.schemas import Validator
+from service.core.shapes import Template
 from service.core.trace import Step
 from service.core.weights import Weight, read_weight
 
@@ -54,7 +57,7 @@ class ArgumentIssue(NamedTuple):
     def build_finding(self, step: Step) -> Finding:
         """What is wrong with this argument, and where."""
         if isinstance(self.match, Match) and self.match.passed:
-            message = f"{self.name}: passes with a score of {self.match.value:.2f}"
+            message = f"{self.name}: {self.match.note or f'passes with a score of {self.match.value:.2f}'}"
             return Finding("close_match", message, f"{build_call_path(step)}/arguments/{escape_token(self.name)}")
         note = self.match.note if isinstance(self.match, Match) else self.match.reason
         return Finding(
@@ -73,15 +76,20 @@ class ArgumentsGate(Check):
     """Critics by argument over the optimal alignment: the weighted mean of the arguments' scores for each pair.
 
     A missing call is 0; an unexpected one is for the name check to charge. A matcher in the expectation goes before the
-    rubric's critic for that argument, and what neither names is compared exactly. An extra argument counts as one that
-    scored 0, unless the rubric says otherwise or the tool's schema requires it. Findings: `missing_argument`,
-    `wrong_argument`, `extra_argument`, and `close_match` where a matcher passes with less than 1.0.
+    rubric's critic for that argument, and what neither names is compared exactly, or by `texts` where it is a free text. An
+    extra argument counts as one that scored 0, unless the rubric says otherwise or the tool's schema requires it. Findings:
+    `missing_argument`, `wrong_argument`, `extra_argument`, and `close_match` where a matcher passes with less than 1.0, or
+    what is not the very same text.
     """
 
     kind: Literal["arguments"] = "arguments"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "tools"})
     critics: dict[str, Annotated[Critic, TaggedUnion()]] = Field(default={})
     """Critics by argument: a name (`amount`) or a JSON pointer (`/filter/price`)."""
+    texts: Annotated[Critic, TaggedUnion()] | None = None
+    """The critic of free texts that are not the expected ones: for values that no matcher compares, where the tool's schema
+    declares a text without `enum`, `const`, `pattern` or `format` whose name speaks of no identifier, code, key, address or
+    path. Absent: they are compared exactly."""
     weights: dict[str, Weight] = {}
     """Weights by argument name. Unlisted: 1, or `medium` where any weight is given by name."""
     extra: ExtraArguments = "count"
@@ -171,13 +179,30 @@ class ArgumentsGate(Check):
                     others.append(ArgumentIssue(expected.weight, _MISSING, "missing_argument", name))
                 continue
             match = expected.match(actual[name], explain=explain)
-            if match is MATCHED:
+            if match != MATCHED and self.texts is not None and (explain or _has_few_pairs(case)):
+                match = self._match_softly(case, pattern, step, name, actual[name]) or match
+            if match == MATCHED:
                 matched.append(expected.weight)
             else:
                 others.append(ArgumentIssue(expected.weight, match, "wrong_argument", name))
         if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
             others += self._find_extras(bound, actual, schema, pattern)
         return Agreement(fsum(matched), others)
+
+    def _match_softly(
+        self, case: Case, pattern: CallPattern, step: Step, name: str, actual: JsonValue
+    ) -> Match | OpenComparison | None:
+        """The comparison with free texts by their critic, where that passes."""
+        softer = case.once(
+            (id(self), id(pattern), step.call.name), lambda: self._soften(case, pattern, step.call.name)
+        )[name]
+        match = bind(name, softer, critics={}).match(actual)
+        return match if isinstance(match, Match) and match.passed else None
+
+    def _soften(self, case: Case, pattern: CallPattern, tool: str) -> dict[str, Template]:
+        listed = case.expectation is not None and case.expectation.gold is not None
+        softener = TextSoftener(cast("Critic", self.texts), case.catalogue.get(tool), listed=listed)
+        return {name: softener.soften(value, (name,)) for name, value in (pattern.args or {}).items()}
 
     def _get_bound(self, case: Case, pattern: CallPattern) -> dict[str, BoundArgument]:
         return case.once((id(self), id(pattern)), lambda: self._bind(pattern))
@@ -208,6 +233,11 @@ class ArgumentsGate(Check):
             and name not in needed
             and not (self.fill_defaults and _is_default(schema, name, actual[name]))
         ]
+
+
+def _has_few_pairs(case: Case) -> bool:
+    """Whether pairs are compared one by one; of more, those that are not equal differ."""
+    return len(case.wanted) * len(case.trace.steps) <= FEW_PAIRS
 
 
 _ANY = 1.0 - 1e-5

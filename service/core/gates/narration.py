@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from service.core.case import Case
 from service.core.checks import WHOLE, Aggregate, Check, Part, Subject, SubjectOutcome
+from service.core.evidence.actions.told import CLAIMED_ACTION
 from service.core.evidence.evidenced import EvidencedScore, Suspicion
 from service.core.evidence.narration.answers import Narration, narrate
 from service.core.evidence.narration.verdicts import ClaimVerdict
@@ -25,7 +26,8 @@ class NarrationGate(Check):
     `fail`. What names no field is left alone; a text in which nothing can be checked is not applicable. A text that rests on
     a result that is no JSON is unread, and one that follows a call without a result is open. What only the inferred
     structure of a result contradicts (key: value lines, tables, XML) is open too, as `suspected_contradiction`, and so is
-    completion that is claimed after what is likely an error.
+    completion that is claimed after what is likely an error. `claimed_action_not_taken`: the assistant says that it has done
+    what a tool on offer does, and no call that could change anything succeeded; suspected where another one did.
     """
 
     kind: Literal["narration"] = "narration"
@@ -61,6 +63,7 @@ class NarrationGate(Check):
         return EvidencedScore(1.0, True, findings, narration.claims)
 
 
+_OF_ACTIONS = frozenset({"claimed_success_after_error", CLAIMED_ACTION})
 _TOLD = frozenset({"contradicted", "suspected", "unsupported"})
 """Verdicts of which a finding tells."""
 
@@ -68,8 +71,8 @@ _TOLD = frozenset({"contradicted", "suspected", "unsupported"})
 def _build_suspicion(narration: Narration, findings: tuple[Finding, ...]) -> Suspicion:
     """Open as unread where structure was inferred, else for a judge to say: the result may be an error."""
     suspected = [claim for claim in narration.claims if claim.verdict == "suspected"]
-    if all(claim.code == "claimed_success_after_error" for claim in suspected):
-        reason = "the text claims completion, and a result before it is likely an error"
+    if all(claim.code in _OF_ACTIONS for claim in suspected):
+        reason = "the text claims what no call before it seems to have done"
         return Suspicion("not_asked", reason, findings, evidence=narration.claims)
     reason = "the text seems to contradict a result, of which only inferred structure tells"
     where = Finding("unread_result", reason, narration.inferred)

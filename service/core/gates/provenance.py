@@ -7,7 +7,8 @@ from typing import ClassVar, Literal
 
 from service.core.case import Case
 from service.core.checks import WHOLE, Aggregate, Check, Part, SubjectOutcome
-from service.core.evidence.evidenced import EvidencedScore
+from service.core.evidence.evidenced import EvidencedScore, Suspicion
+from service.core.evidence.provenance.located import PROVED
 from service.core.evidence.provenance.provenance import locate_arguments
 from service.core.evidence.provenance.sources import MAX_CHARACTERS, SourceIndex
 from service.core.gates.schema import score_unread
@@ -21,7 +22,9 @@ class ProvenanceGate(Check):
     Every leaf of the arguments is located: in a user's message, a result, the system's text, the tool's schema, derived
     from one of these by a named transform, or not; `evidence` is the map. Findings: `identifier_from_nowhere`;
     `order_of_magnitude`, for an amount with the digits of the one the user stated and the point elsewhere; `wrong_date`,
-    for a date that is not the one the user said. A text, a choice or a number that is merely not found proves nothing.
+    for a date that is not the one the user said. These are proved: all that the model could read was read, and no form of
+    it (spoken, padded, prefixed, in other units, a share or a sum) gives the argument. What is only likely wrong is
+    `suspected_argument`, and leaves the outcome open. A text, a choice or a number that is merely not found proves nothing.
     """
 
     kind: Literal["provenance"] = "provenance"
@@ -54,4 +57,9 @@ def _score_step(case: Case, step: Step) -> Outcome:
     if not located:
         return Skipped("not_applicable", "the call has no arguments")
     findings = tuple([Finding(each.code, each.note or "", each.path) for each in located if each.code])
+    statuses = {each.status for each in located}
+    if "suspected" in statuses and not statuses & PROVED:
+        return Suspicion(
+            "not_asked", "an argument seems to be wrong, and nothing proves it", findings, evidence=located
+        )
     return EvidencedScore(0.0 if findings else 1.0, not findings, findings, located)

@@ -9,6 +9,7 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 
 from service.core.budget import OverBudgetError
+from service.core.evidence.actions.told import ToldActions
 from service.core.evidence.narration.completion import LikelyErrors
 from service.core.evidence.narration.fact_index import FactIndex
 from service.core.evidence.narration.facts import MAX_FACTS
@@ -18,6 +19,7 @@ from service.core.evidence.narration.verdicts import ClaimVerdict, Utterances
 from service.core.evidence.reading.quantities import MAX_TEXT, Quantity, Value, find_quantities
 from service.core.evidence.reading.words import flatten_text
 from service.core.json.leaves import list_leaves
+from service.core.results.media import has_media
 from service.core.results.structure import has_inferred, iter_bodies, read_text
 from service.core.trace import Step, Trace
 
@@ -55,6 +57,7 @@ def narrate(trace: Trace) -> list[Narration]:
 def _narrate(trace: Trace) -> Iterator[Narration]:
     inferred = _list_inferred(trace)
     knowledge, listener, gaps, errors, checked = _Knowledge(inferred), _Listener(), _Gaps(inferred), LikelyErrors(), 0
+    actions = ToldActions(trace.tools)
     steps = iter([*trace.steps, None])
     step = next(steps)
     for n, message in enumerate(trace.messages):
@@ -63,16 +66,18 @@ def _narrate(trace: Trace) -> Iterator[Narration]:
             listener.call(step)
             gaps.add(step)
             errors.add(step)
+            actions.add(step)
             step = next(steps)
         if message.role != "assistant":
             listener.text(message.text)
-        elif message.text and (knowledge.size or gaps.any):
+        elif message.text and (knowledge.size or gaps.any or actions.check(message.text, "")):
             if checked > MAX_IN_ALL:
                 yield Narration(n, message.turn, (), f"more than {MAX_IN_ALL} numbers stand in the texts before")
                 continue
             found = _narrate_text(n, message.turn, message.text, knowledge, listener)
             checked += len(found.claims)
-            claims = (*found.claims, *errors.check(message.text, f"/messages/{n}/text"))
+            path = f"/messages/{n}/text"
+            claims = (*found.claims, *errors.check(message.text, path), *actions.check(message.text, path))
             unread = gaps.find_unread(found.claims)
             yield found._replace(claims=claims, unread=unread, missing=gaps.missing, inferred=gaps.inferred)
 
@@ -106,12 +111,6 @@ class _Knowledge:
         return proved if self.all is None else weigh(proved, check_text(text, path, self.all, utterances, quantities))
 
 
-MEDIA = frozenset(
-    {"image", "image_url", "input_image", "audio", "input_audio", "video", "file", "input_file", "document", "resource"}
-)
-"""The types of parts of a result in which code finds no field."""
-
-
 class _Gaps:
     """The results so far that are not there, or in no form in which a text that retells them finds their fields."""
 
@@ -140,7 +139,7 @@ class _Gaps:
     def _add_result(self, path: str, content: JsonValue) -> None:
         texts = [""] if content is None else [read_text(body.text).beside_exact for body in iter_bodies(content)]
         left = [text for text in texts if text.strip() or not content]
-        if _has_media(content) or any("{" in text or "[" in text for text in left):
+        if has_media(content) or any("{" in text or "[" in text for text in left):
             self._closed = self._closed or path
         elif left:
             self._prose.append((path, "\n".join(left)))
@@ -154,12 +153,6 @@ class _Gaps:
             return self._prose[0][0]
         missing = [claim for claim in claims if claim.verdict != "supported" and not _occurs_in(claim.text, said)]
         return self._prose[0][0] if missing else ""
-
-
-def _has_media(content: JsonValue) -> bool:
-    """Whether a part of a result is neither JSON nor text."""
-    parts = content.get("content") if isinstance(content, dict) else content
-    return isinstance(parts, list) and any(isinstance(part, dict) and part.get("type") in MEDIA for part in parts)
 
 
 def _occurs_in(words: str, text: str) -> bool:

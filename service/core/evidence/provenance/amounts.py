@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from itertools import islice
 
-from service.core.evidence.provenance.located import LeafOrigin, contradict, leave_open, locate_at
-from service.core.evidence.provenance.parameters import CallParameter
+from service.core.evidence.provenance.located import LeafOrigin, contradict, leave_open, locate_at, suspect
+from service.core.evidence.provenance.parameters import SCALES, CallParameter
 from service.core.evidence.provenance.sources import Mention, SourceIndex
-from service.core.evidence.reading.quantities import list_significant_digits
+from service.core.evidence.reading.quantities import Quantity, find_minor_factor, list_significant_digits
 from service.core.evidence.reading.units import UNITS, convert_to_base
+from service.core.evidence.reading.words import split_words
 
 HUNDRED = Decimal(100)
 _FEW = 400
 """Among more numbers than these some sum fits anything."""
+_MAX_PERCENTS = 8
+_HALF_A_CENT = Decimal("0.005")
+_TENTHS = split_words("tenth tenths tenfold hundredth hundredths hundredfold thousandth")
 
 
 def locate_number(path: str, value: Decimal, parameter: CallParameter, sources: SourceIndex, before: int) -> LeafOrigin:
-    """A number: as it was given, in other units, as a sum or a difference; else contradicted or open."""
+    """A number: as it was given, in other units, worked out from others; else suspected, contradicted or open."""
     found = sources.find_mentions(value, before)
     stated = [m for m in sources.list_said_before(before) if m.quantity.number is not None]
-    if found and not (parameter.is_minor and _says_whole(found, value)):
+    if found and not (parameter.is_surely_minor and _says_whole(found, value)):
         return locate_at(path, found[0].place)
     derived = _locate_converted(path, value, stated) or _locate_minor(path, value, parameter, sources, before)
-    if derived is not None:
-        return derived
-    off = _find_off_by_tens(path, value, parameter, stated)
-    if off is not None:
-        return off
-    return _locate_sum(path, value, sources, before) or leave_open(path, "a number that no text and no result holds")
+    for target in (value,) if derived or parameter.is_major else (value, value / HUNDRED):
+        derived = derived or _locate_worked_out(path, target, stated, sources, before)
+    off = derived or _find_off_by_tens(path, value, parameter, sources, stated)
+    return off or leave_open(path, "a number that no text and no result holds")
 
 
 def _says_whole(found: Sequence[Mention], value: Decimal) -> bool:
-    """Whether a number is only there as whole units of money: 54 in `$54`."""
-    return all(m.quantity.kind == "money" and m.quantity.value == value for m in found)
+    """Whether a number is only there as whole units of money: 54 in `$54`, not 54 in `¥54`."""
+    return all(_is_whole(m.quantity) and m.quantity.value == value for m in found)
+
+
+def _is_whole(quantity: Quantity) -> bool:
+    return quantity.kind == "money" and find_minor_factor(quantity.unit) != 1
 
 
 def _locate_minor(
@@ -79,8 +86,55 @@ def _is_other_unit(value: Decimal, number: Decimal, unit: str) -> bool:
     )
 
 
+def _locate_worked_out(
+    path: str, value: Decimal, stated: Sequence[Mention], sources: SourceIndex, before: int
+) -> LeafOrigin | None:
+    """A sum or difference, a share in percent, so many times what was given; not among so many that anything fits."""
+    if not value:
+        return None
+    known = set(islice(sources.iter_numbers(before), _FEW + 1))
+    if len(known) > _FEW:
+        return None
+    found = (
+        _find_terms(value, known) or _find_share(value, known, sources, before) or _find_factor(value, known, stated)
+    )
+    return None if found is None else locate_at(path, sources.find_mentions(found[0], before)[0].place, found[1])
+
+
+def _find_terms(value: Decimal, known: Collection[Decimal]) -> tuple[Decimal, str] | None:
+    """What it is the sum or the difference of, if the number says enough for that to be no accident."""
+    if len(list_significant_digits(value)) < 2 or abs(value) < HUNDRED // 5:
+        return None
+    pairs = ((one, other, name) for one in known for other, name in ((value - one, "sum"), (one - value, "difference")))
+    return next(((one, name) for one, other, name in pairs if other in known and other and one != value), None)
+
+
+def _find_share(
+    value: Decimal, known: Collection[Decimal], sources: SourceIndex, before: int
+) -> tuple[Decimal, str] | None:
+    """What it is so many percent of, more than, or less than, to a cent."""
+    percents, ordered = {m.quantity.number for m in sources.percents if m.place.message < before}, sorted(known)
+    for percent in list(filter(None, percents))[:_MAX_PERCENTS]:
+        ratio = percent / HUNDRED
+        for factor in (ratio, 1 - ratio, 1 + ratio):
+            at = bisect_left(ordered, (value - _HALF_A_CENT) / factor) if factor > 0 else len(ordered)
+            for one in ordered[at : at + 2]:
+                if one != percent and abs(one * factor - value) <= _HALF_A_CENT:
+                    return one, "percentage"
+    return None
+
+
+def _find_factor(value: Decimal, known: Collection[Decimal], stated: Sequence[Mention]) -> tuple[Decimal, str] | None:
+    """What the user's words make it so many times or parts of."""
+    for factor in {m.quantity.number or Decimal(0) for m in stated} - {Decimal(0), Decimal(1)}:
+        for one, name in ((value / factor, "multiple"), (value * factor, "part")):
+            if one in known and one != 1:
+                return one, name
+    return None
+
+
 def _find_off_by_tens(
-    path: str, value: Decimal, parameter: CallParameter, stated: Sequence[Mention]
+    path: str, value: Decimal, parameter: CallParameter, sources: SourceIndex, stated: Sequence[Mention]
 ) -> LeafOrigin | None:
     """The digits of the one amount the user stated, with the point elsewhere."""
     money = [m for m in stated if m.quantity.kind == "money"]
@@ -91,31 +145,29 @@ def _find_off_by_tens(
         said = mention.quantity.number
         if said is None or not said or (not money and len(list_significant_digits(said)) < 2):
             continue
-        if said == value and parameter.is_minor and money:
+        sure = len({m.quantity.values for m in money}) == 1 and _is_plain(parameter, sources, value / said)
+        if said == value and parameter.is_surely_minor and _is_whole(mention.quantity):
             note = f"the user said {mention.quantity.text}, and {value} in cents is a hundredth of it"
-            return contradict(path, mention.place, "order_of_magnitude", note)
+            return _judge(path, mention, note, sure=sure)
         if list_significant_digits(said) == list_significant_digits(value) and abs(said) != abs(value):
-            return _judge_tens(path, value, said, parameter, mention)
+            if abs(value) == abs(said) * HUNDRED and not parameter.is_major:
+                # The schema leaves open whether it wants cents.
+                return locate_at(path, mention.place, "minor units, perhaps")
+            note = f"the user said {mention.quantity.text}, the argument is {value}"
+            return _judge(path, mention, note, sure=sure)
     return None
 
 
-def _judge_tens(path: str, value: Decimal, said: Decimal, parameter: CallParameter, mention: Mention) -> LeafOrigin:
-    if abs(value) == abs(said) * HUNDRED and not parameter.is_major:
-        return locate_at(path, mention.place, "minor units, perhaps")  # the schema leaves open whether it wants cents
-    note = f"the user said {mention.quantity.text}, the argument is {value}"
-    return contradict(path, mention.place, "order_of_magnitude", note)
+def _is_plain(parameter: CallParameter, sources: SourceIndex, ratio: Decimal) -> bool:
+    """Whether nothing speaks of other units than the parameter's own, and nobody of tenths."""
+    if parameter.is_minor:
+        return True
+    if _TENTHS & sources.user_words or SCALES & sources.system_words:
+        return False
+    return not parameter.is_scaled and (parameter.is_major or abs(ratio) != HUNDRED)
 
 
-def _locate_sum(path: str, value: Decimal, sources: SourceIndex, before: int) -> LeafOrigin | None:
-    """Of two numbers, if the number says enough for that to be no accident."""
-    if len(list_significant_digits(value)) < 2 or abs(value) < HUNDRED // 5:
-        return None
-    known = list(islice(sources.iter_numbers(before), _FEW + 1))
-    if len(known) > _FEW:
-        return None
-    distinct = set(known)
-    for one in known:
-        for other, name in ((value - one, "sum"), (one - value, "difference")):
-            if other in distinct and other and one != value:
-                return locate_at(path, sources.find_mentions(one, before)[0].place, name)
-    return None
+def _judge(path: str, mention: Mention, note: str, *, sure: bool) -> LeafOrigin:
+    if sure:
+        return contradict(path, mention.place, "order_of_magnitude", note)
+    return suspect(path, note, mention.place)

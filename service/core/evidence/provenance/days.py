@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from service.core.evidence.provenance.located import LeafOrigin, contradict, leave_open, locate_at
+from service.core.evidence.provenance.located import LeafOrigin, contradict, leave_open, locate_at, suspect
+from service.core.evidence.provenance.parameters import CallParameter
 from service.core.evidence.provenance.sources import Mention, SourceIndex
 from service.core.evidence.reading.dates import is_same_day
-from service.core.evidence.reading.quantities import Quantity
+from service.core.evidence.reading.quantities import Quantity, Value
 from service.core.evidence.reading.words import flatten_text, split_words
 
 NEAR = 90
@@ -21,28 +22,44 @@ _LOOSE = split_words(
 _LOOSE_BESIDE = split_words("around about or between until from to through by since and start end")
 """Words that do so beside the date."""
 
+_ROLES = split_words(
+    "end until expiry expires expiration due deadline return checkout birth birthday dob created updated ordered "
+    "purchased purchase issued since before after reminder"
+)
+"""Words of a parameter whose day is worked out from the one that the user gives, or is of something else."""
+_PAST = split_words("was were had born bought ordered purchased received delivered paid arrived started year years")
+"""Words of a text that says when something was."""
+_DAY_CHARS = len("2024-05-20")
 
-def locate_date(path: str, quantity: Quantity, sources: SourceIndex, before: int, *, alone: bool) -> LeafOrigin:
+
+def locate_date(
+    path: str, quantity: Quantity, parameter: CallParameter, sources: SourceIndex, before: int, *, alone: bool
+) -> LeafOrigin:
     """A date: as a result or a text gives it, as the user's words mean it, or against them.
 
     `alone`: it is the call's only date. Contradicted only where the user gave one date, plainly, and this is another one.
     """
     day = str(quantity.value)
     exact = sources.find_mentions(day, before)
-    if exact:
+    today = [m for m in exact if m.place.origin == "system" and _is_reference(day, sources)]
+    if len(exact) > len(today):
         return locate_at(path, exact[0].place)
     said = [m for m in sources.list_said_before(before) if m.quantity.kind == "date"]
     for mention in said:
         if any(is_same_day(day, str(option)) for option in mention.quantity.values):
-            return _locate_with_year(path, day, mention, sources.reference)
+            return _locate_with_year(path, quantity, parameter, mention, sources)
     counted = _locate_counted(path, day, said, sources.list_said_before(before))
     if counted is not None:
         return counted
-    if any(is_same_day(day, str(m.quantity.value)) for m in sources.list_dates(before)):
+    if any(is_same_day(day, str(m.quantity.value)) for m in sources.list_yearless_dates(before)):
         return leave_open(path, "a day that results give without its year")
     if alone and _is_plain(said, sources, before):
-        return _contradict(path, day, said[-1])
-    return leave_open(path, "a date that no text and no result holds")
+        return _contradict(path, quantity, parameter, said[-1])
+    return locate_at(path, today[0].place) if today else leave_open(path, "a date that no text and no result holds")
+
+
+def _is_reference(day: str, sources: SourceIndex) -> bool:
+    return sources.reference is not None and day == sources.reference.isoformat()
 
 
 def _locate_counted(path: str, day: str, said: Sequence[Mention], stated: Sequence[Mention]) -> LeafOrigin | None:
@@ -67,14 +84,16 @@ def _is_span(mention: Mention) -> bool:
     return number is not None and 0 < number < 1_000 and number == int(number) and unit in ("", "day", "week")
 
 
-def _locate_with_year(path: str, day: str, mention: Mention, reference: date | None) -> LeafOrigin:
-    said = str(mention.quantity.value)
+def _locate_with_year(
+    path: str, quantity: Quantity, parameter: CallParameter, mention: Mention, sources: SourceIndex
+) -> LeafOrigin:
+    said, day, reference = str(mention.quantity.value), str(quantity.value), sources.reference
     if not said.startswith("--"):
         return locate_at(path, mention.place, "date")
     nearest = _find_nearest(said, reference) if reference is not None and not day.startswith("--") else None
     if nearest is not None and reference is not None and _is_another(nearest, day, reference):
         note = f"the user said {mention.quantity.text} and it is {reference.isoformat()}, the argument is {day}"
-        return contradict(path, mention.place, "wrong_date", note)
+        return _judge(path, quantity, parameter, mention, note)
     return locate_at(path, mention.place, "year added")
 
 
@@ -103,7 +122,7 @@ def _is_plain(said: Sequence[Mention], sources: SourceIndex, before: int) -> boo
     distinct = {(mention.place.pointer, mention.quantity.text): mention for mention in said}
     if any(_list_words_beside(mention) & _LOOSE_BESIDE for mention in distinct.values()):
         return False
-    return not any(_LOOSE & sources.list_words(place) for place in sources.iter_user_texts(before))
+    return not any(_LOOSE & sources.list_words_beside_dates(place) for place in sources.iter_user_texts(before))
 
 
 def _list_words_beside(mention: Mention) -> set[str]:
@@ -112,10 +131,27 @@ def _list_words_beside(mention: Mention) -> set[str]:
     return {*left.split()[-1:], *right.split()[:1]}
 
 
-def _contradict(path: str, day: str, mention: Mention) -> LeafOrigin:
+def _contradict(path: str, quantity: Quantity, parameter: CallParameter, mention: Mention) -> LeafOrigin:
     meant = " or ".join(str(option) for option in mention.quantity.values)
     shown = mention.quantity.text if mention.quantity.text == meant else f"{mention.quantity.text} ({meant})"
-    return contradict(path, mention.place, "wrong_date", f"the user said {shown}, the argument is {day}")
+    note = f"the user said {shown}, the argument is {quantity.value}"
+    return _judge(path, quantity, parameter, mention, note)
+
+
+def _judge(path: str, quantity: Quantity, parameter: CallParameter, mention: Mention, note: str) -> LeafOrigin:
+    """Against the user's words for certain, unless the user spoke of something else, or a zone may move it by a day."""
+    moved = len(quantity.text) > _DAY_CHARS and any(_is_beside(quantity, option) for option in mention.quantity.values)
+    if moved or _ROLES & set(parameter.words) or _PAST & set(mention.place.text.split()):
+        return suspect(path, note, mention.place)
+    return contradict(path, mention.place, "wrong_date", note)
+
+
+def _is_beside(quantity: Quantity, option: Value) -> bool:
+    try:
+        apart = date.fromisoformat(str(quantity.value)) - date.fromisoformat(str(option))
+    except ValueError:  # one without a year
+        return True
+    return abs(apart.days) <= 1
 
 
 def locate_time(path: str, quantity: Quantity, sources: SourceIndex, before: int) -> LeafOrigin:

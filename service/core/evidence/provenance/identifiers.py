@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from service.core.evidence.provenance.located import LeafOrigin, leave_open, locate_at, locate_nowhere
+from service.core.evidence.provenance.located import LeafOrigin, leave_open, locate_at, locate_nowhere, suspect
 from service.core.evidence.provenance.parameters import CallParameter
 from service.core.evidence.provenance.sources import SourceIndex
 from service.core.evidence.reading.words import split_tokens, split_words
@@ -17,7 +17,11 @@ _NUMBERED = split_words(
 )
 _OWN = split_words("idempotency nonce correlation client trace span request session password secret salt seed")
 """Names of values that a caller makes up by design."""
+_NOBODYS = split_words("email mail example test domain company")
+"""Names of hosts that are made up."""
 _MAKES = split_words("create add register generate new signup insert make")
+_TINY = 3
+"""Characters of which a match, or a lack of one, says little."""
 _WHOLE = re.compile(r"[\w.@:+#/-]{3,128}")
 _MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 
@@ -54,18 +58,48 @@ def _names_identifier(parameter: CallParameter) -> bool:
     return words[-1] in ("number", "no", "num", "code", "ref", "reference") and bool(_NUMBERED & set(words))
 
 
-def locate_identifier(path: str, value: str, sources: SourceIndex, before: int) -> LeafOrigin:
-    """An identifier: its words together somewhere, the same letters otherwise spaced, or pieces that were given apart."""
-    place = sources.find(value, before)
-    if place is not None:
-        return locate_at(path, place)
-    words = split_tokens(value)
-    spelt = sources.find_compact("".join(words), before)
+def locate_identifier(path: str, value: str, parameter: CallParameter, sources: SourceIndex, before: int) -> LeafOrigin:
+    """An identifier: its words together somewhere, otherwise spelt, or pieces that were given apart.
+
+    It comes from nowhere only if all that the model could read was read, and none of it holds the identifier in any form.
+    """
+    found = sources.find(value, before)
+    if found is not None:
+        return locate_at(path, found)
+    spelt = sources.find_spelt(sources.spelt, value, before) if len(value) > _TINY else None
     if spelt is not None:
         return locate_at(path, spelt, "spelling")
+    words = split_tokens(value)
     pieces = [sources.find(word, before) for word in words if any(c.isdigit() for c in word)]
     if len(words) > 1 and pieces and all(pieces) and pieces[0] is not None:
         return locate_at(path, pieces[0], "concatenation")
-    if sources.too_long:
+    return _doubt(path, value, parameter, sources, before) or locate_nowhere(
+        path, f"{format_value(value)} is in no message and no result before the call"
+    )
+
+
+def _doubt(path: str, value: str, parameter: CallParameter, sources: SourceIndex, before: int) -> LeafOrigin | None:
+    """What an identifier that nobody gave as it stands may come from after all."""
+    shown = format_value(value)
+    if sources.too_long or sources.spelt.too_long:
         return leave_open(path, "not all of the trace was read")
-    return locate_nowhere(path, f"{format_value(value)} is in no message and no result before the call")
+    kin = sources.spelt.find_kin(value, before)
+    if kin is not None:
+        return suspect(path, f"of {shown} only the digits, or another form, were given", kin)
+    own = sources.find_spelt(sources.own, value, before)
+    if own is not None:
+        return suspect(path, f"{shown} stands only in what the assistant wrote or in the description of a tool", own)
+    gap = sources.find_gap(before)
+    if gap is not None:
+        return suspect(path, f"{shown} is in nothing that could be read, and {gap} could not")
+    if _is_public(value, parameter, sources, before):
+        return suspect(path, f"{shown} is in no message and no result before the call, but may be publicly known")
+    return None
+
+
+def _is_public(value: str, parameter: CallParameter, sources: SourceIndex, before: int) -> bool:
+    """Whether a model may know it from elsewhere: a phone number, an address at somebody who is spoken of, a short number."""
+    if "@" in value:
+        named = set(split_tokens(value.partition("@")[2])[:-1]) - _NOBODYS
+        return any(sources.find(word, before) for word in sorted(named))
+    return "phone" in parameter.words or (value.isdecimal() and len(value) <= _TINY)

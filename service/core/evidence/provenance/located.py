@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from service.core.evidence.provenance.sources import SourcePlace
+from service.core.evidence.provenance.places import SourcePlace
 
-Origin = Literal["user", "result", "system", "schema", "derived", "open", "nowhere"]
-"""`open`: not found, and nothing says that it should be (free text, a choice the model may make)."""
+Origin = Literal["user", "result", "system", "schema", "assistant", "call", "derived", "open", "nowhere"]
+"""`open`: not found, and nothing says that it should be (free text, a choice the model may make). `assistant`, `call`: in
+an earlier text or call of the assistant's alone."""
 
-Status = Literal["located", "open", "nowhere", "contradicted"]
+Status = Literal["located", "open", "suspected", "nowhere", "contradicted"]
+"""`nowhere` and `contradicted` are proved; `suspected` is for a judge or a human to decide."""
+
+PROVED: frozenset[Status] = frozenset({"nowhere", "contradicted"})
+"""What is wrong whatever a judge might say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,13 @@ def locate_in_schema(path: str, what: str) -> LeafOrigin:
 def leave_open(path: str, why: str) -> LeafOrigin:
     """Not found, which proves nothing."""
     return LeafOrigin(path, "open", "open", note=why)
+
+
+def suspect(path: str, note: str, place: SourcePlace | None = None) -> LeafOrigin:
+    """Likely wrong, and not proved so. `place`: what speaks against it, or the only thing that speaks for it."""
+    origin: Origin = "open" if place is None else place.origin
+    source, turn = (None, None) if place is None else (place.pointer, place.turn)
+    return LeafOrigin(path, "suspected", origin, source, turn, None, "suspected_argument", note)
 
 
 def locate_nowhere(path: str, note: str) -> LeafOrigin:

@@ -18,6 +18,15 @@ _AMOUNT = split_words(
 )
 _MINOR = split_words("cents cent minor pence pennies")
 _MAJOR = split_words("dollars dollar usd eur euros euro gbp pounds")
+_SMALLEST = split_words("smallest minor")
+SCALES = (
+    _MINOR
+    | _SMALLEST
+    | split_words(
+        "micros micro millis milli mills thousands thousand millions million satoshi satoshis wei gwei bps basis points"
+    )
+)
+"""Words by which a text says that amounts are not in whole units."""
 
 
 class CallParameter(NamedTuple):
@@ -25,6 +34,8 @@ class CallParameter(NamedTuple):
 
     name: str
     schema: Mapping[str, JsonValue]
+    tool_text: str = ""
+    """The description of the tool."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -44,14 +55,25 @@ class CallParameter(NamedTuple):
 
     @property
     def is_minor(self) -> bool:
-        """Whether the name speaks of cents, or the description does and not of whole units too (`in dollars and cents`)."""
+        """Whether the name speaks of cents, or the description does (`the smallest unit`; not `in dollars and cents`)."""
         said = set(split_tokens(self.description))
-        return bool(_MINOR & set(self.words)) or (bool(_MINOR & said) and not _MAJOR & said)
+        return bool(_MINOR & set(self.words) or _SMALLEST & said) or (bool(_MINOR & said) and not _MAJOR & said)
+
+    @property
+    def is_surely_minor(self) -> bool:
+        """Whether it is so by name, or by a description that a type without fractions bears out."""
+        return bool(_MINOR & set(self.words)) or (self.is_minor and self.schema.get("type") not in ("number", "float"))
 
     @property
     def is_major(self) -> bool:
-        """Whether name or description speak of whole units of a currency."""
-        return not self.is_minor and bool(_MAJOR & {*self.words, *split_tokens(self.description)})
+        """Whether name or description speak of whole units of a currency, and of no others."""
+        said = {*self.words, *split_tokens(self.description)}
+        return not self.is_minor and bool(_MAJOR & said) and not _MINOR & said
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether the schema of the tool speaks of other units than whole ones."""
+        return bool(SCALES & {*self.words, *split_tokens(self.description), *split_tokens(self.tool_text)})
 
     def gives(self, value: JsonValue) -> str | None:
         """How the schema itself gives a value: `const`, `default` or `enum`."""
@@ -79,7 +101,9 @@ def find_parameter(tool: ToolDef | None, keys: tuple[str, ...]) -> CallParameter
         node = _find_items(here)
         properties = node.get("properties")
         here = properties.get(key) if isinstance(properties, dict) else None
-    return CallParameter(keys[-1] if keys else "", _find_items(here))
+    return CallParameter(
+        keys[-1] if keys else "", _find_items(here), tool.description[:2_000] if tool is not None else ""
+    )
 
 
 def _find_items(node: JsonValue) -> Mapping[str, JsonValue]:

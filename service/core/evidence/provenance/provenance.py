@@ -91,16 +91,16 @@ def _locate_number(path: str, value: float, parameter: CallParameter, call: _Cal
     if given:
         return locate_in_schema(path, given)
     if is_identifier(text, parameter, call.step.call.name) and len(text) > 3:
-        return locate_identifier(path, text, call.sources, call.before)
+        return locate_identifier(path, text, parameter, call.sources, call.before)
     return locate_number(path, Decimal(text), parameter, call.sources, call.before)
 
 
 def _locate_text(path: str, text: str, parameter: CallParameter, call: _Call) -> LeafOrigin:
     quantity = _read_whole(text)
     if quantity is not None and quantity.kind == "date":
-        return locate_date(path, quantity, call.sources, call.before, alone=call.one_date)
+        return locate_date(path, quantity, parameter, call.sources, call.before, alone=call.one_date)
     if is_identifier(text, parameter, call.step.call.name):
-        return locate_identifier(path, text, call.sources, call.before)
+        return locate_identifier(path, text, parameter, call.sources, call.before)
     place = call.sources.find(text, call.before) if len(text) < 1_000 else None
     if place is not None:
         return locate_at(path, place)

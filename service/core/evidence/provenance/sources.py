@@ -7,25 +7,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import date
 from decimal import Decimal
-from typing import Literal, NamedTuple
-
-from pydantic import JsonValue
+from typing import NamedTuple
 
 from service.core.budget import Meter
+from service.core.evidence.provenance.clock import find_reference_date
+from service.core.evidence.provenance.places import Origin, SourcePlace, iter_own_places, iter_places, list_gaps
+from service.core.evidence.provenance.spelling import SpeltIndex
 from service.core.evidence.reading import dates
 from service.core.evidence.reading.quantities import Quantity, Value, find_quantities
 from service.core.evidence.reading.words import flatten_text, split_tokens
-from service.core.json.leaves import Leaf, Scalar, list_leaves
-from service.core.json.pointers import escape_token
-from service.core.results.structure import build_passage_pointer, read_text
+from service.core.json.leaves import list_leaves
+from service.core.models.lazy import lazy
 from service.core.trace import Step, Trace
-
-Origin = Literal["user", "result", "system"]
 
 MAX_CHARACTERS = 500_000
 """Of all texts and results together that are read."""
-MAX_KEYS = 2_000
-"""Names in one result that are read as values."""
 MAX_CANDIDATES = 64
 """Places that are searched for one text."""
 
@@ -35,20 +31,6 @@ _COST_OF_SPELLING = 3
 """Looks that one at the letters of a text counts as."""
 
 _ORDER: dict[Origin, int] = {"user": 0, "result": 1, "system": 2}
-_NOW = ("current date", "current time", "current day", "today", "now", "date is", "time is")
-_NOW_KEYS = frozenset({"currentdate", "currenttime", "currentdatetime", "now", "today"})
-
-
-class SourcePlace(NamedTuple):
-    """Something said or returned: by whom, in which message, where in the trace."""
-
-    origin: Origin
-    message: int
-    pointer: str
-    keys: tuple[str, ...]
-    text: str
-    """Flat: its words alone."""
-    turn: int
 
 
 class Mention(NamedTuple):
@@ -66,14 +48,18 @@ class SourceIndex:
         self.read = 0
         self._meter = meter or Meter()
         self._words_of: dict[str, frozenset[str]] = {}
+        self._user_texts: dict[str, tuple[str, list[Quantity]]] = {}
         self.reference = find_reference_date(trace)
         self._words: dict[str, list[SourcePlace]] = defaultdict(list)
         self._mentions: dict[Value, list[Mention]] = defaultdict(list)
         self._places: list[SourcePlace] = []
         self.said: list[Mention] = []
         """The quantities of the user's and the system's texts, in order."""
+        self.percents: list[Mention] = []
+        """The percentages that anybody gave, in order."""
         self._spent = [(step.message, day) for step in trace.steps for day in _iter_days(step)]
-        for place, text in sorted(_iter_places(trace), key=lambda found: found[0].message):
+        self._trace = trace
+        for place, text in sorted(iter_places(trace), key=lambda found: found[0].message):
             self._add(place, text)
 
     @property
@@ -89,10 +75,15 @@ class SourceIndex:
         self._places.append(place)
         for word in set(place.text.split()):
             self._words[word].append(place)
-        for quantity in _find_quantities(text, self.reference):
+        quantities = _find_quantities(text, self.reference)
+        if place.origin == "user":
+            self._user_texts[place.pointer] = text, quantities
+        for quantity in quantities:
             mention = Mention(quantity, place)
             for value in set(quantity.values):
                 self._mentions[value].append(mention)
+            if quantity.kind == "percent":
+                self.percents.append(mention)
             if place.origin != "result":
                 self.said.append(mention)
 
@@ -107,16 +98,28 @@ class SourceIndex:
         found = [place for place in visible[-MAX_CANDIDATES:] if wanted in place.text]
         return min(found, key=lambda place: (_ORDER[place.origin], -place.message), default=None)
 
-    def find_compact(self, letters: str, before: int) -> SourcePlace | None:
-        """Where these letters and digits stand, however spaced; shorter ones than six prove nothing."""
-        if len(letters) < 6:
-            return None
-        for n, place in enumerate(self._places):
-            if place.message < before and _is_spelt(letters, place.text):
-                self._meter.spend("looks", _COST_OF_SPELLING * n)
-                return place
-        self._meter.spend("looks", _COST_OF_SPELLING * len(self._places))
-        return None
+    @lazy
+    def spelt(self) -> SpeltIndex:
+        """What was said and returned, as it is typed."""
+        return SpeltIndex(self._places)
+
+    @lazy
+    def own(self) -> SpeltIndex:
+        """What the assistant said and called and the tools on offer, as it is typed."""
+        return SpeltIndex(list(iter_own_places(self._trace)))
+
+    @lazy
+    def _gaps(self) -> list[tuple[int, str]]:
+        return list_gaps(self._trace)
+
+    def find_gap(self, before: int) -> str | None:
+        """Where a model could read before a message what code cannot."""
+        return next((path for message, path in self._gaps if message < before), None)
+
+    def find_spelt(self, index: SpeltIndex, value: str, before: int) -> SourcePlace | None:
+        """Where whole words before a message, put together, are this value."""
+        self._meter.spend("looks", _COST_OF_SPELLING * index.size)
+        return index.find(value, before)
 
     def find_mentions(self, value: Value, before: int) -> list[Mention]:
         """The quantities of this value in the messages before the given one, the best source first."""
@@ -146,84 +149,37 @@ class SourceIndex:
         self._meter.spend("looks", len(self._places))
         return (place for place in self._places if place.origin == "user" and place.message < before)
 
-    def list_words(self, place: SourcePlace) -> frozenset[str]:
-        """The words of a text."""
+    @lazy
+    def system_words(self) -> frozenset[str]:
+        """The words of the system's texts."""
+        return self._list_words_of("system")
+
+    @lazy
+    def user_words(self) -> frozenset[str]:
+        """The words of the user's texts."""
+        return self._list_words_of("user")
+
+    def _list_words_of(self, origin: Origin) -> frozenset[str]:
+        return frozenset(word for place in self._places if place.origin == origin for word in place.text.split())
+
+    def list_words_beside_dates(self, place: SourcePlace) -> frozenset[str]:
+        """The words of a user's text without those that give a date, as `next` does in `next Friday`."""
         if place.pointer not in self._words_of:
-            self._words_of[place.pointer] = frozenset(place.text.split())
+            text, quantities = self._user_texts[place.pointer]
+            cuts = [0, *[at for q in quantities if q.kind == "date" for at in (q.start, q.end)], len(text)]
+            kept = " ".join([text[start:end] for start, end in zip(cuts[::2], cuts[1::2], strict=True)])
+            self._words_of[place.pointer] = frozenset(split_tokens(kept))
         return self._words_of[place.pointer]
 
-    def list_dates(self, before: int) -> list[Mention]:
-        """The dates that results hold before a message."""
+    def list_yearless_dates(self, before: int) -> list[Mention]:
+        """The dates without a year that anybody gave before a message."""
         self._meter.spend("looks", len(self._mentions))
         return [
             mention
             for value, found in self._mentions.items()
             for mention in found
-            if mention.quantity.kind == "date" and isinstance(value, str) and mention.place.message < before
+            if isinstance(value, str) and value.startswith("--") and mention.place.message < before
         ]
-
-
-def _is_spelt(letters: str, text: str) -> bool:
-    """Whether some whole words of a flat text, put together, are these letters."""
-    if letters not in text.replace(" ", ""):
-        return False
-    words = text.split()
-    for n, word in enumerate(words):
-        joined = word
-        for other in words[n + 1 : n + len(letters)]:
-            if joined == letters or not letters.startswith(joined):
-                break
-            joined += other
-        if joined == letters:
-            return True
-    return False
-
-
-def _iter_places(trace: Trace) -> Iterator[tuple[SourcePlace, str]]:
-    for n, message in enumerate(trace.messages):
-        if message.role != "assistant" and message.text:
-            yield SourcePlace(message.role, n, f"/messages/{n}/text", (), "", message.turn), message.text
-    for step in trace.steps:
-        if step.result is None:
-            continue
-        # What a call returned is known to the messages after the one that made it.
-        for leaf in list_leaves(step.result.content, f"/steps/{step.index}/result/content"):
-            if leaf.value is not None:
-                yield (
-                    SourcePlace("result", step.message, leaf.pointer, leaf.keys, "", step.turn),
-                    _render_text(leaf.value),
-                )
-            for inner in _list_quoted(leaf):
-                place = SourcePlace("result", step.message, inner.pointer, inner.keys, "", step.turn)
-                yield place, _render_text(inner.value)
-        yield from _iter_keys(step.result.content, step.message, step.turn, f"/steps/{step.index}/result/content")
-
-
-def _list_quoted(leaf: Leaf) -> list[Leaf]:
-    r"""What stands in JSON that was quoted as a string: with the quotation, `\nHAT069` is another word."""
-    if not isinstance(leaf.value, str) or "\\" not in leaf.value:
-        return []
-    passages = [passage for passage in read_text(leaf.value).passages if passage.exact]
-    found = [list_leaves(one.value, build_passage_pointer(leaf.pointer, one)) for one in passages]
-    return [inner for leaves in found for inner in leaves if inner.value is not None]
-
-
-def _iter_keys(value: JsonValue, message: int, turn: int, pointer: str) -> Iterator[tuple[SourcePlace, str]]:
-    """Names in objects are values too: `{"credit_card_4421486": {...}}`."""
-    stack: list[tuple[JsonValue, str]] = [(value, pointer)]
-    seen = 0
-    while stack and seen < MAX_KEYS:
-        here, at = stack.pop()
-        if isinstance(here, list):
-            stack += [(item, f"{at}/{n}") for n, item in enumerate(here) if isinstance(item, dict | list)]
-            seen += len(here)
-        elif isinstance(here, dict):
-            for key, item in here.items():
-                seen += 1
-                if any(c.isdigit() for c in key):
-                    yield SourcePlace("result", message, f"{at}/{escape_token(key)}", (), "", turn), key
-                if isinstance(item, dict | list):
-                    stack.append((item, f"{at}/{escape_token(key)}"))
 
 
 def _find_quantities(text: str, reference: date | None) -> list[Quantity]:
@@ -237,38 +193,3 @@ def _iter_days(step: Step) -> Iterator[str]:
     for leaf in list_leaves(dict(arguments), limit=50) if arguments else ():
         if isinstance(leaf.value, str) and re.match(dates.ISO, leaf.value):
             yield leaf.value[:10]
-
-
-def _render_text(value: Scalar) -> str:
-    return value if isinstance(value, str) else repr(value)
-
-
-def find_reference_date(trace: Trace) -> date | None:
-    """The date that the trace gives as its own: `The current time is 2024-05-15 15:00`, or a result's `current_date`.
-
-    None where it gives none or two.
-    """
-    found = {_read_full_date(day) for day in _iter_stated_dates(trace)} - {None}
-    return found.pop() if len(found) == 1 else None
-
-
-def _iter_stated_dates(trace: Trace) -> Iterator[str]:
-    for message in trace.messages:
-        if message.role != "assistant":
-            for quantity in find_quantities(message.text):
-                if quantity.kind == "date" and _says_now(message.text[max(0, quantity.start - 40) : quantity.start]):
-                    yield str(quantity.value)
-    for step in trace.steps:
-        if step.result is not None:
-            for leaf in list_leaves(step.result.content, limit=50):
-                if "".join(split_tokens(leaf.key)) in _NOW_KEYS and isinstance(leaf.value, str):
-                    yield from (str(q.value) for q in find_quantities(leaf.value) if q.kind == "date")
-
-
-def _says_now(before: str) -> bool:
-    words = flatten_text(before.rsplit(". ", 1)[-1])
-    return any(f" {word} " in words for word in _NOW)
-
-
-def _read_full_date(day: str) -> date | None:
-    return None if day.startswith("--") else date.fromisoformat(day)

@@ -34,10 +34,11 @@ _ONES = [
     "nineteen",
 ]
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-_SMALL = {word: n for n, word in enumerate(_ONES)} | {word: 10 * n for n, word in enumerate(_TENS, 2)} | {"dozen": 12}
+SMALL = {word: n for n, word in enumerate(_ONES)} | {word: 10 * n for n, word in enumerate(_TENS, 2)} | {"dozen": 12}
+"""Number words below a hundred."""
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9}
 
-_WORD = "|".join(sorted([*_SMALL, *_SCALES], key=len, reverse=True))
+_WORD = "|".join(sorted([*SMALL, *_SCALES], key=len, reverse=True))
 WORDS = rf"\b(?:{_WORD})(?:(?:[ -]|[ ]and[ ])(?:{_WORD})\b)*+\b"
 """Number words: `twenty-five`, `three hundred and ten`."""
 
@@ -111,8 +112,8 @@ def read_number_words(text: str) -> Decimal:
     """
     total = group = 0
     for word in re.split(r"[ -]", text.lower()):
-        if word in _SMALL:
-            group += _SMALL[word]
+        if word in SMALL:
+            group += SMALL[word]
         elif word == "hundred":
             group = (group or 1) * 100
         elif word in _SCALES:

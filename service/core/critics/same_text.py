@@ -1,0 +1,107 @@
+"""A matcher for free text, that takes as the same what people would."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Literal
+
+from pydantic import JsonValue
+
+from service.core.critics.base import MATCHED, Match, ValueCritic, build_mismatch
+from service.core.json.values import equals, format_value
+
+MAX_CHARS = 1_000
+"""Of a text that is looked at; a longer one is compared as it is."""
+
+_COUNTS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+)
+_NUMBERS = {word: str(n) for n, word in enumerate(_COUNTS.split(" "))}
+_ARTICLES = frozenset({"a", "an", "the"})
+_COMPANIES = frozenset({"inc", "incorporated", "corp", "corporation", "ltd", "limited", "llc", "plc", "gmbh"})
+_PIECE = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,:/-]\d+)*|[^\W\d_]+|\d+|[^\w\s]")
+_IDLE = frozenset(".,;:!?()[]-\N{EN DASH}\N{EM DASH}")
+"""Marks that say nothing. All others count: `C++` is not `C`, nor is `'C'`."""
+_APOSTROPHE = re.compile(r"(?<=\w)['\u2019](?=\w)")
+_CODE = re.compile(r"(?=\S*\d)\S+|\S*[./\\@:=]\S+|[A-Z]{1,5}")
+"""One word with a digit, a path, an address, capitals alone: an identifier or a code, where each character counts."""
+_POWERS = {ord(c): f"^{n}" for n, c in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
+_TERM = re.compile(r"[0-9.,()+*/^= -]|(?<![a-z])(?:[a-z]|sin|cos|tan|log|ln|exp|sqrt|pi)(?![a-z])")
+_TIMES = re.compile(r"\*(?!\d)")
+"""A sign that may be left out: not before a digit."""
+
+
+class SameText(ValueCritic):
+    """A text that reads as the expected one: up to case, spaces, punctuation, articles, number words and company suffixes.
+
+    Formulas are the same up to spaces, `**` for `^`, and a `*` that may be left out. One word with digits, a path, an
+    address or short capitals may be an identifier or a code, and counts as it is; so do numbers, dates, and texts of more
+    than 1,000 characters. Where it is not the very same text, the note says what it was read as.
+
+    >>> [
+    ...     SameText(value="The Starry Night").match(text).passed
+    ...     for text in ("starry night", "Starry  Night!", "Starry Nights")
+    ... ]
+    [True, True, False]
+    >>> [SameText(value="2*x**2 + 1").match(text).passed for text in ("2x^2+1", "2x² + 1", "2x^3 + 1")]
+    [True, True, False]
+    >>> [
+    ...     SameText(value=a).match(b).passed
+    ...     for a, b in (("Tesla", "Tesla Inc."), ("two adults", "2 adults"), ("AB12", "ab12"))
+    ... ]
+    [True, True, False]
+    """
+
+    kind: Literal["same_text"] = "same_text"
+
+    def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:
+        """1 or 0. Where no text is expected, only the very same value matches."""
+        if equals(actual, expected):
+            return MATCHED
+        if isinstance(actual, str) and isinstance(expected, str) and _is_same(actual, expected):
+            return Match(1.0, True, f"{format_value(actual)} reads as {format_value(expected)}")
+        return build_mismatch(actual, expected)
+
+
+def _is_same(one: str, other: str) -> bool:
+    if max(len(one), len(other)) > MAX_CHARS:
+        return False
+    formulas = _read_formula(one), _read_formula(other)
+    if all(formulas):
+        return formulas[0] == formulas[1]
+    if _CODE.fullmatch(one.strip()) or _CODE.fullmatch(other.strip()):
+        return False
+    return any(c.isalpha() for c in one) and _read_words(one) == _read_words(other)
+
+
+@lru_cache(maxsize=4096)
+def _read_formula(text: str) -> str:
+    """A formula as it is compared; "" for what is none."""
+    plain = text.translate(_POWERS).casefold().replace("**", "^")
+    if (
+        not any(c.isalpha() for c in plain)
+        or not any(c.isdigit() or c in "+*^=" for c in plain)
+        or _TERM.sub("", plain)
+    ):
+        return ""
+    return _TIMES.sub("", plain.replace(" ", ""))
+
+
+@lru_cache(maxsize=4096)
+def _read_words(text: str) -> str:
+    """The words without what says nothing; numbers stay apart."""
+    plain = unicodedata.normalize("NFKC", _APOSTROPHE.sub("", text).replace("_", " ")).casefold()
+    pieces: list[str] = _PIECE.findall(plain)
+    pieces = [piece for piece in pieces if piece not in _IDLE]
+    found: list[str] = []
+    for n, piece in enumerate(pieces):
+        if piece in _ARTICLES and n + 1 < len(pieces):  # not `vitamin A`
+            continue
+        word = "and" if piece == "&" else _NUMBERS.get(piece, piece)
+        found.append(f" {word} " if word[-1].isdigit() else word)
+    if len(found) > 1 and found[-1] in _COMPANIES:
+        found.pop()
+    return "".join(found)

@@ -1,0 +1,112 @@
+"""Where a model could have read something: texts, the leaves and names of results; and what it wrote itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, cast
+
+from pydantic import JsonValue
+
+from service.core.json.leaves import MAX_LEAVES, Leaf, Scalar, list_leaves
+from service.core.json.pointers import escape_token
+from service.core.results.media import has_media
+from service.core.results.structure import build_passage_pointer, read_text
+from service.core.trace import Trace
+
+Origin = Literal["user", "result", "system", "assistant", "call", "schema"]
+
+MAX_KEYS = 2_000
+"""Names in one result that are read as values."""
+_MAX_LEAVES_OF_OWN = 500
+
+
+class SourcePlace(NamedTuple):
+    """Something said or returned: by whom, in which message, where in the trace."""
+
+    origin: Origin
+    message: int
+    pointer: str
+    keys: tuple[str, ...]
+    text: str
+    """Flat: its words alone."""
+    turn: int
+
+
+def iter_places(trace: Trace) -> Iterator[tuple[SourcePlace, str]]:
+    """The texts of user and system, and the leaves and names of results, with what stands there."""
+    for n, message in enumerate(trace.messages):
+        if message.role != "assistant" and message.text:
+            yield SourcePlace(message.role, n, f"/messages/{n}/text", (), "", message.turn), message.text
+    for step in trace.steps:
+        if step.result is None:
+            continue
+        # What a call returned is known to the messages after the one that made it.
+        for leaf in list_leaves(step.result.content, f"/steps/{step.index}/result/content"):
+            if leaf.value is not None:
+                yield (
+                    SourcePlace("result", step.message, leaf.pointer, leaf.keys, "", step.turn),
+                    _render_text(leaf.value),
+                )
+            for inner in _list_quoted(leaf):
+                place = SourcePlace("result", step.message, inner.pointer, inner.keys, "", step.turn)
+                yield place, _render_text(inner.value)
+        yield from _iter_keys(step.result.content, step.message, step.turn, f"/steps/{step.index}/result/content")
+
+
+def iter_own_places(trace: Trace) -> Iterator[SourcePlace]:
+    """What speaks for an argument without being its source: what the assistant said and called, and the tools on offer."""
+    for n, message in enumerate(trace.messages):
+        if message.role == "assistant" and message.text:
+            yield SourcePlace("assistant", n, f"/messages/{n}/text", (), message.text, message.turn)
+    for step in trace.steps:
+        given = cast("JsonValue", dict(step.call.arguments or {}))
+        for leaf in list_leaves(given, f"/steps/{step.index}/call/arguments", _MAX_LEAVES_OF_OWN):
+            yield SourcePlace("call", step.message, leaf.pointer, leaf.keys, _render_text(leaf.value), step.turn)
+    for n, tool in enumerate(trace.tools or ()):
+        yield SourcePlace("schema", -1, f"/tools/{n}/description", (), tool.description, 0)
+        schema = cast("JsonValue", tool.parameters)
+        for leaf in list_leaves(schema, f"/tools/{n}/parameters", _MAX_LEAVES_OF_OWN):
+            yield SourcePlace("schema", -1, leaf.pointer, leaf.keys, _render_text(leaf.value), 0)
+
+
+def list_gaps(trace: Trace) -> list[tuple[int, str]]:
+    """What a model could read and code cannot, all in all: the message after which it could, and a pointer or a source's path."""
+    found = [(-1, part.path) for part in trace.unread if part.kind != "call" and part.path.count("/") > 1]
+    for step in trace.steps:
+        path = f"/steps/{step.index}/result"
+        if step.result is None:
+            found.append((step.message, path))
+        elif has_media(step.result.content) or len(list_leaves(step.result.content)) == MAX_LEAVES:
+            found.append((step.message, f"{path}/content"))
+    return found
+
+
+def _list_quoted(leaf: Leaf) -> list[Leaf]:
+    r"""What stands in JSON that was quoted as a string: with the quotation, `\nHAT069` is another word."""
+    if not isinstance(leaf.value, str) or "\\" not in leaf.value:
+        return []
+    passages = [passage for passage in read_text(leaf.value).passages if passage.exact]
+    found = [list_leaves(one.value, build_passage_pointer(leaf.pointer, one)) for one in passages]
+    return [inner for leaves in found for inner in leaves if inner.value is not None]
+
+
+def _iter_keys(value: JsonValue, message: int, turn: int, pointer: str) -> Iterator[tuple[SourcePlace, str]]:
+    """Names in objects are values too: `{"credit_card_4421486": {...}}`."""
+    stack: list[tuple[JsonValue, str]] = [(value, pointer)]
+    seen = 0
+    while stack and seen < MAX_KEYS:
+        here, at = stack.pop()
+        if isinstance(here, list):
+            stack += [(item, f"{at}/{n}") for n, item in enumerate(here) if isinstance(item, dict | list)]
+            seen += len(here)
+        elif isinstance(here, dict):
+            for key, item in here.items():
+                seen += 1
+                if any(c.isdigit() or c == "@" for c in key):
+                    yield SourcePlace("result", message, f"{at}/{escape_token(key)}", (), "", turn), key
+                if isinstance(item, dict | list):
+                    stack.append((item, f"{at}/{escape_token(key)}"))
+
+
+def _render_text(value: Scalar) -> str:
+    return value if isinstance(value, str) else repr(value)

@@ -1,0 +1,20 @@
+"""Parts of results that are neither JSON nor text."""
+
+from __future__ import annotations
+
+from pydantic import JsonValue
+
+MEDIA = frozenset(
+    {"image", "image_url", "input_image", "audio", "input_audio", "video", "file", "input_file", "document", "resource"}
+)
+"""The types of parts of a result in which code finds no field."""
+
+
+def has_media(content: JsonValue) -> bool:
+    """Whether a part of a result is neither JSON nor text.
+
+    >>> has_media([{"type": "image", "data": "..."}]), has_media([{"type": "text", "text": "W77"}])
+    (True, False)
+    """
+    parts = content.get("content") if isinstance(content, dict) else content
+    return isinstance(parts, list) and any(isinstance(part, dict) and part.get("type") in MEDIA for part in parts)
