@@ -27,7 +27,7 @@ Scope = Literal["code", "full"]
 STAND_IN = "callgrade/stand-in"
 """The name of the model that is none: rules that answer the bundled cases."""
 
-ENGINE = "4"
+ENGINE = "5"
 """Raised whenever the same plan and replies may give another report."""
 
 

@@ -71,6 +71,9 @@ def _build_suspicion(narration: Narration, findings: tuple[Finding, ...]) -> Sus
     if all(claim.code == "claimed_success_after_error" for claim in suspected):
         reason = "the text claims completion, and a result before it is likely an error"
         return Suspicion("not_asked", reason, findings, evidence=narration.claims)
+    if not narration.inferred:
+        reason = "the text may contradict a result, and its words do not prove it"
+        return Suspicion("not_asked", reason, findings, evidence=narration.claims)
     reason = "the text seems to contradict a result, of which only inferred structure tells"
     where = Finding("unread_result", reason, narration.inferred)
     return Suspicion("unread", reason, (*findings, where), evidence=narration.claims)

@@ -15,7 +15,8 @@ from service.core.evidence.narration.facts import MAX_FACTS
 from service.core.evidence.narration.narration import check_text
 from service.core.evidence.narration.suspicion import weigh
 from service.core.evidence.narration.verdicts import ClaimVerdict, Utterances
-from service.core.evidence.reading.quantities import MAX_TEXT, Quantity, Value, find_quantities
+from service.core.evidence.reading.quantities import MAX_TEXT, Quantity, Value
+from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import flatten_text
 from service.core.json.leaves import list_leaves
 from service.core.results.structure import has_inferred, iter_bodies, read_text
@@ -171,7 +172,7 @@ def _narrate_text(n: int, turn: int, text: str, knowledge: _Knowledge, listener:
         return Narration(n, turn, (), f"the results hold {MAX_FACTS} values or more")
     if len(text) > MAX_TEXT:
         return Narration(n, turn, (), f"the text is longer than {MAX_TEXT} characters")
-    claims = find_quantities(text)
+    claims = find_stated(text)
     if len(claims) > MAX_CLAIMS:
         return Narration(n, turn, (), f"the text has {len(claims)} numbers, and {MAX_CLAIMS} are checked at most")
     sentences = sum(map(text.count, ".!?;\n"))
@@ -206,7 +207,7 @@ class _Listener:
     def _read(self) -> None:
         for text in self._unread:
             self._texts.append(flatten_text(text[:MAX_TEXT]))
-            for quantity in find_quantities(text):
+            for quantity in find_stated(text):
                 self._values.update(quantity.values)
         self._unread.clear()
 

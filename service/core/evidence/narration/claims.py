@@ -5,22 +5,28 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from functools import lru_cache
 from itertools import islice, takewhile
 from typing import Literal, NamedTuple
 
-from service.core.evidence.reading.quantities import MAX_TEXT, Quantity, find_quantities
+from service.core.evidence.reading.quantities import MAX_TEXT, Quantity
+from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
 
 BEFORE, AFTER = 8, 5
 """Words of a claim's surroundings that may name its field."""
 REACH = 400
 """Characters of a sentence before and after a claim."""
+MAX_BESIDE = 16
+"""Quantities before a claim that may go into it."""
 GAP = 80
 """Characters between a label and its value; more of them say something."""
 
 _SENTENCE = re.compile(r"(?:[.!?]+(?=[\s*_)\"]|$)|\n|;)")
 _CLAUSE = re.compile(r"[,;:()\[\]|\u2013\u2014]|\s-\s|\b(?:while|whereas|but)\b")
+_HYPHEN = re.compile(r"^ ?- ?(?=[a-z])")
+"""Of `18-point` and `18 - point`."""
 _LABEL = re.compile(r"[\s>*_#`\d.)•-]*+([^:\n]{2,60})(?::|\s[-\u2013\u2014]\s)")
 ABOUT = split_words("about around approximately roughly nearly almost approx circa estimated some close")
 OVER = split_words("over above exceeding exceed exceeds")
@@ -28,9 +34,9 @@ UNDER = split_words("under below")
 LOOSE = split_words("minimum maximum max min least most up more less fewer than within capped limit respectively")
 """Words that make of a number a bound."""
 MADE = split_words(
-    "average mean total sum difference combined overall net additional extra saved saving save remaining left increase "
-    "decrease change rise drop off discount refund refunded by per each every double half twice altogether margin lead "
-    "current currently deducted both summary outgoing new instead original originally previous previously fee "
+    "average averaging averaged mean total sum difference combined overall net additional extra saved saving save remaining "
+    "left increase decrease change rise drop off discount refund refunded by per each every double half twice altogether "
+    "margin lead current currently deducted both summary outgoing new instead original originally previous previously fee "
     "again another other only first last rest further yesterday earlier prior formerly ago"
 )
 """Words for what is worked out, or is no longer or not yet so: no field holds it as it is said."""
@@ -91,6 +97,10 @@ class Claim(NamedTuple):
     """The dates in its sentence."""
     context: str = ""
     """The line up to its sentence, the last 800 characters."""
+    beside: frozenset[Decimal] = frozenset()
+    """The numbers of its sentence, and those said not long before."""
+    order: tuple[int, int] = (0, 1)
+    """Which of how many quantities of its kind it is in its sentence."""
 
     @property
     def words(self) -> frozenset[str]:
@@ -104,7 +114,7 @@ def find_claims(text: str, quantities: Sequence[Quantity] | None = None) -> list
     >>> [(str(c.quantity.value), c.label) for c in find_claims("The balance is $124, with 3 seats left.")]
     [('124', ('the', 'balance', 'is')), ('3', ('with', 'seat', 'left'))]
     """
-    found = find_quantities(text) if quantities is None else quantities
+    found = find_stated(text) if quantities is None else quantities
     text = text[:MAX_TEXT]
     ends = [match.span() for match in _SENTENCE.finditer(text)]
     return [_build_claim(text, found, n, ends) for n in range(len(found))]
@@ -133,7 +143,21 @@ def _build_claim(text: str, found: Sequence[Quantity], n: int, ends: Sequence[tu
         _find_extreme(text, found, n, start),
         tuple(_iter_dates(found, n, start, end)),
         text[max(line, start - 800) : start],
+        frozenset(_iter_beside(found, n, end)),
+        _find_order(found, n, start, end),
     )
+
+
+def _iter_beside(found: Sequence[Quantity], n: int, end: int) -> Iterator[Decimal]:
+    near = [*found[max(0, n - MAX_BESIDE) : n], *takewhile(lambda q: q.start < end, found[n + 1 : n + MAX_BESIDE])]
+    return (quantity.number for quantity in near if quantity.number is not None)
+
+
+def _find_order(found: Sequence[Quantity], n: int, start: int, end: int) -> tuple[int, int]:
+    kind = found[n].kind
+    before = [q for q in found[max(0, n - MAX_BESIDE) : n] if q.kind == kind and q.start >= start]
+    after = [q for q in found[n + 1 : n + MAX_BESIDE] if q.kind == kind and q.start < end]
+    return len(before), len(before) + 1 + len(after)
 
 
 def _iter_dates(found: Sequence[Quantity], n: int, start: int, end: int) -> Iterator[Quantity]:
@@ -184,8 +208,14 @@ def _split_sides(text: str, found: Sequence[Quantity], n: int, start: int, end: 
     right = min([end, *(q.start for q in found[n + 1 : n + 4] if q.kind != "identifier")])
     return (
         split_tokens(_find_last_clause(text[left : quantity.start]))[-12:],
-        split_tokens(_find_first_clause(text[quantity.end : right]))[:AFTER],
+        split_tokens(_find_first_clause(_drop_hyphen(text, quantity, right)))[:AFTER],
     )
+
+
+def _drop_hyphen(text: str, quantity: Quantity, end: int) -> str:
+    """What follows a number; of `18-point` the point too, but no compound such as `three-point`."""
+    after = text[quantity.end : end]
+    return _HYPHEN.sub(" ", after) if quantity.text[-1:].isdigit() else after
 
 
 def _has_words_between(text: str, found: Sequence[Quantity], n: int, label_end: int) -> bool:

@@ -10,7 +10,8 @@ from service.core.evidence.narration.entities import MAX_FAMILY, Family, Narrowe
 from service.core.evidence.narration.fact_index import FactIndex
 from service.core.evidence.narration.transforms import is_none
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction
-from service.core.evidence.reading.quantities import Quantity, find_quantities
+from service.core.evidence.reading.quantities import Quantity
+from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import flatten_text, split_tokens, split_words, stem_word
 
 _SENTENCE = re.compile(r"[^.!?;\n]++[.!?;]?")
@@ -87,9 +88,7 @@ def _build_claim(text: str, start: int, end: int) -> Claim:
     start, said = start + len(said) - len(said.lstrip()), said.strip()
     quantity = Quantity("name", said, "", start, start + len(said), said)
     line = text.rfind("\n", 0, start + 1) + 1
-    dates = tuple(
-        q._replace(start=q.start + start, end=q.end + start) for q in find_quantities(said) if q.kind == "date"
-    )
+    dates = tuple(q._replace(start=q.start + start, end=q.end + start) for q in find_stated(said) if q.kind == "date")
     return Claim(quantity, said, (), exact=False, plain=True, line_start=line, sentence_start=start, dates=dates)
 
 

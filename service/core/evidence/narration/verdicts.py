@@ -62,3 +62,8 @@ def build_contradiction(claim: Claim, fact: Fact, code: str, how: str = "") -> R
         f"the text says {how}{claim.quantity.text}, {'.'.join(fact.path) or 'the result'} is {format_value(fact.value)}"
     )
     return Ruling("contradicted", fact.pointer, None, code, note)
+
+
+def build_suspicion(claim: Claim, fact: Fact, code: str) -> Ruling:
+    """What may contradict a fact, and what words do not prove."""
+    return build_contradiction(claim, fact, code)._replace(verdict="suspected")
