@@ -1,0 +1,96 @@
+"""The benchmark of wrong facts: a mutant is wrong in what it says it is, and all else is true."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.benchmarks.slips.__main__ import LEVELS, find
+from tests.benchmarks.slips.cases import HALVES, Case, apply, build_cases, load_scenes, parse_answers
+from tests.benchmarks.slips.slots import Slot
+
+half = pytest.mark.parametrize("half", HALVES)
+
+
+@cache
+def cases(half: str) -> list[Case]:
+    return build_cases(half)
+
+
+@half
+def test_a_mutant_differs_from_its_true_answer_in_the_changed_phrase_alone(half: str) -> None:
+    for case in cases(half):
+        if case.slip:
+            assert len(case.changes) == (2 if case.slip == "swapped" else 1), case.id
+            assert all(case.true[change.start : change.end] != change.text for change in case.changes), case.id
+            assert apply(case.true, case.changes) == case.text != case.true, case.id
+
+
+@half
+def test_no_mutant_is_a_true_text(half: str) -> None:
+    true = {(case.scene.name, case.text) for case in cases(half) if not case.slip}
+    assert not [case.id for case in cases(half) if case.slip and (case.scene.name, case.text) in true]
+
+
+@half
+def test_there_are_enough_of_every_class(half: str) -> None:
+    counts = Counter(case.slip for case in cases(half) if not case.is_true_answer)
+    assert len(counts) - 1 >= 25
+    assert min(counts.values()) >= 30
+    assert counts.total() - counts[""] >= 2000
+    assert counts[""] >= 0.95 * (counts.total() - counts[""])
+
+
+@half
+def test_no_wrong_wording_is_a_right_one(half: str) -> None:
+    for _, slot in slots(half):
+        right = {said.lower() for said in (*slot.right.exact, *slot.right.loose)}
+        for _, wording in slot.wrong:
+            assert slot.source == "phantom" or not right & {said.lower() for said in wording.exact}, slot.source
+
+
+@half
+def test_what_a_slot_says_stands_in_the_result(half: str) -> None:
+    for result, slot in slots(half):
+        kind = slot.source.split(" ")[0].partition(":")[0]
+        texts, numbers = split_leaves(result)
+        if kind in ("name", "id", "winner", "most", "least"):
+            assert slot.right.exact[0] in texts, slot.source
+        elif kind in ("time", "date"):
+            said = slot.right.exact[0 if kind == "time" else 1]
+            assert any(said in text for text in texts), slot.source
+        elif kind in ("money", "int", "pct", "qty", "dur", "max", "min"):
+            assert numbers & {read_number(said) for said in slot.right.exact}, slot.source
+
+
+def test_a_case_can_be_scored() -> None:
+    case = cases("dev")[0]
+    assert {each.level for each in find(case, case.text)} <= set(LEVELS)
+
+
+def slots(half: str) -> Iterator[tuple[Any, Slot]]:
+    for name in HALVES[half]:
+        for scene in load_scenes(name):
+            json.dumps(scene.data)
+            for answer in parse_answers(scene):
+                yield from ((scene.data["result"], slot) for slot in answer.slots)
+
+
+def split_leaves(value: Any) -> tuple[set[str], set[float]]:
+    """Texts, and numbers as they are and as a hundredth and a hundred of them."""
+    if isinstance(value, dict | list):
+        parts = [split_leaves(each) for each in (value.values() if isinstance(value, dict) else value)]
+        return set().union(*(texts for texts, _ in parts)), set().union(*(numbers for _, numbers in parts))
+    if isinstance(value, str | bool):
+        return {str(value)}, set()
+    return {str(value)}, {float(value), round(value / 100, 4), round(value * 100, 4)}
+
+
+def read_number(said: str) -> float:
+    digits = "".join(char for char in said.rsplit(" and ", maxsplit=1)[-1] if char in "0123456789.-")
+    return float(digits.strip(".") or 0)
