@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
@@ -12,9 +13,11 @@ from service.core.budget import OverBudgetError
 from service.core.evidence.narration.completion import LikelyErrors
 from service.core.evidence.narration.fact_index import FactIndex
 from service.core.evidence.narration.facts import MAX_FACTS
+from service.core.evidence.narration.field_units import describe_fields
 from service.core.evidence.narration.narration import check_text
 from service.core.evidence.narration.suspicion import weigh
 from service.core.evidence.narration.verdicts import ClaimVerdict, Utterances
+from service.core.evidence.provenance.sources import find_reference_date
 from service.core.evidence.reading.quantities import MAX_TEXT, Quantity, Value
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import flatten_text
@@ -55,12 +58,14 @@ def narrate(trace: Trace) -> list[Narration]:
 
 def _narrate(trace: Trace) -> Iterator[Narration]:
     inferred = _list_inferred(trace)
-    knowledge, listener, gaps, errors, checked = _Knowledge(inferred), _Listener(), _Gaps(inferred), LikelyErrors(), 0
+    knowledge, gaps, errors, checked = _Knowledge(inferred), _Gaps(inferred), LikelyErrors(), 0
+    listener = _Listener(find_reference_date(trace))
+    described = {tool.name: describe_fields(tool.output_schema) for tool in trace.tools or () if tool.output_schema}
     steps = iter([*trace.steps, None])
     step = next(steps)
     for n, message in enumerate(trace.messages):
         while step is not None and step.message < n:
-            knowledge.add(step)
+            knowledge.add(step, described.get(step.call.name, {}))
             listener.call(step)
             gaps.add(step)
             errors.add(step)
@@ -95,11 +100,11 @@ class _Knowledge:
         """How many there are."""
         return (self.all or self.proved).size
 
-    def add(self, step: Step) -> None:
-        """The facts of a step's result."""
-        self.proved.add(step)
+    def add(self, step: Step, described: Mapping[str, str]) -> None:
+        """The facts of a step's result, and what the schema of its tool says of fields."""
+        self.proved.add(step, described)
         if self.all is not None:
-            self.all.add(step)
+            self.all.add(step, described)
 
     def check(self, text: str, path: str, utterances: Utterances, quantities: Sequence[Quantity]) -> list[ClaimVerdict]:
         """The verdicts on the claims of a text."""
@@ -179,7 +184,9 @@ def _narrate_text(n: int, turn: int, text: str, knowledge: _Knowledge, listener:
     if sentences > MAX_SENTENCES:
         return Narration(n, turn, (), f"the text has {sentences} sentences, and {MAX_SENTENCES} are checked at most")
     try:
-        verdicts = knowledge.check(text, f"/messages/{n}/text", Utterances(listener.has, listener.words), claims)
+        verdicts = knowledge.check(
+            text, f"/messages/{n}/text", Utterances(listener.has, listener.words, listener.today), claims
+        )
     except OverBudgetError as error:
         return Narration(n, turn, (), str(error))
     return Narration(n, turn, tuple(verdicts))
@@ -188,7 +195,8 @@ def _narrate_text(n: int, turn: int, text: str, knowledge: _Knowledge, listener:
 class _Listener:
     """What the user and the system said, and what calls were made with: a claim of these is no retelling of a result."""
 
-    def __init__(self) -> None:
+    def __init__(self, today: date | None) -> None:
+        self.today = today
         self._values: set[Value] = set()
         self._texts: list[str] = []
         self._unread: list[str] = []  # most traces never ask

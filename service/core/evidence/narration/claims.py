@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from itertools import islice, takewhile
 from typing import Literal, NamedTuple
 
+from service.core.evidence.narration.tables import find_head, find_heads
 from service.core.evidence.reading.quantities import MAX_TEXT, Quantity
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
@@ -23,7 +24,7 @@ MAX_BESIDE = 16
 GAP = 80
 """Characters between a label and its value; more of them say something."""
 
-_SENTENCE = re.compile(r"(?:[.!?]+(?=[\s*_)\"]|$)|\n|;)")
+_SENTENCE = re.compile(r"(?:(?<![ap]\.m)[.!?]+(?=[\s*_)\"]|$)|(?<=[ap]\.m)\.(?= [A-Z])|\n|;)")
 _CLAUSE = re.compile(r"[,;:()\[\]|\u2013\u2014]|\s-\s|\b(?:while|whereas|but)\b")
 _HYPHEN = re.compile(r"^ ?- ?(?=[a-z])")
 """Of `18-point` and `18 - point`."""
@@ -117,18 +118,24 @@ def find_claims(text: str, quantities: Sequence[Quantity] | None = None) -> list
     found = find_stated(text) if quantities is None else quantities
     text = text[:MAX_TEXT]
     ends = [match.span() for match in _SENTENCE.finditer(text)]
-    return [_build_claim(text, found, n, ends) for n in range(len(found))]
+    heads = find_heads(text)
+    return [_build_claim(text, found, n, ends, heads) for n in range(len(found))]
 
 
-def _build_claim(text: str, found: Sequence[Quantity], n: int, ends: Sequence[tuple[int, int]]) -> Claim:
+def _build_claim(
+    text: str, found: Sequence[Quantity], n: int, ends: Sequence[tuple[int, int]], heads: Mapping[int, list[str]]
+) -> Claim:
     quantity = found[n]
     start, end = _find_sentence(ends, quantity, len(text))
     line = text.rfind("\n", 0, quantity.start) + 1
     sentence = text[start:end]
+    head = find_head(text, line, quantity.start, heads)
     named = _LABEL.match(text, line, quantity.start)
-    exact = named is not None and not _has_words_between(text, found, n, named.end())
-    left, right = _split_sides(text, found, n, start, end)
-    label = split_tokens(named.group(1)) if named is not None and exact else [*left[-BEFORE:], *right]
+    exact = head is not None or (named is not None and not _has_words_between(text, found, n, named.end()))
+    left, right = ([], []) if head is not None else _split_sides(text, found, n, start, end)
+    label = [*left[-BEFORE:], *right]
+    if exact:
+        label = split_tokens(head if head is not None else named.group(1) if named is not None else "")
     return Claim(
         quantity,
         sentence,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import NamedTuple
 
 from service.core.budget import OverBudgetError
@@ -25,6 +26,8 @@ MAX_VALUES_HELD = 40_000
 """Values of results that claims are held against, each counting for each claim."""
 MAX_WORDS = 2_000
 """Different words in the names of fields; those beyond are not looked for."""
+MAX_TERMS, MAX_APART, MAX_DERIVED = 60, 12, 3_000
+"""Values of a field that are added, and whose differences are taken; facts that come of this in all."""
 _SERIES = frozenset({"value"})
 NUMERIC = frozenset({"number", "money", "percent", "measure", "duration"})
 
@@ -79,6 +82,7 @@ class FactIndex:
         self._by_word: dict[str, list[FactGroup]] = defaultdict(list)
         self._identifiers: dict[int, dict[str, Fact]] = defaultdict(dict)
         self._families: dict[tuple[int, ...], Family] = {}
+        self._derived: dict[int, list[Fact]] = {}
         self._series: dict[int, Series | None] = {}
         self._counts: dict[tuple[str, ...], FactGroup] = {}
 
@@ -189,6 +193,14 @@ class FactIndex:
             if len(facts) == 1 and isinstance(facts[0].value, str)
         }
 
+    def list_derived(self) -> list[Fact]:
+        """What is worked out of each field: its total, and the differences of its values, as facts of the field."""
+        if self.size not in self._derived:
+            self._derived[self.size] = [
+                fact for group in list(self.groups.values())[:MAX_WORDS] for fact in _derive_facts(group.facts)
+            ][:MAX_DERIVED]
+        return self._derived[self.size]
+
     def find_counts(self, label: Iterable[str]) -> list[Fact]:
         """The arrays whose whole name is among the words."""
         words = set(label)
@@ -203,6 +215,22 @@ class FactIndex:
         number = quantity.number
         ways = [*quantity.values, *([number * 100, number / 100, -number] if number is not None else [])]
         return any(value in self.values for value in ways)
+
+
+def _derive_facts(facts: Sequence[Fact]) -> Iterable[Fact]:
+    """The total of a field in one result, and the differences of few values."""
+    steps: dict[int, list[tuple[Decimal, Fact]]] = defaultdict(list)
+    for fact in facts:
+        numbers = [held.number for held in fact.quantities if held.number is not None]
+        if len(numbers) == 1:
+            steps[fact.step].append((numbers[0], fact))
+    for held in steps.values():
+        if 1 < len(held) <= MAX_TERMS:
+            apart = {abs(a - b) for a, _ in held for b, _ in held} if len(held) <= MAX_APART else set[Decimal]()
+            for number in {sum((n for n, _ in held), Decimal(0)), *apart} - {Decimal(0)}:
+                fact = held[0][1]
+                first = next(q for q in fact.quantities if q.number is not None)
+                yield fact._replace(value=None, quantities=(first._replace(value=number, others=()),))
 
 
 def find_unit_word(own: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from math import isfinite
@@ -19,7 +20,7 @@ from service.core.evidence.narration.field_units import NO_UNIT, FieldUnit, read
 from service.core.evidence.reading.numbers import MAX_DIGITS, count_places
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.stated import find_stated
-from service.core.evidence.reading.words import flatten_text, stem_name
+from service.core.evidence.reading.words import flatten_text, split_words, stem_name
 from service.core.json.leaves import Scalar
 from service.core.json.pointers import escape_token
 from service.core.results.structure import build_passage_pointer, iter_bodies, read_leaf, read_text
@@ -32,6 +33,9 @@ MAX_CELL = 2_000
 _MAX = {"min": "max", "Min": "Max", "MIN": "MAX"}
 """Beside a name that ends in `max`, one in `min` is the least and no minutes."""
 _MIN = tuple(_MAX)
+_CLOCK = split_words("timestamp time date created updated start end at epoch")
+MIN_EPOCH_S, MAX_EPOCH_S = 600_000_000, 4_000_000_000
+"""Numbers in between are moments, under a name of a time."""
 _NAMES = ("name", "key", "label", "title", "property", "field")
 _DEPTH = 40
 
@@ -176,6 +180,8 @@ class _FactReader:
             quantities = self.texts[str(value)] = _read(value)
         if isinstance(value, str):
             _name_record(record, value, quantities)
+        if isinstance(value, int) and path and _CLOCK & {*stem_name(path[-1])}:
+            quantities = (*quantities, *_read_epoch(value))
         fact = self._build_fact(pointer, path, value, quantities, record)
         self.facts.append(fact)
         record.facts.append(fact)
@@ -222,6 +228,17 @@ def _read(value: Scalar) -> tuple[Quantity, ...]:
     return (
         Quantity("number", number, "", 0, len(text), text, 0 if isinstance(value, int) else count_places(text, number)),
     )
+
+
+def _read_epoch(value: int) -> list[Quantity]:
+    """The day, give or take a time zone, and the time in UTC of a moment in seconds or milliseconds."""
+    seconds = value // 1000 if value > MAX_EPOCH_S else value
+    if not MIN_EPOCH_S < seconds < MAX_EPOCH_S:
+        return []
+    at = datetime.fromtimestamp(seconds, UTC)
+    others = tuple((at + timedelta(hours=hours)).date().isoformat() for hours in (-12, 12))
+    day = Quantity("date", at.date().isoformat(), "", 0, 0, "", 0, others)
+    return [day, Quantity("time", at.time().isoformat(), "Z", 0, 0, "")]
 
 
 def _name_record(record: FactRecord, value: str, quantities: tuple[Quantity, ...]) -> None:

@@ -18,8 +18,8 @@ EPOCH = 10**9
 """Numbers as great as this are moments in seconds, or identifiers."""
 MAX_TERMS = 60
 """Of more values than these the sums are not tried."""
-_SUM = split_words("total totals totaling totalling altogether sum combined together overall all both add adds")
-_DIFFERENCE = split_words(
+SUM = split_words("total totals totaling totalling altogether sum combined together overall all both add adds")
+DIFFERENCE = split_words(
     "difference more less cheaper save saves saving savings than remaining left apart gap margin extra"
 )
 _MULTIPLE = split_words("each per times every apiece for x twice double")
@@ -76,10 +76,10 @@ def derive_number(claim: Claim, facts: Sequence[Fact]) -> Ruling | None:
     if said is None or not 0 < len(facts) <= MAX_TERMS:
         return None
     named = {number: fact for number, fact in held.items() if number in claim.beside}
-    if words & _SUM and len(facts) > 1 and said in (_add(claim, facts), sum(named)):
+    if words & SUM and len(facts) > 1 and said in (_add(claim, facts), sum(named)):
         return Ruling("supported", facts[0].pointer, "sum")
     for one, fact in named.items():
-        if words & _DIFFERENCE and one + said in named:
+        if words & DIFFERENCE and one + said in named:
             return Ruling("supported", fact.pointer, "difference")
         if words & _MULTIPLE and one and said != one and said / one in claim.beside:
             return Ruling("supported", fact.pointer, "multiple")

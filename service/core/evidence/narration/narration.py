@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from service.core.evidence.narration.binding import bind, is_about
+from service.core.evidence.narration.calendar import check_days
 from service.core.evidence.narration.claims import LOOSE, MADE, Claim, find_claims
 from service.core.evidence.narration.entities import MAX_FAMILY, NarrowedFacts, narrow
+from service.core.evidence.narration.extremes import check_extremes
 from service.core.evidence.narration.fact_index import FactGroup, FactIndex
 from service.core.evidence.narration.facts import Fact
 from service.core.evidence.narration.field_units import MONEY
@@ -40,8 +42,12 @@ def check_text(
         quantity = claim.quantity
         verdict = _check(claim, text, fact_index, utterances)
         found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
-    for claim, verdict in find_statements(text, fact_index, utterances):
+    for claim, verdict in (*find_statements(text, fact_index, utterances), *check_extremes(text, fact_index)):
         quantity = claim.quantity
+        found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
+    for claim, verdict in check_days(text, fact_index, utterances):
+        quantity = claim.quantity
+        found = [one for one in found if (one.start, one.end) != (quantity.start, quantity.end)]
         found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
     return sorted(found, key=lambda each: (each.start, each.end))
 

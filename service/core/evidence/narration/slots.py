@@ -7,12 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from service.core.evidence.narration.binding import find_side, is_about, is_loose
+from service.core.evidence.narration.binding import find_side, is_about, is_direct, is_loose
 from service.core.evidence.narration.claims import Claim
 from service.core.evidence.narration.entities import MAX_FAMILY, NarrowedFacts, narrow
 from service.core.evidence.narration.fact_index import FactGroup, FactIndex
 from service.core.evidence.narration.facts import Fact
-from service.core.evidence.narration.holding import derive_number, is_derivable, is_same_sort, read_number
+from service.core.evidence.narration.holding import (
+    DIFFERENCE,
+    SUM,
+    derive_number,
+    is_derivable,
+    is_same_sort,
+    read_number,
+)
 from service.core.evidence.narration.transforms import is_other_unit, relate
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction, build_suspicion
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
@@ -110,6 +117,8 @@ def _list_meant(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGrou
         return []
     if claim.extreme or find_side(claim) is not None or is_loose(claim, groups):
         return []
+    if claim.quantity.kind == "number" and not is_direct(claim, groups):
+        return []
     return meant if is_same_sort(claim.quantity, meant) else []
 
 
@@ -120,7 +129,16 @@ def _find_nowhere(
     if any(_fits(claim, fact) for fact in (*narrowed.others, *every)):
         return OPEN
     meant, note = _list_meant(claim, narrowed, groups), _note(claim, every, fact_index)
-    return build_suspicion(claim, meant[0], "not_found") if meant and note.verdict == "unsupported" else note
+    if note.verdict != "unsupported" or not (meant or _is_to_be_told(claim)):
+        return note
+    return build_suspicion(claim, (meant or list(narrowed.every))[0], "not_found")
+
+
+def _is_to_be_told(claim: Claim) -> bool:
+    """Whether the results, where they tell such things at all, must tell this one: or it is said to be worked out of them."""
+    return claim.quantity.kind in ("money", "time", "date", "percent", "duration") or bool(
+        (SUM | DIFFERENCE) & set(split_tokens(claim.sentence)) and claim.quantity.kind == "measure"
+    )
 
 
 def _note(claim: Claim, facts: Sequence[Fact], fact_index: FactIndex) -> Ruling:
@@ -130,6 +148,8 @@ def _note(claim: Claim, facts: Sequence[Fact], fact_index: FactIndex) -> Ruling:
         number is not None and len(list_significant_digits(number)) > 1 + (claim.quantity.kind == "number")
     )
     if not telling or fact_index.holds(claim.quantity) or is_derivable(claim, facts):
+        return OPEN
+    if any(_fits(claim, fact) for fact in fact_index.list_derived()):
         return OPEN
     return Ruling("unsupported", facts[0].pointer if facts else None)
 

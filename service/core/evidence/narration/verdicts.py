@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal, NamedTuple
 
 from service.core.evidence.narration.claims import Claim
@@ -54,6 +55,8 @@ class Utterances(NamedTuple):
     """Whether the user or the system said a quantity, or a call had it among its arguments."""
     words: Callable[[str], bool]
     """Whether they said these words."""
+    today: date | None = None
+    """The day that the trace gives as its own."""
 
 
 def build_contradiction(claim: Claim, fact: Fact, code: str, how: str = "") -> Ruling:
