@@ -46,15 +46,18 @@ def outcomes(report: Any) -> list[Any]:
 
 def told(outcome: Any) -> str:
     claims = getattr(outcome, "evidence", ())
-    return " ".join(claim.code or claim.verdict for claim in claims if claim.verdict != "not_checkable")
+    named = [claim for claim in claims if claim.verdict != "not_checkable"]
+    return " ".join((claim.code or claim.verdict) + "?" * (claim.verdict == "suspected") for claim in named)
 
 
 @pytest.mark.parametrize(("result", "answer", "wanted", "inferred"), CASES)
 def test_case(result: Any, answer: str, wanted: str, inferred: bool):
     [outcome] = outcomes(scored(events_of(result, answer)))
     assert told(outcome) == wanted
-    if inferred and set(wanted.split()) - {"unsupported"}:
+    contradicted = [word for word in wanted.split() if word not in ("supported", "unsupported") and word[-1] != "?"]
+    if "?" in wanted and not contradicted:
         assert isinstance(outcome, Suspicion)
+        assert (outcome.cause == "unread") == inferred
         assert {claim.note for claim in outcome.evidence if claim.code} <= {one.message for one in outcome.findings}
     elif wanted:
         contradicted = {claim.note for claim in outcome.evidence if claim.verdict == "contradicted"}
@@ -109,7 +112,7 @@ def test_what_the_user_said_is_no_retelling_of_a_result():
     events = events_of({"balance": 5}, "Your balance is $9.")
     assert not outcomes(scored(events))[0].passed
     events[0] = {"user": "I have $9."}
-    assert outcomes(scored(events))[0].passed
+    assert outcomes(scored(events))[0].cause == "not_applicable"
 
 
 def test_a_failed_call_tells_no_facts():
@@ -122,7 +125,7 @@ def test_a_failed_call_tells_no_facts():
 
 
 def test_unsupported_claims_may_be_made_to_fail():
-    events = events_of({"balance": 5}, "We owe you $1234.56.")
+    events = events_of({"balance": 5}, "Your balance is $5. We paid 1234.56 last year.")
     [noted], [failing] = outcomes(scored(events)), outcomes(scored(events, unsupported="fail"))
     assert (noted.passed, failing.passed) == (True, False)
     assert [finding.code for finding in noted.findings] == ["unsupported_claim"]
@@ -139,7 +142,7 @@ def test_what_is_too_long_is_said_to_be(result: Any, answer: str):
 def test_a_text_that_is_a_table_is_read_as_one():
     table = "# unit: people\ndate,value\n2024-01-01,5.5\n2024-01-02,6.5\n2024-01-03,7.5\n"
     [outcome] = outcomes(scored(events_of({"csv": table}, "On January 2, 2024 the value was 7.5.")))
-    assert told(outcome) == "swapped_entity"
+    assert told(outcome) == "swapped_entity?"
 
 
 def test_columns_are_read_as_records():

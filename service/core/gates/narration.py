@@ -74,6 +74,9 @@ def _build_suspicion(narration: Narration, findings: tuple[Finding, ...]) -> Sus
     if all(claim.code in _OF_ACTIONS for claim in suspected):
         reason = "the text claims what no call before it seems to have done"
         return Suspicion("not_asked", reason, findings, evidence=narration.claims)
+    if not narration.inferred:
+        reason = "the text may contradict a result, and its words do not prove it"
+        return Suspicion("not_asked", reason, findings, evidence=narration.claims)
     reason = "the text seems to contradict a result, of which only inferred structure tells"
     where = Finding("unread_result", reason, narration.inferred)
     return Suspicion("unread", reason, (*findings, where), evidence=narration.claims)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
@@ -13,10 +14,13 @@ from service.core.evidence.actions.told import ToldActions
 from service.core.evidence.narration.completion import LikelyErrors
 from service.core.evidence.narration.fact_index import FactIndex
 from service.core.evidence.narration.facts import MAX_FACTS
+from service.core.evidence.narration.field_units import describe_fields
 from service.core.evidence.narration.narration import check_text
 from service.core.evidence.narration.suspicion import weigh
 from service.core.evidence.narration.verdicts import ClaimVerdict, Utterances
-from service.core.evidence.reading.quantities import MAX_TEXT, Quantity, Value, find_quantities
+from service.core.evidence.provenance.sources import find_reference_date
+from service.core.evidence.reading.quantities import MAX_TEXT, Quantity, Value
+from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import flatten_text
 from service.core.json.leaves import list_leaves
 from service.core.results.media import has_media
@@ -56,13 +60,14 @@ def narrate(trace: Trace) -> list[Narration]:
 
 def _narrate(trace: Trace) -> Iterator[Narration]:
     inferred = _list_inferred(trace)
-    knowledge, listener, gaps, errors, checked = _Knowledge(inferred), _Listener(), _Gaps(inferred), LikelyErrors(), 0
-    actions = ToldActions(trace.tools)
+    knowledge, gaps, errors, checked = _Knowledge(inferred), _Gaps(inferred), LikelyErrors(), 0
+    listener, actions = _Listener(find_reference_date(trace)), ToldActions(trace.tools)
+    described = {tool.name: describe_fields(tool.output_schema) for tool in trace.tools or () if tool.output_schema}
     steps = iter([*trace.steps, None])
     step = next(steps)
     for n, message in enumerate(trace.messages):
         while step is not None and step.message < n:
-            knowledge.add(step)
+            knowledge.add(step, described.get(step.call.name, {}))
             listener.call(step)
             gaps.add(step)
             errors.add(step)
@@ -99,11 +104,11 @@ class _Knowledge:
         """How many there are."""
         return (self.all or self.proved).size
 
-    def add(self, step: Step) -> None:
-        """The facts of a step's result."""
-        self.proved.add(step)
+    def add(self, step: Step, described: Mapping[str, str]) -> None:
+        """The facts of a step's result, and what the schema of its tool says of fields."""
+        self.proved.add(step, described)
         if self.all is not None:
-            self.all.add(step)
+            self.all.add(step, described)
 
     def check(self, text: str, path: str, utterances: Utterances, quantities: Sequence[Quantity]) -> list[ClaimVerdict]:
         """The verdicts on the claims of a text."""
@@ -164,14 +169,16 @@ def _narrate_text(n: int, turn: int, text: str, knowledge: _Knowledge, listener:
         return Narration(n, turn, (), f"the results hold {MAX_FACTS} values or more")
     if len(text) > MAX_TEXT:
         return Narration(n, turn, (), f"the text is longer than {MAX_TEXT} characters")
-    claims = find_quantities(text)
+    claims = find_stated(text)
     if len(claims) > MAX_CLAIMS:
         return Narration(n, turn, (), f"the text has {len(claims)} numbers, and {MAX_CLAIMS} are checked at most")
     sentences = sum(map(text.count, ".!?;\n"))
     if sentences > MAX_SENTENCES:
         return Narration(n, turn, (), f"the text has {sentences} sentences, and {MAX_SENTENCES} are checked at most")
     try:
-        verdicts = knowledge.check(text, f"/messages/{n}/text", Utterances(listener.has, listener.words), claims)
+        verdicts = knowledge.check(
+            text, f"/messages/{n}/text", Utterances(listener.has, listener.words, listener.today), claims
+        )
     except OverBudgetError as error:
         return Narration(n, turn, (), str(error))
     return Narration(n, turn, tuple(verdicts))
@@ -180,7 +187,8 @@ def _narrate_text(n: int, turn: int, text: str, knowledge: _Knowledge, listener:
 class _Listener:
     """What the user and the system said, and what calls were made with: a claim of these is no retelling of a result."""
 
-    def __init__(self) -> None:
+    def __init__(self, today: date | None) -> None:
+        self.today = today
         self._values: set[Value] = set()
         self._texts: list[str] = []
         self._unread: list[str] = []  # most traces never ask
@@ -199,7 +207,7 @@ class _Listener:
     def _read(self) -> None:
         for text in self._unread:
             self._texts.append(flatten_text(text[:MAX_TEXT]))
-            for quantity in find_quantities(text):
+            for quantity in find_stated(text):
                 self._values.update(quantity.values)
         self._unread.clear()
 

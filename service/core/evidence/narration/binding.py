@@ -20,7 +20,7 @@ from service.core.evidence.narration.claims import (
 )
 from service.core.evidence.narration.fact_index import GENERIC, FactGroup, FactIndex
 from service.core.evidence.reading.units import UNITS
-from service.core.evidence.reading.words import abbreviates, split_tokens, stem_word
+from service.core.evidence.reading.words import abbreviates, split_tokens, split_words, stem_word
 
 _THAN = {"more": "over", "higher": "over", "greater": "over", "less": "under", "lower": "under", "fewer": "under"}
 
@@ -29,6 +29,8 @@ _DIMENSIONS = {
 }
 """What a unit measures, where that is a name for it: `a high of 9 °C`."""
 
+_OF_MANY = split_words("average averages averaging averaged season career")
+"""Words of a sentence whose numbers are of more than one record."""
 _ENDS = HIGHEST | LOWEST
 _BETWEEN = (LINKS | RANGES | ABOUT) - _ENDS
 
@@ -119,6 +121,8 @@ def is_loose(claim: Claim, groups: Sequence[FactGroup]) -> bool:
     """Whether the words leave room between a number and its field."""
     own = {word for group in groups for word in (*group.own, *group.above)}
     words = {stem_word(word) for word in claim.words} | claim.words
+    if _OF_MANY & set(split_tokens(claim.sentence)):
+        return True
     return not claim.plain or is_about(claim) or _is_of_how_many(claim, groups) or bool((MADE | LOOSE) & words - own)
 
 

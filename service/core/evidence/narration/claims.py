@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from functools import lru_cache
 from itertools import islice, takewhile
 from typing import Literal, NamedTuple
 
-from service.core.evidence.reading.quantities import MAX_TEXT, Quantity, find_quantities
+from service.core.evidence.narration.tables import find_head, find_heads
+from service.core.evidence.reading.quantities import MAX_TEXT, Quantity
+from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
 
 BEFORE, AFTER = 8, 5
 """Words of a claim's surroundings that may name its field."""
 REACH = 400
 """Characters of a sentence before and after a claim."""
+MAX_BESIDE = 16
+"""Quantities before a claim that may go into it."""
 GAP = 80
 """Characters between a label and its value; more of them say something."""
 
-_SENTENCE = re.compile(r"(?:[.!?]+(?=[\s*_)\"]|$)|\n|;)")
+_SENTENCE = re.compile(r"(?:(?<![ap]\.m)[.!?]+(?=[\s*_)\"]|$)|(?<=[ap]\.m)\.(?= [A-Z])|\n|;)")
 _CLAUSE = re.compile(r"[,;:()\[\]|\u2013\u2014]|\s-\s|\b(?:while|whereas|but)\b")
+_HYPHEN = re.compile(r"^ ?- ?(?=[a-z])")
+"""Of `18-point` and `18 - point`."""
 _LABEL = re.compile(r"[\s>*_#`\d.)•-]*+([^:\n]{2,60})(?::|\s[-\u2013\u2014]\s)")
 ABOUT = split_words("about around approximately roughly nearly almost approx circa estimated some close")
 OVER = split_words("over above exceeding exceed exceeds")
@@ -28,9 +35,9 @@ UNDER = split_words("under below")
 LOOSE = split_words("minimum maximum max min least most up more less fewer than within capped limit respectively")
 """Words that make of a number a bound."""
 MADE = split_words(
-    "average mean total sum difference combined overall net additional extra saved saving save remaining left increase "
-    "decrease change rise drop off discount refund refunded by per each every double half twice altogether margin lead "
-    "current currently deducted both summary outgoing new instead original originally previous previously fee "
+    "average averaging averaged mean total sum difference combined overall net additional extra saved saving save remaining "
+    "left increase decrease change rise drop off discount refund refunded by per each every double half twice altogether "
+    "margin lead current currently deducted both summary outgoing new instead original originally previous previously fee "
     "again another other only first last rest further yesterday earlier prior formerly ago"
 )
 """Words for what is worked out, or is no longer or not yet so: no field holds it as it is said."""
@@ -91,6 +98,10 @@ class Claim(NamedTuple):
     """The dates in its sentence."""
     context: str = ""
     """The line up to its sentence, the last 800 characters."""
+    beside: frozenset[Decimal] = frozenset()
+    """The numbers of its sentence, and those said not long before."""
+    order: tuple[int, int] = (0, 1)
+    """Which of how many quantities of its kind it is in its sentence."""
 
     @property
     def words(self) -> frozenset[str]:
@@ -104,21 +115,27 @@ def find_claims(text: str, quantities: Sequence[Quantity] | None = None) -> list
     >>> [(str(c.quantity.value), c.label) for c in find_claims("The balance is $124, with 3 seats left.")]
     [('124', ('the', 'balance', 'is')), ('3', ('with', 'seat', 'left'))]
     """
-    found = find_quantities(text) if quantities is None else quantities
+    found = find_stated(text) if quantities is None else quantities
     text = text[:MAX_TEXT]
     ends = [match.span() for match in _SENTENCE.finditer(text)]
-    return [_build_claim(text, found, n, ends) for n in range(len(found))]
+    heads = find_heads(text)
+    return [_build_claim(text, found, n, ends, heads) for n in range(len(found))]
 
 
-def _build_claim(text: str, found: Sequence[Quantity], n: int, ends: Sequence[tuple[int, int]]) -> Claim:
+def _build_claim(
+    text: str, found: Sequence[Quantity], n: int, ends: Sequence[tuple[int, int]], heads: Mapping[int, list[str]]
+) -> Claim:
     quantity = found[n]
     start, end = _find_sentence(ends, quantity, len(text))
     line = text.rfind("\n", 0, quantity.start) + 1
     sentence = text[start:end]
+    head = find_head(text, line, quantity.start, heads)
     named = _LABEL.match(text, line, quantity.start)
-    exact = named is not None and not _has_words_between(text, found, n, named.end())
-    left, right = _split_sides(text, found, n, start, end)
-    label = split_tokens(named.group(1)) if named is not None and exact else [*left[-BEFORE:], *right]
+    exact = head is not None or (named is not None and not _has_words_between(text, found, n, named.end()))
+    left, right = ([], []) if head is not None else _split_sides(text, found, n, start, end)
+    label = [*left[-BEFORE:], *right]
+    if exact:
+        label = split_tokens(head if head is not None else named.group(1) if named is not None else "")
     return Claim(
         quantity,
         sentence,
@@ -133,7 +150,21 @@ def _build_claim(text: str, found: Sequence[Quantity], n: int, ends: Sequence[tu
         _find_extreme(text, found, n, start),
         tuple(_iter_dates(found, n, start, end)),
         text[max(line, start - 800) : start],
+        frozenset(_iter_beside(found, n, end)),
+        _find_order(found, n, start, end),
     )
+
+
+def _iter_beside(found: Sequence[Quantity], n: int, end: int) -> Iterator[Decimal]:
+    near = [*found[max(0, n - MAX_BESIDE) : n], *takewhile(lambda q: q.start < end, found[n + 1 : n + MAX_BESIDE])]
+    return (quantity.number for quantity in near if quantity.number is not None)
+
+
+def _find_order(found: Sequence[Quantity], n: int, start: int, end: int) -> tuple[int, int]:
+    kind = found[n].kind
+    before = [q for q in found[max(0, n - MAX_BESIDE) : n] if q.kind == kind and q.start >= start]
+    after = [q for q in found[n + 1 : n + MAX_BESIDE] if q.kind == kind and q.start < end]
+    return len(before), len(before) + 1 + len(after)
 
 
 def _iter_dates(found: Sequence[Quantity], n: int, start: int, end: int) -> Iterator[Quantity]:
@@ -184,8 +215,14 @@ def _split_sides(text: str, found: Sequence[Quantity], n: int, start: int, end: 
     right = min([end, *(q.start for q in found[n + 1 : n + 4] if q.kind != "identifier")])
     return (
         split_tokens(_find_last_clause(text[left : quantity.start]))[-12:],
-        split_tokens(_find_first_clause(text[quantity.end : right]))[:AFTER],
+        split_tokens(_find_first_clause(_drop_hyphen(text, quantity, right)))[:AFTER],
     )
+
+
+def _drop_hyphen(text: str, quantity: Quantity, end: int) -> str:
+    """What follows a number; of `18-point` the point too, but no compound such as `three-point`."""
+    after = text[quantity.end : end]
+    return _HYPHEN.sub(" ", after) if quantity.text[-1:].isdigit() else after
 
 
 def _has_words_between(text: str, found: Sequence[Quantity], n: int, label_end: int) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from service.core.evidence.narration.claims import Claim, iter_lines_above
 from service.core.evidence.narration.facts import Fact, FactRecord
 from service.core.evidence.narration.occasions import DaySpan, find_days
-from service.core.evidence.reading.words import flatten_text
+from service.core.evidence.reading.words import flatten_text, split_tokens, stem_word
 from service.core.models.lazy import lazy
 
 MAX_FAMILY = 2_000
@@ -24,6 +25,17 @@ _BESIDE = 2
 """Words between two names that are taken together."""
 
 
+_BEHIND = re.compile(
+    r"(?! ?[*_]*(?:[.,;:|\n]|and\b|or\b|while\b|but\b|then\b))[^\w$€£]{0,4}"
+    r"((?:(?!(?:and|or|while|but|then|with|to)\b)[^\s.,;:()|]+[ ]?){1,4})"
+)
+"""After a claim, what it is of: `$100 for HAT083`, `$100 (HAT083)`, `8 MP main camera`."""
+_NEAR = 3
+"""So many of the places where names are looked for are in the claim's sentence."""
+_INLINE = re.compile(r"[,;(|] *[*_]*([A-Z][\w '&-]{1,40}?)[*_]*: *[*_]*$")
+_END = re.compile(r"[.!?][\s*_)\"]+")
+
+
 class NarrowedFacts(NamedTuple):
     """The facts of the field in the records that are spoken of, among all. `settled`: it is clear which those are.
 
@@ -35,6 +47,8 @@ class NarrowedFacts(NamedTuple):
     settled: bool
     dated: bool = False
     missing: bool = False
+    is_far: bool = False
+    """Whether only what stands before the sentence names them."""
 
     @property
     def others(self) -> list[Fact]:
@@ -67,6 +81,12 @@ class Family:
         return {name: facts for name, facts in found.items() if len(facts) < len(self.facts)}
 
     @lazy
+    def _by_last(self) -> dict[str, list[Fact]]:
+        """The facts by the last word of a name, where it may stand for one name alone."""
+        grouped = _group_by_last(self.by_name)
+        return {last: self.by_name[names[0]] for last, names in grouped.items() if len(names) == 1}
+
+    @lazy
     def _by_head(self) -> dict[str, list[str]]:
         """The names by their first words."""
         found: dict[str, list[str]] = {}
@@ -90,25 +110,57 @@ class Family:
         Two names side by side are taken together: `HAT136 and HAT039`.
         """
         where = flatten_text(scope[-MAX_LINE:])
-        near = [name for word in set(where.split()) for name in self._by_head.get(word, ())]
+        every = self._find_places(where)
+        fewest = min((len(facts) for _, _, facts in every), default=0)
+        places = [place for place in every if len(place[2]) == fewest]
+        if not places:
+            return []
+        at, _, last = places[-1]
+        chosen = list(last)
+        for start, name, facts in reversed(places[:-1]):
+            end = start + len(name) - 1
+            if end <= at and len(where[end:at].split()) <= _BESIDE:
+                chosen += facts
+                at = start
+        nearest = every[-1][2]
+        if not {id(fact) for fact in nearest} & {id(fact) for fact in chosen}:
+            chosen += nearest  # either may be meant
+        return list({id(fact): fact for fact in chosen}.values())
+
+    def find_touched(self, scope: str) -> list[Fact]:
+        """The facts of every record that the scope names by anything."""
+        return [fact for _, _, facts in self._find_places(flatten_text(scope[-MAX_LINE:])) for fact in facts]
+
+    def list_called(self, scope: str) -> list[list[Fact]]:
+        """The facts of each record that the scope names, in the order of their names."""
+        found: list[list[Fact]] = []
+        places = self._find_places(flatten_text(scope[-MAX_LINE:]))
+        fewest = min((len(facts) for _, _, facts in places), default=0)
+        for _, _, facts in places:
+            if len(facts) == fewest and facts not in found:
+                found.append(facts)
+        return found
+
+    def _find_places(self, where: str) -> list[tuple[int, str, list[Fact]]]:
+        """Where a flat text has names last, in this order, each with the facts of its records."""
+        words = set(where.split())
+        near = [name for word in words for name in self._by_head.get(word, ())]
         self.tests += len(near)
         if self.tests > MAX_TESTS:
             return []
-        named = {name: self.by_name[name] for name in near if name in where}
-        fewest = min(map(len, named.values()), default=0)
-        places = sorted((where.rfind(name), name) for name, facts in named.items() if len(facts) == fewest)
-        return _join_facts(where, places, named) if places else []
+        named = [(name, self.by_name[name]) for name in near if name in where]
+        named = named or [(f" {word} ", self._by_last[f" {word} "]) for word in words if f" {word} " in self._by_last]
+        return sorted(((where.rfind(name), name, facts) for name, facts in named), key=lambda place: place[:2])
 
 
-def _join_facts(where: str, places: Sequence[tuple[int, str]], named: dict[str, list[Fact]]) -> list[Fact]:
-    at, last = places[-1]
-    chosen = list(named[last])
-    for start, name in reversed(places[:-1]):
-        end = start + len(name) - 1
-        if end <= at and len(where[end:at].split()) <= _BESIDE:
-            chosen += named[name]
-            at = start
-    return list({id(fact): fact for fact in chosen}.values())
+def _group_by_last(names: Iterable[str]) -> dict[str, list[str]]:
+    """Names of two or three words by their last, which may stand for them: `the Chair` for `Office Chair`."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        words = name.split()
+        if 1 < len(words) <= 3 and len(words[-1]) > 3 and words[-1].isalpha():
+            found.setdefault(f" {words[-1]} ", []).append(name)
+    return found
 
 
 def narrow(family: Family, claim: Claim, text: str) -> NarrowedFacts:
@@ -122,15 +174,53 @@ def narrow(family: Family, claim: Claim, text: str) -> NarrowedFacts:
         return NarrowedFacts(facts, facts, settled=False, missing=True)
     if days and claim.quantity.kind in READINGS:
         return NarrowedFacts(days, facts, settled=True, dated=True)
-    at = max(0, claim.quantity.start - claim.sentence_start)
-    for scope in (claim.sentence[:at], claim.sentence, *iter_lines_above(text, claim.line_start)):
-        named = family.find_called(scope)
+    paired = _pair_up(family, claim)
+    if paired is not None:
+        return NarrowedFacts(paired or facts, facts, settled=bool(paired))
+    if _has_strange_label(family, claim):
+        return NarrowedFacts(days or facts, facts, settled=False)
+    for n, named in enumerate(_iter_named(family, claim, text)):
         both = [fact for fact in named if fact in days] if days else named
         if both:
-            return NarrowedFacts(both, facts, settled=True)
+            return NarrowedFacts(both, facts, settled=True, is_far=n >= _NEAR)
     if days:
         return NarrowedFacts(days, facts, settled=True, dated=True)
     return NarrowedFacts(facts, facts, settled=family.is_one)
+
+
+def _iter_named(family: Family, claim: Claim, text: str) -> Iterator[list[Fact]]:
+    """The facts of what is named nearest: right behind the claim, before it, behind it, in the sentence before, above."""
+    at, end = max(0, claim.quantity.start - claim.sentence_start), claim.quantity.end - claim.sentence_start
+    behind = _BEHIND.match(claim.sentence, end)
+    if behind:
+        yield family.find_called(behind[1])
+    yield family.find_called(claim.sentence[:at])
+    yield family.find_called(claim.sentence)
+    before = family.list_called(_find_sentence_before(claim.context))
+    yield before[0] if len(before) == 1 else []
+    for line in iter_lines_above(text, claim.line_start) if len(before) < 2 else ():
+        yield family.find_called(line)
+
+
+def _has_strange_label(family: Family, claim: Claim) -> bool:
+    """Whether a claim stands behind a label in its sentence that names neither field nor record: `Lamp: $5, Chair: $7`."""
+    label = _INLINE.search(claim.sentence, 0, max(0, claim.quantity.start - claim.sentence_start))
+    if label is None or claim.exact:
+        return False
+    known = {word for fact in family.facts[:1] for word in (*fact.own, *fact.above)}
+    return not known & {stem_word(word) for word in split_tokens(label[1])} and not family.find_called(label[1])
+
+
+def _find_sentence_before(context: str) -> str:
+    return _END.split(context.strip(" .!?"))[-1]
+
+
+def _pair_up(family: Family, claim: Claim) -> list[Fact] | None:
+    """Of `A and B cost $5 and $7 respectively` the facts of the record in the claim's place; () where it is not clear."""
+    if "respectively" not in claim.sentence.lower():
+        return None
+    named, (place, count) = family.list_called(claim.sentence), claim.order
+    return named[place] if count == len(named) else []
 
 
 def _list_names(record: FactRecord | None) -> list[str]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import NamedTuple
 
 from service.core.budget import OverBudgetError
 from service.core.evidence.narration.entities import Family
-from service.core.evidence.narration.facts import Fact, read_facts
+from service.core.evidence.narration.facts import Collection, Fact, read_facts
+from service.core.evidence.narration.field_units import MONEY
 from service.core.evidence.reading.quantities import Quantity, Value
 from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import abbreviates, split_tokens, split_words, stem_name, stem_word
@@ -20,12 +22,12 @@ DROPPED = split_words("cent usd eur gbp est utc local val iso str text num of th
 GENERIC = split_words("time date day number scheduled current")
 """Words that a field's name may do without where others tell it: what is said shows its kind."""
 _MEASURED = split_words("length mass duration temperature speed volume power energy pressure")
-MONEY = split_words("price amount cent total balance cost fee fare payment charge refund budget salary")
-"""Words of names that amounts of money stand under."""
 MAX_VALUES_HELD = 40_000
 """Values of results that claims are held against, each counting for each claim."""
 MAX_WORDS = 2_000
 """Different words in the names of fields; those beyond are not looked for."""
+MAX_TERMS, MAX_APART, MAX_DERIVED = 60, 12, 3_000
+"""Values of a field that are added, and whose differences are taken; facts that come of this in all."""
 _SERIES = frozenset({"value"})
 NUMERIC = frozenset({"number", "money", "percent", "measure", "duration"})
 
@@ -39,6 +41,8 @@ class FactGroup:
     facts: list[Fact] = field(default_factory=list[Fact])
     kinds: set[str] = field(default_factory=set[str])
     units: set[str] = field(default_factory=set[str])
+    counts_money: bool = False
+    """Whether its numbers are told to be amounts in a currency."""
 
     def is_named_in(self, words: Sequence[str]) -> bool:
         """Whether each word of the name stands for one of these."""
@@ -46,8 +50,8 @@ class FactGroup:
 
     @property
     def is_money(self) -> bool:
-        """Whether the field, or what it stands under, is named as an amount of money."""
-        return bool(MONEY & (self.own | self.above))
+        """Whether the field is told to be an amount of money, or it, or what it stands under, is named as one."""
+        return self.counts_money or bool(MONEY & (self.own | self.above))
 
     def takes(self, quantity: Quantity) -> bool:
         """Whether values of this field can be held against a quantity."""
@@ -73,10 +77,12 @@ class FactIndex:
         self.groups: dict[tuple[str, ...], FactGroup] = {}
         self.values: dict[Value, list[Fact]] = defaultdict(list)
         self.size = 0
+        self.collections: list[Collection] = []
         self._looks = 0
         self._by_word: dict[str, list[FactGroup]] = defaultdict(list)
         self._identifiers: dict[int, dict[str, Fact]] = defaultdict(dict)
         self._families: dict[tuple[int, ...], Family] = {}
+        self._derived: dict[int, list[Fact]] = {}
         self._series: dict[int, Series | None] = {}
         self._counts: dict[tuple[str, ...], FactGroup] = {}
 
@@ -86,13 +92,18 @@ class FactIndex:
         if self._looks > MAX_VALUES_HELD:
             raise OverBudgetError(f"{self._looks} values of results held against claims", MAX_VALUES_HELD)
 
-    def add(self, step: Step) -> None:
-        """The facts of a step's result."""
+    def add(self, step: Step, described: Mapping[str, str] | None = None) -> None:
+        """The facts of a step's result. `described`: what its tool's schema says of fields, by name."""
         if step.result is None or step.result.is_error:
             return
         path = f"/steps/{step.index}/result/content"
-        facts, counts = read_facts(step.result.content, path, step.index, inferred=self._inferred)
+        facts, counts, collections = read_facts(
+            step.result.content, path, step.index, described, inferred=self._inferred
+        )
         about = tuple(stem_name(step.call.name))
+        for collection in collections:
+            collection.own = collection.own or about
+        self.collections += collections
         self.size += len(facts)
         for fact in facts:
             self._add_to_group(self.groups, fact, about).facts.append(fact)
@@ -137,7 +148,8 @@ class FactIndex:
                     self._by_word[word].append(group)
         for quantity in fact.quantities:
             group.kinds.add(quantity.kind)
-            group.units.add(quantity.unit)
+            group.units.add(quantity.unit or fact.counted.unit)
+        group.counts_money = group.counts_money or bool(fact.counted.currency or fact.counted.minor)
         return group
 
     def find_named(self, label: Iterable[str], quantity: Quantity) -> list[FactGroup]:
@@ -181,6 +193,14 @@ class FactIndex:
             if len(facts) == 1 and isinstance(facts[0].value, str)
         }
 
+    def list_derived(self) -> list[Fact]:
+        """What is worked out of each field: its total, and the differences of its values, as facts of the field."""
+        if self.size not in self._derived:
+            self._derived[self.size] = [
+                fact for group in list(self.groups.values())[:MAX_WORDS] for fact in _derive_facts(group.facts)
+            ][:MAX_DERIVED]
+        return self._derived[self.size]
+
     def find_counts(self, label: Iterable[str]) -> list[Fact]:
         """The arrays whose whole name is among the words."""
         words = set(label)
@@ -189,6 +209,28 @@ class FactIndex:
     def find_holding(self, value: Value) -> list[Fact]:
         """The facts with this value, under whatever name."""
         return self.values.get(value, [])
+
+    def holds(self, quantity: Quantity) -> bool:
+        """Whether any fact has this value, whatever it is of: as it is, or counted in hundredths."""
+        number = quantity.number
+        ways = [*quantity.values, *([number * 100, number / 100, -number] if number is not None else [])]
+        return any(value in self.values for value in ways)
+
+
+def _derive_facts(facts: Sequence[Fact]) -> Iterable[Fact]:
+    """The total of a field in one result, and the differences of few values."""
+    steps: dict[int, list[tuple[Decimal, Fact]]] = defaultdict(list)
+    for fact in facts:
+        numbers = [held.number for held in fact.quantities if held.number is not None]
+        if len(numbers) == 1:
+            steps[fact.step].append((numbers[0], fact))
+    for held in steps.values():
+        if 1 < len(held) <= MAX_TERMS:
+            apart = {abs(a - b) for a, _ in held for b, _ in held} if len(held) <= MAX_APART else set[Decimal]()
+            for number in {sum((n for n, _ in held), Decimal(0)), *apart} - {Decimal(0)}:
+                fact = held[0][1]
+                first = next(q for q in fact.quantities if q.number is not None)
+                yield fact._replace(value=None, quantities=(first._replace(value=number, others=()),))
 
 
 def find_unit_word(own: Sequence[str]) -> str:

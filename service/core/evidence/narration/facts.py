@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from math import isfinite
@@ -15,9 +16,11 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
+from service.core.evidence.narration.field_units import NO_UNIT, FieldUnit, read_field_unit
 from service.core.evidence.reading.numbers import MAX_DIGITS, count_places
-from service.core.evidence.reading.quantities import Quantity, find_quantities
-from service.core.evidence.reading.words import flatten_text, stem_name
+from service.core.evidence.reading.quantities import Quantity
+from service.core.evidence.reading.stated import find_stated
+from service.core.evidence.reading.words import flatten_text, split_words, stem_name
 from service.core.json.leaves import Scalar
 from service.core.json.pointers import escape_token
 from service.core.results.structure import build_passage_pointer, iter_bodies, read_leaf, read_text
@@ -30,6 +33,9 @@ MAX_CELL = 2_000
 _MAX = {"min": "max", "Min": "Max", "MIN": "MAX"}
 """Beside a name that ends in `max`, one in `min` is the least and no minutes."""
 _MIN = tuple(_MAX)
+_CLOCK = split_words("timestamp time date created updated start end at epoch")
+MIN_EPOCH_S, MAX_EPOCH_S = 600_000_000, 4_000_000_000
+"""Numbers in between are moments, under a name of a time."""
 _NAMES = ("name", "key", "label", "title", "property", "field")
 _DEPTH = 40
 
@@ -42,6 +48,23 @@ class FactRecord:
     called: list[str] = field(default_factory=list[str])
     """Flat texts among its own values."""
     days: list[str] = field(default_factory=list[str])
+    collection: Collection | None = None
+    """The array it is an item of."""
+    facts: list[Fact] = field(default_factory=list["Fact"])
+    """Its own values."""
+
+
+@dataclass(slots=True)
+class Collection:
+    """An array: the words of its name, the path of names to it, and its records, one an item."""
+
+    pointer: str
+    path: tuple[str, ...]
+    size: int
+    step: int
+    record: FactRecord
+    items: list[FactRecord] = field(default_factory=list[FactRecord])
+    own: tuple[str, ...] = ()
 
 
 class Fact(NamedTuple):
@@ -55,11 +78,15 @@ class Fact(NamedTuple):
     quantities: tuple[Quantity, ...]
     record: FactRecord
     step: int
+    counted: FieldUnit = NO_UNIT
 
 
 class _FactReader:
-    def __init__(self, step: int, bodies: frozenset[str], *, inferred: bool) -> None:
+    def __init__(self, step: int, bodies: frozenset[str], described: Mapping[str, str], *, inferred: bool) -> None:
         self.step = step
+        self.described = described
+        self.units: dict[tuple[str, ...], FieldUnit] = {}
+        self.collections: list[Collection] = []
         self.bodies = bodies
         self.inferred = inferred
         self.facts: list[Fact] = []
@@ -94,10 +121,15 @@ class _FactReader:
             at = f"{pointer}/{escape_token(key)}"
             if isinstance(item, dict) and any(c.isdigit() for c in key):  # a name as a key: its own record
                 self.read(item, at, path, FactRecord(record, [flatten_text(key)]))
-            else:
-                self.read(item, at, (*path, key), record)
+                continue
+            if isinstance(item, int | float | str) and not isinstance(item, bool):
+                self.units[*path, key] = read_field_unit(key, value, self.described.get(key, ""))
+            self.read(item, at, (*path, key), record)
 
     def _read_array(self, value: list[JsonValue], pointer: str, path: tuple[str, ...], record: FactRecord) -> None:
+        own = stem_name(path[-1]) if path else ()
+        collection = Collection(pointer, path, len(value), self.step, record, own=own)
+        self.collections.append(collection)
         if value:
             count = Quantity("number", Decimal(len(value)), "", 0, 0, "")
             self.counts.append(self._build_fact(pointer, path, len(value), (count,), record))
@@ -106,7 +138,8 @@ class _FactReader:
                 name, held = cast("list[JsonValue]", item)
                 self.read(held, f"{pointer}/{n}/1", (*path, str(name)), record)
             else:
-                inner = FactRecord(record) if isinstance(item, dict | list) else record
+                inner = FactRecord(record, collection=collection)
+                collection.items.append(inner)
                 self.read(item, f"{pointer}/{n}", path, inner)
 
     def _read_columns(
@@ -116,6 +149,7 @@ class _FactReader:
         for name, column in value.items():
             for key, item in column.items():
                 row = rows.setdefault(key, FactRecord(record))
+                self.units.setdefault((*path, name), read_field_unit(name, {}, self.described.get(name, "")))
                 self.read(item, f"{pointer}/{escape_token(name)}/{escape_token(key)}", (*path, name), row)
 
     def _build_fact(
@@ -123,7 +157,8 @@ class _FactReader:
     ) -> Fact:
         own, above = _split_words(path)
         own = (*own[:-1], "minimum") if path in self.least else own
-        return Fact(pointer, path, own, above, value, quantities, record, self.step)
+        counted = self.units.get(path, NO_UNIT)
+        return Fact(pointer, path, own, above, value, quantities, record, self.step, counted)
 
     def _read_leaf(self, value: Scalar, pointer: str, path: tuple[str, ...], record: FactRecord) -> None:
         if not isinstance(value, str):
@@ -145,18 +180,32 @@ class _FactReader:
             quantities = self.texts[str(value)] = _read(value)
         if isinstance(value, str):
             _name_record(record, value, quantities)
-        self.facts.append(self._build_fact(pointer, path, value, quantities, record))
+        if isinstance(value, int) and path and _CLOCK & {*stem_name(path[-1])}:
+            quantities = (*quantities, *_read_epoch(value))
+        fact = self._build_fact(pointer, path, value, quantities, record)
+        self.facts.append(fact)
+        record.facts.append(fact)
 
 
-def read_facts(content: JsonValue, pointer: str, step: int, *, inferred: bool = False) -> tuple[list[Fact], list[Fact]]:
-    """The facts of a result, and the lengths of its arrays, in document order.
+class FactsRead(NamedTuple):
+    """The facts of a result, the lengths of its arrays, and these, in document order."""
+
+    facts: list[Fact]
+    counts: list[Fact]
+    collections: list[Collection]
+
+
+def read_facts(
+    content: JsonValue, pointer: str, step: int, described: Mapping[str, str] | None = None, *, inferred: bool = False
+) -> FactsRead:
+    """What a result says. `described`: what the tool's schema says of fields, by name.
 
     `inferred`: those too that no JSON says, but key: value lines, tables or XML. Such facts prove nothing.
     """
     bodies = frozenset([body.pointer for body in iter_bodies(content, pointer)])
-    reader = _FactReader(step, bodies, inferred=inferred)
+    reader = _FactReader(step, bodies, described or {}, inferred=inferred)
     reader.read(content, pointer, (), FactRecord())
-    return reader.facts, reader.counts
+    return FactsRead(reader.facts, reader.counts, reader.collections)
 
 
 @lru_cache(maxsize=8192)
@@ -169,7 +218,7 @@ def _read(value: Scalar) -> tuple[Quantity, ...]:
     if isinstance(value, str):
         if value.isdecimal() and len(value) < MAX_DIGITS:
             return (Quantity("number", Decimal(value), "", 0, len(value), value),)
-        return tuple(find_quantities(value[:MAX_CELL]))
+        return tuple(find_stated(value[:MAX_CELL]))
     if isinstance(value, bool):
         return (Quantity("boolean", value, "", 0, 0, str(value)),)
     if value is None or not isfinite(value):
@@ -181,10 +230,21 @@ def _read(value: Scalar) -> tuple[Quantity, ...]:
     )
 
 
+def _read_epoch(value: int) -> list[Quantity]:
+    """The day, give or take a time zone, and the time in UTC of a moment in seconds or milliseconds."""
+    seconds = value // 1000 if value > MAX_EPOCH_S else value
+    if not MIN_EPOCH_S < seconds < MAX_EPOCH_S:
+        return []
+    at = datetime.fromtimestamp(seconds, UTC)
+    others = tuple((at + timedelta(hours=hours)).date().isoformat() for hours in (-12, 12))
+    day = Quantity("date", at.date().isoformat(), "", 0, 0, "", 0, others)
+    return [day, Quantity("time", at.time().isoformat(), "Z", 0, 0, "")]
+
+
 def _name_record(record: FactRecord, value: str, quantities: tuple[Quantity, ...]) -> None:
     if len(value) == 4 and value.isdecimal() and value[0] in "12":
         record.days.append(value)
-    elif len(quantities) == 1 and quantities[0].kind == "date":
+    elif quantities and quantities[0].kind == "date" and {q.kind for q in quantities[1:]} <= {"time"}:
         record.days.append(str(quantities[0].value))
     elif (
         len(record.called) < MAX_NAMES

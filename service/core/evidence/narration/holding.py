@@ -1,30 +1,35 @@
-"""What a field holds, in the terms of a claim."""
+"""What a field holds, in the terms of a claim, and what is worked out of that."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
 
-from service.core.evidence.narration.claims import MADE, Claim
+from service.core.evidence.narration.claims import Claim
 from service.core.evidence.narration.fact_index import NUMERIC
 from service.core.evidence.narration.facts import Fact
-from service.core.evidence.narration.transforms import find_unit, is_minor
+from service.core.evidence.narration.transforms import list_ways
 from service.core.evidence.narration.verdicts import Ruling
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.units import UNITS
+from service.core.evidence.reading.words import split_tokens, split_words
 
 EPOCH = 10**9
 """Numbers as great as this are moments in seconds, or identifiers."""
 MAX_TERMS = 60
 """Of more values than these the sums are not tried."""
+SUM = split_words("total totals totaling totalling altogether sum combined together overall all both add adds")
+DIFFERENCE = split_words(
+    "difference more less cheaper save saves saving savings than remaining left apart gap margin extra"
+)
+_MULTIPLE = split_words("each per times every apiece for x twice double")
 
 
 def read_number(said: Quantity, fact: Fact) -> Decimal | None:
-    """A fact's one number in the terms of what was said: cents as whole units."""
+    """A fact's one number in the terms of what was said: cents as whole units, hours as minutes. None in other terms."""
     numbers = [held for held in fact.quantities if held.kind in NUMERIC]
-    if len(numbers) != 1 or numbers[0].number is None:
-        return None
-    return numbers[0].number / 100 if said.kind == "money" and is_minor(fact) else numbers[0].number
+    ways = list_ways(said, fact, numbers[0]) if len(numbers) == 1 else []
+    return ways[-1 if said.kind == "number" else 0][0] if ways else None
 
 
 def list_numbers(said: Quantity, facts: Sequence[Fact]) -> list[Decimal]:
@@ -37,20 +42,21 @@ def is_same_sort(said: Quantity, facts: Sequence[Fact]) -> bool:
     measured = [fact for fact in facts if fact.quantities]
     if any(read_number(said, fact) is None or not _is_whole(fact) for fact in measured):
         return False
-    held = {(q.kind, q.unit or _find_unit(fact)) for fact in measured for q in fact.quantities if q.kind in NUMERIC}
+    held = {(q.kind, _find_unit(q, fact)) for fact in measured for q in fact.quantities if q.kind in NUMERIC}
     if said.kind == "duration":
-        return all(unit == said.unit for _, unit in held)
+        return all(unit for _, unit in held)
     if said.kind == "measure":
         base = UNITS[said.unit].factor == 1 and not UNITS[said.unit].shift
-        return all(unit == said.unit or (base and not unit) for _, unit in held)  # no unit is taken for the base unit
+        return all(unit or base for _, unit in held)  # no unit is taken for the base unit
     if said.kind == "money":
-        return all(kind in ("money", "number") and unit in ("", said.unit, "?") for kind, unit in held)
+        return all(kind in ("money", "number") for kind, _ in held)
+    if said.kind == "percent":
+        return all(unit == "%" for _, unit in held)
     return all(kind == said.kind and not unit for kind, unit in held)
 
 
-def _find_unit(fact: Fact) -> str:
-    unit = find_unit(fact)
-    return unit.name if unit else ""
+def _find_unit(quantity: Quantity, fact: Fact) -> str:
+    return "%" if quantity.kind == "percent" else quantity.unit or fact.counted.unit
 
 
 def _is_whole(fact: Fact) -> bool:
@@ -61,17 +67,51 @@ def _is_whole(fact: Fact) -> bool:
 
 
 def derive_number(claim: Claim, facts: Sequence[Fact]) -> Ruling | None:
-    """The sum of all, the sum or the difference of two, or a small multiple of one."""
-    said = claim.quantity.number
+    """The sum, a difference or a multiple, where the sentence asks for it in words and names what goes into it.
+
+    A sum is that of all facts, or of those whose numbers the sentence and what stands before it name.
+    """
+    said, words = claim.quantity.number, set(split_tokens(claim.sentence))
     held = {number: fact for fact in facts if (number := read_number(claim.quantity, fact)) is not None}
-    if said is None or not 0 < len(held) <= MAX_TERMS:
+    if said is None or not 0 < len(facts) <= MAX_TERMS:
         return None
-    if len(held) > 1 and sum(held) == said:
-        return Ruling("supported", next(iter(held.values())).pointer, "sum")
-    for one, fact in held.items():
-        if MADE & claim.words and one and said and said % one == 0 and 2 <= said / one <= 9:
+    named = {number: fact for number, fact in held.items() if number in claim.beside}
+    if words & SUM and len(facts) > 1 and said in (_add(claim, facts), sum(named)):
+        return Ruling("supported", facts[0].pointer, "sum")
+    for one, fact in named.items():
+        if words & DIFFERENCE and one + said in named:
+            return Ruling("supported", fact.pointer, "difference")
+        if words & _MULTIPLE and one and said != one and said / one in claim.beside:
             return Ruling("supported", fact.pointer, "multiple")
-        for other, name in ((said - one, "sum"), (one - said, "difference")):
-            if other != one and other in held:
-                return Ruling("supported", fact.pointer, name)
     return None
+
+
+def _add(claim: Claim, facts: Sequence[Fact]) -> Decimal | None:
+    numbers = [read_number(claim.quantity, fact) for fact in facts]
+    return sum((number for number in numbers if number is not None), Decimal(0)) if None not in numbers else None
+
+
+def is_derivable(claim: Claim, facts: Sequence[Fact]) -> bool:
+    """Whether a number is the sum, the difference, a share or a multiple of some that are held or said beside it."""
+    said = claim.quantity.number
+    known = {number for fact in facts[:MAX_TERMS] if (number := read_number(claim.quantity, fact)) is not None}
+    known |= {number for number in claim.beside if number != said}
+    if said is None or len(known) > 2 * MAX_TERMS:
+        return bool(known)
+    if said == sum(known):
+        return True
+    for one in known:
+        if any(other != one and other in known for other in (said - one, one - said)):
+            return True
+        if one and said != one and (_is_few(said / one) or said / one in known or (said and one / said in known)):
+            return True
+    return any(_is_share(said, one, claim.beside) for one in known)
+
+
+def _is_few(times: Decimal) -> bool:
+    return times == times.to_integral_value() and 2 <= times <= 12
+
+
+def _is_share(said: Decimal, one: Decimal, beside: frozenset[Decimal]) -> bool:
+    """So many percent of a number."""
+    return any(abs(one * part / 100 - abs(said)) <= Decimal("0.01") for part in beside if 0 < part < 100)

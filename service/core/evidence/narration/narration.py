@@ -9,18 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from service.core.evidence.narration.binding import bind, is_about
+from service.core.evidence.narration.calendar import check_days
 from service.core.evidence.narration.claims import LOOSE, MADE, Claim, find_claims
 from service.core.evidence.narration.entities import MAX_FAMILY, NarrowedFacts, narrow
-from service.core.evidence.narration.fact_index import MONEY, FactIndex
+from service.core.evidence.narration.extremes import check_extremes
+from service.core.evidence.narration.fact_index import FactGroup, FactIndex
 from service.core.evidence.narration.facts import Fact
+from service.core.evidence.narration.field_units import MONEY
 from service.core.evidence.narration.holding import derive_number, list_numbers, read_number
 from service.core.evidence.narration.refuting import compare, refute, refute_end
 from service.core.evidence.narration.series import check_series
+from service.core.evidence.narration.slots import check_slot
 from service.core.evidence.narration.statements import find_statements
 from service.core.evidence.narration.transforms import is_minor, may_be_minor, relate
 from service.core.evidence.narration.verdicts import OPEN, ClaimVerdict, Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
-from service.core.evidence.reading.words import split_words
+from service.core.evidence.reading.words import split_tokens, split_words
 
 FEW = 2
 """Of so many values one may be taken for the one that is meant."""
@@ -38,8 +42,12 @@ def check_text(
         quantity = claim.quantity
         verdict = _check(claim, text, fact_index, utterances)
         found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
-    for claim, verdict in find_statements(text, fact_index, utterances):
+    for claim, verdict in (*find_statements(text, fact_index, utterances), *check_extremes(text, fact_index)):
         quantity = claim.quantity
+        found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
+    for claim, verdict in check_days(text, fact_index, utterances):
+        quantity = claim.quantity
+        found = [one for one in found if (one.start, one.end) != (quantity.start, quantity.end)]
         found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
     return sorted(found, key=lambda each: (each.start, each.end))
 
@@ -54,8 +62,16 @@ def _check(claim: Claim, text: str, fact_index: FactIndex, utterances: Utterance
     if of_series is not None:
         return of_series
     groups = bind(claim, fact_index)
-    if not groups:
-        return _check_unbound(claim, fact_index, utterances)
+    ruling = _check_bound(claim, text, groups, fact_index, utterances) if groups else None
+    ruling = ruling or _check_unbound(claim, fact_index, utterances)
+    if ruling.verdict not in ("unsupported", "not_checkable") or (ruling.source and ruling.verdict == "not_checkable"):
+        return ruling
+    return check_slot(claim, text, fact_index, utterances, groups)
+
+
+def _check_bound(
+    claim: Claim, text: str, groups: Sequence[FactGroup], fact_index: FactIndex, utterances: Utterances
+) -> Ruling:
     family = fact_index.build_family(groups)
     if len(family.facts) > MAX_FAMILY:
         return OPEN
@@ -80,10 +96,10 @@ def _check_identifier(claim: Claim, fact_index: FactIndex, utterances: Utterance
 
 def _find_support(claim: Claim, narrowed: NarrowedFacts, fact_index: FactIndex) -> Ruling | None:
     """The fact that says it. Of a field with many values, any of which may be meant, one proves little: it is left open."""
-    about = is_about(claim)
+    about, words = is_about(claim), frozenset(split_tokens(claim.sentence))
     for fact in narrowed.facts:
         for held in fact.quantities:
-            how = relate(claim.quantity, fact, held, about=about)
+            how = relate(claim.quantity, fact, held, about=about, words=words)
             if how:
                 sure = narrowed.settled or len(narrowed.facts) <= FEW or _is_end(claim, fact, narrowed)
                 return Ruling("supported" if sure else "not_checkable", fact.pointer, how)
@@ -124,13 +140,7 @@ def _check_unbound(claim: Claim, fact_index: FactIndex, utterances: Utterances) 
         return Ruling("supported", minor.pointer, "minor units")
     if utterances.has(quantity) or any(fact_index.find_holding(value) for value in quantity.values):
         return OPEN
-    return _find_scale_flip(claim, fact_index) or (Ruling("unsupported") if _is_telling(quantity) else OPEN)
-
-
-def _is_telling(quantity: Quantity) -> bool:
-    """Whether a quantity says so much that it must come from somewhere."""
-    number = quantity.number
-    return quantity.kind in ("date", "time") or (number is not None and len(list_significant_digits(number)) > 2)
+    return _find_scale_flip(claim, fact_index) or OPEN
 
 
 def _find_in_cents(quantity: Quantity, fact_index: FactIndex) -> Fact | None:

@@ -12,7 +12,7 @@ from service.core.evidence.narration.fact_index import NUMERIC, FactGroup, FactI
 from service.core.evidence.narration.facts import Fact
 from service.core.evidence.narration.holding import derive_number, is_same_sort, list_numbers, read_number
 from service.core.evidence.narration.occasions import is_in_course
-from service.core.evidence.narration.transforms import may_be_minor, name_slip
+from service.core.evidence.narration.transforms import is_other_unit, may_be_minor, name_slip
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.dates import WEEKDAYS
 from service.core.evidence.reading.quantities import Quantity
@@ -82,6 +82,8 @@ def _find_fact(claim: Claim, number: Decimal, facts: Sequence[Fact]) -> Fact:
 
 
 def _name_slip(claim: Claim, said: Decimal, held: Decimal, narrowed: NarrowedFacts) -> str:
+    if any(is_other_unit(claim.quantity, fact) for fact in narrowed.facts):
+        return "wrong_unit"
     swapped = any(read_number(claim.quantity, other) == said for other in narrowed.others)
     return "swapped_entity" if swapped else name_slip(said, held)
 

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 from service.core.evidence.narration.claims import NEGATED, Claim, is_open
 from service.core.evidence.narration.entities import MAX_FAMILY, Family, NarrowedFacts, narrow
 from service.core.evidence.narration.fact_index import FactIndex
 from service.core.evidence.narration.transforms import is_none
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction
-from service.core.evidence.reading.quantities import Quantity, find_quantities
+from service.core.evidence.reading.quantities import Quantity
+from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import flatten_text, split_tokens, split_words, stem_word
 
 _SENTENCE = re.compile(r"[^.!?;\n]++[.!?;]?")
 _LINE = re.compile(r"(?m)^[ \t>*_#`\d.)•-]*+([^:\n]{2,60}):[ \t*_`]*+([^\n]{2,60})$")
 _IS = split_words("is are was were be been being s re has have had isn aren wasn weren hasn haven")
 _FILLER = split_words("is has was are flag be been")
+_PARTLY = split_words(
+    "of only some most both all each except other others any either if unless one two three four five"
+)
+"""Words of sentences that say of several things how many are so."""
 _NOTHING = split_words("none null nothing na unavailable")
 _OPPOSITE = ("un", "in", "non", "im", "dis")
 REACH = 4
@@ -53,10 +59,18 @@ def _check_truth(text: str, match: re.Match[str], truths: dict[str, Family]) -> 
     for at, word in enumerate(words):
         name, said = _find_field(word, truths)
         before = words[max(0, at - REACH) : at]
-        if name not in seen and _IS & set(before):
+        if name not in seen and _IS & set(before) and not _PARTLY & set(words):
             seen.add(name)
             claim = _build_claim(text, match.start(), match.end())
-            yield from _check_held(claim, narrow(truths[name], claim, text), said is not bool(NEGATED & set(before)))
+            near = {
+                *takewhile(_is_no_joint, reversed(before)),
+                *takewhile(_is_no_joint, words[at + 1 : at + 1 + REACH]),
+            }
+            yield from _check_held(claim, narrow(truths[name], claim, text), said is not bool(NEGATED & near))
+
+
+def _is_no_joint(word: str) -> bool:
+    return word not in ("and", "but", "while")
 
 
 def _find_field(word: str, truths: dict[str, Family]) -> tuple[str, bool]:
@@ -87,9 +101,7 @@ def _build_claim(text: str, start: int, end: int) -> Claim:
     start, said = start + len(said) - len(said.lstrip()), said.strip()
     quantity = Quantity("name", said, "", start, start + len(said), said)
     line = text.rfind("\n", 0, start + 1) + 1
-    dates = tuple(
-        q._replace(start=q.start + start, end=q.end + start) for q in find_quantities(said) if q.kind == "date"
-    )
+    dates = tuple(q._replace(start=q.start + start, end=q.end + start) for q in find_stated(said) if q.kind == "date")
     return Claim(quantity, said, (), exact=False, plain=True, line_start=line, sentence_start=start, dates=dates)
 
 

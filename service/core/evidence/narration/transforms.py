@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, InvalidOperation
 
 from service.core.evidence.narration.facts import Fact
 from service.core.evidence.reading.dates import is_same_day
 from service.core.evidence.reading.quantities import Quantity, find_minor_factor, list_significant_digits
-from service.core.evidence.reading.units import UNITS, Unit, convert_to_base
+from service.core.evidence.reading.units import UNITS, convert_to_base, is_same_currency
+from service.core.evidence.reading.words import split_words
 
 HUNDRED = Decimal(100)
-_MINOR = frozenset({"cent", "minor", "pence"})
 _NONE = (None, "", "none", "null", "n/a", "nil")
+BELOW = split_words(
+    "negative minus below loss lost lose down decrease decreased decline declined drop dropped fell fallen debit debited "
+    "owe owed owes owing deficit overdrawn discount deduction deducted withdrawal withdrawn withdrew fee off refund "
+    "adjustment charge charged spent paid payment sold reduced reduction under behind less lower fall"
+)
+"""Words, of a text or of a field's name, that tell the sign of a number below zero."""
 
 
-def relate(said: Quantity, fact: Fact, held: Quantity, *, about: bool = False) -> str | None:
+def relate(
+    said: Quantity, fact: Fact, held: Quantity, *, about: bool = False, words: Set[str] = frozenset()
+) -> str | None:
     """By which transform a quantity of a fact can be said as `said`; None if by none. `about`: the text says roughly.
 
-    `same`, `rounded`, `approximate`, `minor units`, `percent`, `unit`, `sign in words`, `day`, `time`.
+    `words` are those around it. `same`, `rounded`, `approximate`, `minor units`, `percent`, `unit`, `sign in words`, `day`,
+    `time`.
     """
     if said.kind == "date" or held.kind == "date":
         both = said.kind == held.kind
         return "day" if both and any(is_same_day(str(a), str(b)) for a in said.values for b in held.values) else None
     if said.kind == "time" or held.kind == "time":
-        return "time" if _is_same_time(said, held) else None
+        return "time" if said.kind == held.kind and str(said.value)[:5] == str(held.value)[:5] else None
     if said.kind in ("identifier", "boolean") or held.kind in ("identifier", "boolean"):
         return "same" if said.kind == held.kind and said.value == held.value else None
+    signed = bool(BELOW & {*words, *fact.own})
     for number in _list_numbers(said):
-        for value, name in _list_ways(said, fact, held):
+        for value, name in list_ways(said, fact, held, signed=signed):
             how = _match_closely(number, value, said.places, about=about)
             if how:
                 return name if how == "same" else (how if name == "same" else f"{name}, {how}")
@@ -38,57 +49,69 @@ def _list_numbers(quantity: Quantity) -> list[Decimal]:
     return [value for value in quantity.values if isinstance(value, Decimal)]
 
 
-def _list_ways(said: Quantity, fact: Fact, held: Quantity) -> list[tuple[Decimal, str]]:
-    """The numbers that a fact's quantity may be said as."""
-    found: list[tuple[Decimal, str]] = []
-    for value in _list_numbers(held):
-        if said.kind == "money" and is_minor(fact):
-            found.append((value / find_minor_factor(said.unit), "minor units"))
-            continue
-        units = UNITS.get(said.unit), UNITS.get(held.unit) or find_unit(fact)
-        if units[0] and units[1] and said.kind in ("measure", "duration"):
-            found += _convert(value, held.unit or units[1].name, said.unit)
-            continue
-        if (
-            said.kind == "money"
-            and held.kind == "money"
-            and "?" not in (said.unit, held.unit)
-            and said.unit != held.unit
-        ):
-            continue
-        found.append((value, "same"))
-        if said.kind == "percent" and abs(value) <= 1 and held.kind == "number":
-            found.append((value * HUNDRED, "percent"))
-        if said.kind == "measure" and said.unit == "°F" and not held.unit:
-            found += _convert(value, "°C", "°F")
-    return [*found, *[(-value, "sign in words") for value, name in found if value < 0 and name != "unit"]]
+def list_ways(said: Quantity, fact: Fact, held: Quantity, *, signed: bool = False) -> list[tuple[Decimal, str]]:
+    """The numbers that a fact's quantity may be said as, each with the name of the way."""
+    found = [way for value in _list_numbers(held) for way in _list_plain_ways(said, fact, held, value)]
+    return [*found, *[(-value, "sign in words") for value, _ in found if value < 0]] if signed else found
+
+
+def _list_plain_ways(said: Quantity, fact: Fact, held: Quantity, value: Decimal) -> list[tuple[Decimal, str]]:
+    if said.kind == "money":
+        return _list_amounts(said, fact, held, value)
+    unit = held.unit if held.kind in ("measure", "duration") else fact.counted.unit
+    if said.kind in ("measure", "duration"):
+        return _convert(value, unit, said.unit)
+    if said.kind == "percent":
+        ratio = held.kind == "number" and unit != "%" and abs(value) <= 1
+        return [(value * HUNDRED, "percent")] if ratio else [(value, "same")]
+    if fact.counted.minor and held.kind == "number":
+        return [(value, "same"), (value / find_minor_factor(fact.counted.currency), "minor units")]
+    return [(value, "same")]
+
+
+def _list_amounts(said: Quantity, fact: Fact, held: Quantity, value: Decimal) -> list[tuple[Decimal, str]]:
+    """An amount in the currency that was said; () where the field has another one."""
+    currency = held.unit if held.kind == "money" else fact.counted.currency
+    if (currency and not is_same_currency(currency, said.unit)) or held.kind not in ("money", "number"):
+        return []
+    if fact.counted.minor and held.kind == "number":
+        return [(value / find_minor_factor(currency or said.unit), "minor units")]
+    return [(value, "same")]
 
 
 def _convert(value: Decimal, held: str, said: str) -> list[tuple[Decimal, str]]:
-    mine, theirs = UNITS[held], UNITS[said]
-    if mine.dimension != theirs.dimension:
+    """A measure in the unit that was said. One without a unit is taken to be in it, or in degrees Celsius."""
+    if not held:
+        return [(value, "same")] + (_convert(value, "°C", "°F") if said == "°F" else [])
+    if held not in UNITS or UNITS[held].dimension != UNITS[said].dimension:
         return []
-    if mine == theirs:
+    if UNITS[held] == UNITS[said]:
         return [(value, "same")]
-    return [((convert_to_base(value, mine) - theirs.shift) / theirs.factor, "unit")]
-
-
-def find_unit(fact: Fact) -> Unit | None:
-    """The unit that a field's name ends in: `distance_km`, `duration_minutes`."""
-    return next(
-        (UNITS[word] for word in fact.own[1:] if word in UNITS and word not in ("in", "t", "s", "m", "b")), None
-    )
+    return [((convert_to_base(value, UNITS[held]) - UNITS[said].shift) / UNITS[said].factor, "unit")]
 
 
 def is_minor(fact: Fact) -> bool:
-    """Whether a field's name says that it counts cents."""
-    return bool(_MINOR & set(fact.own))
+    """Whether a field counts the smallest unit of a currency."""
+    return fact.counted.minor
 
 
 def may_be_minor(fact: Fact, said: Decimal) -> bool:
     """Whether a whole number may count the cents of what was said: no word of its name says that, and none denies it."""
     whole = isinstance(fact.value, int) and not isinstance(fact.value, bool)
-    return whole and not is_minor(fact) and fact.value == said * HUNDRED
+    hundred = find_minor_factor(fact.counted.currency) == HUNDRED
+    return whole and hundred and not is_minor(fact) and fact.value == said * HUNDRED
+
+
+def is_other_unit(said: Quantity, fact: Fact) -> bool:
+    """Whether a fact has the number that was said, in another unit or currency: 12 km told as 12 miles."""
+    for held in fact.quantities:
+        unit = held.unit or fact.counted.currency or fact.counted.unit
+        if unit and said.unit and not fact.counted.minor and held.value in said.values:
+            if said.kind == "money":
+                return not is_same_currency(unit, said.unit)
+            same = unit in UNITS and said.unit in UNITS and UNITS[unit].dimension == UNITS[said.unit].dimension
+            return same and UNITS[unit] != UNITS[said.unit]
+    return False
 
 
 def _match_closely(said: Decimal, held: Decimal, places: int, *, about: bool) -> str | None:
@@ -106,13 +129,6 @@ def _match_closely(said: Decimal, held: Decimal, places: int, *, about: bool) ->
     zeros = len(str(abs(said.to_integral_value()))) - len(list_significant_digits(said)) if places <= 0 else 0
     whole = Decimal(10) ** zeros if zeros > 2 and said else None  # 1.2 million for 1,204,311
     return "rounded" if whole and abs(said - held) <= min(whole / 2, abs(held) / 50) else None
-
-
-def _is_same_time(said: Quantity, held: Quantity) -> bool:
-    if held.kind == "date":
-        return False
-    one, two = (str(quantity.value) for quantity in (said, held))
-    return said.kind == held.kind and one[:5] == two[:5]
 
 
 def is_none(fact: Fact) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal, NamedTuple
 
 from service.core.evidence.narration.claims import Claim
@@ -54,6 +55,8 @@ class Utterances(NamedTuple):
     """Whether the user or the system said a quantity, or a call had it among its arguments."""
     words: Callable[[str], bool]
     """Whether they said these words."""
+    today: date | None = None
+    """The day that the trace gives as its own."""
 
 
 def build_contradiction(claim: Claim, fact: Fact, code: str, how: str = "") -> Ruling:
@@ -62,3 +65,8 @@ def build_contradiction(claim: Claim, fact: Fact, code: str, how: str = "") -> R
         f"the text says {how}{claim.quantity.text}, {'.'.join(fact.path) or 'the result'} is {format_value(fact.value)}"
     )
     return Ruling("contradicted", fact.pointer, None, code, note)
+
+
+def build_suspicion(claim: Claim, fact: Fact, code: str) -> Ruling:
+    """What may contradict a fact, and what words do not prove."""
+    return build_contradiction(claim, fact, code)._replace(verdict="suspected")

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Literal, NamedTuple
 
 from service.core.evidence.reading import dates, numbers
-from service.core.evidence.reading.units import CURRENCIES, CURRENCY_WORDS, MINOR_WORDS, NO_MINOR, UNITS, find_unit
+from service.core.evidence.reading.units import CURRENCIES, CURRENCY_WORDS, MINOR_DIGITS, MINOR_WORDS, UNITS, find_unit
 
 Kind = Literal["number", "money", "percent", "measure", "duration", "date", "time", "boolean", "identifier", "name"]
 Value = Decimal | str | bool
@@ -201,8 +201,12 @@ def _read_spelt(match: re.Match[str], named: dict[str, str | None]) -> Quantity:
 
 
 def find_minor_factor(currency: str) -> Decimal:
-    """How many of the smallest unit make a whole one."""
-    return Decimal(1 if currency in NO_MINOR else 100)
+    """How many of the smallest unit make a whole one.
+
+    >>> str(find_minor_factor("USD")), str(find_minor_factor("JPY")), str(find_minor_factor("KWD"))
+    ('100', '1', '1000')
+    """
+    return Decimal(10) ** MINOR_DIGITS.get(currency, 2)
 
 
 def list_significant_digits(value: Decimal) -> str:

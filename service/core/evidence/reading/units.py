@@ -68,51 +68,33 @@ def _build_units() -> dict[str, Unit]:
 UNITS = _build_units()
 """Units by every spelling that text uses; short symbols are case-sensitive."""
 
-CURRENCIES = {"$": "USD", "US$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "CA$": "CAD", "A$": "AUD"} | {
-    code: code
-    for code in [
-        "USD",
-        "EUR",
-        "GBP",
-        "JPY",
-        "INR",
-        "CAD",
-        "AUD",
-        "CHF",
-        "CNY",
-        "SEK",
-        "NOK",
-        "DKK",
-        "PLN",
-        "CZK",
-        "HUF",
-        "BRL",
-        "MXN",
-        "KRW",
-        "SGD",
-        "HKD",
-        "NZD",
-        "ZAR",
-        "TRY",
-    ]
-}
+_CODES = """
+AED ARS AUD BGN BHD BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR IQD ISK JOD JPY KES KRW KWD LYD MAD
+MXN MYR NGN NOK NZD OMR PEN PHP PKR PLN PYG QAR RON RSD RUB SAR SEK SGD THB TND TRY TWD UAH UGX USD UYI VND XAF XOF XPF ZAR
+"""
+_SIGNS = {"$": "USD", "US$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "CA$": "CAD", "A$": "AUD"}
+CURRENCIES = _SIGNS | {code: code for code in _CODES.split()}
 """Currencies by sign and code. A bare `$` is taken for USD, and compared with any dollar as if the country were left out."""
 
-CURRENCY_WORDS = {
-    "dollar": "USD",
-    "dollars": "USD",
-    "bucks": "USD",
-    "euro": "EUR",
-    "euros": "EUR",
-    "pound": "GBP",
-    "pounds": "GBP",
-    "yen": "JPY",
-    "rupees": "INR",
-    "francs": "CHF",
-}
+_NAMED = (
+    "dollar USD, dollars USD, bucks USD, euro EUR, euros EUR, pound GBP, pounds GBP, yen JPY, rupees INR, francs CHF"
+)
+CURRENCY_WORDS = {pair.partition(" ")[0]: pair.partition(" ")[2] for pair in _NAMED.split(", ")}
+_DOLLARS = frozenset({"USD", "CAD", "AUD", "NZD", "SGD", "HKD", "TWD", "MXN"})
 MINOR_WORDS = frozenset({"cent", "cents", "pence"})
-NO_MINOR = frozenset({"JPY", "KRW", "HUF"})
-"""Currencies whose smallest unit is the whole one, as far as answers go."""
+MINOR_DIGITS = dict.fromkeys(
+    ["CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "UYI", "VND", "XAF", "XOF", "XPF"], 0
+) | dict.fromkeys(["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"], 3)
+"""By how many digits the smallest unit of a currency is smaller than the whole one (ISO 4217), where these are not two."""
+
+
+def is_same_currency(one: str, other: str) -> bool:
+    """Whether two codes can be one currency: `?` is any, and a bare dollar that of any country that has one.
+
+    >>> is_same_currency("USD", "EUR"), is_same_currency("USD", "CAD"), is_same_currency("?", "JPY")
+    (False, True, True)
+    """
+    return one == other or "?" in (one, other) or ("USD" in (one, other) and {one, other} <= _DOLLARS)
 
 
 def find_unit(text: str) -> Unit | None:

@@ -1,0 +1,130 @@
+"""In what the numbers of a field are counted: told by its name, by what stands beside it, or by the tool's schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, cast
+
+from pydantic import JsonValue
+
+from service.core.evidence.reading.units import CURRENCIES, CURRENCY_WORDS, UNITS, find_unit
+from service.core.evidence.reading.words import split_name, split_tokens, split_words, stem_word
+
+MONEY = split_words(
+    "price amount total balance cost fee fare payment charge refund budget salary subtotal spend debit credit"
+)
+"""Words of names that amounts of money stand under."""
+_MINOR = split_words("cent cents minor pence")
+_MINOR_SAID = re.compile(
+    r"\bin (?:\w+ )?(?:cents|pence)\b|\bsmallest (?:currency |monetary )?unit\b|\bminor (?:currency )?units?\b",
+    re.IGNORECASE,
+)
+_PERCENT = split_words("pct percent percentage")
+_CURRENCY_KEYS = ("currency", "currency_code", "currencyCode", "cur")
+_UNIT_KEYS = ("unit", "units", "uom")
+_ANY_AMOUNT = split_words("value amount number quantity")
+_OTHERWISE = split_words("in t s b k l v w mb fl m")
+"""Symbols of units that words of names are for other reasons."""
+_LETTERS = {
+    "c": "°C",
+    "celsius": "°C",
+    "f": "°F",
+    "fahrenheit": "°F",
+    "kmh": "km/h",
+    "kph": "km/h",
+    "ms": "ms",
+    "m": "m",
+}
+_PLURALS = split_words("days hours minutes seconds weeks months years nights")
+"""Units that a name may begin with: `days_to_ship`."""
+MAX_DESCRIBED = 500
+
+
+class FieldUnit(NamedTuple):
+    """What a field's numbers count: a currency, its smallest unit, a unit of measure (`%` too). "" and False: not told."""
+
+    currency: str = ""
+    minor: bool = False
+    unit: str = ""
+
+
+NO_UNIT = FieldUnit()
+
+
+def read_field_unit(name: str, beside: Mapping[str, JsonValue], described: str = "") -> FieldUnit:
+    """The unit of the field of a name, in an object, with a description in the schema or "".
+
+    >>> read_field_unit("fare_usd_cents", {}), read_field_unit("amount", {"currency": "JPY"}, "In the smallest unit.")
+    (FieldUnit(currency='USD', minor=True, unit=''), FieldUnit(currency='JPY', minor=True, unit=''))
+    >>> read_field_unit("distanceKm", {}).unit, read_field_unit("value", {"unit": "hours"}).unit
+    ('km', 'h')
+    """
+    words = split_name(name)
+    currency = next((found for word in words if (found := _read_currency(word))), "")
+    amount = bool(MONEY & {stem_word(word) for word in words}) or bool(_ANY_AMOUNT & set(words))
+    if not currency and amount:
+        currency = _read_beside(beside) or _read_described(described)
+    minor = bool(_MINOR & set(words)) or bool(_MINOR_SAID.search(described))
+    return FieldUnit(currency, minor, "" if currency or minor else _find_unit(words, beside, described))
+
+
+def _read_currency(word: str) -> str:
+    return word.upper() if len(word) == 3 and word.upper() in CURRENCIES else CURRENCY_WORDS.get(word, "")
+
+
+def _read_beside(beside: Mapping[str, JsonValue]) -> str:
+    held = next((value for key in _CURRENCY_KEYS if isinstance(value := beside.get(key), str)), "")
+    return CURRENCIES.get(held.upper(), "")
+
+
+def _read_described(described: str) -> str:
+    return next((found for word in split_tokens(described) if (found := _read_currency(word))), "")
+
+
+def _find_unit(words: tuple[str, ...], beside: Mapping[str, JsonValue], described: str) -> str:
+    last = words[-1] if words[1:] else ""
+    if _PERCENT & set(words):
+        return "%"
+    if last in _LETTERS:
+        return _LETTERS[last]
+    for word in (*words[1:], *_PLURALS.intersection(words[:1] if words[1:] else ())):
+        if word in UNITS and word not in _OTHERWISE:
+            return UNITS[word].name
+    held = next((value for key in _UNIT_KEYS if isinstance(value := beside.get(key), str)), "")
+    if held and (words[-1:] == ("value",) or _ANY_AMOUNT & set(words)):
+        return "%" if held in ("%", "percent") else _name_unit(held)
+    said = re.search(r"\bin ([a-z]{3,12})\b", described[:400])
+    return _name_unit(said[1]) if said else ""
+
+
+def _name_unit(text: str) -> str:
+    unit = find_unit(text)
+    return unit.name if unit else ""
+
+
+def describe_fields(schema: object) -> dict[str, str]:
+    """What a schema says of properties, by their names: those of one name share what the first says."""
+    found: dict[str, str] = {}
+    for name, described in _iter_described(schema):
+        found.setdefault(name, described)
+    return found
+
+
+def _iter_described(schema: object) -> Iterator[tuple[str, str]]:
+    stack: list[object] = [schema]
+    for _ in range(MAX_DESCRIBED):
+        if not stack:
+            return
+        here = stack.pop()
+        if isinstance(here, list):
+            stack += cast("list[object]", here)
+        elif isinstance(here, dict):
+            inner = cast("dict[str, object]", here)
+            properties = inner.get("properties")
+            if isinstance(properties, dict):
+                for name, said in cast("dict[str, object]", properties).items():
+                    described = cast("dict[str, object]", said).get("description") if isinstance(said, dict) else None
+                    if isinstance(described, str):
+                        yield name, described[:1_000]
+            stack += [value for value in inner.values() if isinstance(value, dict | list)]

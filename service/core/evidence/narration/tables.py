@@ -1,0 +1,42 @@
+"""The tables of an answer: which head stands over which cell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*\|?")
+MAX_ROWS = 400
+
+
+def find_heads(text: str) -> dict[int, list[str]]:
+    """The heads of the columns, by the place where each row of a table begins; rows above the rule have none.
+
+    >>> find_heads("| Flight | Price |\\n|---|---|\\n| HAT1 | $5 |")
+    {29: ['Flight', 'Price']}
+    """
+    found: dict[int, list[str]] = {}
+    heads: list[str] = []
+    before, at = "", 0
+    for line in text.splitlines(keepends=True) if "|" in text else ():
+        bare = line.strip()
+        if not bare.startswith("|"):
+            heads = []
+        elif _RULE.fullmatch(bare):
+            heads = split_cells(before)
+        elif heads and len(found) < MAX_ROWS:
+            found[at] = heads
+        before, at = bare, at + len(line)
+    return found
+
+
+def split_cells(row: str) -> list[str]:
+    """The cells of a row, without marks of emphasis."""
+    return [cell.strip(" *_`") for cell in row.strip().strip("|").split("|")]
+
+
+def find_head(text: str, line: int, at: int, heads: Mapping[int, list[str]]) -> str | None:
+    """The head over a place in a text, whose line begins at `line`; None outside of tables."""
+    row = heads.get(line)
+    column = text.count("|", line, at) - 1 if row is not None else -1
+    return row[column] if row is not None and 0 <= column < len(row) else None
