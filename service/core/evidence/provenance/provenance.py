@@ -12,15 +12,17 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
+from service.core.evidence.actions.verbs import only_reads
 from service.core.evidence.provenance.amounts import locate_number
 from service.core.evidence.provenance.days import locate_date, locate_time
 from service.core.evidence.provenance.identifiers import is_identifier, locate_identifier
-from service.core.evidence.provenance.located import LeafOrigin, leave_open, locate_at, locate_in_schema
+from service.core.evidence.provenance.located import LeafOrigin, leave_open, locate_at, locate_in_schema, suspect
 from service.core.evidence.provenance.parameters import CallParameter, find_parameter
 from service.core.evidence.provenance.sources import SourceIndex
 from service.core.evidence.reading.quantities import Quantity, find_quantities
-from service.core.evidence.reading.words import split_tokens
+from service.core.evidence.reading.words import split_tokens, split_words
 from service.core.json.leaves import Leaf, list_leaves
+from service.core.json.values import format_value
 from service.core.trace import Step, ToolDef
 
 MAX_ARGUMENTS = 500
@@ -31,6 +33,9 @@ MAX_WORDS = 12
 
 MAX_PIECES = 4
 """Words of a text that may have been given apart."""
+_CODE = re.compile(r"[A-Z]{2,5}")
+_DAY_CHARS = len("2024-05-20")
+_OF_PEOPLE = split_words("first last given family full middle")
 _SUM = re.compile(r"[-+*/(). 0-9]{3,200}")
 _NUMBER = re.compile(r"\d{1,30}(?:\.\d{1,30})?")
 
@@ -56,7 +61,28 @@ def locate_arguments(step: Step, tool: ToolDef | None, sources: SourceIndex) -> 
     leaves = list_leaves(cast("JsonValue", dict(arguments)), f"/steps/{step.index}/call/arguments", MAX_ARGUMENTS)
     dates = {str(day.value) for leaf in leaves if (day := _read_date(leaf)) is not None}
     call = _Call(step, tool, sources, len(dates) == 1)
-    return [_locate(leaf, call) for leaf in leaves]
+    return [_suspect_other(leaf, _locate(leaf, call), call) for leaf in leaves]
+
+
+def _suspect_other(leaf: Leaf, found: LeafOrigin, call: _Call) -> LeafOrigin:
+    """A day, code or amount that nobody gave, where results give others under its name; the name of a person that nobody gave."""
+    if found.status != "open" or isinstance(leaf.value, bool | None) or leaf.value == "":
+        return found
+    parameter, shown = find_parameter(call.tool, leaf.keys), format_value(leaf.value)
+    if "name" in parameter.words and _OF_PEOPLE & set(parameter.words):
+        return suspect(leaf.pointer, f"nobody gave the name {shown}")
+    # Whoever looks for something tries other days.
+    is_day = _is_day(leaf) and not only_reads(call.step.call.name, call.tool)
+    is_code = isinstance(leaf.value, str) and _CODE.fullmatch(leaf.value)
+    is_amount = parameter.is_amount and not isinstance(leaf.value, str)
+    other = call.sources.find_field(leaf.key, call.before) if is_day or is_code or is_amount else None
+    if other is None:
+        return found
+    return suspect(leaf.pointer, f"nobody gave {shown}, where results give {other.text.strip()!r} by that name", other)
+
+
+def _is_day(leaf: Leaf) -> bool:
+    return _read_date(leaf) is not None and len(str(leaf.value)) <= _DAY_CHARS
 
 
 def _read_date(leaf: Leaf) -> Quantity | None:

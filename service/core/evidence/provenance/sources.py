@@ -15,7 +15,7 @@ from service.core.evidence.provenance.places import Origin, SourcePlace, iter_ow
 from service.core.evidence.provenance.spelling import SpeltIndex
 from service.core.evidence.reading import dates
 from service.core.evidence.reading.quantities import Quantity, Value, find_quantities
-from service.core.evidence.reading.words import flatten_text, split_tokens
+from service.core.evidence.reading.words import flatten_text, split_tokens, stem_name
 from service.core.json.leaves import list_leaves
 from service.core.models.lazy import lazy
 from service.core.trace import Step, Trace
@@ -170,6 +170,19 @@ class SourceIndex:
             kept = " ".join([text[start:end] for start, end in zip(cuts[::2], cuts[1::2], strict=True)])
             self._words_of[place.pointer] = frozenset(split_tokens(kept))
         return self._words_of[place.pointer]
+
+    @lazy
+    def _fields(self) -> dict[tuple[str, ...], list[SourcePlace]]:
+        found: defaultdict[tuple[str, ...], list[SourcePlace]] = defaultdict(list)
+        for place in self._places:
+            if place.keys and place.text.strip():
+                found[stem_name(place.keys[-1])].append(place)
+        return found
+
+    def find_field(self, name: str, before: int) -> SourcePlace | None:
+        """The last value that results give before a message under a name."""
+        found = self._fields.get(stem_name(name), [])
+        return next((place for place in reversed(found) if place.message < before), None)
 
     def list_yearless_dates(self, before: int) -> list[Mention]:
         """The dates without a year that anybody gave before a message."""
