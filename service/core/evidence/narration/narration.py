@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from service.core.evidence.narration.binding import bind, is_about
 from service.core.evidence.narration.calendar import check_days
 from service.core.evidence.narration.claims import LOOSE, MADE, Claim, find_claims
+from service.core.evidence.narration.counts import check_count
 from service.core.evidence.narration.entities import MAX_FAMILY, NarrowedFacts, narrow
 from service.core.evidence.narration.extremes import check_extremes
 from service.core.evidence.narration.fact_index import FactGroup, FactIndex
@@ -21,6 +22,7 @@ from service.core.evidence.narration.refuting import compare, refute, refute_end
 from service.core.evidence.narration.series import check_series
 from service.core.evidence.narration.slots import check_slot
 from service.core.evidence.narration.statements import find_statements
+from service.core.evidence.narration.statuses import check_statuses
 from service.core.evidence.narration.transforms import is_minor, may_be_minor, relate
 from service.core.evidence.narration.verdicts import OPEN, ClaimVerdict, Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
@@ -42,7 +44,12 @@ def check_text(
         quantity = claim.quantity
         verdict = _check(claim, text, fact_index, utterances)
         found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
-    for claim, verdict in (*find_statements(text, fact_index, utterances), *check_extremes(text, fact_index)):
+    statements = (
+        *find_statements(text, fact_index, utterances),
+        *check_statuses(text, fact_index, utterances),
+        *check_extremes(text, fact_index),
+    )
+    for claim, verdict in statements:
         quantity = claim.quantity
         found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
     for claim, verdict in check_days(text, fact_index, utterances):
@@ -66,7 +73,9 @@ def _check(claim: Claim, text: str, fact_index: FactIndex, utterances: Utterance
     ruling = ruling or _check_unbound(claim, fact_index, utterances)
     if ruling.verdict not in ("unsupported", "not_checkable") or (ruling.source and ruling.verdict == "not_checkable"):
         return ruling
-    return check_slot(claim, text, fact_index, utterances, groups)
+    slot = check_slot(claim, text, fact_index, utterances, groups)
+    counted = check_count(claim, fact_index) if slot.verdict in ("unsupported", "not_checkable") else None
+    return counted if counted is not None and not utterances.has(claim.quantity) else slot
 
 
 def _check_bound(
