@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import islice
 from typing import NamedTuple
 
 from service.core.evidence.narration.claims import Claim, is_open
@@ -15,7 +16,7 @@ from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import flatten_text, split_tokens, split_words, stem_word
 
 _SENTENCE = re.compile(r"[^.!?;\n]++(?:[.!?](?=\S)[^.!?;\n]++)*[.!?;]?")
-MAX_SENTENCES, MAX_ITEMS = 400, 200
+MAX_SENTENCES, MAX_CLAUSES, MAX_ITEMS = 200, 6, 100
 
 
 class Superlative(NamedTuple):
@@ -80,7 +81,7 @@ _JOINT = re.compile(r",? (?:and|while|but|whereas) (?:the )?|[;,] ")
 def _split_clauses(sentence: str, start: int) -> Iterator[tuple[str, int]]:
     """The parts of a sentence: one with a superlative or a name each."""
     at = 0
-    for joint in [*_JOINT.finditer(sentence), None]:
+    for joint in [*islice(_JOINT.finditer(sentence), MAX_CLAUSES), None]:
         end = joint.start() if joint else len(sentence)
         yield sentence[at:end], start + at
         at = joint.end() if joint else end

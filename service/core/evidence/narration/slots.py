@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from service.core.evidence.narration.binding import find_side, is_about, is_direct, is_loose
 from service.core.evidence.narration.claims import Claim
@@ -171,5 +172,10 @@ def _note(claim: Claim, facts: Sequence[Fact], fact_index: FactIndex) -> Ruling:
 
 
 def _fits(claim: Claim, fact: Fact) -> bool:
-    words = frozenset(split_tokens(claim.sentence))
+    words = _list_words(claim.sentence)
     return any(relate(claim.quantity, fact, held, about=is_about(claim), words=words) for held in fact.quantities)
+
+
+@lru_cache(maxsize=16)
+def _list_words(sentence: str) -> frozenset[str]:
+    return frozenset(split_tokens(sentence))

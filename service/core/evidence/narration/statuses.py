@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from service.core.evidence.narration.claims import NEGATED, is_open
@@ -38,6 +39,8 @@ checking, savings
 """
 _STANDS = split_words("is are was were been be being s as status currently now still already with by")
 _LATER = split_words("for will would can could once until when after before should expected if unless may might want")
+MAX_CLAUSES, MAX_VALUES = 200, 500
+"""Clauses of a text that are read, and values of a field that they are held against."""
 _CLAUSE = re.compile(r"[^.;!?\n,|]++")
 
 
@@ -62,7 +65,7 @@ _STATUSES = _read_families()
 def check_statuses(text: str, fact_index: FactIndex, utterances: Utterances) -> Iterator[Statement]:
     """Clauses that give a record another status than it has are suspected."""
     families = _list_fields(fact_index)
-    for match in _CLAUSE.finditer(text) if families else ():
+    for match in islice(_CLAUSE.finditer(text), MAX_CLAUSES) if families else ():
         flat = flatten_text(match.group())
         words = set(flat.split())
         if _LATER & words or NEGATED & words or is_open(match.group()) or text[match.end() : match.end() + 1] == "?":
@@ -88,7 +91,11 @@ def _list_fields(fact_index: FactIndex) -> dict[int, Family]:
             held = [{one.family for one in _STATUSES.get(flatten_text(text), [])} for text in texts]
             for family in held[0].intersection(*held[1:]):
                 found.setdefault(family, []).append(group.facts)
-    return {family: Family(fields[0]) for family, fields in found.items() if len(fields) == 1}
+    return {
+        family: Family(fields[0])
+        for family, fields in found.items()
+        if len(fields) == 1 and len(fields[0]) <= MAX_VALUES
+    }
 
 
 def _check_said(text: str, match: re.Match[str], said: str, families: dict[int, Family]) -> Iterator[Statement]:
