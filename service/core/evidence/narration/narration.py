@@ -14,7 +14,7 @@ from service.core.evidence.narration.claims import LOOSE, MADE, Claim, find_clai
 from service.core.evidence.narration.counts import check_count
 from service.core.evidence.narration.entities import MAX_FAMILY, NarrowedFacts, narrow
 from service.core.evidence.narration.extremes import check_extremes
-from service.core.evidence.narration.fact_index import FactGroup, FactIndex
+from service.core.evidence.narration.fact_index import FactGroup, FactIndex, read_shape
 from service.core.evidence.narration.facts import Fact
 from service.core.evidence.narration.field_units import MONEY
 from service.core.evidence.narration.holding import derive_number, list_numbers, read_number
@@ -24,7 +24,14 @@ from service.core.evidence.narration.slots import check_slot
 from service.core.evidence.narration.statements import find_statements
 from service.core.evidence.narration.statuses import check_statuses
 from service.core.evidence.narration.transforms import is_minor, may_be_minor, relate
-from service.core.evidence.narration.verdicts import OPEN, ClaimVerdict, Ruling, Utterances, build_contradiction
+from service.core.evidence.narration.verdicts import (
+    OPEN,
+    ClaimVerdict,
+    Ruling,
+    Utterances,
+    build_contradiction,
+    build_suspicion,
+)
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.words import split_tokens, split_words
 
@@ -100,7 +107,10 @@ def _check_identifier(claim: Claim, fact_index: FactIndex, utterances: Utterance
     if held or utterances.has(claim.quantity):
         return Ruling("supported", held[0].pointer, "same") if held else OPEN
     slip = fact_index.find_near(claim.quantity.text)
-    return build_contradiction(claim, slip, "digit_flip") if slip is not None else OPEN
+    if slip is not None:
+        return build_contradiction(claim, slip, "digit_flip")
+    kin = fact_index.shapes.get(read_shape(claim.quantity.text)) if claim.plain else None
+    return build_suspicion(claim, kin, "not_found") if kin is not None else OPEN
 
 
 def _find_support(claim: Claim, narrowed: NarrowedFacts, fact_index: FactIndex) -> Ruling | None:
