@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date
+from itertools import islice
 
-from service.core.evidence.narration.claims import Claim, find_claims, is_open
-from service.core.evidence.narration.entities import MAX_FAMILY, narrow
+from service.core.evidence.narration.claims import REACH, Claim, find_claims, is_open
+from service.core.evidence.narration.entities import narrow
 from service.core.evidence.narration.fact_index import FactIndex
 from service.core.evidence.narration.facts import Fact
 from service.core.evidence.narration.slots import find_typed
@@ -29,6 +30,8 @@ _RELATIVE = re.compile(
 )
 _WEEKDAY = re.compile(rf"\b(?:{_NAMES})\b", re.IGNORECASE)
 _MAX_NEAR_DAYS = 60
+MAX_DAYS, MAX_SAID = 500, 40
+"""Days that results give, and relative days and weekdays of a text that are held against them."""
 
 Finding = tuple[Claim, Ruling]
 
@@ -39,12 +42,12 @@ def check_days(text: str, fact_index: FactIndex, utterances: Utterances) -> Iter
     days = [(fact, day) for group in groups for fact in group.facts for day in _list_days(fact)]
     dates = [claim.quantity for claim in find_claims(text) if claim.quantity.kind == "date"]
     yield from _check_weekdays(text, dates, days)
-    if not days or len(days) > MAX_FAMILY:
+    if not days or len(days) > MAX_DAYS:
         return
-    for match in _RELATIVE.finditer(text) if utterances.today else ():
+    for match in islice(_RELATIVE.finditer(text), MAX_SAID) if utterances.today else ():
         meant = read_relative_date(match.group(), utterances.today) if utterances.today else ()
         yield from _check_day(_build_claim(text, *match.span(), meant), days, fact_index, text, utterances)
-    for match in _WEEKDAY.finditer(text):
+    for match in islice(_WEEKDAY.finditer(text), MAX_SAID):
         if not any(abs(one.start - match.end()) < 8 or abs(match.start() - one.end) < 8 for one in dates):
             yield from _check_weekday(text, match, days)
 
@@ -92,7 +95,8 @@ def _check_weekday(text: str, match: re.Match[str], days: Sequence[tuple[Fact, s
 
 
 def _build_claim(text: str, start: int, end: int, values: Sequence[object]) -> Claim:
-    first = max([text.rfind(mark, 0, start) for mark in (". ", "\n", "; ", "! ", "? ")]) + 1
+    near, text = max(0, start - REACH), text[: end + REACH]
+    first = max([near - 1, *(text.rfind(mark, near, start) for mark in (". ", "\n", "; ", "! ", "? "))]) + 1
     ends = [at for mark in (". ", "\n", "; ", "! ", "?") if (at := text.find(mark, end)) >= 0]
     sentence = text[first : min(ends, default=len(text)) + 1]
     said = tuple(str(value) for value in values) or ("",)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import islice
 from typing import NamedTuple
 
 from service.core.evidence.narration.claims import Claim, is_open
@@ -15,7 +16,7 @@ from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import flatten_text, split_tokens, split_words, stem_word
 
 _SENTENCE = re.compile(r"[^.!?;\n]++(?:[.!?](?=\S)[^.!?;\n]++)*[.!?;]?")
-MAX_SENTENCES, MAX_ITEMS = 400, 200
+MAX_SENTENCES, MAX_CLAUSES, MAX_ITEMS = 200, 6, 100
 
 
 class Superlative(NamedTuple):
@@ -58,6 +59,7 @@ _GENERAL = {
     **dict.fromkeys(split_words("most highest largest biggest greatest top best maximum fullest busiest"), 1),
     **dict.fromkeys(split_words("least lowest smallest fewest minimum worst"), -1),
 }
+_VERBS = split_words("is are was were has had have be s had scored leads")
 _FILTERS = split_words("among of with without under over below above except second third next available only but")
 
 
@@ -79,7 +81,7 @@ _JOINT = re.compile(r",? (?:and|while|but|whereas) (?:the )?|[;,] ")
 def _split_clauses(sentence: str, start: int) -> Iterator[tuple[str, int]]:
     """The parts of a sentence: one with a superlative or a name each."""
     at = 0
-    for joint in [*_JOINT.finditer(sentence), None]:
+    for joint in [*islice(_JOINT.finditer(sentence), MAX_CLAUSES), None]:
         end = joint.start() if joint else len(sentence)
         yield sentence[at:end], start + at
         at = joint.end() if joint else end
@@ -99,6 +101,17 @@ class _Shelf:
     def find_named(self, flat: str) -> set[int]:
         """The records that a flat text names."""
         return {n for name, n in self.names.items() if name in flat}
+
+    def is_joined(self, clause: str) -> bool:
+        """Whether a clause says of a name that it is the superlative: by a verb between, or by nothing but `the`."""
+        flat = flatten_text(clause)
+        names = [(flat.find(name), len(name)) for name in self.names if name in flat]
+        ends = [flat.find(f" {word} ") for word in flat.split() if word in _SUPERLATIVES or word in _GENERAL]
+        if not names or not ends:
+            return False
+        at, length = max(names, key=lambda place: place[1])
+        between = flat[at + length : ends[0]] if at < ends[0] else flat[ends[0] + 1 : at]
+        return bool(_VERBS & {*between.split()}) or (at < ends[0] and between.split() in (["the"], []))
 
     def list_columns(self, asked: Superlative, words: Sequence[str]) -> list[dict[int, Fact]]:
         """The columns that may be meant: of all that the words name, those that they name best."""
@@ -132,7 +145,7 @@ def _check_clause(clause: str, start: int, shelves: Sequence[_Shelf], sentence: 
     for shelf in shelves:
         named = shelf.find_named(flatten_text(clause))
         columns = shelf.list_columns(asked, words)
-        if len(named) != 1 or not columns:
+        if len(named) != 1 or not columns or not shelf.is_joined(clause):
             continue
         [at] = named
         wrong = [column for column in columns if at not in _find_ends(column, asked.sign)]

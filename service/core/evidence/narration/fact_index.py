@@ -26,6 +26,8 @@ MAX_VALUES_HELD = 40_000
 """Values of results that claims are held against, each counting for each claim."""
 MAX_WORDS = 2_000
 """Different words in the names of fields; those beyond are not looked for."""
+MIN_ID, MIN_DIGITS = 5, 3
+"""Characters, and digits among them, of an identifier whose shape tells its sort."""
 MAX_TERMS, MAX_APART, MAX_DERIVED = 60, 12, 3_000
 """Values of a field that are added, and whose differences are taken; facts that come of this in all."""
 _SERIES = frozenset({"value"})
@@ -80,6 +82,8 @@ class FactIndex:
         self.collections: list[Collection] = []
         self._looks = 0
         self._by_word: dict[str, list[FactGroup]] = defaultdict(list)
+        self.shapes: dict[str, Fact] = {}
+        """A fact for each shape that identifiers have: `INC-00000`."""
         self._identifiers: dict[int, dict[str, Fact]] = defaultdict(dict)
         self._families: dict[tuple[int, ...], Family] = {}
         self._derived: dict[int, list[Fact]] = {}
@@ -117,6 +121,8 @@ class FactIndex:
     def _index_identifier(self, fact: Fact) -> None:
         """Identifiers by length, wherever they are the whole value."""
         value = fact.value
+        if isinstance(value, str) and MIN_ID <= len(value) <= 64 and (shape := read_shape(value)):
+            self.shapes.setdefault(shape, fact)
         if (
             isinstance(value, str)
             and 4 <= len(value) <= 64
@@ -215,6 +221,18 @@ class FactIndex:
         number = quantity.number
         ways = [*quantity.values, *([number * 100, number / 100, -number] if number is not None else [])]
         return any(value in self.values for value in ways)
+
+
+def read_shape(text: str) -> str:
+    """What identifiers of one sort share: all but their digits; "" where that is little.
+
+    >>> read_shape("INC-30371"), read_shape("30 Main St"), read_shape("42")
+    ('INC-00000', '', '')
+    """
+    letters = sum(c.isalpha() for c in text)
+    if " " in text or letters < 2 or sum(c.isdigit() for c in text) < MIN_DIGITS:
+        return ""
+    return "".join("0" if c.isdigit() else c for c in text.upper())
 
 
 def _derive_facts(facts: Sequence[Fact]) -> Iterable[Fact]:

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from service.core.evidence.narration.binding import bind, is_about
 from service.core.evidence.narration.calendar import check_days
 from service.core.evidence.narration.claims import LOOSE, MADE, Claim, find_claims
+from service.core.evidence.narration.counts import check_count
 from service.core.evidence.narration.entities import MAX_FAMILY, NarrowedFacts, narrow
 from service.core.evidence.narration.extremes import check_extremes
-from service.core.evidence.narration.fact_index import FactGroup, FactIndex
+from service.core.evidence.narration.fact_index import FactGroup, FactIndex, read_shape
 from service.core.evidence.narration.facts import Fact
 from service.core.evidence.narration.field_units import MONEY
 from service.core.evidence.narration.holding import derive_number, list_numbers, read_number
@@ -21,8 +22,16 @@ from service.core.evidence.narration.refuting import compare, refute, refute_end
 from service.core.evidence.narration.series import check_series
 from service.core.evidence.narration.slots import check_slot
 from service.core.evidence.narration.statements import find_statements
+from service.core.evidence.narration.statuses import check_statuses
 from service.core.evidence.narration.transforms import is_minor, may_be_minor, relate
-from service.core.evidence.narration.verdicts import OPEN, ClaimVerdict, Ruling, Utterances, build_contradiction
+from service.core.evidence.narration.verdicts import (
+    OPEN,
+    ClaimVerdict,
+    Ruling,
+    Utterances,
+    build_contradiction,
+    build_suspicion,
+)
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.words import split_tokens, split_words
 
@@ -42,7 +51,12 @@ def check_text(
         quantity = claim.quantity
         verdict = _check(claim, text, fact_index, utterances)
         found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
-    for claim, verdict in (*find_statements(text, fact_index, utterances), *check_extremes(text, fact_index)):
+    statements = (
+        *find_statements(text, fact_index, utterances),
+        *check_statuses(text, fact_index, utterances),
+        *check_extremes(text, fact_index),
+    )
+    for claim, verdict in statements:
         quantity = claim.quantity
         found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
     for claim, verdict in check_days(text, fact_index, utterances):
@@ -66,7 +80,9 @@ def _check(claim: Claim, text: str, fact_index: FactIndex, utterances: Utterance
     ruling = ruling or _check_unbound(claim, fact_index, utterances)
     if ruling.verdict not in ("unsupported", "not_checkable") or (ruling.source and ruling.verdict == "not_checkable"):
         return ruling
-    return check_slot(claim, text, fact_index, utterances, groups)
+    slot = check_slot(claim, text, fact_index, utterances, groups)
+    counted = check_count(claim, fact_index) if slot.verdict in ("unsupported", "not_checkable") else None
+    return counted if counted is not None and not utterances.has(claim.quantity) else slot
 
 
 def _check_bound(
@@ -91,7 +107,10 @@ def _check_identifier(claim: Claim, fact_index: FactIndex, utterances: Utterance
     if held or utterances.has(claim.quantity):
         return Ruling("supported", held[0].pointer, "same") if held else OPEN
     slip = fact_index.find_near(claim.quantity.text)
-    return build_contradiction(claim, slip, "digit_flip") if slip is not None else OPEN
+    if slip is not None:
+        return build_contradiction(claim, slip, "digit_flip")
+    kin = fact_index.shapes.get(read_shape(claim.quantity.text)) if claim.plain else None
+    return build_suspicion(claim, kin, "not_found") if kin is not None else OPEN
 
 
 def _find_support(claim: Claim, narrowed: NarrowedFacts, fact_index: FactIndex) -> Ruling | None:

@@ -5,11 +5,13 @@ What no fact, nobody's words and no arithmetic accounts for is suspected there; 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from service.core.evidence.narration.binding import find_side, is_about, is_direct, is_loose
 from service.core.evidence.narration.claims import Claim
-from service.core.evidence.narration.entities import MAX_FAMILY, NarrowedFacts, narrow
+from service.core.evidence.narration.entities import MAX_FAMILY, Family, NarrowedFacts, narrow
 from service.core.evidence.narration.fact_index import FactGroup, FactIndex
 from service.core.evidence.narration.facts import Fact
 from service.core.evidence.narration.holding import (
@@ -27,6 +29,7 @@ from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import split_tokens, stem_word
 
 _TYPED = frozenset({"money", "time", "date", "percent", "measure", "duration"})
+_JOINT = re.compile(r", (?:and|but|while|whereas) |; | while | whereas | and (?=\w+ \w)")
 MAX_MEANT = 6
 """Fields of one record that a claim of their kind may mean."""
 
@@ -55,7 +58,7 @@ def check_slot(
     typed = find_typed(claim, fact_index)
     groups = list(named) or typed
     families = [fact_index.build_family(each) for each in ([named, typed] if named else [typed]) if each]
-    if not claim.plain or claim.composite or utterances.has(claim.quantity):
+    if not _is_to_be_checked(claim) or utterances.has(claim.quantity):
         return OPEN
     if not families:
         return _note(claim, (), fact_index)
@@ -72,13 +75,27 @@ def check_slot(
     derived = _derive(claim, narrowed, fact_index)
     if derived is not None:
         return derived
-    if any(_fits(claim, fact) for family in families for fact in family.find_touched(claim.sentence)):
+    if any(_fits(claim, fact) for family in families for fact in _find_touched(family, claim)):
         return OPEN
     if not named and len(narrowed.every) > 1 and len(families[0].list_called(claim.sentence)) < claim.order[1]:
         narrowed = narrowed._replace(settled=False)  # there are more values than records
     every = families[-1].facts
     other = _find_other(claim, narrowed, every, named=bool(named))
     return other or _refuse(claim, narrowed, groups) or _find_nowhere(claim, narrowed, fact_index, groups, every)
+
+
+def _find_touched(family: Family, claim: Claim) -> list[Fact]:
+    """The facts of all that is named in a claim's clause, by anything; else in its sentence."""
+    if "respectively" in claim.sentence:
+        return []
+    at, end = max(0, claim.quantity.start - claim.sentence_start), claim.quantity.end - claim.sentence_start
+    clause = f"{_JOINT.split(claim.sentence[:at])[-1]} {_JOINT.split(claim.sentence[end:])[0]}"
+    return family.find_touched(clause) or family.find_touched(claim.sentence)
+
+
+def _is_to_be_checked(claim: Claim) -> bool:
+    """Whether a claim states a thing as it is, and it is clear of what kind: pounds are of money or of weight."""
+    return claim.plain and not claim.composite and not claim.quantity.text.lower().endswith(("pound", "pounds"))
 
 
 def _derive(claim: Claim, narrowed: NarrowedFacts, fact_index: FactIndex) -> Ruling | None:
@@ -115,7 +132,7 @@ def _list_meant(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGrou
     meant = [fact for fact in narrowed.facts if fact.quantities]
     if not narrowed.settled or narrowed.is_far or narrowed.missing or narrowed.dated or len(meant) > MAX_MEANT:
         return []
-    if claim.extreme or find_side(claim) is not None or is_loose(claim, groups):
+    if (claim.extreme and len(meant) > 1) or find_side(claim) is not None or is_loose(claim, groups):
         return []
     if claim.quantity.kind == "number" and not is_direct(claim, groups):
         return []
@@ -155,5 +172,10 @@ def _note(claim: Claim, facts: Sequence[Fact], fact_index: FactIndex) -> Ruling:
 
 
 def _fits(claim: Claim, fact: Fact) -> bool:
-    words = frozenset(split_tokens(claim.sentence))
+    words = _list_words(claim.sentence)
     return any(relate(claim.quantity, fact, held, about=is_about(claim), words=words) for held in fact.quantities)
+
+
+@lru_cache(maxsize=16)
+def _list_words(sentence: str) -> frozenset[str]:
+    return frozenset(split_tokens(sentence))

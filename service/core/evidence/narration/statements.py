@@ -61,7 +61,7 @@ def _check_truth(text: str, match: re.Match[str], truths: dict[str, Family]) -> 
         before = words[max(0, at - REACH) : at]
         if name not in seen and _IS & set(before) and not _PARTLY & set(words):
             seen.add(name)
-            claim = _build_claim(text, match.start(), match.end())
+            claim = build_passage(text, match.start(), match.end())
             near = {
                 *takewhile(_is_no_joint, reversed(before)),
                 *takewhile(_is_no_joint, words[at + 1 : at + 1 + REACH]),
@@ -95,7 +95,7 @@ def _check_held(claim: Claim, narrowed: NarrowedFacts, said: bool) -> Iterator[S
         )
 
 
-def _build_claim(text: str, start: int, end: int) -> Claim:
+def build_passage(text: str, start: int, end: int) -> Claim:
     """A passage as a claim, for finding its record."""
     said = text[start:end]
     start, said = start + len(said) - len(said.lstrip()), said.strip()
@@ -110,7 +110,7 @@ def _check_labelled(
 ) -> Iterator[Statement]:
     """A line such as `Cabin: economy` where the field holds a text: it, or that of another record."""
     label, said = [stem_word(word) for word in split_tokens(match.group(1))], flatten_text(match.group(2))
-    claim = _build_claim(text, match.start(2), match.end(2))
+    claim = build_passage(text, match.start(2), match.end(2))
     groups = [group for group in fact_index.find_named(label, claim.quantity) if set(label) <= group.own | group.above]
     family = fact_index.build_family(groups)
     if not 0 < len(family.facts) <= MAX_FAMILY or not said.strip() or any(c.isdigit() for c in said):
