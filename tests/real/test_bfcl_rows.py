@@ -36,7 +36,7 @@ OUTCOMES = {
 """How many there are in all rows, and in the share."""
 DIFFERENCES = {
     "numbers_equal": (28, 2),
-    "text_normalised": (22, 2),
+    "text_normalised": (22, 3),
     "schema_stricter": (17, 4),
     "undecodable_is_no_call": (10, 2),
     "text_read": (5, 0),
@@ -45,7 +45,8 @@ DIFFERENCES = {
 
 
 def expected(table: dict[Any, tuple[int, int]]) -> dict[Any, int]:
-    return {name: counts[0 if WHOLE else 1] for name, counts in table.items()}
+    found = {name: counts[0 if WHOLE else 1] for name, counts in table.items()}
+    return {name: count for name, count in found.items() if count}
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
