@@ -38,9 +38,13 @@ def test_every_run_is_scored(runs, reports):
         kinds.update(outcome.kind for _, outcome in found)
         causes.update((name, o.cause) for name, o in found if o.kind == "skipped" and o.cause != "not_applicable")
     assert kinds["errored"] == 0
-    left_out = {"blocked", "out_of_scope", "not_captured", "unread"}
+    left_out = {"blocked", "out_of_scope", "not_captured", "unread", "not_asked"}
     assert {cause for _, cause in causes} <= left_out  # nothing is too long
     assert {name for name, cause in causes if cause in ("not_captured", "unread")} == {"grounded"}
+    assert {name: n for (name, cause), n in causes.items() if cause == "not_asked"} == {
+        "grounded": 8,
+        "plausible": 14,
+    }
     assert {name: n for (name, _), n in causes.items() if name in ("tool_name", "schema", "arguments")} == {
         "tool_name": 29,
         "arguments": 79,
