@@ -94,7 +94,7 @@ def test_one_bad_file_does_not_hide_a_good_one(run: Run, tmp_path: Path) -> None
     (tmp_path / "good.yaml").write_text("extends: four_step\nid: good\n")
     ran = run("rubrics", "check", "bad.yaml", "good.yaml", "absent.yaml")
     assert ran.code == 4
-    assert f"good.yaml: ok, good@1, {len(SHELF.find('four_step').criteria)} criteria, sha256 " in ran.out
+    assert f"good.yaml: ok, good@2, {len(SHELF.find('four_step').criteria)} criteria, sha256 " in ran.out
     assert "bad.yaml:1: /id" in ran.err
     assert "absent.yaml: No such file" in ran.err
 

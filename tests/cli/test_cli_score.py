@@ -165,8 +165,8 @@ def test_rubrics_of_the_users_folders_are_known_by_id(
     (tmp_path / "home" / "rubrics" / "mine.yaml").write_text(text)
     assert run("score", "-", "-r", "mine", stdin=lines(PASS)).code == 4
     monkeypatch.setenv("CALLGRADE_HOME", str(tmp_path / "home"))
-    assert "mine@1" in run("score", "-", "-r", "mine", stdin=lines(PASS)).out
-    assert "mine@1" in run("rubrics", "list").out
+    assert "mine@2" in run("score", "-", "-r", "mine", stdin=lines(PASS)).out
+    assert "mine@2" in run("rubrics", "list").out
 
 
 @pytest.mark.parametrize("form", ["table", "json", "ndjson", "junit"])
