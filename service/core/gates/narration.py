@@ -22,8 +22,8 @@ class NarrationGate(Check):
     names and days around it, among all results so far; `evidence` is the verdict on each. Findings of what fails:
     `scale_flip` (the point elsewhere), `digit_flip`, `sign_flip`, `swapped_entity` (the value of another record),
     `out_of_range` (of all that may be meant), `threshold` (`above $200`, and it is not), `wrong_value`, `wrong_date`,
-    `wrong_time`, `wrong_boolean`, `wrong_unit` (12 km told as 12 miles), `wrong_weekday` (of a date), `wrong_extreme` (it is not
-    the cheapest), `negation`. Finding of what does not: `unsupported_claim`, unless `unsupported` is
+    `wrong_time`, `wrong_boolean`, `wrong_unit` (12 km told as 12 miles), `wrong_weekday` (of a date), `wrong_extreme` (not the
+    least of what is told), `negation`. Finding of what does not: `unsupported_claim`, unless `unsupported` is
     `fail`. What names no field is left alone; a text in which nothing can be checked is not applicable. A text that rests on
     a result that is no JSON is unread, and one that follows a call without a result is open. What only the inferred
     structure of a result contradicts (key: value lines, tables, XML) is open too, as `suspected_contradiction`, and so is

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from service.core.evidence.narration.claims import Claim, is_open
 from service.core.evidence.narration.fact_index import FactIndex
 from service.core.evidence.narration.facts import Collection, Fact
-from service.core.evidence.narration.verdicts import Ruling, build_contradiction, build_suspicion
+from service.core.evidence.narration.verdicts import Ruling, build_suspicion
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import flatten_text, split_tokens, split_words, stem_word
 
@@ -60,11 +60,10 @@ _GENERAL = {
     **dict.fromkeys(split_words("least lowest smallest fewest minimum worst"), -1),
 }
 _VERBS = split_words("is are was were has had have be s had scored leads")
-_FILTERS = split_words("among of with without under over below above except second third next available only but")
 
 
 def check_extremes(text: str, fact_index: FactIndex) -> Iterator[tuple[Claim, Ruling]]:
-    """What sentences say of which record of an array has the most or the least of something."""
+    """What sentences say wrongly of who has the most or the least: suspected, for no field says which column is meant."""
     shelves = [_Shelf(one) for one in fact_index.collections if 1 < len(one.items) <= MAX_ITEMS]
     for n, match in enumerate(_SENTENCE.finditer(text)):
         words = split_tokens(match.group())
@@ -153,8 +152,7 @@ def _check_clause(clause: str, start: int, shelves: Sequence[_Shelf], sentence: 
             claim = _build_claim(clause, start, sentence)
             ends = _find_ends(columns[0], asked.sign)
             fact = columns[0][min(ends)]
-            sure = len(columns) == 1 and not _FILTERS & {*words}
-            yield claim, (build_contradiction if sure else build_suspicion)(claim, fact, "wrong_extreme")
+            yield claim, build_suspicion(claim, fact, "wrong_extreme")
 
 
 def _find_asked(words: Sequence[str]) -> Superlative | None:

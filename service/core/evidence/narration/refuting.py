@@ -16,8 +16,10 @@ from service.core.evidence.narration.transforms import is_other_unit, may_be_min
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.dates import WEEKDAYS
 from service.core.evidence.reading.quantities import Quantity
-from service.core.evidence.reading.words import split_tokens
+from service.core.evidence.reading.words import flatten_text, split_tokens
 
+MAX_NAMED = 100
+"""Records of which the names are looked for once more."""
 _PARTS = LIMITED - frozenset(WEEKDAYS)
 """Words that speak of a part of a day."""
 
@@ -59,7 +61,7 @@ def refute(
         return unsupported
     if claim.extreme is not None and len(held) > 1:
         return _refute_range_end(claim, said, held, narrowed) or unsupported
-    if is_loose(claim, groups) or _is_elsewhere(claim, groups, fact_index) or _is_made_of_several(claim, narrowed):
+    if is_loose(claim, groups) or _is_elsewhere(claim, groups, fact_index) or _is_of_others(claim, said, narrowed):
         return unsupported
     if claim.quantity.kind == "money" and any(may_be_minor(fact, said) for fact in narrowed.facts):
         return OPEN
@@ -88,9 +90,26 @@ def _name_slip(claim: Claim, said: Decimal, held: Decimal, narrowed: NarrowedFac
     return "swapped_entity" if swapped else name_slip(said, held)
 
 
-def _is_made_of_several(claim: Claim, narrowed: NarrowedFacts) -> bool:
-    """Whether an amount is worked out of several records'."""
-    return claim.quantity.kind == "money" and derive_number(claim, [*narrowed.facts, *narrowed.others]) is not None
+def _is_held_beside(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
+    """Whether the record that was named last before a claim has the number; where none was, all of them together.
+
+    `Budget review (room 4.12), then Dentist`, `together they have 16 rooms`.
+    """
+    if len(narrowed.every) > MAX_NAMED:
+        return False
+    before = flatten_text(claim.sentence[: max(0, claim.quantity.start - claim.sentence_start)])
+    named = [(before.rfind(name), fact) for fact in narrowed.every for name in fact.record.called if name in before]
+    last = max([at for at, _ in named], default=None)
+    held = [read_number(claim.quantity, fact) for fact in narrowed.every]
+    if last is None:
+        return len(held) > 1 and sum(number for number in held if number is not None) == said
+    return any(at == last and read_number(claim.quantity, fact) == said for at, fact in named)
+
+
+def _is_of_others(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
+    """Whether a number is worked out of several records, or is that of the one that was named just before it."""
+    made = claim.quantity.kind == "money" and derive_number(claim, [*narrowed.facts, *narrowed.others]) is not None
+    return made or _is_held_beside(claim, said, narrowed)
 
 
 def _is_elsewhere(claim: Claim, groups: Sequence[FactGroup], fact_index: FactIndex) -> bool:
