@@ -15,6 +15,7 @@ COPY README.md LICENSE ./
 COPY rubrics rubrics
 COPY calibration/labels calibration/labels
 COPY callgrade.py ./
+COPY pytest_callgrade.py ./
 COPY service service
 RUN uv sync --frozen --no-dev --all-extras --no-editable --no-cache
 

@@ -1,6 +1,6 @@
 # Needs make and a Python of at least 3.11; all else goes into .venv, as uv.lock has it.
 PYTHON ?= python3
-PYTEST_FLAGS ?= -n auto --dist loadgroup --no-loadscope-reorder
+PYTEST_FLAGS ?= -n auto --dist loadfile --no-loadscope-reorder
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet

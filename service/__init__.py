@@ -16,6 +16,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from service.client.blocking import Client
+    from service.client.failures import ForeignError, RefusedError, Retries, UnreachableError
+    from service.client.waiting import AsyncClient
     from service.core.conclusion.conclude import conclude
     from service.core.plan import Plan
     from service.core.report import Report
@@ -23,17 +26,27 @@ if TYPE_CHECKING:
     from service.errors import CallgradeError, InputError
     from service.registry import Shelf
     from service.request import ScoreRequest
+    from service.testing.checks import assert_passes
+    from service.testing.failures import TraceFailure
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AsyncClient": "service.client.waiting",
     "CallgradeError": "service.errors",
+    "Client": "service.client.blocking",
     "Engine": "service.engine",
+    "ForeignError": "service.client.failures",
     "InputError": "service.errors",
     "Plan": "service.core.plan",
+    "RefusedError": "service.client.failures",
     "Report": "service.core.report",
+    "Retries": "service.client.failures",
     "ScoreRequest": "service.request",
     "Shelf": "service.registry",
+    "TraceFailure": "service.testing.failures",
+    "UnreachableError": "service.client.failures",
+    "assert_passes": "service.testing.checks",
     "conclude": "service.core.conclusion.conclude",
     "plan": "service.engine",
     "report_json": "service.engine",
@@ -41,13 +54,21 @@ _HOMES = {
 }
 
 __all__ = [
+    "AsyncClient",
     "CallgradeError",
+    "Client",
     "Engine",
+    "ForeignError",
     "InputError",
     "Plan",
+    "RefusedError",
     "Report",
+    "Retries",
     "ScoreRequest",
     "Shelf",
+    "TraceFailure",
+    "UnreachableError",
+    "assert_passes",
     "conclude",
     "plan",
     "report_json",

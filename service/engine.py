@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from service.asking.budget.ask_limits import AskLimits
 from service.asking.budget.reservations import Spending
-from service.core.conclusion.conclude import conclude
+from service.core.conclusion.conclude import conclude, list_further_asks
 from service.core.execution import (
     add_executed_score,
     add_execution,
@@ -22,8 +22,9 @@ from service.core.execution import (
 )
 from service.core.json.values import format_value
 from service.core.judging.fits import Fit
+from service.core.judging.judges import JudgeCheck
+from service.core.judging.notes import Vote
 from service.core.judging.unfitted import warn_unfitted
-from service.core.judging.votes import Vote
 from service.core.outcome import Errored
 from service.core.plan import Plan
 from service.core.report import Asking, JudgeMode, Report
@@ -87,7 +88,8 @@ class Engine:
         if self.judging is None:
             return []
         judges = [*self.shelf.judges.values(), *[judge for rubric in self.shelf for judge in rubric.judges]]
-        return list(warn_unfitted(self.fits if fits is None else fits, judges, self.judging.judges.models))
+        shown = _list_evidence(self.shelf)
+        return list(warn_unfitted(self.fits if fits is None else fits, judges, self.judging.judges.models, shown))
 
     async def close(self) -> None:
         """Lets go of connections and files; scoring without judges goes on."""
@@ -123,18 +125,18 @@ class Engine:
         return await self.answer_async(await asyncio.to_thread(read_request, body), spending, tenant=tenant)
 
     async def answer_async(
-        self, request: ScoreRequest, spending: Spending | None = None, *, tenant: str = ""
+        self, request: ScoreRequest, spending: Spending | None = None, *, tenant: str = "", repeat: int = 0
     ) -> Report:
         """The report for a request that was read before.
 
         A fault of the sandbox or of a judge is told in it: besides InputError only JudgeDownError is raised, where
         `on_judge_error` asks for it, and AllowanceSpentError, where a tenant's day is used up before anything is asked.
         `spending`: that of a batch, in place of the request's own. `tenant`: whose request it is; what judges said to another
-        is not theirs.
+        is not theirs. `repeat`: as for `finish`.
         """
         if not self.waits(request):
             return self.answer(request)
-        return await self.finish(request, await self._begin(request), spending, tenant=tenant)
+        return await self.finish(request, await self._begin(request), spending, tenant=tenant, repeat=repeat)
 
     async def _begin(self, request: ScoreRequest) -> Plan:
         """The plan, made in a thread: a long trace would stall what else goes on."""
@@ -187,13 +189,16 @@ class Engine:
         mode: JudgeMode,
     ) -> Report:
         model, trace = request.judge_model, attempted.trace
-        self.ask_limits.admit_questions(attempted.asks)
-        votes = await asked(attempted.asks, trace, model=model)
+        self.ask_limits.admit_questions([one for ask in attempted.asks for one in ask.chain])
+        fits = tuple(self.fits)
+        votes = dict(await asked(attempted.asks, trace, model=model))
+        while further := list_further_asks(attempted, votes, tags=request.tags, fits=fits):
+            votes |= await asked(further, trace, model=model)
         if request.on_judge_error == "error":
             _raise_fault(votes)
         held = [one.ask for one in attempted.blocked] if mode != "cached" else []
         estimates = await judging.estimate(held, trace, model=model)
-        found = conclude(attempted, votes, tags=request.tags, mode=mode, estimates=estimates, fits=tuple(self.fits))
+        found = conclude(attempted, votes, tags=request.tags, mode=mode, estimates=estimates, fits=fits)
         if self.queue is not None:
             self.queue.offer(request, found, attempted.rubric)
         return found
@@ -295,3 +300,13 @@ def score(request: dict[str, object]) -> Report:
 def plan(request: dict[str, object]) -> Plan:
     """What code decides of a request, and what a judge would be asked."""
     return build_default_engine().plan(read_request(request))  # pyright: ignore[reportArgumentType] (checked on reading)
+
+
+def _list_evidence(rubrics: Iterable[Rubric]) -> dict[tuple[str, str], set[str]]:
+    """How code looks before each judge (its id) on each criterion, in these rubrics; empty where it does not."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for rubric in rubrics:
+        for criterion in rubric.criteria:
+            if isinstance(criterion.check, JudgeCheck):
+                found.setdefault((criterion.check.judge, criterion.id), set()).add(criterion.check.looks)
+    return found

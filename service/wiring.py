@@ -25,7 +25,7 @@ from service.strict_json import Limits
 
 if TYPE_CHECKING:
     from service.asking.budget.days import Days
-    from service.asking.cache.guard import GuardedCache
+    from service.asking.cache.guard import Cache, GuardedCache
     from service.asking.judging import Judging
     from service.asking.limits.shared import SharedLimits
     from service.asking.model import LiteLLM
@@ -84,8 +84,13 @@ def build_label_queue(settings: Settings) -> LabelQueue | None:
     return LabelQueue(settings.label_queue)
 
 
-def build_judging(settings: Settings, environ: Mapping[str, str] | None = None) -> Judging | None:
-    """Who answers judges' questions; None where no model is set. `environ` tells what else is a secret: default, all of it."""
+def build_judging(
+    settings: Settings, environ: Mapping[str, str] | None = None, *, cache: Cache | None = None
+) -> Judging | None:
+    """Who answers judges' questions; None where no model is set.
+
+    `environ` tells what else is a secret: default, all of it. `cache`: where judgements are kept; default, where settings say.
+    """
     if not settings.judge_model:
         return None
     from service.asking.calls import ModelCaller, Observe, Policy  # noqa: PLC0415 (likewise)
@@ -96,7 +101,7 @@ def build_judging(settings: Settings, environ: Mapping[str, str] | None = None) 
 
     model = _build_model(settings, os.environ if environ is None else environ)
     policy = Policy(settings.judge_attempts, settings.judge_deadline, settings.judge_total)
-    cache, shared = build_cache(settings), build_shared_limits(settings)
+    shared = build_shared_limits(settings)
     gates = ProviderGates(
         make=lambda clock: ProviderGate(
             clock, slots=ConcurrencyLimit(most=settings.judge_in_flight), longest_pause=settings.judge_longest_pause
@@ -120,7 +125,9 @@ def build_judging(settings: Settings, environ: Mapping[str, str] | None = None) 
             await shared.close()
         await disconnect()
 
-    return Judging(caller, cache, judges, pricing=model.worst_usd, closing=closing, observers=observers)
+    return Judging(
+        caller, cache or build_cache(settings), judges, pricing=model.worst_usd, closing=closing, observers=observers
+    )
 
 
 def _build_model(settings: Settings, environ: Mapping[str, str]) -> LiteLLM:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
+from xdist.scheduler import LoadFileScheduling
 
 from tests.bulk import examples
 from tests.faults.clock import Clock
@@ -197,6 +198,12 @@ Those that wait most come before those: the type checker runs beside them.
 """
 
 
+GROUPS = dict.fromkeys(
+    [f"tests/jobs/test_{name}.py" for name in ("takeover", "questions", "quarantine", "served", "shared")], "takeover"
+)
+"""Files whose tests wait for each other's processes: they run one after the other."""
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """Three processes for two cores: a third of the time goes into waiting for processes, beats and timeouts."""
     return max(2, (os.cpu_count() or 1) * 3 // 2)
@@ -213,8 +220,21 @@ def pytest_collection() -> Generator[None]:
         gc.enable()
 
 
+class FileGroups(LoadFileScheduling):
+    """Each file goes to one process, where its modules' fixtures are made once; and so do files that are a group."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return GROUPS.get(file, file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileGroups | None:
+    """Files go to processes whole where `--dist loadfile` says so."""
+    return FileGroups(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first; and each file goes to one process, where its modules' fixtures are made once.
+    """The longest first.
 
     A property test is one that `make chaos` tries on more examples.
     """
@@ -225,8 +245,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("whole")
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
 
 
 def _turn(file: Path, places: list[Path]) -> int:

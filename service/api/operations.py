@@ -49,7 +49,7 @@ Shape = type[Any] | dict[str, Any]
 TEXT = {"type": "string"}
 
 
-class Body(NamedTuple):
+class RequestBody(NamedTuple):
     """What an operation takes."""
 
     shape: Shape
@@ -98,7 +98,7 @@ class Operation(APIRoute):
         handler: Handler,
         gives: Shape | list[Answer],
         *errors: int,
-        takes: Body | None = None,
+        takes: RequestBody | None = None,
         query: type[BaseModel] | None = None,
         parameters: Sequence[Mapping[str, Any]] = (),
         name: str = "",

@@ -16,6 +16,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from service.asking.budget.reservations import Spending
+from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.prompts import Completion, Prompt, Usage
 from service.core.report import STAND_IN
 
@@ -60,7 +61,8 @@ def read_shown(prompt: Prompt) -> dict[str, JsonValue]:
 
 
 def _read_labels(schema: Mapping[str, JsonValue]) -> list[str]:
-    return cast("list[str]", schema["enum"])
+    """The labels that have a value, best first: rules can always tell."""
+    return [label for label in cast("list[str]", schema["enum"]) if label != CANNOT_TELL]
 
 
 def _judge_claims(parts: Mapping[str, JsonValue], labels: list[str]) -> Iterator[JsonValue]:

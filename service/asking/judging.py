@@ -19,13 +19,14 @@ from service.asking.cache.guard import Cache
 from service.asking.calls import Observe, Pricing, find_no_price
 from service.asking.limits.payer import set_payer
 from service.asking.single_flight import SingleFlight
+from service.core.judging.ballots import is_split
 from service.core.judging.judges import Ask
 from service.core.judging.masking import UNMASKED, Masks, build_masks
+from service.core.judging.notes import CacheUse, JudgeReply, Vote, sum_costs, sum_counts
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
 from service.core.judging.questions import Question, build_question
 from service.core.judging.replies import Judgement, read_judgement
 from service.core.judging.sensitive import What
-from service.core.judging.votes import CacheUse, JudgeReply, Vote, sum_costs, sum_counts
 from service.core.outcome import Errored, Skipped
 from service.core.report import AskEstimate, JudgeMode
 from service.core.trace import Trace
@@ -166,8 +167,8 @@ class Judging:
         """
         questions = await _build_questions(asks, trace, self.judges.mask)
         asked = model or self.judges.model
-        sent = [_list_model_questions(one, asked, repeat, tenant) for one in questions]
-        votes = await asyncio.gather(*[self._collect_votes(several, mode, spending) for several in sent])
+        sent = [_list_rounds(one, asked, repeat, tenant) for one in questions]
+        votes = await asyncio.gather(*[self._collect_votes(rounds, mode, spending) for rounds in sent])
         return {one.ask.key: tuple(found) for one, found in zip(questions, votes, strict=True)}
 
     async def estimate(self, asks: Iterable[Ask], trace: Trace, *, model: str | None = None) -> dict[str, AskEstimate]:
@@ -184,35 +185,53 @@ class Judging:
         return frozenset([one.ask.key for one in questions if await self._is_cached(one, asked, tenant)])
 
     async def _is_cached(self, question: Question, model: str, tenant: str) -> bool:
-        for sent in _list_model_questions(question, model, 0, tenant):
-            if await self._read_cached(self._build_key(sent), question) is None:
-                return False
-        return True
+        rounds = _list_rounds(question, model, 0, tenant)
+        replies = [reply for sent in rounds.first if (reply := await self._find_reply(sent)) is not None]
+        if len(replies) < len(rounds.first):
+            return False
+        if not (rounds.further and is_split(question.judge, replies)):
+            return True
+        return all([await self._find_reply(sent) is not None for sent in rounds.further])
+
+    async def _find_reply(self, sent: _ModelQuestion) -> JudgeReply | None:
+        kept = await self._read_cached(self._build_key(sent), sent.question)
+        return None if kept is None else self._build_reply(sent, kept, "hit", self._now())
 
     async def _estimate_one(self, question: Question, model: str) -> AskEstimate:
         judge = question.judge
         models = judge.models or (model,)
         prices = [await self._pricing(question.prompt(one, *self._marks())) for one in models]
         price = sum_costs(prices)
-        tokens = (question.size + judge.max_tokens) * judge.votes * len(models)
-        return AskEstimate(tokens, None if price is None else price * judge.votes)
+        tokens = (question.size + question.max_tokens) * judge.samples * len(models)
+        return AskEstimate(tokens, None if price is None else price * judge.samples)
 
-    async def _collect_votes(self, sent: Iterable[_ModelQuestion], mode: JudgeMode, spending: Spending) -> list[Vote]:
-        return list(await asyncio.gather(*[self._vote(one, mode, spending) for one in sent]))
+    async def _collect_votes(self, rounds: _Rounds, mode: JudgeMode, spending: Spending) -> list[Vote]:
+        """The votes on one question: further ones only where the first do not agree."""
+        votes = await asyncio.gather(*[self._vote(one, mode, spending) for one in rounds.first])
+        replies = [vote for vote in votes if isinstance(vote, JudgeReply)]
+        if rounds.further and replies and is_split(rounds.further[0].question.judge, replies):
+            votes += await asyncio.gather(*[self._vote(one, mode, spending) for one in rounds.further])
+        return votes
 
     async def _vote(self, sent: _ModelQuestion, mode: JudgeMode, spending: Spending) -> Vote:
         try:
             return await self._reply(sent, mode, spending)
         except JudgeError as error:
-            if error.cause in FALLEN_BACK and self.judges.fallback and sent.instead_of is None and mode != "cached":
-                return await self._vote(
-                    sent._replace(model=self.judges.fallback, instead_of=sent.model), mode, spending
-                )
+            other = self._find_fallback(sent, error.cause)
+            if other is not None and mode != "cached":
+                return await self._vote(sent._replace(model=other, instead_of=sent.model), mode, spending)
             error.model = sent.model
             spending.faults.append(error)
             return Errored(error.cause, error.reason)
         except CallgradeError as error:
             return Errored("provider_error", str(error))
+
+    def _find_fallback(self, sent: _ModelQuestion, cause: str) -> str | None:
+        """Who is asked in a model's place; nobody of its own jury, who would vote twice."""
+        other = self.judges.fallback
+        if cause not in FALLEN_BACK or sent.instead_of is not None or other in sent.question.judge.models:
+            return None
+        return other or None
 
     async def _reply(self, sent: _ModelQuestion, mode: JudgeMode, spending: Spending) -> Vote:
         key = self._build_key(sent)
@@ -262,26 +281,44 @@ class Judging:
             return None
         said = kept.judgement
         labels = {said.label, *[claim.label for claim in said.claims]}
-        return kept if labels <= question.judge.scale.keys() and 0.0 <= said.value <= 1.0 else None
+        fits = all(0.0 <= value <= 1.0 for value in (*said.low, *said.high))
+        return kept if fits and labels <= set(question.judge.menu) else None
 
     async def _ask_model(self, sent: _ModelQuestion, key: str, spending: Spending) -> CachedReply:
         """The model's answer, which is kept. Raises JudgeError."""
+        kept = await self._ask_and_repair(sent, spending)
+        await self._cache.set(key, KEPT.dump_json(kept).decode())
+        return kept
+
+    async def _ask_and_repair(self, sent: _ModelQuestion, spending: Spending) -> CachedReply:
+        """The answer; where it cannot be used, or leaves out sentences, that of one more request."""
         boundary, token = self._marks()
-        prompt = sent.question.prompt(sent.model, boundary, token)
-        with set_payer(sent.tenant):
-            first = await self._calls.complete(prompt, spending)
+        prompt = sent.question.prompt(sent.model, boundary, token, sample=sent.sample)
+        first = await self._complete(sent, prompt, spending)
+        kept: CachedReply | None = None
         try:
-            judgement, usage, model = read_judgement(first, sent.question, token), first.usage, first.model
+            kept = CachedReply(read_judgement(first, sent.question, token), first.model, first.usage)
         except JudgeError as error:
             if error.cause not in REPAIRED:
                 raise
-            with set_payer(sent.tenant):
-                second = await self._calls.complete(_build_repair(prompt, error), spending)
-            judgement, usage = read_judgement(second, sent.question, token), _sum(first.usage, second.usage)
-            model = second.model
-        kept = CachedReply(judgement, model, usage)
-        await self._cache.set(key, KEPT.dump_json(kept).decode())
-        return kept
+            repair = _build_repair(prompt, error)
+        else:
+            left_out = kept.judgement.left_out
+            if not left_out:
+                return kept
+            repair = sent.question.prompt(sent.model, boundary, token, sample=sent.sample, left_out=left_out)
+        second = await self._complete(sent, repair, spending)
+        usage = _sum(first.usage, second.usage)
+        try:
+            return CachedReply(read_judgement(second, sent.question, token), second.model, usage)
+        except JudgeError as error:
+            if kept is None or error.cause not in REPAIRED:
+                raise
+        return replace(kept, usage=usage)  # what it left out is open
+
+    async def _complete(self, sent: _ModelQuestion, prompt: Prompt, spending: Spending) -> Completion:
+        with set_payer(sent.tenant):
+            return await self._calls.complete(prompt, spending)
 
     def _build_reply(self, sent: _ModelQuestion, kept: CachedReply, use: CacheUse, start: float) -> JudgeReply:
         paid = kept.usage if use == "miss" else replace(kept.usage, cost_usd=0.0)
@@ -297,10 +334,20 @@ class Judging:
         )
 
 
-def _list_model_questions(question: Question, model: str, repeat: int, tenant: str) -> list[_ModelQuestion]:
+class _Rounds(NamedTuple):
+    """One question to each of its models: what is asked first, and what is asked where those replies do not agree."""
+
+    first: tuple[_ModelQuestion, ...]
+    further: tuple[_ModelQuestion, ...]
+
+
+def _list_rounds(question: Question, model: str, repeat: int, tenant: str) -> _Rounds:
     judge = question.judge
-    samples = range(repeat * judge.votes, (repeat + 1) * judge.votes)
-    return [_ModelQuestion(question, one, sample, tenant) for one in judge.models or (model,) for sample in samples]
+    start = repeat * judge.samples
+    samples = range(start, start + judge.votes), range(start + judge.votes, start + judge.samples)
+    models = judge.models or (model,)
+    first, further = ([_ModelQuestion(question, one, n, tenant) for one in models for n in some] for some in samples)
+    return _Rounds(tuple(first), tuple(further))
 
 
 LONG = 200
@@ -324,8 +371,9 @@ def _unmask(judgement: Judgement, masks: Masks) -> Judgement:
     claims = [
         claim._replace(quote=masks.show(claim.quote), reason=masks.show(claim.reason)) for claim in judgement.claims
     ]
-    quotes = tuple(map(masks.show, judgement.quotes))
-    return replace(judgement, reason=masks.show(judgement.reason), quotes=quotes, claims=tuple(claims))
+    quotes, left_out = (tuple(map(masks.show, texts)) for texts in (judgement.quotes, judgement.left_out))
+    reason = masks.show(judgement.reason)
+    return replace(judgement, reason=reason, quotes=quotes, claims=tuple(claims), left_out=left_out)
 
 
 _AMISS = {

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, Protocol, cast
@@ -24,6 +25,7 @@ from pydantic import JsonValue, SecretStr
 from service import heap
 from service.asking.failures import LONGEST_PAUSE, explain_failure
 from service.asking.faults import CallError
+from service.asking.reasoning import build_reasoning_params, count_thinking_tokens
 from service.asking.replies import ReplyForm, build_reply_params, read_completion
 from service.core.judging.prompts import Completion, Prompt
 from service.outbound.exchanges import ExchangeBounds, get_notes, note_exchanges
@@ -85,6 +87,7 @@ class _Library(Protocol):
     def get_llm_provider(self, model: str) -> tuple[str, str, object, object]: ...
     def get_supported_openai_params(self, model: str, custom_llm_provider: str) -> list[str] | None: ...
     def supports_response_schema(self, model: str, custom_llm_provider: str) -> bool: ...
+    def supports_reasoning(self, model: str) -> bool: ...
 
 
 class _Traits(NamedTuple):
@@ -124,6 +127,7 @@ class LiteLLM:
         self._longest_pause = longest_pause
         self._known: dict[str, _Traits] = {}
         self._prices: dict[str, tuple[float, float] | None] = {}
+        self._thinkers: dict[str, bool] = {}
 
     @property
     def account(self) -> str:
@@ -134,6 +138,7 @@ class LiteLLM:
     async def complete(self, prompt: Prompt) -> Completion:
         """The reply. Raises CallError, whatever went wrong."""
         library = await self._prepare_library()
+        prompt = await self._add_thinking_room(library, prompt)
         with note_exchanges(
             self._bounds.with_logprobs(prompt.max_tokens) if prompt.logprobs else self._bounds
         ) as found:
@@ -156,9 +161,11 @@ class LiteLLM:
         """The most that a call can cost, by the local price map and the model's name; None where it knows no price.
 
         A token of the prompt is at least one byte (English has four, other scripts and base64 less than two), the schema
-        counts in, the reply uses all of `max_tokens`.
+        counts in, the reply uses all of `max_tokens`, and all that it may think in.
         """
-        price = await self._find_price(await self._prepare_library(), prompt.model)
+        library = await self._prepare_library()
+        price = await self._find_price(library, prompt.model)
+        prompt = await self._add_thinking_room(library, prompt)
         text = "".join(turn.text for turn in prompt.turns) + str(prompt.schema)
         tokens = len(text.encode("utf-8", "replace")) + 16 * (len(prompt.turns) + 1)
         return price and tokens * price[0] + prompt.max_tokens * price[1]
@@ -168,6 +175,15 @@ class LiteLLM:
             with note_exchanges(self._bounds):  # as in `_learn`
                 self._prices[model] = await asyncio.to_thread(_look_up_price, library, model)
         return self._prices[model]
+
+    async def _add_thinking_room(self, library: _Library, prompt: Prompt) -> Prompt:
+        """The prompt with room for what the model thinks, which providers count among the tokens of the reply."""
+        model = prompt.model
+        if model not in self._thinkers:
+            with note_exchanges(self._bounds):  # as in `_learn`
+                self._thinkers[model] = await asyncio.to_thread(_look_up_thinking, library, model)
+        room = count_thinking_tokens(prompt.reasoning, thinks=self._thinkers[model])
+        return replace(prompt, max_tokens=prompt.max_tokens + room)
 
     async def _prepare_library(self) -> _Library:
         if not _is_loaded():
@@ -181,6 +197,8 @@ class LiteLLM:
         return library
 
     def _build_request(self, traits: _Traits, prompt: Prompt) -> dict[str, object]:
+        reasoning = build_reasoning_params(prompt.reasoning, traits.takes)
+        form = "text" if reasoning and traits.form == "tool" else traits.form  # a model that thinks cannot be forced
         params: dict[str, object] = {
             "model": prompt.model,
             "messages": [{"role": turn.role, "content": turn.text} for turn in prompt.turns],
@@ -190,11 +208,12 @@ class LiteLLM:
             "drop_params": True,  # for models that take a parameter, but not every value of it
             "api_base": self._api_base,
             "api_key": self._find_key(traits.provider),
-            **build_reply_params(traits.form, prompt.schema),
+            **build_reply_params(form, prompt.schema),
+            **reasoning,
         }
-        if traits.form == "tool":
+        if form == "tool":
             params["_skip_mcp_handler"] = True  # which needs a package that we do not install
-        if prompt.temperature is not None and "temperature" in traits.takes:
+        if prompt.temperature is not None and "temperature" in traits.takes and not reasoning:
             params["temperature"] = prompt.temperature
         if prompt.logprobs and {"logprobs", "top_logprobs"} <= traits.takes:
             params |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
@@ -247,6 +266,14 @@ def _look_up_price(library: _Library, model: str) -> tuple[float, float] | None:
         return library.cost_per_token(model=model, prompt_tokens=1, completion_tokens=1)
     except Exception:  # noqa: BLE001 (it raises a bare Exception for a model it does not know)
         return None
+
+
+def _look_up_thinking(library: _Library, model: str) -> bool:
+    """Whether the model thinks before it replies, by the local map; not for one that this does not know."""
+    try:
+        return library.supports_reasoning(model=model)
+    except Exception:  # noqa: BLE001 (as in `_look_up_price`)
+        return False
 
 
 def _look_up_cost(library: _Library, reply: object, model: str, price: tuple[float, float] | None) -> float | None:

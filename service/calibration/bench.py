@@ -1,26 +1,82 @@
-"""One judge on one criterion: its two parts, and what is fitted to the one."""
+"""One judge on one criterion: a map fitted to all its labels, and for each item one that has not seen it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import version
+from typing import NamedTuple
 
 from service.calibration.figures import FigureRow, Figures, read_metrics
-from service.calibration.fitting import FEWEST, calibrate_tally, choose_band, choose_method, choose_threshold, fit_map
-from service.calibration.labels import Key, LabelledItem, LabelledSet, Split, find_origin
+from service.calibration.fitting import (
+    calibrate_tally,
+    choose_band,
+    choose_method,
+    choose_threshold,
+    explain_too_few,
+    fit_map,
+)
+from service.calibration.labels import Key, LabelledItem, LabelledSet, find_origin
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions
-from service.calibration.splits import split_groups
-from service.core.judging.fits import Binding, Calibrator, Fit, Method, Origin
+from service.calibration.promising import VerdictItem, find_guarantee
+from service.calibration.splits import assign_folds, names_split, read_split
+from service.core.judging.fits import Binding, Calibrator, Fit, Guarantee, Method, Origin
 from service.stats.tallies import LabelTally, auroc, tally
+
+RawValues = Mapping[Key, tuple[float, ...]]
+INNER_FOLDS = 3
+"""Of fitted items, so that a jury's promise is tested on none that has a part in its weights."""
+Rescore = Callable[[Sequence[LabelledItem]], RawValues]
+"""The raw values of all items, by what was learned from these: a jury learns its weights."""
+
+
+class FittedMap(NamedTuple):
+    """What labels make of a judge."""
+
+    calibrator: Calibrator
+    threshold: float
+    """The least calibrated value that passes."""
+    band: tuple[float, float] | None
+    """The calibrated values that go to a human, where nothing is promised."""
+    promises: Mapping[float, Guarantee]
+    """By share: what of its verdicts is accepted where that share is to agree."""
+
+    def map_value(self, raw: float) -> float:
+        """The calibrated value of a raw one."""
+        return self.calibrator.apply(raw).value
+
+    def decides(self, value: float) -> bool:
+        """Whether a calibrated value lies outside the band."""
+        return self.band is None or not self.band[0] <= value < self.band[1]
+
+
+class HeldOutFold(NamedTuple):
+    """Items with the map that was fitted without them."""
+
+    fitted: FittedMap
+    items: tuple[LabelledItem, ...]
+    raw: RawValues
+
+    def list_held_out(self) -> list[tuple[Key, tuple[float, ...]]]:
+        """The raw values of its items."""
+        return [(item.key, self.raw[item.key]) for item in self.items]
+
+
+class HeldOutValue(NamedTuple):
+    """What the map that has not seen an item makes of it."""
+
+    raw: float
+    value: float
+    passed: bool
+    decided: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A judge with its items and the map that was fitted to half of them."""
+    """A judge with its items, the map that is served, and what each held-out item got."""
 
     name: str
     binding: Binding
@@ -28,38 +84,73 @@ class Bench:
     labels: LabelledSet
     items: tuple[LabelledItem, ...]
     """Those of the criterion that it said something about."""
-    raw: Mapping[Key, tuple[float, ...]]
-    split: Mapping[str, Split]
+    raw: RawValues
+    fitted: tuple[LabelledItem, ...]
+    """Those that the served map was fitted to."""
     method: Method
-    calibrator: Calibrator
-    threshold: float
-    band: tuple[float, float] | None
+    served: FittedMap
+    folds: tuple[HeldOutFold, ...]
+    given: bool
+    """Whether the items themselves said which are held out."""
+    values: Mapping[Key, HeldOutValue]
+    """Of the held-out items."""
     reasons: Mapping[Key, str] = field(default_factory=dict[Key, str])
+    costs: Mapping[Key, float] = field(default_factory=dict[Key, float])
+    """What answers cost in dollars, where that is known."""
+    recorded: JudgePredictions | None = None
+    """What it was built from, with `rescore`."""
+    rescore: Rescore | None = None
 
-    def select_part(self, split: Split) -> list[LabelledItem]:
-        """The items of one side of the split."""
-        return [item for item in self.items if self.split[item.group] == split]
+    @property
+    def held_out(self) -> list[LabelledItem]:
+        """The items that figures are of: all, but where the items say which."""
+        return [item for item in self.items if item.key in self.values]
 
     def value(self, item: LabelledItem) -> float:
-        """The calibrated value of its first answer."""
-        return self.map_value(self.raw[item.key][0])
+        """The calibrated value of the first answer on a held-out item."""
+        return self.values[item.key].value
 
-    def map_value(self, raw: float) -> float:
-        """The calibrated value of a raw one."""
-        return self.calibrator.apply(raw).value
-
-    def rows(self, *, among: Collection[Key] | None = None, raw: bool = False) -> list[FigureRow]:
-        """The held-out items, all or those among some, with calibrated or raw values."""
+    def rows(self, *, among: Collection[Key] | None = None) -> list[FigureRow]:
+        """The held-out items, all or those among some, with calibrated values."""
         return [
-            FigureRow(item.group, item.stratum, self.raw[item.key][0] if raw else self.value(item), item.passes)
-            for item in self.select_part("test")
-            if among is None or item.key in among
+            FigureRow(item.group, item.stratum, found.value, item.passes, found.passed)
+            for item in self.held_out
+            if (among is None or item.key in among) and (found := self.values[item.key])
         ]
+
+    def raw_rows(self, threshold: float) -> list[FigureRow]:
+        """The held-out items with raw values, which pass from the threshold upwards."""
+        found = [(item, self.values[item.key].raw) for item in self.held_out]
+        return [FigureRow(item.group, item.stratum, raw, item.passes, raw >= threshold) for item, raw in found]
+
+    def list_accepted(self, share: float) -> frozenset[Key]:
+        """The held-out items whose verdicts are accepted where this share is to agree, by what has not seen them."""
+        accepted = [(fold.fitted.promises[share], fold) for fold in self.folds]
+        return frozenset(
+            [item.key for one, fold in accepted for item in fold.items if one.accepts(fold.raw[item.key][0])]
+        )
+
+    def list_left(self, share: float) -> frozenset[Key]:
+        """The items that it leaves to others, those that are only fitted too: by the map that is served."""
+        held, served = self.list_accepted(share), self.served.promises[share]
+        fitted = {item.key for item in self.items if item.key not in self.values}
+        own = {key for key in fitted if served.accepts(self.raw[key][0])}
+        return frozenset({item.key for item in self.items} - held - own)
+
+    def agrees(self, item: LabelledItem) -> bool:
+        """Whether the verdict on a held-out item is the label's."""
+        return self.values[item.key].passed is item.passes
+
+    @property
+    def price(self) -> float | None:
+        """What an answer costs on average, in dollars; None where it is not known of every item."""
+        known = [self.costs[item.key] for item in self.items if item.key in self.costs]
+        return sum(known) / len(known) if len(known) == len(self.items) else None
 
     @property
     def skill(self) -> float:
         """How well it ranks the fitted items; what the best judge is chosen by."""
-        return auroc(tally_items(self.select_part("fit"), self.raw)) or 0.0
+        return auroc(tally_items(self.fitted, self.raw)) or 0.0
 
     @property
     def origin(self) -> Origin:
@@ -74,33 +165,42 @@ class Bench:
     @property
     def why(self) -> str:
         """Why they may not; empty where they may."""
-        count = len(self.select_part("fit"))
-        if count < FEWEST:
-            return f"{count} labels were fitted, and fewer than {FEWEST} are too few"
+        if few := explain_too_few(self.fitted):
+            return few
         if self.origin == "constructed":
             return "its labels are constructed, not human"
         return "its value was left as it is" if self.method == "identity" else ""
 
 
-def tally_items(items: Sequence[LabelledItem], raw: Mapping[Key, tuple[float, ...]]) -> LabelTally:
+def tally_items(items: Sequence[LabelledItem], raw: RawValues) -> LabelTally:
     """The tally of first answers."""
     return tally([raw[item.key][0] for item in items], [item.passes for item in items])
 
 
-def build_bench(labels: LabelledSet, recorded: JudgePredictions, options: ReportOptions) -> Bench | None:
-    """The judge with its fitted map; None where it has no item to fit or none to be tried on."""
-    own = tuple([item for item in labels.items if item.criterion == recorded.criterion])
+def build_bench(
+    labels: LabelledSet,
+    recorded: JudgePredictions,
+    options: ReportOptions,
+    rescore: Rescore | None = None,
+    *,
+    left: Collection[Key] | None = None,
+) -> Bench | None:
+    """The judge with its maps; None where it has no item to fit or none to be tried on.
+
+    `left`: what an earlier judge of a cascade leaves to it: there its promises are tested. None: everything.
+    """
+    own = [item for item in labels.items if item.criterion == recorded.criterion]
     items = tuple([item for item in own if item.key in recorded.raw])
-    # The split is that of all labelled items, so that judges with gaps are tried on the same ones.
-    split = split_groups(own, seed=options.seed, share=options.share)
-    part = [item for item in items if split[item.group] == "fit"]
-    if not part or len(part) == len(items):
+    fitting = _Fitting(options, recorded.raw, rescore, left)
+    # Sides are those of all labelled items, so that judges with gaps are tried on the same ones.
+    given = names_split(own)
+    parts = _list_given(own, items) if given else _list_folds(own, items, options.seed, options.folds)
+    if not parts:
         return None
-    found = tally_items(part, recorded.raw)
-    method = choose_method(len(part), options.method)
-    calibrator = fit_map(method, found)
-    mapped = calibrate_tally(found, calibrator)
-    threshold = choose_threshold(mapped)
+    fitted = parts[0][0] if given else items
+    method = choose_method(fitted, options.method)
+    folds = tuple([_fit_fold(method, part, fitting) for part in parts])
+    tested = fitting.hold_out(fitted) if given else {key: one for fold in folds for key, one in fold.list_held_out()}
     return Bench(
         name=recorded.name,
         binding=recorded.binding,
@@ -108,35 +208,140 @@ def build_bench(labels: LabelledSet, recorded: JudgePredictions, options: Report
         labels=labels,
         items=items,
         raw=recorded.raw,
-        split=split,
+        fitted=fitted,
         method=method,
-        calibrator=calibrator,
-        threshold=threshold,
-        band=choose_band(mapped, threshold, least=options.decided),
+        served=_fit(method, fitted, fitting.learn(fitted), fitting, tested),
+        folds=folds,
+        given=given,
+        values={key: found for fold in folds for key, found in _hold_out(fold)},
         reasons=recorded.reasons,
+        costs=recorded.costs,
+        recorded=recorded,
+        rescore=rescore,
     )
 
 
-def build_fit(bench: Bench, options: ReportOptions, *, after: Figures, humans: Figures | None) -> Fit:
-    """The fit, with what the held-out items say of it."""
-    part = bench.select_part("fit")
-    raw = [bench.raw[item.key][0] for item in part]
+def rebuild_bench(bench: Bench, options: ReportOptions, left: Collection[Key]) -> Bench:
+    """The same judge as a later one of a cascade, to which only some items are left."""
+    if bench.recorded is None:
+        return bench
+    return build_bench(bench.labels, bench.recorded, options, bench.rescore, left=left) or bench
+
+
+class _Fitting(NamedTuple):
+    """How maps are fitted."""
+
+    options: ReportOptions
+    raw: RawValues
+    rescore: Rescore | None
+    left: Collection[Key] | None
+
+    def learn(self, items: Sequence[LabelledItem]) -> RawValues:
+        """The raw values of all items, by what is learned from these."""
+        return self.raw if self.rescore is None else self.rescore(items)
+
+    def hold_out(self, items: Sequence[LabelledItem]) -> RawValues:
+        """The raw values of these items, each by what is learned from the others."""
+        if self.rescore is None:
+            return self.raw
+        parts = _list_folds(items, items, self.options.seed, INNER_FOLDS)
+        return {item.key: raw[item.key] for fitted, held in parts for raw in (self.rescore(fitted),) for item in held}
+
+
+Sides = tuple[tuple[LabelledItem, ...], tuple[LabelledItem, ...]]
+"""What is fitted, and what is held out from that."""
+
+
+def _list_given(own: Sequence[LabelledItem], items: Sequence[LabelledItem]) -> list[Sides]:
+    split = read_split(own)
+    sides = tuple([tuple([item for item in items if split[item.group] == side]) for side in ("fit", "test")])
+    return [(sides[0], sides[1])] if all(sides) else []
+
+
+def _list_folds(own: Sequence[LabelledItem], items: Sequence[LabelledItem], seed: str, folds: int) -> list[Sides]:
+    fold = assign_folds(own, seed=seed, folds=folds)
+    numbers = sorted({fold[item.group] for item in items})
+    if len(numbers) < 2:
+        return []
+    return [
+        (
+            tuple([item for item in items if fold[item.group] != number]),
+            tuple([item for item in items if fold[item.group] == number]),
+        )
+        for number in numbers
+    ]
+
+
+def _fit_fold(method: Method, sides: Sides, fitting: _Fitting) -> HeldOutFold:
+    fitted, held_out = sides
+    raw = fitting.learn(fitted)
+    return HeldOutFold(_fit(method, fitted, raw, fitting, raw), held_out, raw)
+
+
+def _fit(
+    method: Method, items: Sequence[LabelledItem], raw: RawValues, fitting: _Fitting, tested: RawValues
+) -> FittedMap:
+    """The map of raw values, and what is promised by those that it is tested on."""
+    found = tally_items(items, raw)
+    calibrator = fit_map(method, found)
+    mapped = calibrate_tally(found, calibrator)
+    threshold = choose_threshold(mapped)
+    told = [
+        VerdictItem(value := tested[item.key][0], calibrator.apply(value).value >= threshold, item.passes, item.group)
+        for item in items
+        if item.key in tested and (fitting.left is None or item.key in fitting.left)
+    ]
+    return FittedMap(
+        calibrator,
+        threshold,
+        choose_band(mapped, threshold, least=fitting.options.decided),
+        {share: find_guarantee(told, share) for share in fitting.options.shares},
+    )
+
+
+def _hold_out(fold: HeldOutFold) -> list[tuple[Key, HeldOutValue]]:
+    fitted = fold.fitted
+    values = [(item.key, fold.raw[item.key][0]) for item in fold.items]
+    mapped = [(key, raw, fitted.map_value(raw)) for key, raw in values]
+    return [
+        (key, HeldOutValue(raw, value, value >= fitted.threshold, fitted.decides(value))) for key, raw, value in mapped
+    ]
+
+
+def refold(bench: Bench, options: ReportOptions, *, seed: str) -> list[HeldOutValue]:
+    """What its items get where groups are dealt out by another seed."""
+    fitting = _Fitting(replace(options, guarantee=None, levels=()), bench.raw, bench.rescore, None)
+    folds = [
+        _fit_fold(bench.method, part, fitting) for part in _list_folds(bench.items, bench.items, seed, options.folds)
+    ]
+    found = {key: value for fold in folds for key, value in _hold_out(fold)}
+    return [found[item.key] for item in bench.items]
+
+
+def build_fit(
+    bench: Bench, options: ReportOptions, *, after: Figures, humans: Figures | None, guarantee: Guarantee | None = None
+) -> Fit:
+    """The fit that is served, with what the held-out items say of it, and what it promises."""
+    raw = [bench.raw[item.key][0] for item in bench.fitted]
     return Fit(
         judge=bench.binding.judge,
         judge_digest=bench.binding.digest,
         model=bench.binding.model,
         assembly=bench.binding.assembly,
+        evidence=bench.binding.evidence,
+        weights=dict(bench.recorded.weights) if bench.recorded is not None else {},
         criterion=bench.criterion,
         method=bench.method,
-        calibrator=bench.calibrator,
+        calibrator=bench.served.calibrator,
         origin=bench.origin,
-        labels=len(part),
-        groups=len({item.group for item in part}),
-        enough=len(part) >= FEWEST and bench.method != "identity",
+        labels=len(bench.fitted),
+        groups=len({item.group for item in bench.fitted}),
+        enough=not explain_too_few(bench.fitted) and bench.method != "identity",
         domain=(min(raw), max(raw)),
-        strata=_list_strata(part),
-        threshold=bench.threshold,
-        abstain=bench.band,
+        strata=_list_strata(bench.fitted),
+        threshold=bench.served.threshold,
+        abstain=bench.served.band if guarantee is None else None,
+        guarantee=guarantee,
         statistics=read_metrics(after),
         humans=read_metrics(humans),
         data=_compute_digest(bench),

@@ -55,7 +55,7 @@ class JudgeDrift:
     n: int
     groups: int
     then: Mapping[str, Measure]
-    """Kappa and accuracy on these items by the stored report, with intervals by groups."""
+    """Kappa and accuracy on these items by what the judge said then, with intervals by groups."""
     now: Mapping[str, Measure]
     outside: tuple[DriftedFigure, ...]
     items: tuple[str, ...]
@@ -108,16 +108,15 @@ def check_judge(
     said: Mapping[str, Prediction],
     resampling: Resampling,
 ) -> JudgeDrift:
-    """The sample then and now, under the map and the threshold of the run. `said`: by id; what nobody answered is left out.
+    """The sample then and now, under the map and threshold of the fit. `said`: by id; what nobody answered is left out.
 
     InputError where nothing was answered.
     """
     answered = [item for item in sample if item.id in said]
     if not answered:
         raise InputError.at(judge.name, f"none of {len(sample)} items was answered")
-    before = [FigureRow(item.group, "", item.value, item.label) for item in answered]
-    after = [FigureRow(item.group, "", fit.calibrator.apply(said[item.id].raw).value, item.label) for item in answered]
-    then, now = (_compute_measures(rows, judge.threshold, resampling) for rows in (before, after))
+    raws = [item.raw for item in answered], [said[item.id].weigh_by(fit) for item in answered]
+    then, now = (_compute_measures(_build_rows(answered, raw, fit), resampling) for raw in raws)
     return JudgeDrift(
         judge=judge.name,
         criterion=judge.criterion,
@@ -135,9 +134,17 @@ def check_judge(
     )
 
 
-def _compute_measures(rows: Sequence[FigureRow], threshold: float, resampling: Resampling) -> dict[str, Measure]:
-    found: Figures = compute_judge_figures(rows, threshold, resampling)
-    right = [RatePart(row.group, float((row.value >= threshold) is row.label)) for row in rows]
+def _build_rows(items: Sequence[HeldOutItem], raw: Sequence[float], fit: Fit) -> list[FigureRow]:
+    values = [fit.calibrator.apply(one).value for one in raw]
+    return [
+        FigureRow(item.group, "", value, item.label, value >= fit.threshold)
+        for item, value in zip(items, values, strict=True)
+    ]
+
+
+def _compute_measures(rows: Sequence[FigureRow], resampling: Resampling) -> dict[str, Measure]:
+    found: Figures = compute_judge_figures(rows, resampling)
+    right = [RatePart(row.group, float(row.passed is row.label)) for row in rows]
     # Unlike percentiles, this has a width where all verdicts are right.
     accuracy = Measure(found.of("accuracy").value, *bootstrap(right))
     return {"kappa": found.of("kappa"), "accuracy": accuracy}

@@ -145,8 +145,8 @@ def _build_comparison(a: JudgeSide, b: JudgeSide, resampling: Resampling) -> Jud
     for name in shared:
         if a.items[name].label is not b.items[name].label:
             raise InputError.at(name, "its labels differ between the two: they are not of the same labelled set")
-    rows = [[FigureRow(one.group, "", one.value, one.label) for one in _select_items(side, shared)] for side in (a, b)]
-    right = [[(one.value >= side.threshold) is one.label for one in _select_items(side, shared)] for side in (a, b)]
+    rows = [[_build_row(one, side.threshold) for one in _select_items(side, shared)] for side in (a, b)]
+    right = [[row.passed is row.label for row in own] for own in rows]
     both, only_a, only_b, neither = (
         sum(pair == want for pair in zip(*right, strict=True))
         for want in ((True, True), (True, False), (False, True), (False, False))
@@ -160,7 +160,7 @@ def _build_comparison(a: JudgeSide, b: JudgeSide, resampling: Resampling) -> Jud
         groups=len({row.group for row in rows[0]}),
         only_a=len(a.items) - len(shared),
         only_b=len(b.items) - len(shared),
-        figures=tuple(_compare_figures(rows, a, b, resampling)),
+        figures=tuple(_compare_figures(rows, resampling)),
         both_right=both,
         a_right=only_a,
         b_right=only_b,
@@ -176,29 +176,32 @@ def _select_items(side: JudgeSide, names: Iterable[str]) -> list[HeldOutItem]:
     return [side.items[name] for name in names]
 
 
-def _compare_figures(
-    rows: Sequence[Sequence[FigureRow]], a: JudgeSide, b: JudgeSide, resampling: Resampling
-) -> Iterator[FigureComparison]:
-    of_a, of_b = (
-        compute_judge_figures(own, side.threshold, resampling) for own, side in zip(rows, (a, b), strict=True)
-    )
-    wanted = {name: (_find_figure(name, a.threshold), _find_figure(name, b.threshold)) for name in FIGURES}
-    found = compute_differences(rows[0], rows[1], wanted, resampling)
+def _build_row(one: HeldOutItem, threshold: float) -> FigureRow:
+    return FigureRow(one.group, "", one.value, one.label, one.passes_from(threshold))
+
+
+def _compare_figures(rows: Sequence[Sequence[FigureRow]], resampling: Resampling) -> Iterator[FigureComparison]:
+    of_a, of_b = (compute_judge_figures(own, resampling) for own in rows)
+    verdicts = [[row._replace(value=float(row.passed)) for row in own] for own in rows]
+    found: dict[str, Measure] = {}
+    for own, figures in ((verdicts, _OF_VERDICTS), (rows, {"brier": brier})):
+        found |= compute_differences(own[0], own[1], {name: (one, one) for name, one in figures.items()}, resampling)
     for name in FIGURES:
         yield FigureComparison(name, of_a.of(name), of_b.of(name), found[name])
 
 
-def _find_figure(name: str, threshold: float) -> Figure:
-    return brier if name == "brier" else partial(_compute_figure_at, name, threshold)
+def _compute_verdict_figure(name: str, found: LabelTally) -> float | None:
+    return getattr(build_confusion_at(found, 1.0), name)
 
 
-def _compute_figure_at(name: str, threshold: float, found: LabelTally) -> float | None:
-    return getattr(build_confusion_at(found, threshold), name)
+_OF_VERDICTS: Mapping[str, Figure] = {
+    name: partial(_compute_verdict_figure, name) for name in FIGURES if name != "brier"
+}
 
 
 def _find_differing(a: JudgeSide, b: JudgeSide, names: Iterable[str]) -> Iterator[DifferingItem]:
     for name in names:
         one, other = a.items[name], b.items[name]
-        passes = other.value >= b.threshold
-        if (one.value >= a.threshold) is not passes:
+        passes = other.passes_from(b.threshold)
+        if one.passes_from(a.threshold) is not passes:
             yield DifferingItem(name, one.label, one.value, other.value, passes is one.label)

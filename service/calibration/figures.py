@@ -22,12 +22,13 @@ CONFUSION_FIGURES = (
 
 
 class FigureRow(NamedTuple):
-    """One item as the figures need it: its group and stratum, a value in [0, 1], and whether the labels pass it."""
+    """One item as the figures need it: its group and stratum, a value in [0, 1], and whether labels and judge pass it."""
 
     group: str
     stratum: str
     value: float
     label: bool
+    passed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +63,21 @@ class Resampling:
     seed: int = 20_240_229
 
 
-def compute_judge_figures(rows: Sequence[FigureRow], threshold: float, resampling: Resampling) -> Figures:
-    """Values against labels, with verdicts from `threshold` upwards. Their order changes no digit."""
-    table = TallyRows([row.value for row in rows], [row.label for row in rows])
+def compute_judge_figures(rows: Sequence[FigureRow], resampling: Resampling) -> Figures:
+    """Values and verdicts against labels. Their order changes no digit."""
+    labels = [row.label for row in rows]
+    table, verdicts = TallyRows([row.value for row in rows], labels), TallyRows([row.passed for row in rows], labels)
     places = _group_places([row.stratum for row in rows])
     strata = [(at, TallyRows([rows[n].value for n in at], [rows[n].label for n in at])) for at in places]
 
     def statistics(weights: Floats) -> dict[str, float | None]:
         found = table.tally(weights)
         within = auroc_within([part.tally(weights[at]) for at, part in strata])
-        return {**_read_table(build_confusion_at(found, threshold)), **_read_tally(found), "auroc_within": within}
+        confusion = build_confusion_at(verdicts.tally(weights), 1.0)
+        return {**_read_table(confusion), **_read_tally(found), "auroc_within": within}
 
     return _build_figures(
-        statistics, [row.group for row in rows], resampling, build_confusion_at(table.tally(), threshold)
+        statistics, [row.group for row in rows], resampling, build_confusion_at(verdicts.tally(), 1.0)
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import exp
 from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy import optimize  # pyright: ignore[reportMissingTypeStubs]
 
+from service.calibration.labels import LabelledItem
 from service.core.judging.fits import (
     Calibrator,
     Identity,
@@ -19,30 +20,41 @@ from service.core.judging.fits import (
     VennAbers,
     log_odds,
 )
-from service.stats.agreement import ConfusionTable
 from service.stats.tallies import Floats, LabelTally, build_confusion_at
 
 Choice = Literal["auto", "identity", "platt", "isotonic", "temperature", "venn_abers"]
 
-FEWEST = 50
-"""Below so many labels nothing is called calibrated."""
-MANY = 300
+FEWEST_LABELS = 50
+FEWEST_GROUPS = 10
+FEWEST_OF_CLASS = 10
+"""The floor: with fewer labels, or fewer groups of them, or fewer of the rarer class, nothing is called calibrated. It is what
+the figures need: below it an interval of kappa is about as wide as kappa can be, and says nothing."""
+MANY_LABELS = 300
 """From so many labels on, isotonic maps are as good as logistic ones, and bend where they must."""
 STEPS = 200
 TINY = 1e-12
 
 
-def choose_method(labels: int, choice: Choice = "auto") -> Method:
-    """The method for so many labels: Platt below 300, isotonic from there on, none below 50 unless one is asked for.
+def explain_too_few(items: Sequence[LabelledItem]) -> str:
+    """Why so many labels are too few to call anything calibrated; empty where they are enough."""
+    passing = sum(item.passes for item in items)
+    counts = (
+        ("labels", len(items), FEWEST_LABELS),
+        ("groups", len({item.group for item in items}), FEWEST_GROUPS),
+        ("labels of the rarer class", min(passing, len(items) - passing), FEWEST_OF_CLASS),
+    )
+    return next(
+        (f"{count} {what} are too few: {least} are needed" for what, count, least in counts if count < least), ""
+    )
 
-    >>> [choose_method(n) for n in (49, 50, 299, 300)]
-    ['identity', 'platt', 'platt', 'isotonic']
-    """
+
+def choose_method(items: Sequence[LabelledItem], choice: Choice = "auto") -> Method:
+    """The method for so many labels: none below the floor unless one is asked for, Platt below 300, isotonic from there on."""
     if choice != "auto":
         return choice
-    if labels < FEWEST:
+    if explain_too_few(items):
         return "identity"
-    return "platt" if labels < MANY else "isotonic"
+    return "platt" if len(items) < MANY_LABELS else "isotonic"
 
 
 def fit_map(method: Method, found: LabelTally) -> Calibrator:
@@ -194,18 +206,20 @@ class CurvePoint(NamedTuple):
     """Among them."""
 
 
-def build_coverage_curve(found: LabelTally, threshold: float) -> tuple[CurvePoint, ...]:
+def build_coverage_curve(parts: Sequence[tuple[LabelTally, float]]) -> tuple[CurvePoint, ...]:
     """From all decided to the surest only; values of one margin go together. Empty for no items.
 
+    `parts`: items with the threshold of their verdicts; held-out items have that of the map that has not seen them.
     El-Yaniv and Wiener 2010, "On the foundations of noise-free selective classification", JMLR 11:1605-1641.
     """
-    margins = np.array([_measure_margin(float(score), threshold) for score in found.scores])
-    right = np.where(found.scores >= threshold, found.passed, found.failed)
+    margins = np.array([_measure_margin(float(score), at) for found, at in parts for score in found.scores])
+    sizes = np.concatenate([found.sizes for found, _ in parts]) if parts else np.empty(0)
+    right = np.concatenate([np.where(found.scores >= at, found.passed, found.failed) for found, at in parts] or [sizes])
     points: list[CurvePoint] = []
-    for margin in np.unique(margins[found.sizes > 0]).tolist():
+    for margin in np.unique(margins[sizes > 0]).tolist():
         decided = margins >= margin
-        n = float(found.sizes[decided].sum())
-        points.append(CurvePoint(margin, n / found.n, float(right[decided].sum()) / n))
+        n = float(sizes[decided].sum())
+        points.append(CurvePoint(margin, n / float(sizes.sum()), float(right[decided].sum()) / n))
     return tuple(points)
 
 
@@ -219,7 +233,7 @@ def choose_band(found: LabelTally, threshold: float, *, least: float = 0.8) -> t
 
     None where leaving nothing out is as good.
     """
-    allowed = [point for point in build_coverage_curve(found, threshold) if point.coverage >= least]
+    allowed = [point for point in build_coverage_curve([(found, threshold)]) if point.coverage >= least]
     if not allowed:
         return None
     best = max(allowed, key=lambda point: (round(point.accuracy, 12), point.coverage))
@@ -236,16 +250,3 @@ def _widen_threshold(found: LabelTally, threshold: float, margin: float) -> tupl
     below = 0.0 if low == 0 else float(scores[low - 1] + scores[low]) / 2
     above = 1.0 if high == len(scores) - 1 else float(scores[high] + scores[high + 1]) / 2
     return below, above
-
-
-def build_verdicts(found: LabelTally, threshold: float, band: tuple[float, float] | None) -> ConfusionTable:
-    """The verdicts on what is decided, where values in the band are not."""
-    if band is None:
-        return build_confusion_at(found, threshold)
-    out = (found.scores < band[0]) | (found.scores >= band[1])
-    return build_confusion_at(LabelTally(found.scores[out], found.passed[out], found.failed[out]), threshold)
-
-
-def compute_decided_share(found: LabelTally, band: tuple[float, float] | None) -> float:
-    """The share of items whose value is outside the band."""
-    return build_verdicts(found, 0.5, band).n / found.n if found.n else 1.0

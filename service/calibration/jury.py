@@ -25,9 +25,9 @@ class Advantage:
     """By how much its Brier score is lower."""
 
     @property
-    def kept(self) -> bool:
-        """Whether the jury is worth its price: the whole interval of the Brier score's gain lies above 0."""
-        return self.brier.low is not None and self.brier.low > 0
+    def kept(self) -> bool | None:
+        """Whether the jury is worth its price: the whole interval of the Brier score's gain lies above 0. None: there is none."""
+        return None if self.brier.low is None else self.brier.low > 0
 
 
 def fit_jury_weights(raw: Sequence[Sequence[float]], labels: Sequence[bool]) -> tuple[float, ...]:

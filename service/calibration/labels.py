@@ -15,6 +15,7 @@ from service.core.json.text import UnreadableError, parse
 from service.core.judging.fits import Origin
 from service.core.models.invalid import list_problems
 from service.core.models.kinds import FrozenModel, Some
+from service.core.models.lazy import lazy
 from service.core.rubric import Stage
 from service.errors import InputError, Problem
 
@@ -65,6 +66,13 @@ class LabelledItem(FrozenModel):
     """Who wrote it, or another thing that would explain labels by itself: ranking is also measured within strata."""
     family: str = ""
     """The family of tools it is about."""
+    period: str = ""
+    """When it was sampled, in any words that sort: a month, a release."""
+    run: str = ""
+    """The run whose step it is; where set, the last step of its trace is meant, and it is also told which step of a run was
+    the first wrong one."""
+    position: int = Field(default=0, ge=0)
+    """Where in that run it stands."""
 
     @model_validator(mode="after")
     def _once_each(self) -> LabelledItem:
@@ -83,7 +91,7 @@ class LabelledItem(FrozenModel):
         """How many annotators pass and fail it."""
         return Counter(label.label for label in self.labels)
 
-    @property
+    @lazy
     def passes(self) -> bool:
         """What most annotators say; where they are even, what the first one says."""
         counts = self.counts
@@ -116,6 +124,28 @@ def build_labelled_set(found: Iterable[tuple[int, LabelledItem]], *, source: str
     if not items:
         raise InputError.at(source, "no labelled item")
     return LabelledSet(tuple([items[key] for key in sorted(items)]), lines, source)
+
+
+def join_held_out(fitted: LabelledSet, held_out: LabelledSet) -> LabelledSet:
+    """One set in which all items of the first are fitted and all of the second are held out, whatever they say of it.
+
+    InputError for an item or a group that is in both.
+    """
+    twice = sorted(fitted.lines.keys() & held_out.lines.keys())
+    if twice:
+        raise InputError.at(
+            held_out.source, f"{twice[0][0]!r} is in {fitted.source} too: it cannot be held out from itself"
+        )
+    groups = {item.group for item in fitted.items}
+    shared = sorted({item.group for item in held_out.items} & groups)
+    if shared:
+        raise InputError.at(held_out.source, f"the group {shared[0]!r} is in {fitted.source} too")
+    sides: tuple[tuple[LabelledSet, Split], ...] = ((fitted, "fit"), (held_out, "test"))
+    items = [item.model_copy(update={"split": side}) for one, side in sides for item in one.items]
+    lines = {**fitted.lines, **held_out.lines}
+    return LabelledSet(
+        tuple(sorted(items, key=lambda item: item.key)), lines, f"{fitted.source}, held out: {held_out.source}"
+    )
 
 
 def _build_repeat_problem(line: int, item: LabelledItem, first: int) -> Problem:
@@ -173,6 +203,9 @@ ITEM_COLUMNS = (
     "origin",
     "stratum",
     "family",
+    "period",
+    "run",
+    "position",
 )
 LABEL_COLUMNS = ("annotator", "label", "note")
 NEEDED = ("id", "criterion", "group", "annotator", "label")

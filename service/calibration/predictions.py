@@ -11,8 +11,8 @@ from typing import NamedTuple
 from pydantic import Field, TypeAdapter
 
 from service.calibration.labels import Key, parse_lines, read_models
-from service.core.judging.fits import Binding, Share
-from service.core.models.kinds import FrozenModel
+from service.core.judging.fits import Binding, Fit, Share
+from service.core.models.kinds import FrozenModel, Several
 from service.errors import InputError
 
 RECORDED = "recorded"
@@ -27,6 +27,15 @@ class AnswerId(NamedTuple):
     sample: int = 0
 
 
+class MemberAnswer(FrozenModel):
+    """What one model of a jury said: all its votes on a question together."""
+
+    model: str
+    raw: Share
+    cost_usd: float | None = Field(default=None, ge=0)
+    latency_ms: float | None = Field(default=None, ge=0)
+
+
 class Prediction(FrozenModel):
     """One answer of a judge: its own value in [0, 1], 1 where all is well."""
 
@@ -39,10 +48,18 @@ class Prediction(FrozenModel):
     model: str = "unknown"
     """As the provider names it."""
     assembly: int = 1
+    evidence: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
+    """sha256 of how code looked before the judge was asked; empty where it was shown no evidence."""
     sample: int = Field(default=0, ge=0)
     """Which of several answers to the same question."""
     reason: str = ""
     """Why, in the judge's own words."""
+    cost_usd: float | None = Field(default=None, ge=0)
+    """What it cost in dollars, all votes together; None: nobody knows."""
+    latency_ms: float | None = Field(default=None, ge=0)
+    """How long it took, in milliseconds; None: nobody knows, say because it came from a cache."""
+    members: Several[MemberAnswer] = ()
+    """Of a jury, what each of its models said; `raw` is then their mean."""
     group: str | None = Field(default=None, min_length=1)
     """The payload or conversation of an item that has no label; a labelled one says so itself."""
 
@@ -51,11 +68,15 @@ class Prediction(FrozenModel):
         """Which answer it is."""
         return AnswerId(self.id, self.criterion, self.sample)
 
+    def weigh_by(self, fit: Fit) -> float:
+        """The raw value that the map of a fit takes: of a jury, by its weights."""
+        return fit.weigh(self.raw, {member.model: member.raw for member in self.members})
+
     @property
     def binding(self) -> Binding:
         """The very judge that spoke."""
         digest = self.judge_digest or sha256(self.judge.encode()).hexdigest()
-        return Binding(self.judge, digest, self.model, self.assembly)
+        return Binding(self.judge, digest, self.model, self.assembly, self.evidence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +91,12 @@ class JudgePredictions:
     """Why it said what it said first, where it told."""
     groups: Mapping[Key, str] = field(default_factory=dict[Key, str])
     """Those of its items, where its predictions name them."""
+    costs: Mapping[Key, float] = field(default_factory=dict[Key, float])
+    """What its first answers cost in dollars, where that is known."""
+    latencies: Mapping[Key, float] = field(default_factory=dict[Key, float])
+    """How long they took in milliseconds, likewise."""
+    weights: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Of a jury, how much each model counts."""
 
     @property
     def name(self) -> str:
@@ -95,6 +122,34 @@ def read_predictions(lines: Iterable[str]) -> tuple[Prediction, ...]:
     return tuple([one for _, one in found])
 
 
+class JuryId(NamedTuple):
+    """A judge that lists several models."""
+
+    criterion: str
+    judge: str
+    digest: str
+    assembly: int
+    evidence: str
+    models: tuple[str, ...]
+
+
+def split_juries(predictions: Iterable[Prediction]) -> tuple[list[Prediction], frozenset[JuryId]]:
+    """Each answer of a jury as those of its models, beside all that one model said; and which juries there are.
+
+    What a model said as a member and by itself too counts once.
+    """
+    found: dict[tuple[AnswerId, Binding], Prediction] = {}
+    juries: set[JuryId] = set()
+    for one in predictions:
+        whole = one.binding
+        if one.members:
+            models = tuple(sorted(member.model for member in one.members))
+            juries.add(JuryId(one.criterion, whole.judge, whole.digest, whole.assembly, whole.evidence, models))
+        for alone in [one.model_copy(update={**dict(member), "members": ()}) for member in one.members] or [one]:
+            found.setdefault((alone.said, alone.binding), alone)
+    return list(found.values()), frozenset(juries)
+
+
 def group_by_judge(predictions: Iterable[Prediction]) -> tuple[JudgePredictions, ...]:
     """The predictions of each judge and criterion, in the order of their names."""
     found: dict[tuple[str, Binding], list[Prediction]] = defaultdict(list)
@@ -109,12 +164,17 @@ def _build_recorded(criterion: str, binding: Binding, said: Iterable[Prediction]
     raw: dict[Key, tuple[float, ...]] = {}
     reasons: dict[Key, str] = {}
     groups: dict[Key, str] = {}
+    costs: dict[Key, float] = {}
+    latencies: dict[Key, float] = {}
     for one in said:
         key = (one.id, one.criterion)
         raw[key] = (*raw.get(key, ()), one.raw)
         reasons.setdefault(key, one.reason)
         if one.group is not None:
             groups[key] = one.group
-    return JudgePredictions(
-        binding, criterion, raw, reasons={key: reason for key, reason in reasons.items() if reason}, groups=groups
-    )
+        if one.cost_usd is not None:
+            costs.setdefault(key, one.cost_usd)
+        if one.latency_ms is not None:
+            latencies.setdefault(key, one.latency_ms)
+    told = {key: reason for key, reason in reasons.items() if reason}
+    return JudgePredictions(binding, criterion, raw, reasons=told, groups=groups, costs=costs, latencies=latencies)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
 
-from service.calibration.predictions import AnswerId, Prediction
+from service.calibration.predictions import AnswerId, MemberAnswer, Prediction
+from service.core.judging.fits import join_models
 from service.core.judging.judges import JudgeCheck
+from service.core.judging.notes import JudgeNote, JudgeVote, sum_costs
 from service.core.judging.questions import ASSEMBLY
 from service.core.judging.votes import JudgedScore
 from service.core.judging.withheld import WithheldJudgement
@@ -23,6 +27,8 @@ class UnansweredItem:
     reason: str
     nobody: str | None = None
     """The cause, where no question has to do with it: then it is so of all the others."""
+    decided: bool = False
+    """Whether code decides it, here as in scoring, so that there is nothing to ask."""
 
     def __str__(self) -> str:
         return f"{self.said.id}: {self.reason}"
@@ -45,17 +51,34 @@ def find_judge(rubric: Rubric, criterion: str) -> str:
     return check.judge if isinstance(check, JudgeCheck) else ""
 
 
-def read_prediction(said: AnswerId, report: Report, rubric: Rubric) -> Prediction | UnansweredItem:
-    """What the judges of a rubric said of an item, by the report on it: of several questions, the lowest value."""
-    judged = list_judged(report, said.criterion)
+def find_evidence(rubric: Rubric, criterion: str) -> str:
+    """sha256 of how code looks before the judge of a criterion; empty where it does not."""
+    check = find_criterion(rubric, criterion).check
+    return check.looks if isinstance(check, JudgeCheck) else ""
+
+
+def read_prediction(
+    said: AnswerId, report: Report, rubric: Rubric, *, last: bool = False
+) -> Prediction | UnansweredItem:
+    """What the judges of a rubric said of an item, by the report on it: of several questions, the lowest value.
+
+    `last`: what they said of the last step alone.
+    """
+    judged = list_judged(_keep_last(report) if last else report, said.criterion)
     if not judged:
         outcomes = list_outcomes(report, said.criterion)
         reasons = [outcome.reason for outcome in outcomes if isinstance(outcome, Skipped | Errored)]
         causes = [
             outcome.cause for outcome in outcomes if isinstance(outcome, Errored) and outcome.cause in NOBODY_THERE
         ]
+        if not reasons and outcomes:
+            return UnansweredItem(said, "code decides it, and nobody is asked", decided=True)
         return UnansweredItem(said, reasons[0] if reasons else "the judge was not asked", next(iter(causes), None))
     return build_prediction(said, min(judged, key=lambda outcome: outcome.raw), rubric)
+
+
+def _keep_last(report: Report) -> Report:
+    return replace(report, steps=report.steps[-1:])
 
 
 def list_judged(report: Report, criterion: str) -> list[JudgedScore | WithheldJudgement]:
@@ -73,16 +96,46 @@ def list_outcomes(report: Report, criterion: str) -> list[ReportOutcome]:
 
 def build_prediction(said: AnswerId, outcome: JudgedScore | WithheldJudgement, rubric: Rubric) -> Prediction:
     """A judge's outcome as a prediction. Of a jury, `model` is all of its models, as fits are bound to them."""
-    judge = rubric.judges_by_id[outcome.judge.id]
-    models = dict.fromkeys([vote.model for vote in outcome.judge.votes]) or [outcome.judge.model]
+    judge, note = rubric.judges_by_id[outcome.judge.id], outcome.judge
+    members = _list_members(note) if judge.models else ()
+    asked = note.cache == "miss"
     return Prediction(
         id=said.id,
         criterion=said.criterion,
         raw=outcome.raw,
         judge=judge.id,
         judge_digest=judge.digest,
-        model="+".join(models),
+        model=join_models([member.model for member in members] or [vote.model for vote in note.votes] or [note.model]),
         assembly=ASSEMBLY,
+        evidence=find_evidence(rubric, said.criterion),
         sample=said.sample,
-        reason=outcome.judge.reason,
+        reason=note.reason,
+        cost_usd=note.cost_usd if asked else None,
+        latency_ms=note.latency_ms if asked else None,
+        members=members,
+    )
+
+
+def _list_members(note: JudgeNote) -> tuple[MemberAnswer, ...]:
+    """What each model of a jury said, as votes tell it; none where one of them could not tell."""
+    by_model: dict[str, list[JudgeVote]] = {}
+    for vote in note.votes:
+        by_model.setdefault(vote.model, []).append(vote)
+    members = [_build_member(model, votes) for model, votes in by_model.items()]
+    told = [member for member in members if member is not None]
+    return tuple(told) if len(told) == len(members) > 1 else ()
+
+
+def _build_member(model: str, votes: Sequence[JudgeVote]) -> MemberAnswer | None:
+    raw = [vote.raw for vote in votes if vote.raw is not None]
+    if len(raw) < len(votes):
+        return None
+    asked = all(vote.cache == "miss" for vote in votes)
+    return MemberAnswer(
+        model=model,
+        raw=min(1.0, fmean(raw)),
+        cost_usd=sum_costs([vote.cost_usd for vote in votes]) if asked else None,
+        latency_ms=max([vote.latency_ms for vote in votes if vote.latency_ms is not None], default=None)
+        if asked
+        else None,
     )

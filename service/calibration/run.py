@@ -1,20 +1,28 @@
-"""A calibration run: split by group, fit on one part, choose the threshold there, score the other part once."""
+"""A calibration run: fit all labels, and score each item once by what was fitted without its group."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from service.calibration.bench import Bench, build_bench, list_libraries
+from service.calibration.bench import Bench, build_bench, list_libraries, rebuild_bench
+from service.calibration.cascades import build_cascade
 from service.calibration.figures import compute_human_figures
-from service.calibration.fitting import FEWEST
-from service.calibration.jury import average_jury, fit_jury_weights, measure_advantage
+from service.calibration.juries import JuryRun, build_juries
 from service.calibration.labels import LabelledSet, find_origin
 from service.calibration.options import ReportOptions
-from service.calibration.predictions import JudgePredictions, Prediction, group_by_judge
+from service.calibration.predictions import JudgePredictions, Prediction, group_by_judge, split_juries
 from service.calibration.report.held_out import build_judge_report
-from service.calibration.results import REPORT_VERSION, CalibrationReport, CalibrationRun, JuryReport, LabelFacts
-from service.core.judging.fits import Binding, Fit
+from service.calibration.results import (
+    REPORT_VERSION,
+    CalibrationReport,
+    CalibrationRun,
+    CascadeReport,
+    LabelFacts,
+    StackReport,
+)
+from service.calibration.stacking import build_stack
+from service.core.judging.fits import Fit
 from service.errors import InputError
 
 
@@ -26,28 +34,85 @@ def calibrate(
     InputError where none did, and where items of a group are wanted on both sides of the split.
     """
     options = options or ReportOptions()
-    recorded = group_by_judge(predictions)
+    said, asked = split_juries(predictions)
+    recorded = group_by_judge(said)
     benches = [bench for one in recorded if (bench := build_bench(labels, one, options)) is not None]
     if not benches:
         raise InputError.at(labels.source, "no prediction is of an item and criterion of this set")
     made = [build_judge_report(bench, options) for bench in benches]
-    juries = [found for found in _build_juries(benches, options) if found is not None] if options.jury else []
+    juries = build_juries(benches, asked, options) if options.jury else []
+    cascades = _build_cascades(benches, juries, options)
     report = CalibrationReport(
         version=REPORT_VERSION,
         source=labels.source,
         seed=options.seed,
-        share=options.share,
+        share=1 - 1 / options.folds,
         draws=options.resampling.draws,
         labels=tuple(
             [_build_facts(labels, name, options) for name in sorted({item.criterion for item in labels.items})]
         ),
         judges=tuple([report for report, _ in made]),
-        juries=tuple([jury for jury, _ in juries]),
+        juries=tuple([one.jury for one in juries]),
         remarks=tuple(_list_remarks(labels, recorded, benches)),
         libraries=list_libraries(),
+        folds=options.folds,
+        given=tuple(sorted({bench.criterion for bench in benches if bench.given})),
+        cascades=tuple([one.report for one in cascades]),
+        stacks=tuple(_build_stacks(benches, options)) if options.stack else (),
     )
-    fits = [fit for _, fit in made] + [fit for jury, fit in juries if jury.kept]
-    return CalibrationRun(report, tuple(fits))
+    fits = [fit for _, fit in made] + [one.fit for one in juries if one.jury.kept]
+    known = {fit.fingerprint: fit for fit in [*fits, *[fit for one in cascades for fit in one.fits]]}
+    return CalibrationRun(report, tuple(known.values()))
+
+
+def _build_stacks(benches: Sequence[Bench], options: ReportOptions) -> Iterator[StackReport]:
+    for criterion in sorted({bench.criterion for bench in benches}):
+        members = [bench for bench in benches if bench.criterion == criterion]
+        if len(members) > 1 and (stack := build_stack(members, options)) is not None:
+            yield stack
+
+
+class _CascadeRun(NamedTuple):
+    report: CascadeReport
+    fits: tuple[Fit, ...]
+    """Of its judges; none where it only shows what a cascade would do."""
+
+
+def _build_cascades(benches: Sequence[Bench], juries: Sequence[JuryRun], options: ReportOptions) -> list[_CascadeRun]:
+    """The cascade that is asked for, on each criterion; else the best judge before the jury, where there is one."""
+    share = options.guarantee
+    if share is None:
+        return []
+    wanted = {one.jury.criterion: (one.jury.best, one.bench.name) for one in juries}
+    if options.cascade:
+        wanted = {bench.criterion: options.cascade for bench in benches}
+    known = {(bench.criterion, bench.name): bench for bench in [*benches, *[one.bench for one in juries]]}
+    return [
+        _build_cascade([_find_bench(known, criterion, name) for name in names], share, options)
+        for criterion, names in sorted(wanted.items())
+    ]
+
+
+def _find_bench(known: Mapping[tuple[str, str], Bench], criterion: str, name: str) -> Bench:
+    if (criterion, name) in known:
+        return known[criterion, name]
+    names = ", ".join(sorted(each for of, each in known if of == criterion))
+    raise InputError.at("cascade", f"no judge {name!r} on {criterion!r}; known: {names}")
+
+
+def _build_cascade(stages: Sequence[Bench], share: float, options: ReportOptions) -> _CascadeRun:
+    built: list[Bench] = [stages[0]]
+    left = stages[0].list_left(share)
+    for stage in stages[1:]:
+        built.append(rebuild_bench(stage, options, left))
+        left &= built[-1].list_left(share)
+    report = build_cascade(built, share, options, asked_for=bool(options.cascade))
+    if not options.cascade:
+        return _CascadeRun(report, ())
+    fits: list[Fit] = []
+    for bench in built:
+        fits.append(build_judge_report(bench, options, after_fit=fits[-1].id if fits else None)[1])
+    return _CascadeRun(report, tuple(fits))
 
 
 def _build_facts(labels: LabelledSet, criterion: str, options: ReportOptions) -> LabelFacts:
@@ -74,45 +139,9 @@ def _list_remarks(labels: LabelledSet, recorded: Sequence[JudgePredictions], ben
     seen = {(bench.criterion, bench.binding) for bench in benches}
     for one in recorded:
         if (one.criterion, one.binding) not in seen and known & one.raw.keys():
-            yield f"{one.name}: no report on {one.criterion!r}, for one side of the split has no item that it judged"
+            yield f"{one.name}: no report on {one.criterion!r}, for what it judged leaves nothing to fit or nothing to hold out"
     for bench in benches:
         if not bench.calibrated:
             yield f"{bench.name}: uncalibrated, for {bench.why}"
     if any(item.origin == "constructed" for item in labels.items):
         yield "These labels were written with the cases: agreement with them is no agreement with humans."
-
-
-def _build_juries(benches: Sequence[Bench], options: ReportOptions) -> Iterable[tuple[JuryReport, Fit] | None]:
-    for criterion in sorted({bench.criterion for bench in benches}):
-        members = [bench for bench in benches if bench.criterion == criterion]
-        if len(members) > 1:
-            yield _build_jury(members, options)
-
-
-def _build_jury(members: Sequence[Bench], options: ReportOptions) -> tuple[JuryReport, Fit] | None:
-    """The jury on the items that all its members judged; None where too few of them can be fitted."""
-    shared = {item.key for item in members[0].items if all(item.key in bench.raw for bench in members)}
-    items = [item for item in members[0].items if item.key in shared]
-    raw = {item.key: [bench.raw[item.key][0] for bench in members] for item in items}
-    fitted = [item for item in items if members[0].split[item.group] == "fit"]
-    if len(fitted) < FEWEST or len(fitted) == len(items):
-        return None
-    weights = fit_jury_weights([raw[item.key] for item in fitted], [item.passes for item in fitted])
-    said = {key: (average_jury(weights, values),) for key, values in raw.items()}
-    recorded = JudgePredictions(_build_binding(members, weights), members[0].criterion, said, f"jury of {len(members)}")
-    jury = build_bench(replace(members[0].labels, items=tuple(items)), recorded, options)
-    if jury is None:
-        return None
-    best = max(members, key=lambda bench: (bench.skill, bench.name))
-    gain = measure_advantage(jury.rows(), best.rows(among=shared), options.resampling)
-    report, fit = build_judge_report(jury, options)
-    named = {bench.name: weight for bench, weight in zip(members, weights, strict=True)}
-    return JuryReport(jury.criterion, named, best.name, gain, gain.kept, report), fit
-
-
-def _build_binding(members: Sequence[Bench], weights: Sequence[float]) -> Binding:
-    """A jury is bound to all its members and their weights."""
-    parts = [f"{bench.binding.fingerprint}:{weight:.12f}" for bench, weight in zip(members, weights, strict=True)]
-    models = "+".join(bench.binding.model for bench in members)
-    digest = Binding("jury", "+".join(parts), models).fingerprint
-    return Binding("jury", digest, models)

@@ -64,6 +64,8 @@ class InputChoices:
     """What the record says of the request; the command line has its say in `request` alone."""
     name: str | None = None
     """The `custom_id` of a line of a batch. It is no part of the request, here as there."""
+    repeat: int = 0
+    """Which time the same is scored, from 0."""
 
     def refuse(self, error: InputError) -> Refusal:
         """The record as one that cannot be scored after all."""
@@ -96,6 +98,12 @@ class Inputs:
                 if isinstance(record, BadRecord)
                 else (self._build_request(record))
             )
+
+    @property
+    def asks_judges(self) -> bool:
+        """Whether judges are asked of records that do not say."""
+        said = self.judges or self.engine.judges
+        return self.engine.judging is not None and said not in ("off", "cached")
 
     def tell_guesses(self) -> None:
         """Says on standard error which formats were guessed, and what was left out."""
@@ -223,7 +231,7 @@ def build_body(record: TraceRecord, *, named: str | None, guessed: Counter[str])
 
     InputError, with pointers into the request, where no format fits.
     """
-    body = _wrap_trace(record.value) if is_bare(record) else dict(record.value)
+    body = wrap_trace(record.value) if is_bare(record) else dict(record.value)
     trace = body["trace"]
     if not isinstance(trace, dict) or "format" in trace:
         return body
@@ -254,7 +262,7 @@ def tell_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:
         say(f"left out: {plural(count, 'trace')} {reason}")
 
 
-def _wrap_trace(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def wrap_trace(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """The request around a bare trace. `tags` and `judges` of another shape are the trace's own.
 
     InputError: a member that is nearly one of the request's.

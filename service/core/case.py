@@ -94,12 +94,15 @@ class Case:
     @lazy
     def scopes(self) -> tuple[tuple[str, Scope, int | None], ...]:
         """What is said of the trace as a whole and of single turns: pointer, scope, turn."""
-        return tuple(self.expectation.scopes()) if self.expectation else ()
+        return tuple([one[:3] for one in self.expectation.sections]) if self.expectation else ()
 
     @lazy
     def wanted(self) -> tuple[ExpectedCall, ...]:
         """The calls that should or may have been made."""
-        return tuple([wanted for path, scope, turn in self.scopes for wanted in scope.list_wanted(path, turn)])
+        sections = self.expectation.sections if self.expectation else ()
+        return (
+            sections[0].wanted if len(sections) == 1 else tuple([one for section in sections for one in section.wanted])
+        )
 
     @lazy
     def lists_calls(self) -> bool:

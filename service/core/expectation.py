@@ -20,6 +20,7 @@ from pydantic import (
 
 from service.core.critics import Critic
 from service.core.models.kinds import FrozenModel, Several, Some
+from service.core.models.lazy import lazy
 from service.core.shapes import Template, require_values
 from service.core.weights import Weight
 
@@ -323,6 +324,18 @@ class StateExpectation(FrozenModel):
         return self
 
 
+class ExpectedSection(NamedTuple):
+    """What is said of the trace as a whole (`turn` None) or of one turn, its pointer, and every call that it lists."""
+
+    path: str
+    scope: Scope
+    turn: int | None
+    wanted: tuple[ExpectedCall, ...]
+
+
+IgnoredArgument = Annotated[str, Field(min_length=1, max_length=200)]
+
+
 class Expectation(Scope):
     """What a trace is held against. At least one field must say something."""
 
@@ -335,12 +348,15 @@ class Expectation(Scope):
     where it is an object or array."""
     gold: dict[str, Any] | None = None
     """The same in another system's own shape, for a rubric that carries that system's method."""
+    ignore_args: Annotated[Several[IgnoredArgument], Field(max_length=64)] = ()
+    """Arguments that do not matter in any call, by name or pattern: `request_id`, `*_token`, `search.cursor`."""
 
     @model_validator(mode="after")
     def _say_something(self) -> Expectation:
-        if not (self.says_something or self.turns or self.state or self.says_output or self.gold):
+        said = (self.turns, self.state, self.gold, self.ignore_args)
+        if not (self.says_something or any(said) or self.says_output):
             raise ValueError(
-                "an expectation says what should have happened: calls, ordered, counts, answer, state, ..."
+                "an expectation says what should have happened: calls (or `none`), ordered, counts, answer, state, ..."
             )
         turns = [scope.turn for scope in self.turns]
         if len(set(turns)) < len(turns):
@@ -357,6 +373,16 @@ class Expectation(Scope):
     def _require_output_values(cls, output: Template | None) -> Template | None:
         require_values(output, "output")
         return output
+
+    @lazy
+    def sections(self) -> tuple[ExpectedSection, ...]:
+        """The trace as a whole, then each turn that is spoken of, with the calls that should or may be made."""
+        return tuple(
+            [
+                ExpectedSection(path, scope, turn, tuple(scope.list_wanted(path, turn)))
+                for path, scope, turn in self.scopes()
+            ]
+        )
 
     def scopes(self) -> Iterator[tuple[str, Scope, int | None]]:
         """The trace as a whole, then each turn that is spoken of: pointer, what is said, which turn."""

@@ -16,6 +16,7 @@ from service.core.outcome import Outcome, Scored, Skipped, is_open
 from service.core.partial import PartialOutcome
 from service.core.results.failures.marking import mark_failures
 from service.core.rubric import CompiledCriterion, Rubric
+from service.core.standing import leave_out_arguments, merge_expectations
 from service.core.trace import Trace
 from service.core.unread import CheckReach, leave_open
 
@@ -84,7 +85,8 @@ NOTHING_SEEN: tuple[Subject, Skipped] = (WHOLE, Skipped("not_applicable", "nothi
 def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -> Plan:
     """Runs every deterministic check and lists the questions for judges. Pure; raises KeyError for an unknown judge."""
     trace = mark_failures(trace, rubric.errors)
-    case = Case(trace, expectation, rubric.matching)
+    expectation = merge_expectations(expectation, rubric.expected)
+    case = Case(trace, leave_out_arguments(expectation, trace), rubric.matching)
     unblocked = _plan_criteria(case, rubric)
     blockers = _Blockers(unblocked)
     criteria = tuple([_block_criterion(one, blockers) for one in unblocked]) if blockers.by_rank else unblocked

@@ -7,7 +7,7 @@ from typing import Literal
 
 from service.core.decisions import Decision
 from service.core.evidence.evidenced import EvidencedScore, Suspicion
-from service.core.judging.votes import JudgedScore, MixedScore
+from service.core.judging.votes import JudgedScore, MixedScore, UnsureJudgement
 from service.core.judging.withheld import WithheldJudgement
 from service.core.outcome import Errored, Finding, MethodScore, Scored, Skipped
 from service.core.rubric import Stage
@@ -27,7 +27,7 @@ Scope = Literal["code", "full"]
 STAND_IN = "callgrade/stand-in"
 """The name of the model that is none: rules that answer the bundled cases."""
 
-ENGINE = "5"
+ENGINE = "6"
 """Raised whenever the same plan and replies may give another report."""
 
 
@@ -56,7 +56,16 @@ class StageScore:
 
 
 ReportOutcome = (
-    Scored | JudgedScore | MixedScore | EvidencedScore | MethodScore | WithheldJudgement | Skipped | Suspicion | Errored
+    Scored
+    | JudgedScore
+    | MixedScore
+    | EvidencedScore
+    | MethodScore
+    | WithheldJudgement
+    | UnsureJudgement
+    | Skipped
+    | Suspicion
+    | Errored
 )
 """An outcome on the wire, with all that its kind has to tell."""
 

@@ -9,19 +9,22 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Literal, cast
 
-from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter, field_serializer, model_validator
 
 from service.core import gates, judging, methods
 from service.core.budget import MAX_CRITERIA, MAX_JUDGES
 from service.core.case import Matching
 from service.core.checks import Aggregate, Aspect, Check
+from service.core.expectation import Expectation
 from service.core.gates.arguments import ArgumentsGate
 from service.core.judging.judges import WORDS, Judge, JudgeCheck
 from service.core.models.discovery import import_all
 from service.core.models.kinds import FrozenModel, Several, Some, TaggedUnion, list_kinds
 from service.core.models.lazy import lazy
 from service.core.results.failures.patterns import Patterns
+from service.core.standing import merge_expectations
 from service.core.weights import Weight, read_weight
+from service.errors import RubricError
 
 Stage = Literal["decide", "select", "arguments", "integrate", "sequence", "effect"]
 STAGES: tuple[Stage, ...] = ("decide", "select", "arguments", "integrate", "sequence", "effect")
@@ -141,8 +144,14 @@ class Rubric(FrozenModel):
     """Judges that this rubric brings with it."""
     errors: Patterns = ()
     """How results say that a call failed where their format has no mark for it, and how they do not."""
+    expected: Expectation | None = None
+    """What is expected of every trace, beside what is expected of it alone, whose word goes first."""
     families: dict[str, Several[str]] = Field(default_factory=dict[str, tuple[str, ...]])
     """Tools that are easily taken for one another, by a name for each such family: a summary counts these near misses."""
+
+    @field_serializer("expected")
+    def _write_what_was_said(self, expected: Expectation | None) -> dict[str, JsonValue] | None:
+        return expected and expected.model_dump(mode="json", exclude_unset=True)
 
     @model_validator(mode="after")
     def _consistent(self) -> Rubric:
@@ -172,6 +181,11 @@ class Rubric(FrozenModel):
         )
 
     @lazy
+    def folds(self) -> dict[object, object]:
+        """What its criteria came to before, by what each of them did: kept by whoever folds them, and bounded there."""
+        return {}
+
+    @lazy
     def stage_weights(self) -> dict[Stage, float]:
         """The weight of every stage."""
         return {stage: read_weight((self.stages or {}).get(stage, 1.0)) for stage in STAGES}
@@ -185,6 +199,8 @@ class Rubric(FrozenModel):
             del written["require_calibration"]
         if not self.errors:  # likewise
             del written["errors"]
+        if self.expected is None:  # likewise
+            del written["expected"]
         written["criteria"] = sorted(written["criteria"], key=lambda criterion: criterion["id"])
         text = json.dumps(written, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
@@ -216,7 +232,7 @@ class Rubric(FrozenModel):
     @lazy
     def judge_ids(self) -> frozenset[str]:
         """The judges its criteria ask."""
-        return frozenset(c.check.judge for c in self.criteria if isinstance(c.check, JudgeCheck))
+        return frozenset[str]().union(*[c.check.judge_ids for c in self.criteria if isinstance(c.check, JudgeCheck)])
 
 
 class Extension(FrozenModel):
@@ -226,8 +242,18 @@ class Extension(FrozenModel):
     """The id of the rubric to start from."""
     id: str = Field(default="", pattern=r"^([a-z][a-z0-9_]*)?$")
     """Its own id; absent: that of the other."""
+    version: int | None = Field(default=None, ge=1)
+    """Its own version; absent: that of the other."""
+    title: str | None = None
+    description: str | None = None
     thresholds: Thresholds | None = None
+    """Those that are named change; the others stay."""
     stages: dict[Stage, Weight] | None = None
+    """Likewise."""
+    weights: dict[str, Weight] = Field(default_factory=dict[str, Weight])
+    """Weights of criteria that stay as they are otherwise, by id."""
+    expected: Expectation | None = None
+    """What is expected of every trace; it goes before what the other rubric expects, as a trace's own does."""
     verdict: Literal["score", "worst_stage"] | None = None
     fold_names: bool | None = None
     extra_calls: Literal["count", "allow"] | None = None
@@ -243,16 +269,22 @@ class Extension(FrozenModel):
 
 
 def extend_rubric(base: Rubric, extension: Extension) -> Rubric:
-    """The base with the extension's changes. Raises ValueError for an id in `without` that the base lacks."""
-    unknown = sorted(set(extension.without) - {criterion.id for criterion in base.criteria})
+    """The base with the extension's changes. ValueError or RubricError for an id in `without` or `weights` that it lacks."""
+    own = {criterion.id for criterion in base.criteria}
+    unknown = sorted(set(extension.without) - own)
     if unknown:
         raise ValueError(f"{base.id} has no criterion {', '.join(unknown)}")
+    unweighed = sorted(extension.weights.keys() - own - {criterion.id for criterion in extension.criteria})
+    if unweighed:
+        raise RubricError.at("/rubric/weights", f"{base.id} has no criterion {', '.join(unweighed)}")
     gone = frozenset(extension.without)
     criteria = {c.id: _free_criterion(c, gone) for c in (*base.criteria, *extension.criteria) if c.id not in gone}
+    criteria = {name: _weigh_criterion(one, extension.weights.get(name)) for name, one in criteria.items()}
     judges = {judge.id: judge for judge in (*base.judges, *extension.judges)}
     plain = (
-        "thresholds",
-        "stages",
+        "version",
+        "title",
+        "description",
         "verdict",
         "fold_names",
         "extra_calls",
@@ -265,10 +297,22 @@ def extend_rubric(base: Rubric, extension: Extension) -> Rubric:
     return _change_rubric(
         base,
         **changed,
+        thresholds=_change_thresholds(base.thresholds, extension.thresholds),
+        stages=base.stages if extension.stages is None else {**(base.stages or {}), **extension.stages},
+        expected=merge_expectations(extension.expected, base.expected),
         id=extension.id or base.id,
         criteria=tuple(criteria.values()),
         judges=tuple(judges.values()),
     )
+
+
+def _change_thresholds(base: Thresholds, changed: Thresholds | None) -> Thresholds:
+    said = {} if changed is None else {name: getattr(changed, name) for name in changed.model_fields_set}
+    return base.model_copy(update=said)
+
+
+def _weigh_criterion(criterion: Criterion, weight: Weight | None) -> Criterion:
+    return criterion if weight is None else criterion.model_copy(update={"weight": weight})
 
 
 def _free_criterion(criterion: Criterion, gone: frozenset[str]) -> Criterion:
@@ -289,7 +333,20 @@ def add_judges(rubric: Rubric, known: Mapping[str, Judge]) -> Rubric:
     if unknown:
         raise ValueError(f"no judge {', '.join(unknown)}; known: {', '.join(sorted(known)) or 'none'}")
     wanted |= {WORDS} & known.keys() - rubric.judges_by_id.keys()
-    return _change_rubric(rubric, judges=(*rubric.judges, *(known[name] for name in sorted(wanted))))
+    complete = _change_rubric(rubric, judges=(*rubric.judges, *(known[name] for name in sorted(wanted))))
+    for one in complete.criteria:
+        if isinstance(one.check, JudgeCheck):
+            _require_one_level(one.id, one.check, complete.judges_by_id)
+    return complete
+
+
+def _require_one_level(criterion: str, check: JudgeCheck, judges: Mapping[str, Judge]) -> None:
+    """Raises ValueError where the judges of a cascade are asked of different things."""
+    first = judges[check.judge].level
+    strange = [name for name in check.then if judges[name].level != first]
+    if strange:
+        level = judges[strange[0]].level
+        raise ValueError(f"{criterion}: {check.judge} is asked of a {first}, and {strange[0]}, after it, of a {level}")
 
 
 def _change_rubric(rubric: Rubric, **fields: object) -> Rubric:

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from math import fsum
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from service.core.outcome import ANYTHING, PERFECT, Bounds, Errored, Outcome, PartlyOpenScore, Scored, Skipped
 from service.core.rubric import CompiledCriterion, Rubric, Stage, Thresholds
@@ -262,8 +262,22 @@ class StagedFold(NamedTuple):
     best: Ending
 
 
+MAX_KEPT_FOLDS = 1_024
+
+
 def fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedFold:
-    """The verdicts and scores of criteria, by stage and altogether."""
+    """The verdicts and scores of criteria, by stage and altogether. What a rubric's criteria came to before is kept."""
+    key = (*[one.criterion.id for one in results], *[one[1:] for one in results])
+    kept = rubric.folds.get(key)
+    if kept is not None:
+        return cast("StagedFold", kept)
+    if len(rubric.folds) >= MAX_KEPT_FOLDS:
+        rubric.folds.clear()
+    folded = rubric.folds[key] = _fold_results(results, rubric)
+    return folded
+
+
+def _fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedFold:
     worst = fold_world([(one.criterion, one.worst) for one in results if one.worst is not None], rubric)
     measured = best = worst
     if not all([one.worst is one.measured for one in results]):  # noqa: C419 (a list is quicker, and short)

@@ -8,14 +8,20 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.json.texts import PlacedText, list_placed_texts
+from service.core.models.lazy import lazy
+
 Role = Literal["system", "user", "assistant"]
 UnreadKind = Literal["call", "result", "text", "other"]
 """What a part that was not read is or may be. Nothing rests on `other`, which is named all the same."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolDef:
-    """A tool on offer. `parameters` and `output_schema` are JSON Schemas as given; `annotations` are MCP's hints."""
+    """A tool on offer. `parameters` and `output_schema` are JSON Schemas as given; `annotations` are MCP's hints.
+
+    Intake makes one for all traces that have it; what is worked out of it alone it keeps.
+    """
 
     name: str
     description: str = ""
@@ -27,6 +33,16 @@ class ToolDef:
     def read_only(self) -> bool:
         """Marked as changing nothing (MCP `readOnlyHint`)."""
         return self.annotations.get("readOnlyHint") is True
+
+    @lazy
+    def texts(self) -> tuple[PlacedText, ...]:
+        """What it says of itself, with pointers below the tool."""
+        return (
+            PlacedText("/name", self.name),
+            PlacedText("/description", self.description),
+            *list_placed_texts(self.parameters, "/parameters"),
+            *list_placed_texts(self.output_schema, "/output_schema"),
+        )
 
 
 class Offer(NamedTuple):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.json.contents import Contents
+from service.core.models.lazy import lazy
 from service.core.trace import ToolCall
 
 Key = tuple[Hashable, ...]
@@ -38,7 +39,11 @@ class ReadCalls:
 
     def __init__(self, calls: Iterable[ToolCall]) -> None:
         self._contents = Contents()
-        self._known = Counter([key for call in calls for key in self._list_keys(call)])
+        self._calls = tuple(calls)
+
+    @lazy
+    def _known(self) -> Counter[Key]:
+        return Counter([key for call in self._calls for key in self._list_keys(call)])
 
     def drop_repeated(self, found: Iterable[FoundCall], *, by_id: bool = False) -> Sequence[FoundCall]:
         """Of calls found together those that repeat none. `by_id`: only what has the id of a call may be that call again."""

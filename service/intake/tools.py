@@ -1,8 +1,10 @@
-"""Tool definitions, in whichever of the common forms they come, to ToolDef. Schemas are passed on, not copied."""
+"""Tool definitions, in whichever of the common forms they come, to ToolDef. Equal definitions are one object."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from marshal import dumps, loads
 from typing import cast
 
 from pydantic import JsonValue, ValidationError
@@ -13,6 +15,12 @@ from service.core.trace import ToolDef
 from service.errors import InputError
 
 Given = Mapping[str, JsonValue]
+
+MAX_KEPT_BYTES = 16_384
+"""A larger tool is read anew each time."""
+
+FLAT = 2
+"""The version of marshal's format that writes equal values alike, whatever objects they share."""
 
 _NO_ANNOTATIONS: dict[str, JsonValue] = {}
 _FORMS = "a tool: {name, parameters | input_schema | inputSchema} or {type, function: {name, parameters}}"
@@ -36,13 +44,27 @@ def read_tools(given: object, *, path: str = "/tools") -> tuple[ToolDef, ...] | 
     tools: dict[str, ToolDef] = {}
     for index, item in enumerate(cast("list[JsonValue]", given)):
         try:
-            tool = _tool(item)
+            tool = _read_tool(item)
         except InputError as error:
             raise error.below(f"{path}/{index}") from None
         if tool.name in tools:
             raise InputError.at(f"{path}/{index}", f"a second tool named {tool.name!r}")
         tools[tool.name] = tool
     return tuple(tools.values())
+
+
+def _read_tool(given: JsonValue) -> ToolDef:
+    """The tool; one of the same content as before is that one, with all that was worked out of it."""
+    try:
+        content = dumps(given, FLAT)
+    except ValueError:  # too deep
+        return _tool(given)
+    return _read_kept_tool(content) if len(content) <= MAX_KEPT_BYTES else _tool(given)
+
+
+@lru_cache(maxsize=2048)
+def _read_kept_tool(content: bytes) -> ToolDef:
+    return _tool(loads(content))  # noqa: S302 (our own bytes)
 
 
 def _tool(given: JsonValue) -> ToolDef:

@@ -17,10 +17,10 @@ from service.jobs.chunking import Cutter
 from service.jobs.spool import Spool
 from service.jobs.submissions import (
     Defaults,
-    Entry,
     ItemIntake,
     PointerOf,
     RunOptions,
+    SubmittedEntry,
     point_to_item,
     point_to_line,
     read_document_entries,
@@ -128,7 +128,7 @@ class Draft(Protocol):
         """Whether it is cut, and not kept."""
         ...
 
-    def take(self, entries: Iterable[Entry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+    def take(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
         """Cuts the items; what the submission has besides those of any other kind. Raises BadLinesError."""
         ...
 
@@ -142,7 +142,7 @@ class BatchDraft:
         self.options = self._defaults.options
         self.dry = self.options.dry_run
 
-    def take(self, entries: Iterable[Entry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+    def take(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
         """Cuts the items."""
         intake = ItemIntake(self._defaults, cutter, max_items=self._max_items, pointer_of=pointer_of)
         return {"options": self._defaults.given, "left_out": intake.take(entries)}
@@ -220,7 +220,7 @@ def explain_too_large(error: TooLargeError) -> InputError:
     return TooLargeError.at("", f"{told}; larger batches are sent as JSON Lines (application/x-ndjson)")
 
 
-def _read_entries(sent: Upload, limits: Limits) -> tuple[dict[str, JsonValue], Iterable[Entry], PointerOf]:
+def _read_entries(sent: Upload, limits: Limits) -> tuple[dict[str, JsonValue], Iterable[SubmittedEntry], PointerOf]:
     """The options and the items of a body, and what points to an item."""
     given = dict(sent.options)
     if sent.form == "lines":

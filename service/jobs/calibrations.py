@@ -23,7 +23,7 @@ from service.errors import InputError, MalformedError, TooLargeError
 from service.jobs.admission import JobBounds
 from service.jobs.chunking import Cutter
 from service.jobs.predicting import Asking, build_request
-from service.jobs.submissions import BadItems, Entry, PointerOf, RunOptions, point_to_line
+from service.jobs.submissions import BadItems, PointerOf, RunOptions, SubmittedEntry, point_to_line
 from service.request import ScoreRequest, read_request, read_request_trace
 from service.store.submission import Material
 
@@ -80,7 +80,7 @@ class CalibrationDraft:
         self._engine = engine
         self._max_items = bounds.max_items
 
-    def take(self, entries: Iterable[Entry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+    def take(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
         """Cuts the items, unless predictions are recorded."""
         found = _CalibrationRows()
         found.read(self._list_rows(entries, pointer_of))
@@ -92,7 +92,7 @@ class CalibrationDraft:
             self._cut(found, asking, cutter)
         return {"material": _build_material(found, self.options, asking)}
 
-    def _list_rows(self, entries: Iterable[Entry], pointer_of: PointerOf) -> Iterator[CalibrationRow]:
+    def _list_rows(self, entries: Iterable[SubmittedEntry], pointer_of: PointerOf) -> Iterator[CalibrationRow]:
         """The rows of a body; of JSON Lines, a line with `raw` is a prediction."""
         mixed = pointer_of is point_to_line
         for line, value in entries:

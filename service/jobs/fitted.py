@@ -37,7 +37,7 @@ def fit_calibration(job: Mapping[str, Any]) -> FitOutcome:
     """What becomes of a calibration that is judged."""
     items = read_models(parse_lines(job["labels"].split("\n")), ITEM)
     said = list(_list_predictions(job, [item for _, item in items]))
-    missing = [str(one) for one in said if isinstance(one, UnansweredItem)]
+    missing = [str(one) for one in said if isinstance(one, UnansweredItem) and not one.decided]
     told = FitOutcome(unanswered=len(missing), reasons=tuple(missing[:REASONS]))
     labels = build_labelled_set(items, source=job["name"] or "labels")
     predictions = [one for one in said if isinstance(one, Prediction)]
@@ -59,7 +59,7 @@ def _list_predictions(job: Mapping[str, Any], items: Sequence[LabelledItem]) -> 
     for at in range(len(items) * job["options"]["repeats"]):
         said = AnswerId(*items[at % len(items)].key, at // len(items))
         if at in told:
-            yield read_prediction(said, REPORT.validate_python(told[at]), rubric)
+            yield read_prediction(said, REPORT.validate_python(told[at]), rubric, last=bool(items[at % len(items)].run))
         else:
             yield UnansweredItem(said, "it could not be judged")
 

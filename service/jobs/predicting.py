@@ -86,14 +86,16 @@ async def _ask(
     engine: Engine, judging: Judging, item: LabelledItem, said: AnswerId, asking: Asking
 ) -> Prediction | UnansweredItem:
     plan = await asyncio.to_thread(lambda: engine.plan(read_request(build_request(item, asking))))
-    votes = await judging.answer(plan.asks, plan.trace, mode=asking.mode, spending=Spending(), repeat=said.sample)
-    return read_prediction(said, conclude(plan, votes, mode=asking.mode), asking.rubric)
+    last = bool(item.run)
+    asks = [ask for ask in plan.asks if not last or ask.step == len(plan.trace.steps) - 1]
+    votes = await judging.answer(asks, plan.trace, mode=asking.mode, spending=Spending(), repeat=said.sample)
+    return read_prediction(said, conclude(plan, votes, mode=asking.mode), asking.rubric, last=last)
 
 
 def build_request(item: LabelledItem, asking: Asking) -> JsonValue:
-    """A request that asks the judge alone: what code would decide in its place must not hide what it says."""
+    """A request with this criterion alone, as scoring has it: code looks first, and what it finds is shown to the judge."""
     criterion, judge = find_criterion(asking.rubric, item.criterion), find_judge(asking.rubric, item.criterion)
-    check: JsonValue = {"kind": "judge", "judge": judge}
+    check: JsonValue = criterion.check.model_dump(mode="json", exclude={"unless", "then", "guarantee"})
     alone: JsonValue = {
         "id": "calibration",
         "criteria": [{"id": item.criterion, "stage": criterion.stage, "check": check}],

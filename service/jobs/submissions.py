@@ -93,7 +93,7 @@ ADMITTED = frozenset({"rubric", "judges", "judge_model", "sandbox", "budget_usd"
 """What an item may say that can be allowed or not."""
 
 
-class Entry(NamedTuple):
+class SubmittedEntry(NamedTuple):
     """One item as it was sent."""
 
     line: int
@@ -115,14 +115,14 @@ def point_to_item(line: int) -> str:
     return f"/items/{line - 1}"
 
 
-def read_line_entries(stream: BinaryIO, limits: Limits) -> Iterator[Entry]:
+def read_line_entries(stream: BinaryIO, limits: Limits) -> Iterator[SubmittedEntry]:
     """The items of JSON Lines; `limits` holds for each."""
     for found in scan_lines(stream, limits=limits, name="body"):
         if found.place.line is not None:  # else there is none at all
-            yield Entry(found.place.line, found.error if isinstance(found, BadRecord) else found.value)
+            yield SubmittedEntry(found.place.line, found.error if isinstance(found, BadRecord) else found.value)
 
 
-def read_document_entries(data: bytes, limits: Limits) -> tuple[Mapping[str, JsonValue], list[Entry]]:
+def read_document_entries(data: bytes, limits: Limits) -> tuple[Mapping[str, JsonValue], list[SubmittedEntry]]:
     """The options and the items of one JSON document, `{"items": [...], ...}`. InputError where it is none."""
     body = parse(data, limits)
     if not isinstance(body, dict):
@@ -130,7 +130,7 @@ def read_document_entries(data: bytes, limits: Limits) -> tuple[Mapping[str, Jso
     items = body.pop("items", None)
     if not isinstance(items, list):
         raise InputError.at("/items", "expected a list of items")
-    return body, [Entry(n, item) for n, item in enumerate(items, start=1)]
+    return body, [SubmittedEntry(n, item) for n, item in enumerate(items, start=1)]
 
 
 class Defaults:
@@ -199,7 +199,7 @@ class ItemIntake:
         self._bad = BadItems()
         self._left_out: list[Rejected] = []
 
-    def take(self, entries: Iterable[Entry]) -> SkippedItems:
+    def take(self, entries: Iterable[SubmittedEntry]) -> SkippedItems:
         """Takes all items, and gives those that were left out.
 
         BadLinesError where any is wrong and none may be left out, or where none is good; TooLargeError for too many.
@@ -218,7 +218,7 @@ class ItemIntake:
             raise MalformedError.at("", "there is no item in it")
         return SkippedItems(self._bad.count, tuple(self._left_out))
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: SubmittedEntry) -> None:
         value = entry.value
         if isinstance(value, InputError):
             raise value

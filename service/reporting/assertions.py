@@ -23,6 +23,7 @@ from service.core.models.kinds import FrozenModel, Several
 from service.core.rubric import STAGES, Stage
 from service.errors import InputError, Problem
 from service.reporting.metrics import NOTHING, MeasuredNumber, find_case_metric, find_metric
+from service.reporting.plain_assertions import parse_usage_assertion
 from service.reporting.summary.gate import AssertionResult, Gate, Status
 from service.reporting.summary.samples import DERIVED, STAGE, Sample
 
@@ -168,6 +169,12 @@ def judge_assertions(assertions: Iterable[str | Conditions], samples: Sequence[S
 
 
 def _parse_comparison(text: str) -> tuple[str, tuple[Bound, ...]]:
+    try:
+        usage = parse_usage_assertion(text)
+    except ValueError as error:
+        raise InputError.at("", str(error)) from None
+    if usage is not None:
+        return usage.name, (Bound(usage.op, usage.number),)
     if found := _ONE.fullmatch(text):
         return found["name"], (Bound(found["op"], _parse_number(found["number"])),)
     if found := _RANGE.fullmatch(text):
@@ -176,7 +183,7 @@ def _parse_comparison(text: str) -> tuple[str, tuple[Bound, ...]]:
             Bound(found["to"], _parse_number(found["high"])),
         )
         return found["name"], (low, high)
-    expected = "METRIC >= 0.9, 0.8 <= METRIC <= 1, or METRIC.score >= 0.9 for at least 90% of cases"
+    expected = "METRIC >= 0.9, 0.8 <= METRIC <= 1, METRIC.score >= 0.9 for at least 90% of cases, or p95 duration of TOOL <= 2 s"
     raise InputError.at("", f"not an assertion; expected {expected}")
 
 

@@ -110,26 +110,27 @@ def compare(a: Iterable[Sample], b: Iterable[Sample], *, statistics: Statistics)
 
     InputError for a case without an id, one that stands twice in a run, and for runs that share no case.
     """
-    left, right = _index_by_key(a, "/a"), _index_by_key(b, "/b")
+    left, right = index_by_key(a, "/a"), index_by_key(b, "/b")
     shared = sorted(left.keys() & right.keys(), key=_make_sort_key)
     if not shared:
-        raise InputError.at("", "the two runs share no case; cases are paired by trace_id")
+        raise InputError.at("", f"the two runs share no case; cases are paired by trace_id and the tag {TRIAL}")
     pairs = [(left[key], right[key]) for key in shared]
     changes = [change for key in shared if (change := _find_change(key, left[key], right[key]))]
     return Comparison(
         cases=len(pairs),
         only_a=_list_names(left.keys() - right.keys()),
         only_b=_list_names(right.keys() - left.keys()),
-        rubrics_differ=_list_rubrics(left.values()) != _list_rubrics(right.values()),
-        passed=_compute_difference("passed", pairs, _read_passed, statistics),
-        score=_compute_difference("score", pairs, _make_reader("score"), statistics),
+        rubrics_differ=list_rubrics(left.values()) != list_rubrics(right.values()),
+        passed=_compute_difference("passed", pairs, read_passed, statistics),
+        score=_compute_difference("score", pairs, make_reader("score"), statistics),
         stages=tuple(_compute_differences(pairs, STAGE, STAGES, statistics)),
         criteria=tuple(_compute_differences(pairs, CRITERION, _list_criteria(pairs), statistics)),
         changes=tuple(sorted(changes, key=lambda change: (KINDS.index(change.kind), change.case, change.trial or ""))),
     )
 
 
-def _index_by_key(samples: Iterable[Sample], place: str) -> dict[Key, Sample]:
+def index_by_key(samples: Iterable[Sample], place: str) -> dict[Key, Sample]:
+    """The cases of a run by id and trial. InputError for a case without an id, and for one that stands twice."""
     found: dict[Key, Sample] = {}
     for n, sample in enumerate(samples):
         case = sample.report.trace_id
@@ -154,7 +155,8 @@ def _list_names(keys: Iterable[Key]) -> tuple[str, ...]:
     )
 
 
-def _list_rubrics(samples: Iterable[Sample]) -> set[RubricRef]:
+def list_rubrics(samples: Iterable[Sample]) -> set[RubricRef]:
+    """Which rubrics scored."""
     return {sample.report.rubric for sample in samples}
 
 
@@ -164,14 +166,17 @@ def _list_criteria(pairs: Pairs) -> list[str]:
     return list(dict.fromkeys(name for _, name in sorted(found)))
 
 
-def _read_passed(sample: Sample) -> Ends | None:
+def read_passed(sample: Sample) -> Ends | None:
+    """Whether a case passed, as a number; None where nothing applied."""
     if not sample.verdict_counts:
         return None
     passed = float(sample.passed)
     return (None, 0.0, 1.0) if sample.undecided else (passed, passed, passed)
 
 
-def _make_reader(metric: str) -> EndsReader:
+def make_reader(metric: str) -> EndsReader:
+    """What reads a metric of a case by its key in `Sample.spans`."""
+
     def read(sample: Sample) -> Ends | None:
         span = sample.spans.get(metric)
         return None if span is None else (sample.values.get(metric), *span)
@@ -183,7 +188,7 @@ def _compute_differences(
     pairs: Pairs, prefix: str, names: Iterable[str], statistics: Statistics
 ) -> Iterable[Difference]:
     for name in names:
-        found = _compute_difference(name, pairs, _make_reader(prefix + name), statistics)
+        found = _compute_difference(name, pairs, make_reader(prefix + name), statistics)
         if found.n or found.open:
             yield found
 
@@ -193,14 +198,14 @@ def _compute_difference(name: str, pairs: Pairs, read: EndsReader, statistics: S
         (one, other, x, y) for one, other in pairs if (x := read(one)) is not None and (y := read(other)) is not None
     ]
     both = [
-        PairedCase(_find_group(one, other), x[0], y[0])
+        PairedCase(find_group(one, other), x[0], y[0])
         for one, other, x, y in known
         if x[0] is not None and y[0] is not None
     ]
     low, high = statistics.difference(both) if both else (None, None)
     value = fsum(pair.b - pair.a for pair in both) / len(both) if both else None
     improved, worsened = sum(pair.b > pair.a for pair in both), sum(pair.b < pair.a for pair in both)
-    tested = read is _read_passed and both and all(pair.group is None for pair in both)
+    tested = read is read_passed and both and all(pair.group is None for pair in both)
     return Difference(
         name=name,
         a=estimate([RatePart(pair.group, pair.a) for pair in both], statistics.interval),
@@ -218,7 +223,7 @@ def _compute_difference(name: str, pairs: Pairs, read: EndsReader, statistics: S
     )
 
 
-def _find_group(one: Sample, other: Sample) -> str | None:
+def find_group(one: Sample, other: Sample) -> str | None:
     """The group of a pair. Trials of one case hang together too."""
     grouped = one.group or other.group
     if grouped is not None or TRIAL not in one.report.tags:

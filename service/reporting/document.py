@@ -71,3 +71,5 @@ class Section:
     figure: Figure | None = None
     anchor: str = ""
     """What links lead to it by: small letters, digits and hyphens."""
+    folded: bool = False
+    """Whether HTML shows the heading alone until it is opened."""

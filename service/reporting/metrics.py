@@ -18,11 +18,12 @@ from typing import NamedTuple, Protocol
 from service.core.decisions import CallClass
 from service.core.rubric import STAGES
 from service.errors import InputError
+from service.reporting.summary.calls import CallReader, list_call_ends, read_executed, read_pass, read_refused
 from service.reporting.summary.classes import ClassTally, list_decision_parts
 from service.reporting.summary.repeats import TASK, compute_pass_rate, list_tasks
 from service.reporting.summary.samples import CRITERION, DERIVED, STAGE, Sample
 from service.reporting.summary.usage import UsageMetric, parse_usage_metric
-from service.stats.rates import RatePart, compute_percentile, compute_ratio
+from service.stats.rates import RatePart, compute_percentile, compute_ratio, estimate_between
 
 Samples = Sequence[Sample]
 
@@ -208,6 +209,13 @@ def _make_class_fold(label: CallClass, measure: str) -> Callable[[Samples], Meas
     )
 
 
+def _measure_calls(samples: Samples, read: CallReader) -> MeasuredNumber:
+    found = estimate_between(list_call_ends(samples, read), lambda _: (0.0, 1.0))
+    if found.worst is None:
+        return NOTHING._replace(why="no call tells it")
+    return MeasuredNumber(found.value, found.worst, found.best, found.n + found.open, found.open)
+
+
 _CLASSES: tuple[CallClass, ...] = ("call", "no_call")
 
 WHOLE: Mapping[str, Callable[[Samples], MeasuredNumber]] = MappingProxyType(
@@ -220,8 +228,11 @@ WHOLE: Mapping[str, Callable[[Samples], MeasuredNumber]] = MappingProxyType(
             for label in _CLASSES
             for measure in ("precision", "recall", "f1", "accuracy")
         },
+        "calls.refused_rate": lambda samples: _measure_calls(samples, read_refused),
+        "calls.executed_pass_rate": lambda samples: _measure_calls(samples, read_executed),
+        "calls.pass_rate": lambda samples: _measure_calls(samples, read_pass),
     }
 )
 """Metrics that only a whole set has."""
 
-_SUBJECTS = dict.fromkeys(WHOLE, "call_or_no_call_precision")
+_SUBJECTS = {name: "call_or_no_call_precision" for name in WHOLE if name.startswith("decide.")}

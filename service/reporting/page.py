@@ -17,6 +17,7 @@ th, td { text-align: left; vertical-align: top; padding: .3rem .7rem; border-bot
 th { background: #f5f5f5; } .number { text-align: right; } td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .many th, .many td { padding: .3rem .45rem; } .many .interval { display: block; color: #666; font-size: 11px; }
 .parts td { white-space: pre-wrap; overflow-wrap: anywhere; } .parts td:first-child { white-space: nowrap; color: #666; }
+summary { cursor: pointer; margin: .8rem 0; } summary h3, summary h4 { display: inline; margin: 0; font-size: 1.05em; }
 img { min-width: 48rem; max-width: 100%; height: auto; } .missing { color: #666; font-style: italic; }
 """
 MANY = 8
@@ -36,13 +37,18 @@ def render_page(title: str, sections: Iterable[Section]) -> str:
 
 def _render_section(section: Section) -> str:
     anchor = f' id="{section.anchor}"' if section.anchor else ""
-    parts = [f"<h{section.level}{anchor}>{escape(section.title)}</h{section.level}>"]
-    parts += [f"<p>{escape(text)}</p>" for text in section.text]
+    head = f"<h{section.level}{anchor}>{escape(section.title)}</h{section.level}>"
+    body = "\n".join(_list_parts(section))
+    return f"<details><summary>{head}</summary>\n{body}\n</details>" if section.folded else f"{head}\n{body}"
+
+
+def _list_parts(section: Section) -> list[str]:
+    parts = [f"<p>{escape(text)}</p>" for text in section.text]
     parts += [_render_figure(section.figure)] if section.figure else []
     parts += [_render_table(table) for table in section.tables if table.rows]
     if section.lines:
         parts.append(f"<ul>{''.join([f'<li>{escape(line)}</li>' for line in section.lines])}</ul>")
-    return "\n".join(parts)
+    return parts
 
 
 def _render_figure(figure: Figure) -> str:

@@ -16,8 +16,9 @@ from service.core.rubric import Rubric
 from service.errors import InputError, Problem
 from service.reporting.assertions import AssertionForm, Conditions, GateFile, judge_assertions
 from service.reporting.comparison import Comparison, Statistics, compare
+from service.reporting.regression import PASSED, RegressionGate, judge_regression, may_abstain
 from service.reporting.summary import Summary, SummaryOptions, read_samples, summarize
-from service.reporting.summary.labelled import CorrectedRate, Pairing, RateEstimate, ReportLabel, pair_labels
+from service.reporting.summary.labelled import CorrectedRate, LabelPairing, RateEstimate, ReportLabel, pair_labels
 from service.reporting.summary.makeup import Targets
 from service.reporting.summary.tools import Families
 from service.stats import choose_difference, choose_interval, mcnemar
@@ -110,7 +111,7 @@ def summarize_reports(
     return summary if assertions is None else replace(summary, gate=judge_assertions(assertions, samples))
 
 
-def _correct_rates(found: Pairing) -> CorrectedRate:
+def _correct_rates(found: LabelPairing) -> CorrectedRate:
     """The rates of one criterion, as far as there are labels for them."""
     groups = found.groups, found.groups_elsewhere
     humans = infer_from_labels(found.labels, found.groups) if is_enough(found.groups) else None
@@ -158,8 +159,23 @@ def make_families_finder(find: Callable[[str], Rubric]) -> FamiliesOf:
 
 def compare_reports(a: Iterable[Report], b: Iterable[Report]) -> Comparison:
     """The comparison of two runs of the same cases. InputError where they cannot be paired."""
-    statistics = Statistics(choose_interval, choose_difference, mcnemar)
-    return compare(read_samples(a), read_samples(b), statistics=statistics)
+    return compare(read_samples(a), read_samples(b), statistics=_STATISTICS)
+
+
+def judge_reports(
+    a: Iterable[Report], b: Iterable[Report], names: Sequence[str] = (), *, allow_abstain: bool = False
+) -> RegressionGate:
+    """Whether the second of two runs of the same cases has regressed, by `passed` or the numbers of some names.
+
+    `allow_abstain` leaves out cases that abstain and rest on no fault. InputError where the runs cannot be paired.
+    """
+    return judge_regression(
+        read_samples(a),
+        read_samples(b),
+        _STATISTICS,
+        names=names or (PASSED,),
+        forgiven=may_abstain if allow_abstain else lambda _: False,
+    )
 
 
 def read_gate(document: JsonValue) -> tuple[str | Conditions, ...]:
@@ -178,3 +194,4 @@ def render_json(value: Summary | Comparison) -> bytes:
 
 
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
+_STATISTICS = Statistics(choose_interval, choose_difference, mcnemar)

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 
 from service.api.app import create_app
+from service.calibration.report_predictions import find_evidence
 from service.core.judging.fits import Binding, Fit, calibrate_value
 from service.engine import Engine
 from service.errors import WebhookError
@@ -165,14 +166,15 @@ def test_judged_items_are_fitted(done: tuple[Client, str], tmp_path: Path) -> No
     report = client.find(name, "/report").json
     [judge] = report["judges"]
     assert (report["source"], judge["judge"], judge["method"]) == ("nightly", "result_groundedness", "isotonic")
-    assert (judge["fitted"], judge["held_out"], judge["missing"], judge["calibrated"]) == (60, 60, 0, True)
+    assert (judge["fitted"], judge["held_out"], judge["missing"], judge["calibrated"]) == (120, 120, 0, True)
     assert judge["retest"]["flip_rate"]["value"] == 0.0
     [file] = client.find(name, "/fits").json["data"]
     assert found["fits"] == 1
     (tmp_path / file["name"]).write_text(json.dumps(file["fit"]))
     [read] = read_fits([tmp_path])
-    assert (read.id, read.criterion, read.labels) == (judge["fit_id"], "grounded", 60)
-    binding = Binding(read.judge, Shelf().judges[read.judge].digest, "callgrade/stand-in", read.assembly)
+    assert (read.id, read.criterion, read.labels) == (judge["fit_id"], "grounded", 120)
+    binding = Binding(read.judge, Shelf().judges[read.judge].digest, "callgrade/stand-in", read.assembly, read.evidence)
+    assert read.evidence == find_evidence(Shelf().find("four_step"), "grounded")
     assert calibrate_value([read], binding, "grounded", 1.0).status == "calibrated"
 
 

@@ -234,6 +234,26 @@ def test_a_model_that_takes_no_temperature_gets_none(run: Run, provider: Provide
     assert not {"temperature", "logprobs"} & body.keys()
 
 
+# model, reasoning -> what is said of it, and the tokens that there is room for beside the reply
+REASONING: list[tuple[str, str | int | None, dict[str, Any], int]] = [
+    ("o3-mini", None, {}, 8_192),
+    ("o3-mini", "low", {"reasoning_effort": "low"}, 4_096),
+    ("o3-mini", 20_000, {"reasoning_effort": "high"}, 20_000),
+    ("good", None, {}, 0),
+]
+
+
+@pytest.mark.parametrize(("name", "reasoning", "said", "room"), REASONING)
+def test_a_model_that_thinks_has_room_for_it(
+    run: Run, provider: Provider, name: str, reasoning: Any, said: dict[str, Any], room: int
+) -> None:
+    outcome(run, client(provider), prompt(name, reasoning=reasoning, temperature=0.0))
+    body = provider.requests[-1].body
+    assert {key: value for key, value in body.items() if key == "reasoning_effort"} == said
+    assert body.get("max_completion_tokens", body.get("max_tokens")) == 50 + room
+    assert ("temperature" in body) is (name == "good")
+
+
 def test_logprobs_are_read(run: Run, provider: Provider) -> None:
     reply = outcome(run, client(provider), prompt("fault-logprobs", logprobs=True))
     assert isinstance(reply, Completion)

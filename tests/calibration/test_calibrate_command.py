@@ -45,7 +45,7 @@ def test_from_files_to_files(files: Sources, tmp_path: Path, capsys: pytest.Capt
     assert report["source"] == "labels.jsonl"
     out = capsys.readouterr().out
     assert "human beside human" in out
-    assert "m0: ECE over 3 splits: median" in out
+    assert "m0: ECE with groups dealt out 3 other ways: median" in out
     run_calibration(files, tmp_path / "again", QUICK)
     assert written(tmp_path / "again") == found
 
@@ -90,12 +90,27 @@ def test_files_that_cannot_be_used(files: Sources, tmp_path: Path) -> None:
 
 def test_a_table_of_labels(tmp_path: Path) -> None:
     rows = ["id,criterion,group,annotator,label"]
-    rows += [f"i{n},c,g{n},{who},{int(n % 3 > 0)}" for n in range(60) for who in ("a", "b")]
+    rows += [f"i{n},c,g{n},{who},{int(n % 3 > 0)}" for n in range(48) for who in ("a", "b")]
     (tmp_path / "labels.csv").write_text("\n".join(rows), "utf-8")
-    said = [json.dumps({"id": f"i{n}", "criterion": "c", "raw": n % 3 / 2}) for n in range(60)]
+    said = [json.dumps({"id": f"i{n}", "criterion": "c", "raw": n % 3 / 2}) for n in range(48)]
     (tmp_path / "said.jsonl").write_text("\n".join(said), "utf-8")
     sources = Sources(tmp_path / "labels.csv", [tmp_path / "said.jsonl"])
     assert run_calibration(sources, tmp_path / "out", QUICK) == ExitCode.PASSED
     report = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
     assert report["labels"][0]["humans"]["measures"]["kappa"]["value"] == pytest.approx(1.0)
     assert report["judges"][0]["calibrated"] is False
+
+
+def test_one_file_is_fitted_and_another_is_scored(tmp_path: Path) -> None:
+    labels, predictions = drawn(400)
+    fitted, held = labels.items[:200], labels.items[200:]
+    for name, items in (("fit", fitted), ("held", held), ("same", fitted[:4])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in items), "utf-8")
+    (tmp_path / "said.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in predictions), "utf-8")
+    sources = Sources(tmp_path / "fit.jsonl", [tmp_path / "said.jsonl"])
+    assert run_calibration(sources, tmp_path / "out", QUICK, hold_out=tmp_path / "held.jsonl") == ExitCode.PASSED
+    report = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
+    assert (report["judges"][0]["fitted"], report["judges"][0]["held_out"], report["given"]) == (200, 200, ["c"])
+    assert {one["id"] for one in report["judges"][0]["items"]} == {one.id for one in held}
+    with pytest.raises(InputError, match="cannot be held out from itself"):
+        run_calibration(sources, tmp_path / "out", QUICK, hold_out=tmp_path / "same.jsonl")

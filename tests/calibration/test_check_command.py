@@ -136,7 +136,9 @@ def test_two_judges_are_compared(run: Path, labels: Path, tmp_path: Path, capsys
     """The second says of thirty items the opposite."""
     said, other = tmp_path / "said.jsonl", tmp_path / "other.jsonl"
     rows = [json.loads(line) for line in said.read_text("utf-8").splitlines()]
-    turned = [{**one, "model": "turned", "raw": abs((one["id"] < "i030") - one["raw"])} for one in rows]
+    turned = [
+        {**one, "model": "turned", "raw": float(one["raw"] < 1.0) if one["id"] < "i030" else one["raw"]} for one in rows
+    ]
     other.write_text("".join(json.dumps(row) + "\n" for row in turned), "utf-8")
     capsys.readouterr()
     for output_format in ("table", "markdown"):

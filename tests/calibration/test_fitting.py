@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from service.calibration.fitting import (
     build_coverage_curve,
-    build_verdicts,
     calibrate_tally,
     choose_band,
     choose_method,
     choose_threshold,
-    compute_decided_share,
+    explain_too_few,
     fit_map,
 )
-from service.calibration.splits import split_groups
+from service.calibration.labels import LabelledItem
+from service.calibration.splits import assign_folds, names_split, read_split
 from service.core.judging.fits import Isotonic, Method, Platt, Temperature, log_odds, sigmoid
 from service.errors import InputError
 from service.stats.tallies import LabelTally, auroc, build_confusion_at, ece, tally
@@ -137,18 +137,25 @@ def test_isotonic_on_its_own_items_is_calibrated_and_ranks_no_worse() -> None:
     assert (auroc(after) or 0) >= (auroc(found) or 1) - 1e-12
 
 
+def labelled(count: int, *, failing: int = 10, size: int = 1) -> list[LabelledItem]:
+    return [item(n, n >= failing, group=str(n // size)) for n in range(count)]
+
+
 @pytest.mark.parametrize(
-    ("labels", "choice", "want"),
+    ("items", "choice", "want", "why"),
     [
-        (49, "auto", "identity"),
-        (50, "auto", "platt"),
-        (299, "auto", "platt"),
-        (300, "auto", "isotonic"),
-        (9, "platt", "platt"),
+        (labelled(49), "auto", "identity", "49 labels are too few: 50 are needed"),
+        (labelled(50), "auto", "platt", ""),
+        (labelled(50, size=6), "auto", "identity", "9 groups are too few: 10 are needed"),
+        (labelled(200, failing=9), "auto", "identity", "9 labels of the rarer class are too few: 10 are needed"),
+        (labelled(200, failing=195), "auto", "identity", "5 labels of the rarer class are too few: 10 are needed"),
+        (labelled(299), "auto", "platt", ""),
+        (labelled(300), "auto", "isotonic", ""),
+        (labelled(9), "platt", "platt", "9 labels are too few: 50 are needed"),
     ],
 )
-def test_which_method(labels: int, choice, want: str) -> None:
-    assert choose_method(labels, choice) == want
+def test_which_method(items: list[LabelledItem], choice, want: str, why: str) -> None:
+    assert (choose_method(items, choice), explain_too_few(items)) == (want, why)
 
 
 @given(ITEMS)
@@ -175,14 +182,14 @@ def test_the_band_holds_what_is_least_sure() -> None:
     band = choose_band(found, 0.5)
     assert band is not None
     assert band[0] <= 0.45 < band[1]
-    assert (compute_decided_share(found, band), build_verdicts(found, 0.5, band).accuracy) == (0.9, 1.0)
+    assert band[1] <= 0.9
     assert choose_band(found, 0.5, least=0.95) is None
     assert choose_band(tallied([(0.1, False), (0.9, True)]), 0.5) is None
 
 
 @given(ITEMS, st.integers(1, 15).map(lambda n: n / 16))
 def test_the_coverage_curve(items: Items, threshold: float) -> None:
-    found, points = tallied(items), build_coverage_curve(tallied(items), threshold)
+    found, points = tallied(items), build_coverage_curve([(tallied(items), threshold)])
     assert points[0].coverage == 1
     assert points[0].accuracy == pytest.approx(build_confusion_at(found, threshold).accuracy)
     assert all(a.coverage > b.coverage and a.margin < b.margin for a, b in pairwise(points))
@@ -191,29 +198,34 @@ def test_the_coverage_curve(items: Items, threshold: float) -> None:
 GROUPS = st.lists(st.integers(0, 30), min_size=1, max_size=60)
 
 
-@given(GROUPS, st.text(max_size=3), st.randoms(use_true_random=False))
-def test_no_group_is_on_both_sides(groups: list[int], seed: str, chance) -> None:
+@given(GROUPS, st.text(max_size=3), st.integers(2, 6), st.randoms(use_true_random=False))
+def test_groups_are_dealt_out_whole_and_evenly(groups: list[int], seed: str, folds: int, chance) -> None:
     items = [item(n, True, group=str(group)) for n, group in enumerate(groups)]
-    split = split_groups(items, seed=seed)
+    fold = assign_folds(items, seed=seed, folds=folds)
     mixed = list(items)
     chance.shuffle(mixed)
-    assert split == split_groups(mixed, seed=seed)
-    assert set(split) == {str(group) for group in groups}
-    assert sum(side == "fit" for side in split.values()) == round(len(split) / 2)
+    assert fold == assign_folds(mixed, seed=seed, folds=folds)
+    assert set(fold) == {str(group) for group in groups}
+    sizes = [list(fold.values()).count(number) for number in range(folds)]
+    assert max(sizes) - min(sizes) <= 1
 
 
-def test_what_an_item_says_goes_before_chance() -> None:
-    items = [item(n, True, group=str(n), split="test" if n < 8 else None) for n in range(10)]
-    split = split_groups(items)
-    assert [split[str(n)] for n in range(8)] == ["test"] * 8
-    assert sorted(split[str(n)] for n in (8, 9)) == ["fit", "test"]
-    assert split_groups([item(0, True, group="g"), item(1, True, group="g", split="fit")]) == {"g": "fit"}
+def test_a_split_that_items_name_holds() -> None:
+    def sides(*given: str | None) -> list[str]:
+        split = read_split([item(n, True, group=str(n), split=side) for n, side in enumerate(given)])
+        return [split[str(n)] for n in range(len(given))]
+
+    assert not names_split([item(0, True)])
+    assert names_split([item(0, True), item(1, True, split="fit")])
+    assert sides("test", None, "fit") == ["test", "fit", "fit"]
+    assert sides("fit", None) == ["fit", "test"]
+    assert read_split([item(0, True, group="g"), item(1, True, group="g", split="fit")]) == {"g": "fit"}
     with pytest.raises(InputError, match="both sides"):
-        split_groups([item(0, True, group="g", split="fit"), item(1, True, group="g", split="test")])
+        read_split([item(0, True, group="g", split="fit"), item(1, True, group="g", split="test")])
 
 
-def test_another_seed_is_another_split() -> None:
+def test_another_seed_deals_otherwise() -> None:
     items = [item(n, True, group=str(n)) for n in range(40)]
-    assert split_groups(items) != split_groups(items, seed="other")
+    assert assign_folds(items) != assign_folds(items, seed="other")
     # By hash, so it is the same in every process.
-    assert [name for name, side in split_groups(items[:6], seed="s").items() if side == "fit"] == ["3", "4", "5"]
+    assert [name for name, fold in assign_folds(items[:6], seed="s", folds=2).items() if fold == 0] == ["4", "5", "2"]

@@ -53,7 +53,7 @@ def fit(*, band: tuple[float, float] | None = (0.3, 0.7), **more: Any) -> Fit:
         "assembly": ASSEMBLY,
         "criterion": "grounded",
         "method": "isotonic",
-        "calibrator": {"kind": "isotonic", "raw": [0.0, 1.0], "value": [0.1, 0.6]},
+        "calibrator": {"kind": "isotonic", "raw": [0.5, 1.0], "value": [0.1, 0.6]},
         "origin": "human",
         "labels": 100,
         "groups": 100,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -154,7 +155,12 @@ SPANS = {
 }
 THUMB = {
     "id": "t/1",
-    "context": [{"role": "user", "text": "an espresso"}],
+    "context": [
+        {"role": "agent", "text": "Hello."},
+        {"role": "user", "text": "an espresso"},
+        {"role": "agent", "api": {"find": {"query": "espresso"}}},
+        {"role": "api", "response": {"find": ["e1"], "none": 1}},
+    ],
     "conversation_id": "d1",
     "generation": {"role": "agent", "api": {"find": {"query": "espresso"}}},
     "human_reward": 0.0,
@@ -164,8 +170,41 @@ DECISION = {
     "source_id": "q1",
     "question": "?",
     "tools": [],
-    "answers": {"tool_call": "{}", "direct": "Yes."},
+    "answers": {"tool_call": '{"name": "f", "arguments": {"a": 1}}', "direct": "Yes."},
     "correct_answer": "direct",
+}
+
+
+MESSAGES: list[dict[str, Any]] = [
+    {"role": "system", "content": "Help."},
+    {"role": "user", "content": "?"},
+    {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+    },
+    {"role": "tool", "tool_call_id": "c", "content": "1"},
+    {"role": "assistant", "content": "Two."},
+]
+PROCESS: dict[str, Any] = {
+    "id": "d/1",
+    "domain": "d",
+    "group": "q",
+    "final": -1,
+    "steps": {"4": -1, "2": 0},
+    "judges": {
+        "m": {"final": 1, "steps": {"2": 0, "4": -1}},
+        "n": {"final": 0, "steps": {"2": 1, "4": None}},
+        "o": None,
+    },
+    "messages": MESSAGES,
+    "tools": [],
+}
+FAILED: dict[str, Any] = {
+    "task_id": 1,
+    "messages": MESSAGES,
+    "failures": [{"message": 5, "category": "Invalid Invocation", "why": "so"}],
+    "root_cause": 5,
 }
 
 
@@ -268,10 +307,41 @@ def test_dialogues_are_traces_without_fault() -> None:
         import_labels([json.dumps({**BANK, "turns": BANK["turns"][:2]})])
 
 
+def test_steps_of_runs() -> None:
+    found = import_labels([json.dumps(PROCESS)])
+    assert [(one.id, one.passes, one.run, one.position) for one in found.labels.items] == [
+        ("d/1#2", True, "d/1", 2),
+        ("d/1#4", False, "d/1", 4),
+    ]
+    assert [len(cast("list[object]", (one.trace or {})["messages"])) for one in found.labels.items] == [4, 5]
+    assert [(one.id, one.model, one.raw) for one in found.predictions] == [
+        ("d/1#2", "m", 0.5),
+        ("d/1#2", "n", 1.0),
+        ("d/1#4", "m", 0.0),
+    ]
+    failed = import_labels([json.dumps(FAILED), json.dumps({**FAILED, "task_id": 2, "failures": None})]).labels.items
+    assert [(one.id, one.passes, one.labels[0].note) for one in failed] == [
+        ("1#2", True, ""),
+        ("1#4", False, "Invalid Invocation: so"),
+    ]
+    with pytest.raises(InputError, match="no labelled item"):  # a step that is none of the assistant's says nothing
+        import_labels([json.dumps({**FAILED, "failures": [{**FAILED["failures"][0], "message": 4}]})])
+
+
 def test_thumbs_and_decisions() -> None:
     (one,) = import_labels([json.dumps(THUMB)]).labels.items
+    assert (one.trace or {})["events"] == [
+        {"assistant": "Hello."},
+        {"user": "an espresso"},
+        {"call": {"name": "find", "arguments": {"query": "espresso"}}, "result": ["e1"]},
+        {"call": {"name": "find", "arguments": {"query": "espresso"}}},
+    ]
     assert (one.passes, one.group, one.family, one.step) == (False, "d1", "find", None)
     found = import_labels([json.dumps(DECISION)]).labels.items
+    assert [(one.trace or {}).get("calls", (one.trace or {}).get("result")) for one in found] == [
+        "Yes.",
+        [{"f": {"a": 1}}],
+    ]
     assert [(one.id, one.passes, one.group, one.origin) for one in found] == [
         ("u/direct", True, "q1", "gold"),
         ("u/tool_call", False, "q1", "gold"),
@@ -288,6 +358,8 @@ def test_thumbs_and_decisions() -> None:
         (BOX, "corrections"),
         (TALK, "tooltalk"),
         (BANK, "apibank"),
+        (PROCESS, "process"),
+        (FAILED, "failures"),
         (json.loads(GOOD), "callgrade"),
     ],
 )
@@ -304,6 +376,8 @@ def test_the_shape_is_told_from_the_first_row(row: object, shape: str) -> None:
         ({**SPANS, "human": []}, "at least 1 item"),
         ({**THUMB, "human_reward": 0.5}, "0 or 1, not 0.5"),
         ({**DECISION, "correct_answer": "none"}, "not among the answers"),
+        ({**DECISION, "answers": {"tool_call": "{}", "direct": "Yes."}}, "tool_call names no tool"),
+        ({**DECISION, "answers": {"tool_call": "f()", "direct": "Yes."}}, "tool_call is not JSON"),
         ({**SPANS, "human": [3]}, "not of the shape of spans"),
         ({**KEY, "id": "simple_2", "possible_answer": 3}, "not of the shape of answer_keys"),
         ({**BOX, "response": "The Reds won ."}, "'9 -' does not stand at tokens 4 to 5 of sentence 1"),

@@ -55,6 +55,50 @@ def test_what_to_label_next_has_no_label_yet_and_does_not_depend_on_the_judge() 
     assert compute_pass_rates(FEW, turned, count=30)[0].label_next == found.label_next
 
 
+def test_labels_that_may_not_correct_what_they_are_to_correct() -> None:
+    (found,) = compute_pass_rates(FEW, PREDICTIONS)
+    assert found.sample_shift is not None
+    assert found.sample_shift.p_value > 0.05
+    assert found.period_shift is None
+    known = {item.id for item in FEW.items}
+    other = [one if one.id in known else one.model_copy(update={"raw": one.raw / 2}) for one in PREDICTIONS]
+    (moved,) = compute_pass_rates(FEW, other)
+    assert moved.sample_shift is not None
+    assert moved.sample_shift.p_value < 1e-4
+    assert moved.sample_shift.high < 0
+
+
+def test_a_judge_that_changed_between_periods() -> None:
+    items = [
+        one.model_copy(update={"period": "2026-04" if n < 200 else "2026-05"})
+        for n, one in enumerate(LABELS.items[:400])
+    ]
+    late = {item.id for item in items[200:]}
+    some = build_labelled_set(enumerate(items, 1), source="some")
+    (same,) = compute_pass_rates(some, PREDICTIONS)
+    assert same.period_shift is not None
+    assert (same.period_shift.latest, same.period_shift.labels, same.period_shift.earlier) == ("2026-05", 200, 200)
+    assert same.period_shift.shift.p_value > 0.01
+    milder = [one.model_copy(update={"raw": min(1.0, one.raw + 0.3)}) if one.id in late else one for one in PREDICTIONS]
+    (changed,) = compute_pass_rates(some, milder)
+    assert changed.period_shift is not None
+    assert changed.period_shift.shift.p_value < 1e-3
+
+
+def test_what_to_label_next_by_strata() -> None:
+    (found,) = compute_pass_rates(FEW, PREDICTIONS, count=30)
+    plan = found.plan
+    assert sum(one.items for one in plan.strata) == 1000
+    assert sum(one.labels for one in plan.strata) == 100
+    assert sum(map(len, plan.next)) == 30
+    raw = {one.id: one.raw for one in PREDICTIONS}
+    for stratum, chosen in zip(plan.strata, plan.next, strict=True):
+        assert all(stratum.low <= raw[name] <= stratum.high for name in chosen)
+    assert not {item.id for item in FEW.items} & {name for chosen in plan.next for name in chosen}
+    assert plan.rate is not None
+    assert plan.width <= plan.width_at_random < plan.rate.high - plan.rate.low
+
+
 @pytest.mark.parametrize(("labelled", "why"), [(1, "1 labelled items"), (4, "two groups"), (1000, "and 0 others")])
 def test_a_rate_that_cannot_be_told(labelled: int, why: str) -> None:
     some = build_labelled_set([(n, item) for n, item in enumerate(LABELS.items[:labelled], 1)], source="some")
@@ -71,7 +115,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     (want,) = compute_pass_rates(FEW, PREDICTIONS)
     assert rate["corrected"]["value"] == pytest.approx(want.corrected.value)
     show_rates(Sources(labels, [said]))
-    assert f"corrected   {want.corrected.value:.3f} [" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"corrected   {want.corrected.value:.3f} [" in out
+    assert "no sign that labels are of other traffic" in out
+    assert "or label next by stratum, 20 items" in out
     labels.write_text(FEW.items[0].model_dump_json(), "utf-8")
     with pytest.raises(InputError, match="no predictions"):
         show_rates(Sources(labels))

@@ -37,15 +37,27 @@ def test_the_order_of_labels_and_predictions_changes_no_byte() -> None:
     assert render_json(again.fits) == render_json(first.fits)
 
 
-def test_another_seed_gives_another_split_and_no_figure_is_of_fitted_items() -> None:
+def test_all_labels_are_fitted_and_all_are_held_out_once() -> None:
     labels, predictions = drawn(400)
     run = calibrate(labels, predictions, QUICK)
     (judge,) = run.report.judges
-    assert (judge.fitted, judge.held_out, judge.fitted_groups, judge.held_out_groups) == (200, 200, 50, 50)
-    assert (judge.after.n, judge.own.n, judge.after.confusion.n) == (200, 200, 200)
+    assert (judge.fitted, judge.held_out, judge.fitted_groups, judge.held_out_groups) == (400, 400, 100, 100)
+    assert (judge.after.n, judge.own.n, judge.after.confusion.n) == (400, 400, 400)
+    assert sorted(one.id for one in judge.items) == [item.id for item in labels.items]
     other = calibrate(labels, predictions, replace(QUICK, seed="other"))
     assert other.fits[0].data == run.fits[0].data
+    assert other.fits[0].calibrator == run.fits[0].calibrator
+    assert other.report.judges[0].items != judge.items
     assert other.fits[0].id != run.fits[0].id
+
+
+def test_no_item_has_a_part_in_its_own_score() -> None:
+    """Raw values by which each group is known: a map that had seen them would be right every time."""
+    rng = random.Random(9)  # noqa: S311
+    items = [item(n, rng.random() < 0.5, group=str(n)) for n in range(300)]
+    said = [Prediction(id=one.id, criterion="c", raw=n / 300, model="m") for n, one in enumerate(items)]
+    (judge,) = calibrate(build_labelled_set(enumerate(items, 1), source="s"), said, QUICK).report.judges
+    assert (judge.after.of("accuracy").value or 1) < 0.6
 
 
 def test_figures_are_of_the_held_out_items_alone() -> None:
@@ -66,17 +78,15 @@ def test_the_order_of_rows_changes_no_figure_nor_interval() -> None:
     from service.calibration.figures import FigureRow, compute_judge_figures
 
     rng = random.Random(6)  # noqa: S311
-    rows = [FigureRow(str(n // 3), str(n % 2), rng.random(), rng.random() < 0.5) for n in range(60)]
+    rows = [FigureRow(str(n // 3), str(n % 2), rng.random(), rng.random() < 0.5, rng.random() < 0.5) for n in range(60)]
     mixed = list(rows)
     rng.shuffle(mixed)
-    assert compute_judge_figures(mixed, 0.5, Resampling(draws=30)) == compute_judge_figures(
-        rows, 0.5, Resampling(draws=30)
-    )
+    assert compute_judge_figures(mixed, Resampling(draws=30)) == compute_judge_figures(rows, Resampling(draws=30))
 
 
 @pytest.mark.parametrize(
     ("count", "method", "calibrated"),
-    [(80, "identity", False), (120, "platt", True), (640, "isotonic", True)],
+    [(40, "identity", False), (60, "platt", True), (320, "isotonic", True)],
 )
 def test_the_method_follows_the_number_of_labels(count: int, method: str, calibrated: bool) -> None:
     run = calibrate(*drawn(count), QUICK)
@@ -86,10 +96,10 @@ def test_the_method_follows_the_number_of_labels(count: int, method: str, calibr
 
 
 def test_few_labels_are_uncalibrated_whatever_method_is_asked_for() -> None:
-    run = calibrate(*drawn(80), replace(QUICK, method="isotonic"))
+    run = calibrate(*drawn(48), replace(QUICK, method="isotonic"))
     assert isinstance(run.fits[0].calibrator, Isotonic)
     assert not run.fits[0].usable
-    assert "fewer than 50" in run.fits[0].notes[0]
+    assert run.fits[0].notes == ("48 labels are too few: 50 are needed",)
 
 
 def test_constructed_labels_are_no_human_agreement() -> None:
@@ -228,7 +238,7 @@ def test_disagreements_are_wrong_verdicts_the_furthest_first_with_their_lines() 
     assert len(judge.worst) == 7
     assert [one.distance for one in judge.worst] == sorted([one.distance for one in judge.worst], reverse=True)
     for one in judge.worst:
-        assert (one.value >= judge.threshold) is not one.label
+        assert abs(one.value - judge.threshold) < 0.05 or (one.value >= judge.threshold) is not one.label
         assert labels.lines[one.id, "c"] == one.line
 
 
@@ -237,7 +247,7 @@ def test_judges_with_gaps_are_tried_on_the_same_side() -> None:
     said = [one for one in predictions if one.model == "m0" or int(one.id[1:]) % 5]
     full, gaps = calibrate(labels, said, QUICK).report.judges
     assert (full.missing, gaps.missing) == (0, 80)
-    assert gaps.fitted + gaps.held_out == 320
+    assert gaps.fitted == gaps.held_out == 320
     assert calibrate(labels, said, QUICK).report.juries[0].report.held_out == gaps.held_out
 
 
@@ -249,6 +259,25 @@ def test_what_is_of_no_item_is_left_out_and_told() -> None:
     )
     with pytest.raises(InputError, match="no prediction"):
         calibrate(labels, [strange], QUICK)
+
+
+def test_sentences_of_the_report_are_true() -> None:
+    labels, predictions = drawn(200, judges=(0.8, 0.7))
+    split = [one.model_copy(update={"split": "fit" if n < 100 else "test"}) for n, one in enumerate(labels.items)]
+    given = calibrate(build_labelled_set(enumerate(split, 1), source="s"), predictions, QUICK)
+    text = render_report_markdown(given.report)
+    assert "say themselves which are fitted" in text
+    assert "hash" not in text
+    assert given.report.judges[0].held_out == 100
+    undrawn = calibrate(labels, predictions, replace(QUICK, resampling=Resampling(draws=0)))
+    assert undrawn.report.juries[0].kept is None
+    text = render_report_markdown(undrawn.report)
+    assert "Not kept" not in text
+    assert "Not decided" in text
+    for judge in calibrate(labels, predictions, QUICK).report.judges:
+        for measure in judge.after.measures.values():
+            assert measure.value is None or measure.low is None or measure.low <= measure.value <= (measure.high or 0)
+        assert judge.abstaining is not None or "20% or fewer" in text
 
 
 def test_a_judge_without_items_on_both_sides_is_told() -> None:
@@ -293,8 +322,8 @@ def test_the_advantage_of_the_better_one_lies_above_nothing() -> None:
 
     rng = random.Random(4)  # noqa: S311
     truth = [rng.random() < 0.5 for _ in range(300)]
-    good = [FigureRow(str(n), "", 0.9 if label else 0.1, label) for n, label in enumerate(truth)]
-    poor = [FigureRow(str(n), "", 0.5 + 0.1 * rng.random(), label) for n, label in enumerate(truth)]
+    good = [FigureRow(str(n), "", 0.9 if label else 0.1, label, label) for n, label in enumerate(truth)]
+    poor = [FigureRow(str(n), "", 0.5 + 0.1 * rng.random(), label, True) for n, label in enumerate(truth)]
     assert measure_advantage(good, poor, Resampling(draws=100)).kept
     assert not measure_advantage(poor, good, Resampling(draws=100)).kept
     assert measure_advantage(good, good, Resampling(draws=100)).brier.value == 0

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import date
 from pathlib import Path
 
 import pytest
 
+from service.fit_checks import FitCheck, note_checks
 from service.fit_files import read_fits
 from service.registry import Shelf
 from tests.calibration.label_sets import drawn
@@ -65,3 +67,26 @@ def test_a_folder_without_fits_is_a_usage_error(run: Run, tmp_path: Path) -> Non
     ran = run("calibrate", "install", tmp_path)
     assert ran.code == 4
     assert "holds no fit" in ran.err
+
+
+def test_what_is_in_place_is_listed_with_how_it_has_held(run: Run, out: Path) -> None:
+    assert "no fit in" in run("calibrate", "fits").err
+    assert run("calibrate", "install", out).code == 0
+    folder = Path(os.environ["CALLGRADE_HOME"]) / "fits"
+    first, _ = read_fits([folder])
+    note_checks(
+        folder, [FitCheck(fit=first.id, day=date(2026, 5, 2), items=50, kappa=0.4, then=0.6, drifted=("kappa below",))]
+    )
+    with (folder / "checks.jsonl").open("a") as file:
+        file.write("broken\n")
+    rows = json.loads(run("calibrate", "fits", "--format", "json").out)
+    assert [(row["model"], row["labels"], row["promise"]) for row in rows] == [
+        ("m0", "200", "none"),
+        ("m1", "200", "none"),
+    ]
+    assert {row["state"] for row in rows} == {
+        "of another version of the judge"
+    }  # the predictions name another way to ask
+    told = {row["since then"] for row in rows}
+    assert told == {"2026-05-02: kappa 0.400 on 50 items, drifted: kappa below (1 checked)", "not checked"}
+    assert "Fits in place" in run("calibrate", "fits").out

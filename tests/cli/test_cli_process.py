@@ -58,6 +58,23 @@ def test_a_reader_who_leaves_is_no_error() -> None:
         assert ran.wait() == 141
 
 
+def test_ctrl_c_keeps_and_counts_what_was_scored(tmp_path: Path) -> None:
+    out = tmp_path / "out.ndjson"
+    words = ["score", "-", "--format", "ndjson", "-o", str(out)]
+    with subprocess.Popen([*COMMAND, *words], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
+        assert ran.stdin
+        assert ran.stderr
+        ran.stdin.write(CASES)
+        ran.stdin.flush()
+        most = len(demo_cases()) - 1  # the reader looks one line ahead
+        until(lambda: out.exists() and len(out.read_bytes().splitlines()) >= most, patience=SOON)
+        ran.send_signal(signal.SIGINT)
+        told = ran.stderr.read().decode()
+        assert ran.wait() == 130
+    assert "ended by ctrl-C; " in told
+    assert "traces scored with four_step@2" in told
+
+
 def test_help_imports_nothing_heavy() -> None:
     script = (
         "import sys; from service.cli import main; code = main(['--help'])\n"

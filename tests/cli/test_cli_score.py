@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -169,12 +170,16 @@ def test_rubrics_of_the_users_folders_are_known_by_id(
     assert "mine@2" in run("rubrics", "list").out
 
 
+def without_times(raw: bytes) -> bytes:
+    return re.sub(rb' time="[^"]*"', b"", raw)
+
+
 @pytest.mark.parametrize("form", ["table", "json", "ndjson", "junit"])
 def test_output_goes_to_the_file_and_is_the_same(run: Run, tmp_path: Path, form: str) -> None:
     shown = run("score", "-", "--format", form, stdin=lines(PASS, FAIL))
     written = run("score", "-", "--format", form, "--output", "out", stdin=lines(PASS, FAIL))
     assert written.raw == b""
-    assert (tmp_path / "out").read_bytes() == shown.raw
+    assert without_times((tmp_path / "out").read_bytes()) == without_times(shown.raw)
     assert "2 traces scored" in written.err
     assert shown.code == written.code == 2
 
@@ -262,3 +267,58 @@ def test_any_text_can_stand_in_xml(text: str) -> None:
     if text.isprintable():
         assert read.text == (text or None)
         assert read.get("b") == text
+
+
+def test_failed_shows_what_does_not_pass_and_counts_all(run: Run) -> None:
+    ran = run("score", "-", "--failed", stdin=lines(PASS, FAIL, ABSTAIN, b"[]"))
+    assert [line.split()[0] for line in ran.lines[1:4]] == ["f", "a", "stdin:4"]
+    assert "3 traces scored with four_step@2: 1 pass, 1 fail, 1 abstain" in ran.out
+
+
+def test_verbose_shows_the_steps_of_every_trace(run: Run) -> None:
+    ran = run("score", "-", "-v", stdin=lines(PASS, FAIL))
+    assert ran.out.count("what was found") == ran.out.count("=> ") == 2
+
+
+def test_an_error_is_told_once(run: Run) -> None:
+    ran = run("score", "-", stdin=lines(PASS, b"{"))
+    assert (ran.out + ran.err).count("stdin:2: ") == 1
+    assert "not scored; why stands on standard error" in ran.lines[2]
+
+
+def test_each_trace_is_scored_as_often_as_is_said(run: Run) -> None:
+    ran = run("score", "-", "--repeats", "3", "--format", "ndjson", stdin=lines(PASS, {**FAIL, "tags": {"task": "t"}}))
+    tags = [json.loads(line)["tags"] for line in ran.lines]
+    assert tags == [{"task": task, "trial": str(n)} for task in ("p", "t") for n in (1, 2, 3)]
+    assert "2 cases in several trials: 2 always the same, 0 flaky" in ran.err
+
+
+def test_verdicts_that_differ_between_trials_are_named(run: Run) -> None:
+    trials = [{**one, "id": "door", "tags": {"trial": str(n)}} for n, one in enumerate((PASS, FAIL, PASS))]
+    ran = run("score", "-", stdin=lines(*trials, *[{**one, "id": "window"} for one in trials[::2]]))
+    assert "2 cases in several trials: 1 always the same, 1 flaky" in ran.out
+    assert "flaky: door: 2 pass, 1 fail" in ran.out
+
+
+def test_github_gets_annotations_a_summary_and_the_reports(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    (tmp_path / "in.jsonl").write_bytes(lines(PASS, FAIL | {"id": "a|b\n::error::c"}, ABSTAIN, b"{"))
+    ran = run("score", "in.jsonl", "--format", "github", "-o", "reports.ndjson")
+    assert ran.code == 5
+    starts = [line.split("::")[1] for line in ran.lines]
+    assert starts[0].startswith("error file=in.jsonl,line=2,title=a|b\\n%3A%3Aerror%3A%3Ac%3A fails at decide")
+    assert starts[1].startswith("warning file=in.jsonl,line=3,title=a%3A undecided")
+    assert starts[2].startswith("error file=in.jsonl,line=4,title=not scored")
+    assert len(ran.lines) == 3
+    summary = (tmp_path / "summary.md").read_text("utf-8")
+    assert "a\\|b" in summary
+    assert "1 pass, 1 fail, 1 abstain" in summary
+    assert len((tmp_path / "reports.ndjson").read_bytes().splitlines()) == 4
+
+
+def test_junit_says_where_a_trace_stands_and_how_long_it_took(run: Run) -> None:
+    (case,) = suite(run("score", "-", "--format", "junit", stdin=lines(PASS)).raw)
+    assert (case.get("file"), case.get("line")) == ("stdin", "1")
+    assert float(case.get("time") or "x") >= 0

@@ -9,7 +9,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from service.cli.rendering.results import TOGETHER
+from service.cli.scoring import TOGETHER
 from tests.cli.served import COMMAND, environment, served
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import request

@@ -194,9 +194,9 @@ def test_a_fit_is_plain_data_and_its_id_is_of_its_content() -> None:
     assert fit(labels=101).fingerprint == found.fingerprint != fit(criterion="d").fingerprint
 
 
-@pytest.mark.parametrize("part", ["judge", "digest", "model", "assembly"])
+@pytest.mark.parametrize("part", ["judge", "digest", "model", "assembly", "evidence"])
 def test_the_fingerprint_covers_every_part_of_a_judge(part: str) -> None:
-    changed = {"judge": "x", "digest": OTHER, "model": "x", "assembly": 2}
+    changed = {"judge": "x", "digest": OTHER, "model": "x", "assembly": 2, "evidence": OTHER}
     fields = {"judge": "grounded", "digest": DIGEST, "model": "m", "assembly": 1}
     assert Binding(**fields).fingerprint != Binding(**{**fields, part: changed[part]}).fingerprint
 
@@ -219,3 +219,24 @@ def test_age_is_no_part_of_what_a_fit_is() -> None:
     assert one.id == other.id == fit().id
     assert "stale" not in other.model_dump_json()
     assert Fit.model_validate_json(one.model_dump_json()).made == date(2026, 1, 1)
+
+
+JURY = {"model": "b+a", "weights": {"a": 0.75, "b": 0.25}, "calibrator": Identity(), "method": "identity"}
+
+
+def test_a_jury_is_weighed_by_its_fit_whatever_the_order_of_its_models() -> None:
+    binding, members = Binding("grounded", DIGEST, "a+b"), {"a": 0.8, "b": 0.4}
+    found = calibrate_value([fit(**JURY)], binding, "c", 0.6, members=members)
+    assert (found.status, found.raw, found.value) == ("calibrated", pytest.approx(0.7), pytest.approx(0.7))
+    alike = calibrate_value([fit(**{**JURY, "weights": {}})], binding, "c", 0.6, members=members)
+    assert alike.raw == alike.value == 0.6
+    assert fit(**JURY).id != fit(**{**JURY, "weights": {}}).id
+
+
+WEIGHTS = [({"a": 1.0}, "weights are of a"), ({"a": 0.5, "b": 0.4}, "sum to 0.9"), ({"a": 1.5, "b": -0.5}, "less than")]
+
+
+@pytest.mark.parametrize(("weights", "why"), WEIGHTS)
+def test_weights_are_of_each_model_and_sum_to_one(weights: dict[str, float], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        fit(**{**JURY, "weights": weights})

@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service import score
 from service.core.expectation import Expectation
 from service.core.methods.bfcl_number import check, convert
 from service.errors import InputError
@@ -118,6 +119,18 @@ def test_a_pattern_has_the_name_of_the_only_function():
 
 def test_a_broken_entry_becomes_a_pattern_without_arguments():
     assert convert([{"deck": [[], ""]}], []) == [{"tool": "deck"}]
+
+
+# the raw output, without `calls`, and how many calls it is
+RAW = [("[f(x=1)]", 1), ("f(x=1), g.h(y='a')", 2), ("[]", 0), ("No function fits.", 0)]
+
+
+@pytest.mark.parametrize(("result", "calls"), RAW)
+def test_an_output_that_nobody_decoded(result, calls):
+    trace = {"format": "bfcl", "id": "q", "question": "?", "result": result, "functions": [doc("f", {})]}
+    gold = {"format": "bfcl", "category": "irrelevance", "possible_answer": None}
+    found = score({"rubric": "bfcl_ast", "trace": trace, "expected": gold})
+    assert (len(found.steps), found.verdict) == (calls, "fail" if calls else "pass")
 
 
 def lines(path):

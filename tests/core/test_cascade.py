@@ -9,11 +9,13 @@ import pytest
 
 from service import conclude, plan, report_json, score
 from service.core.evidence.evidenced import EvidencedScore
+from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Usage
-from service.core.judging.questions import build_question
+from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.judging.replies import Judgement
-from service.core.judging.votes import JudgedScore, JudgeReply
+from service.core.judging.votes import JudgedScore
 from service.core.outcome import Errored, Scored, Skipped
+from tests.fits import make_fit
 
 TRUE, FLIPPED, FREE = "It came to $5,400.00.", "It came to $54.00.", "It has been settled for a while."
 
@@ -160,3 +162,31 @@ def test_the_worst_turn_counts():
     grounded = next(one for one in report.criteria if one.id == "grounded")
     assert grounded.value == 0.0
     assert [(each.turn, each.outcome.kind) for each in grounded.outcomes] == [(1, "skipped"), (2, "scored")]
+
+
+# What a fit is bound to, and what of it is changed.
+BOUND: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
+    ("as it was fitted", {}, {}, "calibrated"),
+    ("fitted without evidence", {"evidence": ""}, {}, "mismatched"),
+    ("fitted with other evidence", {"evidence": "0" * 64}, {}, "mismatched"),
+    ("another veto", {}, {"veto": 0.5}, "mismatched"),
+    ("a criterion without evidence", {}, {"kind": "judge"}, "mismatched"),
+    ("without, for one without", {"evidence": ""}, {"kind": "judge"}, "calibrated"),
+    ("another way to put the question", {"assembly": ASSEMBLY - 1}, {}, "mismatched"),
+    ("another version of the judge", {"judge_digest": "0" * 64}, {}, "mismatched"),
+    ("another model", {"model": "n"}, {}, "mismatched"),
+]
+
+
+@pytest.mark.parametrize(("fields", "check", "status"), [case[1:] for case in BOUND], ids=[case[0] for case in BOUND])
+def test_a_fit_is_bound_to_all_that_is_asked(fields: dict[str, Any], check: dict[str, Any], status: str) -> None:
+    [fitted] = [ask for ask in plan(request(FREE)).asks if ask.criterion == "grounded"]
+    bound = {"judge": fitted.judge.id, "judge_digest": fitted.judge.digest, "evidence": fitted.looks}
+    fit = make_fit(**{**bound, "model": "m", "criterion": "grounded", "assembly": ASSEMBLY, **fields})
+    asked = request(FREE, **check)
+    if check.get("kind") == "judge":
+        del asked["rubric"]["criteria"][0]["check"]["evidence"]
+    made = plan(asked)
+    key = next(ask.key for ask in made.asks if ask.criterion == "grounded")
+    found = outcome_of(conclude(made, {key: reply("grounded", 1.0)}, mode="live", fits=[fit]), "grounded")
+    assert found.calibration.status == status

@@ -32,7 +32,7 @@ def args(value: Any) -> dict[str, Any]:
 
 
 ANYHOW = ""  # where pydantic says what is wrong, the place is what counts
-EMPTY = "an expectation says what should have happened: calls, ordered, counts, answer, state, ..."
+EMPTY = "an expectation says what should have happened: calls (or `none`), ordered, counts, answer, state, ..."
 REFUSED = [
     ("nothing", {}, "/expected", EMPTY),
     ("only what extra calls do", {"allow_extra": True}, "/expected", EMPTY),

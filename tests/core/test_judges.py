@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import product
+from math import fsum
 from typing import Any
 
 import pytest
@@ -14,24 +16,17 @@ from pydantic import ValidationError
 from service import Plan, conclude, plan, report_json
 from service.core.hollow import MASTER_KEYS, is_hollow
 from service.core.judging.focus import render_view
+from service.core.judging.grades import CANNOT_TELL, Worth
 from service.core.judging.judges import Ask, Judge
+from service.core.judging.notes import JudgeNote, JudgeReply, JudgeVote, Vote, is_same_model, sum_costs, sum_counts
 from service.core.judging.prompts import Usage
-from service.core.judging.questions import build_question
+from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.judging.replies import JudgedClaim, Judgement
-from service.core.judging.votes import (
-    JudgedScore,
-    JudgeNote,
-    JudgeReply,
-    JudgeVote,
-    Vote,
-    is_same_model,
-    judge_ask,
-    sum_costs,
-    sum_counts,
-)
-from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
+from service.core.judging.votes import JudgedScore, UnsureJudgement, judge_ask
+from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, is_open
 from service.packaged_files import find_resource, read_yaml
 from service.reporting.summaries import read_report
+from tests.fits import make_fit
 
 FILES = sorted((find_resource("rubrics") / "judges").glob("*.yaml"))
 SCALE = {"yes": 1.0, "so": 0.5, "no": 0.0}
@@ -46,14 +41,27 @@ def judge(**fields: Any) -> Judge:
 
 def reply(label: str = "yes", value: float | None = None, **fields: Any) -> JudgeReply:
     claims = fields.pop("claims", ())
-    said = Judgement(label, SCALE[label] if value is None else value, f"it is {label}", (f"q {label}",), claims)
+    more = {name: fields.pop(name) for name in ("graded", "best", "left_out") if name in fields}
+    said = Judgement(label, SCALE[label] if value is None else value, f"it is {label}", (f"q {label}",), claims, **more)
     usage = Usage(fields.pop("tokens_in", 10), fields.pop("tokens_out", 2), fields.pop("cost_usd", 0.25))
     given: dict[str, Any] = {"requested": "x/m", "model": "m", "cache": "miss", "latency_ms": 5.0, **fields}
     return JudgeReply(said, usage=usage, **given)
 
 
-def outcome(*votes: Vote, **fields: Any) -> Outcome:
-    return judge_ask(Ask("it", judge(**fields), 0), votes, AT)
+def unsure(**fields: Any) -> JudgeReply:
+    """A reply that cannot tell."""
+    said = Judgement(CANNOT_TELL, 0.0, "too little", (), best=Worth(1.0, 1.0))
+    return replace(reply(**fields), judgement=said)
+
+
+def torn(low: float, high: float, label: str = "no", **fields: Any) -> JudgeReply:
+    """A reply that leaves claims open: graded so at worst and at best, and of the label's value at worst."""
+    best = Worth(SCALE[label] if label == "no" else 1.0, high)
+    return reply(label, graded=low, best=best, **fields)
+
+
+def outcome(*votes: Vote, fits: Any = (), **fields: Any) -> Outcome:
+    return judge_ask(Ask("it", judge(**fields), 0), votes, AT, fits)
 
 
 # The files
@@ -67,6 +75,8 @@ def test_a_packaged_judge_is_complete(file: Any) -> None:
     assert min(label.value for label in made.scale.values()) == 0.0
     assert all(label.means for label in made.scale.values()), "each label has its anchor"
     assert any(label.value < made.threshold for label in made.scale.values())
+    assert 2 <= len(made.examples) <= 3
+    assert all(set(example.shown) <= set(made.views) for example in made.examples)
     named = {part for part in made.views if f"`{part}`" in made.question}
     assert named, "the question names what it is about as it is shown"
 
@@ -78,7 +88,9 @@ def test_the_packaged_judges() -> None:
         "chunk_attribution",
         "context_adherence",
         "natural_language",
+        "next_action",
         "result_groundedness",
+        "step_quality",
         "tool_selection",
         "trajectory",
     }
@@ -95,8 +107,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"votes": 0}, "greater than or equal to 1"),
     ({"question": ""}, "at least 1 character"),
     ({"id": "No"}, "match pattern"),
-    ({"examples": [{"shown": {}, "label": "maybe"}]}, "an example is labelled maybe, which the scale lacks"),
-    ({"logprobs": True, "claims": "worst"}, "logprobs needs one label"),
+    ({"examples": [{"shown": {}, "label": "maybe"}]}, "an example is labelled 'maybe', which the scale lacks"),
+    ({"examples": [{"shown": {}, "claims": [{"quote": "a", "label": "no"}]}]}, "gives one label for the whole"),
+    ({"scale": {**SCALE, "cannot_tell": 0.5}}, "cannot_tell is on every menu"),
+    ({"votes": 3, "most_votes": 3}, "3 are asked anyway"),
+    ({"reasoning": "much"}, "minimal"),
+    ({"reasoning": {"m": 5}}, "greater than or equal to 1024"),
     ({"api_base": "http://x"}, "Extra inputs"),
 ]
 
@@ -156,7 +172,10 @@ def test_votes_become_an_outcome(fields: dict[str, Any], votes: list[Vote], want
         assert found == want
         return
     assert (found.value, found.judge.label, found.passed) == (pytest.approx(want[0]), *want[1:])
-    assert found.raw == found.value
+    assert found.raw == pytest.approx(
+        fsum(vote.judgement.value for vote in votes if isinstance(vote, JudgeReply))
+        / (sum(isinstance(vote, JudgeReply) for vote in votes))
+    )
     assert found.judge.reason == f"it is {want[1]}"
 
 
@@ -181,6 +200,116 @@ def test_the_order_of_votes_means_nothing(votes: list[Vote], data: st.DataObject
             other.judge.spread,
         )
         assert min(one.judgement.value for one in read) <= found.value <= max(one.judgement.value for one in read)
+
+
+# What votes leave open
+
+OPEN: list[tuple[str, dict[str, Any], list[Vote], Any]] = [
+    ("one that cannot tell", {}, [unsure()], "human"),
+    ("two of three that cannot", {}, [unsure(), reply("yes"), unsure()], "human"),
+    ("one of two, which could turn it", {}, [unsure(), reply("yes")], "human"),
+    ("one of five, which could not", {}, [unsure(), *[reply("yes")] * 4], True),
+    ("one of three, and the others fail", {}, [unsure(), *[reply("no")] * 2], False),
+    ("a majority stands", {"combine": "majority"}, [unsure(), *[reply("yes")] * 2], True),
+    ("a majority that it could turn", {"combine": "majority"}, [unsure(), reply("yes"), reply("no")], "human"),
+    ("a fault goes before what it cannot tell", {}, [unsure(), DOWN], DOWN),
+    ("a bad claim stands whatever the others are", {"claims": "worst"}, [torn(0.4, 0.5)], False),
+    ("claims that could turn it", {"claims": "worst"}, [torn(0.5, 1.0, "so")], "human"),
+    (
+        "sentences that no claim quotes",
+        {"claims": "worst"},
+        [torn(0.5, 1.0, "so", left_out=("a b",))],
+        "invalid_judgement",
+    ),
+    ("a missing vote of those that would be asked", {"most_votes": 9}, [*[reply("yes")] * 4, DOWN], DOWN),
+]
+
+
+@pytest.mark.parametrize(("fields", "votes", "want"), [case[1:] for case in OPEN], ids=[case[0] for case in OPEN])
+def test_what_votes_leave_open(fields: dict[str, Any], votes: list[Vote], want: Any) -> None:
+    found = outcome(*votes, **fields)
+    if isinstance(want, bool):
+        assert isinstance(found, JudgedScore)
+        assert found.passed is want
+    else:
+        assert found == want or getattr(found, "cause", None) == want
+    if want == "human":
+        assert isinstance(found, UnsureJudgement)
+        assert found.judge.tokens_in == 10 * len(votes)
+        assert found.reason.startswith("j cannot tell")
+        assert found.findings[-1].code == CANNOT_TELL
+
+
+FIT = make_fit(judge_digest=judge().digest, model="m", criterion="it", assembly=ASSEMBLY, threshold=0.3)
+JURY_FIT = make_fit(**{**FIT.model_dump(), "model": "a+b", "weights": {"a": 0.8, "b": 0.2}, "threshold": 0.5})
+GRADED: list[tuple[str, Any, list[Vote], Any]] = [
+    ("the graded value decides by the fit", FIT, [reply("no", graded=0.4)], (0.4, True)),
+    ("and may fail", FIT, [reply("no", graded=0.2)], (0.2, False)),
+    ("what is open and decides nothing", FIT, [torn(0.4, 0.6)], (0.5, True)),
+    ("what is open and decides", FIT, [torn(0.2, 0.4)], None),
+    ("an end in the band", FIT.model_copy(update={"abstain": (0.55, 0.65)}), [torn(0.4, 0.6)], None),
+    ("both ends outside the domain", FIT.model_copy(update={"domain": (0.45, 0.55)}), [torn(0.4, 0.6)], None),
+    ("a jury by its weights", JURY_FIT, [reply(graded=0.9, model="a"), reply(graded=0.1, model="b")], (0.74, True)),
+    ("in another order", JURY_FIT, [reply(graded=0.1, model="b"), reply(graded=0.9, model="a")], (0.74, True)),
+    ("a member that cannot turn it", JURY_FIT, [reply(graded=0.9, model="a"), unsure(model="b")], (0.82, True)),
+    ("a member that can", JURY_FIT, [unsure(model="a"), reply(graded=0.9, model="b")], None),
+    ("a member that is missing", JURY_FIT, [reply(graded=0.9, model="a"), DOWN], None),
+]
+
+
+@pytest.mark.parametrize(
+    ("fit", "votes", "status"),
+    [
+        (FIT, [reply(instead_of="y/n"), reply()], "mismatched"),
+        (FIT, [reply(instead_of="y/n"), reply(instead_of="y/n")], "calibrated"),
+        (JURY_FIT, [reply(model="a"), reply(model="a"), reply(model="b", instead_of="a")], "mismatched"),
+    ],
+)
+def test_no_fit_is_of_votes_that_a_fallback_gave_in_part(fit: Any, votes: list[Vote], status: str) -> None:
+    found = outcome(*votes, fits=[fit])
+    assert isinstance(found, JudgedScore)
+    assert found.calibration.status == status
+
+
+@pytest.mark.parametrize(("fit", "votes", "want"), [case[1:] for case in GRADED], ids=[case[0] for case in GRADED])
+def test_a_fit_takes_the_graded_value(fit: Any, votes: list[Vote], want: Any) -> None:
+    found = outcome(*votes, fits=[fit])
+    if want is None:
+        assert not isinstance(found, Scored)
+        assert is_open(found)
+        return
+    assert isinstance(found, JudgedScore)
+    assert (found.calibration.status, found.passed) == ("calibrated", want[1])
+    assert found.raw == found.value == pytest.approx(want[0])
+
+
+def test_without_a_fit_the_worst_claim_decides_and_the_graded_value_is_told() -> None:
+    found = outcome(reply("no", graded=0.5), claims="worst")
+    assert isinstance(found, JudgedScore)
+    assert (found.value, found.passed, found.raw) == (0.0, False, 0.5)
+
+
+ENDS = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted)
+
+
+@given(st.lists(ENDS, min_size=1, max_size=4), st.data())
+def test_what_is_open_may_come_to_anything_and_decides_as_it_did(ends: list[list[float]], data: st.DataObject) -> None:
+    """With what is open taken anywhere between its ends, a decision that was made stays; with a fit and without."""
+    votes = [torn(low, high, data.draw(LABELS), model=f"m{n}") for n, (low, high) in enumerate(ends)]
+    weights = {f"m{n}": 1 / len(ends) for n in range(len(ends))}
+    fit = make_fit(**{**FIT.model_dump(), "model": "+".join(weights), "weights": weights, "abstain": (0.2, 0.4)})
+    for fits in ([], [fit]):
+        found = outcome(*votes, fits=fits)
+        full: list[Vote] = []
+        for vote, (low, high) in zip(votes, ends, strict=True):
+            share = data.draw(st.floats(0, 1))
+            value = vote.judgement.value + share * (vote.judgement.high.value - vote.judgement.value)
+            said = Judgement(vote.judgement.label, value, "", graded=min(high, low + share * (high - low)))
+            full.append(replace(vote, judgement=said))
+        known = outcome(*full, fits=fits)
+        assert isinstance(known, JudgedScore)
+        if isinstance(found, JudgedScore) and not found.calibration.ask_a_human:
+            assert (known.passed, known.calibration.ask_a_human) == (found.passed, False)
 
 
 SUMS: list[tuple[list[Any], Any, Any]] = [
@@ -210,9 +339,9 @@ def test_several_votes_are_noted() -> None:
     found = outcome(*votes, reply("no", cache="coalesced", cost_usd=0.0))
     assert isinstance(found, JudgedScore)
     ballots = (
-        JudgeVote("m", "yes", 1.0, "hit"),
-        JudgeVote("n", "no", 0.0, "miss"),
-        JudgeVote("m", "no", 0.0, "coalesced"),
+        JudgeVote("m", "yes", 1.0, "hit", 1.0, 0.0, 5.0),
+        JudgeVote("n", "no", 0.0, "miss", 0.0, 0.25, 9.0),
+        JudgeVote("m", "no", 0.0, "coalesced", 0.0, 0.0, 5.0),
     )
     assert found.judge == JudgeNote("j", "n", "no", "it is no", ("q no",), "miss", 30, 6, 0.25, 9.0, ballots, 1.0)
 
@@ -554,7 +683,9 @@ def test_a_judged_outcome_in_json() -> None:
             "interval": None,
             "threshold": None,
             "ask_a_human": False,
+            "guarantee": None,
         },
+        "earlier": [],
         "judge": {
             "id": "j",
             "model": "m",
@@ -567,8 +698,24 @@ def test_a_judged_outcome_in_json() -> None:
             "cost_usd": None,
             "latency_ms": 5.0,
             "votes": [
-                {"model": "m", "label": "yes", "value": 1.0, "cache": "miss"},
-                {"model": "m", "label": "no", "value": 0.0, "cache": "hit"},
+                {
+                    "model": "m",
+                    "label": "yes",
+                    "value": 1.0,
+                    "cache": "miss",
+                    "raw": 1.0,
+                    "cost_usd": None,
+                    "latency_ms": 5.0,
+                },
+                {
+                    "model": "m",
+                    "label": "no",
+                    "value": 0.0,
+                    "cache": "hit",
+                    "raw": 0.0,
+                    "cost_usd": 0.0,
+                    "latency_ms": None,
+                },
             ],
             "spread": 1.0,
         },
@@ -585,3 +732,12 @@ def test_a_judged_report_can_be_read_back() -> None:
     back = read_report(json.loads(report_json(report)))
     assert back == report
     assert type(back.steps[0].outcomes["it"]) is JudgedScore
+
+
+def test_a_report_of_a_judge_that_cannot_tell_can_be_read_back() -> None:
+    made = planned(RESULT, rubric=rubric(asking("it", "j"), j={}))
+    report = conclude(made, {"it/0": (unsure(),)})
+    back = read_report(json.loads(report_json(report)))
+    assert back == report
+    assert type(back.steps[0].outcomes["it"]) is UnsureJudgement
+    assert [(one.cause, one.decides) for one in back.open] == [("human", True)]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from service import InputError, conclude, plan
+from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Usage
 from service.core.judging.replies import Judgement
-from service.core.judging.votes import JudgeReply
 from service.core.plan import plan as plan_of
 from service.core.trace import State, ToolCall, Trace
 from service.reporting.summaries import summarize_reports

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from service import Plan, Report, conclude, plan, report_json
+from service.core.judging.notes import JudgeReply, Vote
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import build_question
 from service.core.judging.replies import Judgement
-from service.core.judging.votes import JudgedScore, JudgeReply, MixedScore, Vote
+from service.core.judging.votes import JudgedScore, MixedScore
 from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
 from service.core.partial import OpenValue, PartialOutcome, decide_without_judge
 from service.reporting.summaries import read_report

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from service.core.judging.focus import View
 from service.core.judging.judges import Ask, Judge
-from service.core.judging.questions import LEVELS, STAND_IN, Question, build_question, build_reply_schema
+from service.core.judging.questions import LEVELS, STAND_IN, Question, build_question, build_reply_schema, order_menu
 from service.core.trace import Message, Step, ToolCall, ToolDef, ToolResult, Trace
 from service.packaged_files import read_yaml
 
@@ -142,7 +142,7 @@ def test_a_schema_closes_every_object_and_offers_the_labels_alone() -> None:
     whole, claims = build_reply_schema(judge_of()), build_reply_schema(judge_of(claims="mean"))
     item: Any = claims["properties"]["claims"]["items"]  # type: ignore[call-overload, index]
     assert (list(whole["properties"]), whole["additionalProperties"]) == (["token", "reason", "quotes", "label"], False)  # type: ignore[arg-type]
-    assert whole["properties"]["label"]["enum"] == item["properties"]["label"]["enum"] == ["yes", "no"]  # type: ignore[call-overload, index]
+    assert whole["properties"]["label"]["enum"] == item["properties"]["label"]["enum"] == ["yes", "no", "cannot_tell"]  # type: ignore[call-overload, index]
     assert item["required"] == ["quote", "reason", "path", "label"]
     assert item["additionalProperties"] is claims["additionalProperties"] is False
 
@@ -244,10 +244,12 @@ BASE = {
     "max_chars": 24_000,
     "requires": ["result"],
     "votes": 1,
+    "most_votes": None,
     "models": ["m"],
     "combine": "mean",
     "claims": "none",
     "max_tokens": 600,
+    "reasoning": None,
     "temperature": 0.0,
     "logprobs": False,
     "examples": [{"shown": {"call": 1}, "label": "no"}],
@@ -268,10 +270,11 @@ OTHERWISE = {
     "shows": [list(reversed(EVERYTHING)), list(EVERYTHING[:-1])],
     "requires": [[]],
     "votes": [2],
-    "models": [["n"], []],
+    "most_votes": [2, 3],
     "combine": ["majority"],
     "claims": ["worst"],
-    "max_tokens": [601],
+    "max_tokens": [601, None],
+    "reasoning": ["low", 2048, {"m": "low"}],
     "temperature": [None, 0.1],
     "logprobs": [True],
     "examples": [
@@ -291,7 +294,12 @@ def keyed(judge: dict[str, Any] | None = None, trace: Trace | None = None, ask: 
 
 
 def test_no_field_of_a_judge_is_forgotten_here() -> None:
-    assert BASE.keys() == OTHERWISE.keys() == Judge.model_fields.keys()
+    assert BASE.keys() == OTHERWISE.keys() | {"models"} == Judge.model_fields.keys()
+
+
+def test_whom_a_judge_asks_is_no_part_of_what_it_asks() -> None:
+    """So a jury shares what its members have answered, and a fit names them itself."""
+    assert keyed() == keyed({**BASE, "models": ["n", "m"]}) != keyed(model="n")
 
 
 @pytest.mark.parametrize("field", sorted(OTHERWISE))
@@ -393,6 +401,38 @@ def test_the_marks_are_no_part_of_the_key() -> None:
     before = question.key(**ASKED)
     assert question.prompt("m", "a" * 32, "b" * 8) != question.prompt("m", "c" * 32, "d" * 8)
     assert question.key(**ASKED) == before == build_question(ask, trace).key(**ASKED)
+
+
+ORDERS = {
+    0: ["a", "b", "c"],
+    1: ["c", "b", "a"],
+    2: ["b", "c", "a"],
+    3: ["a", "c", "b"],
+    4: ["c", "a", "b"],
+    5: ["b", "a", "c"],
+    6: ["a", "b", "c"],
+}
+
+
+@pytest.mark.parametrize("sample", ORDERS)
+def test_labels_are_put_in_another_order_each_time(sample: int) -> None:
+    assert order_menu(judge_of(scale={"c": 0, "b": 0.5, "a": 1}), sample) == (*ORDERS[sample], "cannot_tell")
+
+
+LENGTHS: list[tuple[dict[str, Any], int, int]] = [
+    ({}, 9_000, 600),
+    ({"claims": "worst", "shows": ["answer"]}, 100, 700),
+    ({"claims": "worst", "shows": ["answer"]}, 90_000, 16_384),
+    ({"claims": "worst", "shows": ["answer"], "max_tokens": 300}, 90_000, 300),
+]
+
+
+@pytest.mark.parametrize(("fields", "length", "tokens"), LENGTHS)
+def test_a_reply_has_room_for_the_claims_of_its_text(fields: dict[str, Any], length: int, tokens: int) -> None:
+    trace, ask = laden("x")
+    ask = ask._replace(judge=judge_of(max_chars=400_000, **fields))
+    question = build_question(ask, replace(trace, answer="x" * length))
+    assert question.prompt("m", BOUNDARY, TOKEN).max_tokens == tokens
 
 
 def test_labels_are_put_best_first_whatever_their_order_in_the_file() -> None:

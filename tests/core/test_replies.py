@@ -388,3 +388,60 @@ def test_the_expected_value_is_the_mean_by_hand(shares: list[int], label: str) -
     reply = weighed([opening(label), label, '"}'], likely, label)
     want = sum(SCALE[name] * p for name, p in likely.items())
     assert read_judgement(reply, question(logprobs=True), TOKEN).value == pytest.approx(want)
+
+
+# What it cannot tell, and what claims leave out
+
+
+def labelled(*pairs: tuple[str, str]) -> dict[str, Any]:
+    made = [{"quote": quote, "reason": "r", "path": None, "label": label} for quote, label in pairs]
+    return {"token": TOKEN, "claims": made}
+
+
+def test_that_it_cannot_tell_is_open_and_needs_no_quote() -> None:
+    found = read_judgement(said(json.dumps(whole(label="cannot_tell", quotes=[]))), question(), TOKEN)
+    assert (found.label, found.low, found.high) == ("cannot_tell", (0.0, 0.0), (1.0, 1.0))
+
+
+# Labels of the claims -> label that is told, value and graded value at worst, and at best.
+GRADES: list[tuple[list[str], str, tuple[float, float], tuple[float, float]]] = [
+    (["5", "5"], "5", (1.0, 1.0), (1.0, 1.0)),
+    (["5", "0"], "0", (0.0, 0.5), (0.0, 0.5)),
+    (["0", "0"], "0", (0.0, 1 / 3), (0.0, 1 / 3)),
+    (["4", "3"], "3", (0.6, 1 / 1.6), (0.6, 1 / 1.6)),
+    (["5", "cannot_tell"], "cannot_tell", (0.0, 0.5), (1.0, 1.0)),
+    (["0", "cannot_tell"], "0", (0.0, 1 / 3), (0.0, 0.5)),
+    (["3", "cannot_tell"], "3", (0.0, 1 / 2.4), (0.6, 1 / 1.4)),
+    (["cannot_tell", "cannot_tell"], "cannot_tell", (0.0, 1 / 3), (1.0, 1.0)),
+]
+
+
+@pytest.mark.parametrize(("labels", "told", "low", "high"), GRADES)
+def test_claims_are_graded(labels: list[str], told: str, low: tuple[float, float], high: tuple[float, float]) -> None:
+    text = json.dumps(labelled(*zip(["You paid", "$54.00 today"], labels, strict=True)))
+    found = read_judgement(said(text), question(claims="worst"), TOKEN)
+    assert (found.label, found.low, found.high) == (told, pytest.approx(low), pytest.approx(high))
+    assert (found.best is None) is ("cannot_tell" not in labels)
+
+
+def test_what_no_claim_quotes_is_told() -> None:
+    found = read_judgement(said(json.dumps(labelled(("540000", "5")))), question(claims="worst"), TOKEN)
+    assert found.left_out == ("You paid $54.00 today",)
+    assert (found.low, found.high) == ((0.0, 0.5), (1.0, 1.0))
+
+
+def spell(text: str, label: str, *likely: tuple[str, float]) -> tuple[Token, ...]:
+    """The tokens of a text, cut before and behind each place of a label."""
+    parts = text.split(f'"label": "{label}"')
+    last = Token(parts[-1], ())
+    return tuple(
+        [token for part in parts[:-1] for token in (Token(f'{part}"label": "', ()), Token(f'{label}"', tuple(likely)))]
+        + [last]
+    )
+
+
+def test_the_probabilities_of_labels_shade_what_claims_are_graded_by_and_not_what_they_decide() -> None:
+    text = json.dumps(labelled(("You paid", "5"), ("$54.00 today", "5")))
+    tokens = spell(text, "5", ("5", log(0.8)), ("0", log(0.1)), ("cannot_tell", log(0.1)))
+    found = read_judgement(said(text, tokens=tokens), question(claims="worst", logprobs=True), TOKEN)
+    assert (found.value, found.graded, found.best) == (1.0, pytest.approx(1 / (1 + 2 / 9)), None)

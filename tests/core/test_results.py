@@ -15,9 +15,9 @@ from pydantic import TypeAdapter
 from service import InputError, Report, conclude, plan, score
 from service.core.evidence.evidenced import Suspicion
 from service.core.judging.focus import Focus, render_view
+from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Usage
 from service.core.judging.replies import Judgement
-from service.core.judging.votes import JudgeReply
 from service.core.results.failures.marking import find_failure
 from service.core.results.structure import MAX_TEXT_CHARS, list_forms, read_text
 from service.core.trace import ToolDef

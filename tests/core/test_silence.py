@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 
 from service import Plan, Report, conclude, plan
 from service.cli.commands.score import VerdictPolicy as RunJudgement
-from service.cli.rendering.results import ScoredRecord, Tally
+from service.cli.rendering.results import Tally
+from service.cli.scoring import ScoredRecord
+from service.core.judging.ballots import is_split
 from service.core.judging.fits import Fit, Identity
+from service.core.judging.grades import CANNOT_TELL, Worth
 from service.core.judging.judges import Ask
+from service.core.judging.notes import JudgeReply, Vote
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY
 from service.core.judging.replies import Judgement
-from service.core.judging.votes import JudgeReply, Vote
 from service.core.outcome import Errored
 from service.core.rubric import Rubric
 from service.core.scores import CriterionResult, CriterionWorth, find_deciding, fold_results, fold_world
@@ -68,26 +71,37 @@ def rubrics(draw: st.DrawFn) -> Json | str:
             "votes": draw(st.sampled_from([1, 1, 2, 3])),
             "models": draw(st.sampled_from([[], ["a", "b"], ["a", "b", "c"]])),
             "combine": draw(st.sampled_from(["mean", "majority"])),
+            "most_votes": draw(st.sampled_from([None, 4])),
         }
         for name, level in (("call_decision", "turn"), ("tool_selection", "step"), ("argument_plausibility", "step"))
     ]
     return made
 
 
-def reply(ask: Ask, label: str, model: str) -> JudgeReply:
-    return JudgeReply(
-        Judgement(label, ask.judge.scale[label].value, "so it is"), model, model, "miss", Usage(1, 1, None)
-    )
+def reply(ask: Ask, label: str, model: str, graded: float = 0.5) -> JudgeReply:
+    """What a judge says; that it cannot tell, or a label that is graded otherwise than the menu has it."""
+    least, most = ask.judge.ends
+    said = Judgement(label, least, "too little", best=Worth(most, most))
+    if label != CANNOT_TELL:
+        said = Judgement(label, ask.judge.scale[label].value, "so it is", graded=graded)
+    return JudgeReply(said, model, model, "miss", Usage(1, 1, None))
 
 
-def votes_on(made: Plan, data: st.DataObject) -> dict[str, tuple[Vote, ...]]:
-    """What every judge that is asked says."""
+def votes_on(made: Plan, data: st.DataObject, *, doubt: bool = True) -> dict[str, tuple[Vote, ...]]:
+    """What every judge that is asked says, further votes where the first do not agree; `doubt`: also that it cannot tell."""
     found: dict[str, tuple[Vote, ...]] = {}
     for ask in made.asks:
-        labels = st.sampled_from(sorted(ask.judge.scale, key=lambda name: -ask.judge.scale[name].value))
-        models = ask.judge.models or ("m",)
-        found[ask.key] = tuple([reply(ask, data.draw(labels), one) for one in models for _ in range(ask.judge.votes)])
+        labels = st.sampled_from(ask.judge.menu if doubt else [*ask.judge.scale])
+        models = [one for one in ask.judge.models or ("m",) for _ in range(ask.judge.votes)]
+        several = [reply(ask, data.draw(labels), one, data.draw(GRADES)) for one in models]
+        if is_split(ask.judge, several):
+            more = models * (ask.judge.samples // ask.judge.votes - 1)
+            several += [reply(ask, data.draw(labels), one, data.draw(GRADES)) for one in more]
+        found[ask.key] = tuple(several)
     return found
+
+
+GRADES = st.sampled_from([0.0, 0.2, 0.5, 1.0])
 
 
 def broken(votes: Mapping[str, tuple[Vote, ...]], data: st.DataObject) -> dict[str, tuple[Vote, ...]]:
@@ -100,12 +114,17 @@ def broken(votes: Mapping[str, tuple[Vote, ...]], data: st.DataObject) -> dict[s
 
 def fits_of(made: Plan, data: st.DataObject) -> list[Fit]:
     """A fit for some of the judges that are asked, with a threshold and a band of its own."""
-    pairs = {(ask.criterion, ask.judge.id): ask.judge for ask in made.asks}
+    pairs = {(ask.criterion, ask.judge.id, ask.looks): ask.judge for ask in made.asks}
     found: list[Fit] = []
-    for (criterion, name), judge in sorted(pairs.items()):
+    for (criterion, name, looks), judge in sorted(pairs.items()):
         if data.draw(st.booleans()):
             threshold = data.draw(st.sampled_from([0.3, 0.6, 0.9]))
-            fit = {"judge": name, "judge_digest": judge.digest, "model": "+".join(judge.models or ("m",))}
+            fit = {
+                "judge": name,
+                "judge_digest": judge.digest,
+                "evidence": looks,
+                "model": "+".join(judge.models or ("m",)),
+            }
             fit |= {
                 "criterion": criterion,
                 "method": "identity",
@@ -115,6 +134,8 @@ def fits_of(made: Plan, data: st.DataObject) -> list[Fit]:
             }
             fit |= {"groups": 99, "enough": True, "domain": (0.0, 1.0), "threshold": threshold, "data": "0" * 64}
             band = data.draw(st.sampled_from([None, (0.4, 0.6)]))
+            if len(judge.models) > 1 and data.draw(st.booleans()):
+                fit["weights"] = dict(zip(judge.models, [0.75, *[0.25 / (len(judge.models) - 1)] * 9], strict=False))
             found.append(Fit.model_validate({**fit, "assembly": ASSEMBLY, "abstain": band}))
     return found
 
@@ -159,13 +180,39 @@ def test_a_vote_that_breaks_turns_nothing_green(data: st.DataObject, request: Js
 
 @LAW
 @given(st.data(), requests(least=1), rubrics())
+def test_a_judge_that_cannot_tell_turns_nothing_green(data: st.DataObject, request: Json, rubric: Any) -> None:
+    made = plan({**request, "rubric": rubric})
+    assume(made.asks)
+    votes, fits = votes_on(made, data), fits_of(made, data)
+    whole = conclude(made, votes, mode="live", fits=fits)
+    asks = {ask.key: ask for ask in made.asks}
+    chosen = data.draw(st.sampled_from([(key, n) for key, several in votes.items() for n in range(len(several))]))
+    unsure = {
+        key: tuple(
+            [
+                reply(asks[key], CANNOT_TELL, vote.model)
+                if (key, n) == chosen and isinstance(vote, JudgeReply)
+                else vote
+                for n, vote in enumerate(several)
+            ]
+        )
+        for key, several in votes.items()
+    }
+    after = conclude(made, unsure, mode="live", fits=fits)
+    assert whole.verdict in GREEN or after.verdict not in GREEN
+
+
+@LAW
+@given(st.data(), requests(least=1), rubrics())
 def test_a_fit_that_no_longer_applies_turns_nothing_green(data: st.DataObject, request: Json, rubric: Any) -> None:
     made = plan({**request, "rubric": rubric})
     assume(made.asks)
     votes, fits = votes_on(made, data), fits_of(made, data)
     assume(fits)
     worse = data.draw(
-        st.sampled_from([{"stale": True}, {"model": "other"}, {"enough": False}, {"judge_digest": "0" * 64}])
+        st.sampled_from(
+            [{"stale": True}, {"model": "other", "weights": {}}, {"enough": False}, {"judge_digest": "0" * 64}]
+        )
     )
     n = data.draw(st.integers(0, len(fits) - 1))
     other = [fit.model_copy(update=worse) if i == n else fit for i, fit in enumerate(fits)]
@@ -180,7 +227,7 @@ def test_scores_stay_within_their_range_and_answers_lead_into_it(
 ) -> None:
     """The range of what is open holds what any answers come to; with all answers in, nothing of a judge is open."""
     made = plan({**request, "rubric": rubric})
-    votes = votes_on(made, data)
+    votes = votes_on(made, data, doubt=False)
     silent, whole = conclude(made), conclude(made, votes, mode="live")
     assert not [one for one in whole.open if one.cause in get_args(FaultCause) or one.cause == "not_asked"]
     for part, known in [(silent, whole), *zip(silent.stages, whole.stages, strict=True)]:

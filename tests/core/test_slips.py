@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import doctest
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
+from datetime import date, datetime
 from functools import cache
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.benchmarks.slips import formulas, payloads, voices, wording
 from tests.benchmarks.slips.__main__ import LEVELS, find
 from tests.benchmarks.slips.cases import HALVES, Case, apply, build_cases, load_scenes, parse_answers
 from tests.benchmarks.slips.slots import Slot
+from tests.benchmarks.slips.voices import FREE
 
 half = pytest.mark.parametrize("half", HALVES)
 
@@ -50,8 +57,8 @@ def test_there_are_enough_of_every_class(half: str) -> None:
 def test_no_wrong_wording_is_a_right_one(half: str) -> None:
     for _, slot in slots(half):
         right = {said.lower() for said in (*slot.right.exact, *slot.right.loose)}
-        for _, wording in slot.wrong:
-            assert slot.source == "phantom" or not right & {said.lower() for said in wording.exact}, slot.source
+        for _, wrong in slot.wrong:
+            assert slot.source == "phantom" or not right & {said.lower() for said in wrong.exact}, slot.source
 
 
 @half
@@ -66,6 +73,51 @@ def test_what_a_slot_says_stands_in_the_result(half: str) -> None:
             assert any(said in text for text in texts), slot.source
         elif kind in ("money", "int", "pct", "qty", "dur", "max", "min"):
             assert numbers & {read_number(said) for said in slot.right.exact}, slot.source
+
+
+@half
+def test_a_result_shows_all_it_holds(half: str) -> None:
+    for scene in (scene for name in HALVES[half] for scene in load_scenes(name)):
+        case = Case("", scene, "", "")
+        shown = "\n".join(m["content"] for m in case.build_trace("")["messages"] if m["role"] == "tool")
+        plain = re.sub(r"\\+u([0-9a-f]{4})", lambda match: chr(int(match[1], 16)), shown).lower()
+        texts, _ = split_leaves(scene.data["result"])
+        assert not [text for text in texts if text != "None" and text.lower() not in plain], scene.name
+
+
+@pytest.mark.parametrize("module", [formulas, payloads, voices, wording])
+def test_examples_hold(module: Any) -> None:
+    assert doctest.testmod(module).failed == 0
+
+
+def test_a_case_needs_the_value_its_formula_has() -> None:
+    assert formulas.compute("a.n + sum(x.n for x in rows)", {"rows": [{"n": 2}]}, [{"n": 2}], now=date(2026, 1, 1)) == 4
+    with pytest.raises(KeyError):
+        formulas.compute("a.missing", {}, [{"n": 2}], now=date(2026, 1, 1))
+
+
+@given(st.integers(1, 5_000_000).map(lambda cents: cents / 100))
+def test_a_free_amount_is_near_what_it_says(value: float) -> None:
+    for said in (*FREE.money(value, "EUR").exact, *FREE.money(value, "EUR").loose):
+        number = float(re.sub(r"[^0-9.]", "", said)) * (1000 if said.endswith("k") else 1)
+        assert abs(number - value) <= max(0.03 * value, 0.005), said
+
+
+@given(st.integers(13, 2_000_000))
+def test_a_free_number_is_near_what_it_says(value: int) -> None:
+    for said in (*FREE.number(value).exact, *FREE.number(value).loose):
+        number = float(re.sub(r"[^0-9.]", "", said))
+        assert abs(number - value) <= 0.05 * value, said
+        assert "just over" not in said or number < value, said
+        assert "just under" not in said or number > value, said
+
+
+@given(st.times())
+def test_a_free_time_is_the_time(value: Any) -> None:
+    for said in FREE.time(datetime(2026, 1, 1, value.hour, value.minute)).exact:
+        text = said.lower().replace(".m.", "m").replace(".", ":").replace(" ", "")
+        form = "%H:%M" if text[-1].isdigit() else "%I:%M%p" if ":" in text else "%I%p"
+        assert datetime.strptime(text, form).time() == value.replace(second=0, microsecond=0), said
 
 
 def test_a_case_can_be_scored() -> None:
@@ -86,11 +138,11 @@ def split_leaves(value: Any) -> tuple[set[str], set[float]]:
     if isinstance(value, dict | list):
         parts = [split_leaves(each) for each in (value.values() if isinstance(value, dict) else value)]
         return set().union(*(texts for texts, _ in parts)), set().union(*(numbers for _, numbers in parts))
-    if isinstance(value, str | bool):
+    if isinstance(value, str | bool | None):
         return {str(value)}, set()
     return {str(value)}, {float(value), round(value / 100, 4), round(value * 100, 4)}
 
 
 def read_number(said: str) -> float:
     digits = "".join(char for char in said.rsplit(" and ", maxsplit=1)[-1] if char in "0123456789.-")
-    return float(digits.strip(".") or 0)
+    return float(digits.rstrip("-").strip(".") or 0)

@@ -12,10 +12,10 @@ from service import Plan, Report, conclude
 from service.core.conclusion.judge_answers import Answer
 from service.core.judging.fits import Fit, Identity
 from service.core.judging.judges import Ask
+from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY
 from service.core.judging.replies import Judgement
-from service.core.judging.votes import JudgeReply
 from service.core.outcome import Errored, Skipped
 from service.core.trace import Unread
 from service.engine import Engine
@@ -67,12 +67,14 @@ def fits_of(plan: Plan, given: dict[str, Any] | None) -> list[Fit]:
     if given is None:
         return []
     judge = plan.rubric.judges_by_id["result_groundedness"]
+    looks = next(ask.looks for ask in plan.asks if ask.criterion == "grounded")
     made = {
         "judge": judge.id,
         "judge_digest": judge.digest,
         "model": "m",
         "assembly": ASSEMBLY,
         "criterion": "grounded",
+        "evidence": looks,
     }
     how = {
         "method": "identity",

@@ -83,7 +83,13 @@ def pages_with(kind: str) -> list[Page]:
 
 def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Runs a command as a reader would, with a home of its own."""
-    environment = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100", "HOME": str(folder)}
+    environment = {
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "PYTEST_PLUGINS": "pytest_callgrade",  # an environment from before the plugin does not name it
+        "COLUMNS": "100",
+        "HOME": str(folder),
+    }
     return subprocess.run(
         ["/bin/sh", "-c", command],
         cwd=folder,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -75,6 +76,7 @@ def test_snippets_run(page: Page, block: Block, tmp_path: Path):
     done = subprocess.run(
         [sys.executable, "-c", block.body],
         cwd=page.place(tmp_path),
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=120,

@@ -7,6 +7,7 @@ import re
 from service import Shelf
 from service.api.app import create_app
 from service.cli.exits import ExitCode
+from service.cli.rubric_costs import count_questions
 from service.core.critics import Critic
 from service.core.models.kinds import list_kinds
 from service.core.results.structure import FORMS
@@ -62,3 +63,11 @@ def routes() -> set[tuple[str, str]]:
     return {
         (method.upper(), path.replace("{batch_id}", "{id}")) for path, methods in paths.items() for method in methods
     }
+
+
+def test_the_questions_of_rubrics_are_those_that_they_ask():
+    rows = re.findall(
+        r"^\| ([a-z_]+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", Page("docs/rubrics.md").text, re.MULTILINE
+    )
+    told = {name: tuple(map(int, counts)) for name, *counts in rows}
+    assert told == {one.id: tuple(found) for one in Shelf() if any(found := count_questions(one))}

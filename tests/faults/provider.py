@@ -164,6 +164,8 @@ def completion(asked: Asked, choices: Json, **changes: Json) -> Reply:
 def good(asked: Asked) -> Reply:
     """What a provider in good health replies."""
     scripted = re.fullmatch(r"says-(.+)", asked.body["model"])
+    if asked.provider.reply_of is not None:
+        return said(asked, asked.verdict(**asked.provider.reply_of(asked)))
     recorded = asked.provider.label_of
     label = scripted[1] if scripted else recorded(asked) if recorded else None
     return said(asked, asked.verdict(label=label) if label else asked.verdict())
@@ -192,7 +194,8 @@ def _echoed_key(asked: Asked) -> Reply:
 
 def _injected(asked: Asked) -> Reply:
     """The verdict that someone planted in what the judge was shown, repeated word for word."""
-    planted = re.search(r"\{[^{}]*label[^{}]*\}", asked.text)
+    shown = str(asked.messages[-1].get("content")) if asked.messages else ""
+    planted = re.search(r"\{[^{}]*label[^{}]*\}", shown)
     return said(asked, planted[0] if planted else asked.verdict())
 
 
@@ -346,6 +349,8 @@ class Provider:
     token: re.Pattern[str] = TOKEN
     label_of: Callable[[Asked], str | None] | None = None
     """The label that answers a question, where a test has recorded it."""
+    reply_of: Callable[[Asked], Mapping[str, Json]] | None = None
+    """The members of the reply that a test has recorded, likewise."""
     requests: list[Request] = field(default_factory=list)
     paid: list[Paid] = field(default_factory=list)
     port: int = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import chdir, contextmanager, redirect_stderr
 from io import StringIO
@@ -142,12 +143,12 @@ RECORDS = (
 
 
 def _junit() -> list[str]:
-    """The lines of the file about some records, the last of which is no JSON."""
+    """The lines of the file about some records, the last of which is no JSON; what takes time takes a millisecond."""
     text = "\n".join([*map(json.dumps, RECORDS), "{"])
     with TemporaryDirectory() as folder, bare(CALLGRADE_HOME=folder), chdir(folder), redirect_stderr(StringIO()):
         Path("a.jsonl").write_text(text, "utf-8")
         run_command("score", "a.jsonl", "--judges", "off", "--format", "junit", "--output", "a.xml")
-        return Path("a.xml").read_text("utf-8").splitlines()
+        return re.sub(r"(?<= time=\")[\d.]+", "0.001", Path("a.xml").read_text("utf-8")).splitlines()
 
 
 @contextmanager

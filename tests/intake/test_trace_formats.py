@@ -103,11 +103,16 @@ def test_one_conversation_reads_alike_in_every_form(record: dict[str, Any]) -> N
     assert plain(load(record)) == DEFAULTS | SAME["expected"] | {"id": record["id"]}
 
 
-def test_schemas_are_not_copied() -> None:
-    record = copy.deepcopy(SAME["forms"][0])
-    tools = load(record).tools
-    assert tools is not None
-    assert tools[0].parameters is record["tools"][0]["function"]["parameters"]
+def test_equal_tools_are_one() -> None:
+    first, second = (load(copy.deepcopy(SAME["forms"][0])).tools for _ in range(2))
+    other = copy.deepcopy(SAME["forms"][0])
+    other["tools"][0]["function"]["parameters"]["title"] = "other"
+    third = load(other).tools
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert first[0] is second[0]
+    assert first[0] != third[0]
 
 
 @cases

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from service import plan
 from service.asking.budget.reservations import Spending
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging, NoCache
@@ -15,11 +16,12 @@ from service.calibration.importers.published import import_labels
 from service.calibration.labels import LabelledItem
 from service.calibration.predictions import AnswerId, Prediction
 from service.calibration.report_predictions import UnansweredItem
+from service.core.judging.grades import grade_claims
 from service.core.judging.prompts import Completion, Prompt
-from service.core.judging.questions import ASSEMBLY
+from service.core.judging.questions import ASSEMBLY, build_question
 from service.engine import Engine
 from service.errors import InputError, JudgeError
-from service.jobs.predicting import Asking, collect_predictions
+from service.jobs.predicting import Asking, build_request, collect_predictions
 from service.registry import Shelf
 from service.wiring import build_demo_judging
 from tests.conftest import Run
@@ -99,16 +101,18 @@ async def listed(found: AsyncIterator[T]) -> list[T]:
 def test_every_case_of_the_starter_set_is_judged(run: Run):
     items = import_labels(STARTER.read_text("utf-8").splitlines()).labels.items
     made, missing = predicted(run, items)
-    assert (len(made), missing) == (60, [])
+    assert len(made) == 60 - len(missing) > 50
+    assert all(reason.endswith("code decides it, and nobody is asked") for reason in missing)
     assert {one.criterion for one in made} == {"warranted", "tool_choice", "plausible", "grounded"}
     for one in made:
         judge = SHELF.judges[one.judge]
         assert (one.judge_digest, one.model, one.assembly) == (judge.digest, "callgrade/stand-in", ASSEMBLY)
-        assert one.raw in {label.value for label in judge.scale.values()}
+        grades = {grade_claims("worst", [1.0, *[0.0] * bad]).graded for bad in range(4)}
+        assert one.raw in (grades if judge.claims == "worst" else {label.value for label in judge.scale.values()})
         assert one.reason
 
 
-PAIRS = [("It is $54.00.", 1.0), ("It is $77.00.", 0.0)]
+PAIRS = [("It is $54.00.", 1.0), ("It is $77.00.", 0.5)]
 
 
 @pytest.mark.parametrize(("answer", "raw"), PAIRS)
@@ -117,10 +121,30 @@ def test_a_payload_with_an_answer_is_a_trace_too(run: Run, answer: str, raw: flo
     assert (one.id, one.raw, missing) == ("a", raw, [])
 
 
-def test_the_judge_is_asked_even_where_code_would_decide(run: Run):
-    """A scale flip never reaches a judge in four_step; to be fitted, the judge must say what it makes of it."""
-    [one], _ = predicted(run, [item(payload={"amount_cents": 540000}, answer="It is $54.00.")])
-    assert one.raw == 0.0
+def test_what_code_decides_nobody_is_asked_here_as_in_scoring(run: Run):
+    """A scale flip never reaches a judge in four_step: a fit is of what does."""
+    made, missing = predicted(run, [item(payload={"amount_cents": 540000}, answer="It is $54.00.")])
+    assert (made, missing) == ([], ["a: code decides it, and nobody is asked"])
+
+
+def test_the_judge_is_shown_the_evidence_that_scoring_shows_and_the_fit_is_bound_to_it(run: Run):
+    asked = item(payload={"amount_cents": 540000}, answer="It is $5,400.00.")
+    prompts: list[str] = []
+
+    class Noting(DemoJudge):
+        async def complete(self, prompt: Prompt, spending: Spending | None = None) -> Completion:
+            prompts.append(prompt.turns[1].text)
+            return await super().complete(prompt, spending)
+
+    judging = Judging(Noting(), NoCache(), Judges("callgrade/stand-in"))
+    [one], _ = predicted(run, [asked], judging)
+    request: Any = build_request(asked, Asking(SHELF.find("four_step")))
+    made = plan({**request, "rubric": "four_step"})
+    [ask] = [ask for ask in made.asks if ask.criterion == "grounded"]
+    assert one.evidence == ask.looks
+    assert "\nevidence: " in prompts[0]
+    marked = prompts[0].split("\n", 1)[0]
+    assert prompts[0].replace(marked, "B") == build_question(ask, made.trace).prompt("m", "B", "T").turns[1].text
 
 
 def test_what_no_judge_answered_is_told_and_left_out(run: Run):

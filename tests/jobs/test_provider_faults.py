@@ -153,7 +153,7 @@ def test_what_always_fails_is_an_outcome_in_the_end(tmp_path: Path, provider: Pr
 
 
 PRICE_IN, PRICE_OUT = 0.15e-6, 0.6e-6
-WORST = 0.001
+WORST = 0.002
 """More than one call can cost, in US dollars."""
 
 TWO = {"id": "two", "criteria": [*STEP["criteria"], {"id": "told", "stage": "integrate", "check": GROUNDED}]}

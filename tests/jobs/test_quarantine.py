@@ -65,7 +65,6 @@ def test_a_poison_item_is_given_up_and_the_others_are_scored(
 
 @pytest.mark.chaos
 @pytest.mark.needs_postgres
-@pytest.mark.xdist_group("takeover")
 @pytest.mark.parametrize(("poison", "size"), [(OF_A_JUDGE, 20), (OF_CODE, 100)])
 def test_a_poison_item_is_given_up_on_postgres_too(
     own_postgres_url: str, tmp_path: Path, poison: dict[int, dict[str, object]], size: int

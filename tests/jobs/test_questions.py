@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from service.jobs.recorder import AHEAD
 from service.store.batches import Batch
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, numbers, request, service
 
 ITEMS, LIMIT = 300, 150
-
-pytestmark = pytest.mark.xdist_group("takeover")
 
 
 def paused(run: Service, batch: str) -> Batch:

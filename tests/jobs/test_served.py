@@ -93,7 +93,6 @@ def test_who_watches_does_not_hold_up_the_end_of_the_service(tmp_path: Path, wor
 
 
 @pytest.mark.needs_postgres
-@pytest.mark.xdist_group("takeover")
 def test_one_key_makes_one_batch_however_often_and_at_whatever_replica_it_comes(
     postgres_url: str, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from redis import Redis
 from tests.faults.provider import Provider, Reply, serving
 from tests.jobs.process import Service, request, service
 
-pytestmark = [pytest.mark.needs_postgres, pytest.mark.needs_redis, pytest.mark.xdist_group("takeover")]
+pytestmark = [pytest.mark.needs_postgres, pytest.mark.needs_redis]
 
 DAY = 86_400
 MOST = 8

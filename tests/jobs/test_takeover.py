@@ -17,7 +17,7 @@ from tests.faults.proxy import proxied
 from tests.jobs.cluster import cluster
 from tests.jobs.process import Service, numbers, request, service, until, with_signal
 
-pytestmark = [pytest.mark.needs_postgres, pytest.mark.xdist_group("takeover")]
+pytestmark = [pytest.mark.needs_postgres]
 
 IN_FLIGHT = 16
 SETTINGS = {"CALLGRADE_BATCH_IN_FLIGHT": str(IN_FLIGHT), "CALLGRADE_BATCH_CHUNK": "20"}

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("wheel")  # one worker, so that the wheel is built once
-
 
 def test_it_holds_the_package_its_data_and_nothing_else(wheel: Path, root: Path, kept: list[str]) -> None:
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
@@ -40,6 +38,15 @@ def test_it_holds_the_package_its_data_and_nothing_else(wheel: Path, root: Path,
 )
 def test_it_holds_what_the_program_reads(wheel: Path, name: str) -> None:
     assert name in zipfile.ZipFile(wheel).namelist()
+
+
+def test_it_names_its_command_and_its_plugin(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = [name for name in archive.namelist() if name.endswith("/entry_points.txt")]
+    assert archive.read(name).decode().split() == [
+        *("[console_scripts]", "callgrade", "=", "service.cli:main"),
+        *("[pytest11]", "pytest_callgrade", "=", "pytest_callgrade"),
+    ]
 
 
 def test_it_carries_the_license_text(wheel: Path, root: Path) -> None:

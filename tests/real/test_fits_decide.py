@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import re
+import json
 from asyncio import gather
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from service import Report
+from service import Report, plan
 from service.calibration.figures import Resampling
 from service.calibration.labels import LabelledItem
 from service.calibration.options import ReportOptions
-from service.calibration.predictions import Prediction, group_by_judge
 from service.calibration.run import calibrate
-from service.core.judging.fits import Fit
-from service.core.judging.judges import Judge
-from service.core.judging.questions import ASSEMBLY
+from service.calibration.splits import assign_folds
+from service.core.judging.fits import Fit, join_models
+from service.core.judging.prompts import Completion, Usage
+from service.core.judging.questions import build_question
+from service.core.judging.replies import read_judgement
 from service.core.judging.votes import JudgedScore
 from service.core.judging.withheld import WithheldJudgement
 from service.engine import Engine
@@ -29,29 +30,16 @@ from service.registry import Shelf
 from service.settings import Settings
 from service.stats.agreement import ConfusionTable
 from service.wiring import build_judging
-from tests.bulk import WHOLE
-from tests.faults.provider import Asked, Provider, serving
+from tests.bulk import WHOLE, share
+from tests.faults.provider import Provider, serving
+from tests.real.replayed import NAMES, Claims, answer_as_recorded, bind_jury, build_request, name_model, read_replies
 from tests.real.test_labels_agreement import read
 
 pytestmark = pytest.mark.shared_data
 
-MOST_ERRORS = 15
-JUDGE: dict[str, Any] = {
-    "id": "errors",
-    "level": "turn",
-    "shows": ["conversation", "said"],
-    "question": "How many statements of the text do the results contradict?",
-    "scale": {f"errors_{count}": 1 / (1 + count) for count in range(MOST_ERRORS + 1)},
-}
-RUBRIC: dict[str, Any] = {
-    "id": "grounded_alone",
-    "judges": [JUDGE],
-    "criteria": [{"id": "grounded", "stage": "integrate", "check": {"kind": "judge", "judge": "errors"}}],
-}
-DIGEST = Judge.model_validate(JUDGE).digest
 BEST = "o3-mini"
-OTHERS = ["llama3-3", "claude-3-7-sonnet", "gpt4o", "deepseek-r1", "gemini-2-0-flash-thinking"]
-NUMBER = re.compile(r"Item ([0-9]+)\.")
+OTHERS = [name for name in NAMES if name != BEST]
+JURY = NAMES if WHOLE else ["o3-mini", "claude-3-7-sonnet", "gpt4o"]
 
 
 @dataclass(frozen=True)
@@ -61,31 +49,31 @@ class Replay:
     model: str
     fit: Fit
     held_out: Sequence[LabelledItem]
-    raw: Mapping[str, float]
-
-
-def bound(one: Prediction) -> Prediction:
-    """As if our judge had said it."""
-    return one.model_copy(
-        update={"judge": "errors", "judge_digest": DIGEST, "model": f"recorded-{one.model}", "assembly": ASSEMBLY}
-    )
+    replies: Mapping[tuple[str, str], Claims]
 
 
 @pytest.fixture(scope="module")
 def replays(shared_data: Path) -> Mapping[str, Replay]:
     found = read(shared_data, "groundedness_d2teval_cal")
-    predictions = [bound(one) for one in found.predictions if WHOLE or one.model == BEST]
-    run = calibrate(found.labels, predictions, ReportOptions(resampling=Resampling(draws=200), jury=False))
-    items = {item.id: item for item in found.labels.items}
-    raw = {one.binding.model: one.raw for one in group_by_judge(predictions)}
+    predictions = bind_jury([one for one in found.predictions if one.model in JURY])
+    half = assign_folds(found.labels.items, folds=2)
+    labels = replace(
+        found.labels,
+        items=tuple(
+            [item.model_copy(update={"split": ("fit", "test")[half[item.group]]}) for item in found.labels.items]
+        ),
+    )
+    run = calibrate(labels, predictions, ReportOptions(resampling=Resampling(draws=200)))
+    items = {item.id: item for item in labels.items}
+    replies = read_replies(shared_data)
     return {
         report.model: Replay(
             report.model,
             next(fit for fit in run.fits if fit.model == report.model),
             [items[one.id] for one in report.items],
-            {name: values[0] for (name, _), values in raw[report.model].items()},
+            replies,
         )
-        for report in run.report.judges
+        for report in [*run.report.judges, *[jury.report for jury in run.report.juries]]
     }
 
 
@@ -96,35 +84,32 @@ def recorded() -> Iterator[Provider]:
         yield server
 
 
-def request_for(number: int, item: LabelledItem) -> dict[str, Any]:
-    events = [
-        {"user": f"Item {number}."},
-        {"call": {"name": "look"}, "result": item.payload},
-        {"assistant": item.answer},
-    ]
-    return {"rubric": RUBRIC, "trace": {"format": "callgrade", "id": item.id, "events": events}}
-
-
 def reports_of(
-    provider: Provider, home: Path, replay: Replay, fits: Iterable[Fit], *, most: int | None = None
+    provider: Provider,
+    home: Path,
+    replay: Replay,
+    fits: Iterable[Fit],
+    *,
+    most: int | None = None,
+    models: Sequence[str] = (),
 ) -> list[tuple[LabelledItem, Report]]:
-    """The reports on the held-out items, with the recorded words of the judge as replies."""
+    """The reports on the held-out items, with the recorded words of the judge, or of all models of a jury, as replies."""
     items = replay.held_out[:most]
-
-    def label_of(asked: Asked) -> str:
-        said = NUMBER.search(asked.text)
-        assert said is not None
-        return f"errors_{round(1 / replay.raw[items[int(said[1])].id] - 1)}"
-
-    provider.label_of = label_of
+    answer_as_recorded(provider, replay.replies, items)
     settings = Settings(
-        judge_model=f"openai/{replay.model}", judge_api_base=provider.base(), judge_api_key="none", home=home
+        judge_model=f"openai/{replay.model}",
+        judge_models=tuple([f"openai/{one}" for one in models]),
+        judge_api_base=provider.base(),
+        judge_api_key="none",
+        home=home,
     )
     engine = Engine(Shelf(), judging=build_judging(settings, {}), fits=tuple(fits))
 
     async def score_all() -> list[Report]:
         try:
-            return await gather(*[engine.score_async(request_for(number, item)) for number, item in enumerate(items)])
+            return await gather(
+                *[engine.score_async(build_request(number, item, models)) for number, item in enumerate(items)]
+            )
         finally:
             await engine.close()
 
@@ -158,6 +143,40 @@ def test_a_fit_decides_as_it_said_it_would(
     if (said.value or 0) > 0.3:
         assert {"pass", "fail"} <= {report.verdict for _, report in found}
         assert said.low <= kappa <= said.high
+
+
+def test_a_jury_is_served_by_the_weights_it_was_fitted_with(
+    replays: Mapping[str, Replay], recorded: Provider, tmp_path: Path
+) -> None:
+    """Its judge lists the models in another order than the fit names them."""
+    models = [name_model(name) for name in reversed(JURY)]
+    replay = replays[join_models(models)]
+    found = reports_of(recorded, tmp_path, replay, [replay.fit], most=None if WHOLE else 40, models=models)
+    served = [report.criteria[0].outcomes[0].outcome for _, report in found]
+    decided = [one for one in served if isinstance(one, JudgedScore)]
+    assert {one.calibration.status for one in decided} == {"calibrated"}
+    assert {one.calibration.fit for one in decided} == {replay.fit.id}
+    for one in decided:
+        raw = {vote.model: vote.raw for vote in one.judge.votes if vote.raw is not None}
+        assert one.raw == pytest.approx(sum(raw[model] * weight for model, weight in replay.fit.weights.items()))
+    said, kappa = replay.fit.statistics["kappa"], kappa_of(found)
+    assert kappa is not None
+    assert not WHOLE or (said.low or 1) <= kappa <= (said.high or 0)
+    missing = reports_of(recorded, tmp_path, replay, [replay.fit], most=5, models=[*models[1:], "fault-500"])
+    assert {report.verdict for _, report in missing} == {"abstain"}
+
+
+def test_what_is_recorded_becomes_replies_that_are_graded_alike(shared_data: Path) -> None:
+    """The mapping by which recorded judges are asked as live ones: the value of every reply is that of the importer."""
+    found, replies = read(shared_data, "groundedness_d2teval_cal"), read_replies(shared_data)
+    items = {item.id: item for item in found.labels.items}
+    for one in share(found.predictions, one_in=40):
+        made = plan(build_request(0, items[one.id]))
+        question = build_question(made.asks[0], made.trace)
+        reply = json.dumps({"token": "t", "claims": replies[name_model(one.model), one.id]})
+        said = read_judgement(Completion(reply, "m", "stop", None, Usage()), question, "t")
+        assert (said.low.graded, said.best, said.left_out) == (one.raw, None, ())
+        assert (said.value == 1.0) is (one.raw == 1.0)
 
 
 OTHER_FITS = {

@@ -101,7 +101,7 @@ def test_a_run_from_labels_to_report(spans: ImportedSet) -> None:
     assert best.ece_over_splits is not None
     assert best.ece_over_splits.splits == SPLITS
     assert best.ece_over_splits.median <= 0.05
-    assert (best.method, best.fitted, best.held_out, best.fitted_groups) == ("isotonic", 348, 348, 87)
+    assert (best.method, best.fitted, best.held_out, best.fitted_groups) == ("isotonic", 696, 696, 174)
     own, after = best.own.of("ece").value, best.after.of("ece").value
     assert own is not None
     assert after is not None

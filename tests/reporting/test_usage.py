@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import service
+from service import InputError
 from service.core.report import Report
 from service.engine import report_json
 from service.reporting.summaries import read_report, summarize_reports
@@ -38,6 +39,11 @@ ASSERTIONS = [
     ("tool.find-order.p50_duration_s <= 0.3", "passed"),
     ("tool.find-order.p95_duration_s <= 0.5", "failed"),
     ("tool.find-order.max_duration_s == 1", "passed"),
+    ("p95 duration of find-order <= 800 ms", "failed"),
+    ("median duration of find-order <= 0.3 s", "passed"),
+    ("p95 duration of other <= 800 ms", "error"),
+    ("p99 cost of find-order < $2", "error"),
+    ("total input tokens == 60", "passed"),
     ("tool.other.p50_duration_s <= 1", "error"),
     ("total_input_tokens == 60", "passed"),
     ("25 <= p90_input_tokens <= 30", "passed"),
@@ -74,3 +80,16 @@ def test_a_report_says_what_was_taken_and_null_where_nobody_knows() -> None:
     assert unknown["usage"] is None
     assert read_report(known) == REPORTS[1]
     assert read_report(unknown) == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("assertion", "message"),
+    [
+        ("p95 duration of find-order <= 800", "duration is in ms, s, min; not a bare number"),
+        ("p95 cost < 3 ms", "cost is in usd"),
+        ("p95 latency < 3 ms", "not an assertion; expected"),
+    ],
+)
+def test_a_unit_that_does_not_fit_is_an_error(assertion: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        summarize_reports(REPORTS, assertions=[assertion])

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from service.api.operations import JSON, TEXT, Answer, Body, Operation
+from service.api.operations import JSON, TEXT, Answer, Operation, RequestBody
 from service.api.routes.batch_reading import EVENTS, NDJSON, BatchReading, BatchSummaryQuery, WindowQuery
 from service.api.routes.jobs import JobPageQuery, JobRoutes
 from service.jobs.admission import BatchDraft
@@ -50,7 +50,7 @@ class BatchRoutes(JobRoutes[Batch]):
 
     noun, plural = "batch", "batches"
     record, listed, draft, options, page = Batch, BatchList, BatchDraft, BatchOptions, BatchPageQuery
-    takes = Body(BatchRequest, EXAMPLE, lines="lines of `BatchItem`")
+    takes = RequestBody(BatchRequest, EXAMPLE, lines="lines of `BatchItem`")
     quotes = (Answer({JSON: Quote}, 200, "What the batch would take; nothing was kept"),)
 
     def list_own(self) -> list[Operation]:

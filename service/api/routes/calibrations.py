@@ -9,7 +9,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.api.operations import JSON, TEXT, Answer, Body, Operation
+from service.api.operations import JSON, TEXT, Answer, Operation, RequestBody
 from service.api.queries import read_query
 from service.api.routes.jobs import JobPageQuery, JobRoutes
 from service.core.judging.fits import Fit
@@ -75,7 +75,9 @@ class CalibrationRoutes(JobRoutes[Calibration]):
     noun, plural = "calibration", "calibrations"
     record, listed, draft = Calibration, CalibrationList, CalibrationDraft
     options, page = CalibrationOptions, CalibrationPageQuery
-    takes = Body(CalibrationRequest, EXAMPLE, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)")
+    takes = RequestBody(
+        CalibrationRequest, EXAMPLE, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)"
+    )
     most_bytes = MAX_BYTES
 
     def list_own(self) -> list[Operation]:

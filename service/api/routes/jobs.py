@@ -16,7 +16,7 @@ from starlette.responses import Response
 from service.api.access import find_actor, find_caller
 from service.api.body import read_body
 from service.api.idempotency import read_idempotency_key
-from service.api.operations import JSON, TEXT, Answer, Body, Handler, Operation, describe_key, describe_named
+from service.api.operations import JSON, TEXT, Answer, Handler, Operation, RequestBody, describe_key, describe_named
 from service.api.queries import read_given, read_query
 from service.api.routes.job_store import JobStore
 from service.api.uploads import is_packed, read_form, receive
@@ -72,7 +72,7 @@ class JobRoutes(ABC, Generic[J]):
     options: type[RunOptions]
     """What may stand in the query of a submission. A JSON document has them as fields; those go first."""
     page: type[JobPageQuery]
-    takes: Body
+    takes: RequestBody
     quotes: Sequence[Answer] = ()
     """What a submission may give besides a job."""
     most_bytes: float = math.inf
@@ -97,7 +97,7 @@ class JobRoutes(ABC, Generic[J]):
 
     def all(self) -> list[Operation]:
         """The routes, each with what it takes and gives."""
-        limits = Body(ResumeRequest, required=False)
+        limits = RequestBody(ResumeRequest, required=False)
         named = [
             self.build_named("GET", "", self.show_job, self.record),
             self.build_named("DELETE", "", self.delete_job, [Answer({}, 204, "It is deleted")], 409),

@@ -19,7 +19,7 @@ from service.api.body import read_body
 from service.api.fairness.workroom import Workroom
 from service.api.idempotency import IdempotentAnswers, read_idempotency_key
 from service.api.metrics import ServiceMetrics
-from service.api.operations import JSON, TEXT, Answer, Body, Operation, describe_key, describe_named
+from service.api.operations import JSON, TEXT, Answer, Operation, RequestBody, describe_key, describe_named
 from service.api.presence import await_attended
 from service.api.problems import PROBLEM, Place, ProblemDetails, build_details, describe_error, list_places
 from service.api.readiness import Readiness
@@ -160,9 +160,9 @@ class ScoringRoutes:
     def all(self) -> list[BaseRoute]:
         """The routes, each with what it takes and gives."""
         many = {"type": "array", "items": {"$ref": "#/components/schemas/ScoreRequest"}, "maxItems": self.max_many}
-        one, several = Body(ScoreRequest, EXAMPLE), Body(many, [EXAMPLE])
+        one, several = RequestBody(ScoreRequest, EXAMPLE), RequestBody(many, [EXAMPLE])
         exposition = [Answer({"text/plain": TEXT})]
-        check = Body({}, RUBRIC_EXAMPLE)
+        check = RequestBody({}, RUBRIC_EXAMPLE)
         return [
             Operation("POST", "/v1/score", self.score, Report, 409, 422, 503, takes=one, parameters=[KEYED]),
             Operation("POST", "/v1/score/many", self.score_many, ManyReports, 422, 503, takes=several),

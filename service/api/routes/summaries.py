@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.api.fairness.workroom import Workroom
-from service.api.operations import JSON, Body, Operation
+from service.api.operations import JSON, Operation, RequestBody
 from service.engine import Engine
 from service.reporting.summaries import (
     SummaryRequest,
@@ -68,7 +68,7 @@ class SummaryRoutes:
 
     def build_operation(self) -> Operation:
         """The route, with what it takes and gives."""
-        takes = Body(SummaryRequest, SUMMED)
+        takes = RequestBody(SummaryRequest, SUMMED)
         return Operation("POST", "/v1/summaries", self.summarize, Summary, 422, 503, takes=takes)
 
     async def summarize(self, request: Request) -> Response:

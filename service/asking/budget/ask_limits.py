@@ -21,7 +21,7 @@ class AskLimits:
 
     def admit_questions(self, asks: Iterable[Ask]) -> None:
         """InputError where more would be asked than may be."""
-        votes = sum([ask.judge.votes * max(1, len(ask.judge.models)) for ask in asks])
+        votes = sum([ask.judge.samples * max(1, len(ask.judge.models)) for ask in asks])
         if votes > self.questions:
             told = (
                 f"{votes} requests to judges; at most {self.questions} for one item (CALLGRADE_REQUEST_MAX_QUESTIONS)"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import ValidationError
 
+from service.calibration.importers.actions import read_decision, read_thumb
 from service.calibration.importers.gold_rows import read_answer_key, read_apibank, read_tooltalk
 from service.calibration.importers.queued import read_queued
 from service.calibration.importers.sentences import read_corrections
+from service.calibration.importers.steps import read_failures, read_process
 from service.calibration.labels import (
     AnnotatorLabel,
     LabelledItem,
@@ -20,16 +21,28 @@ from service.calibration.labels import (
     read_labels,
 )
 from service.calibration.predictions import Prediction, read_predictions
+from service.core.judging.grades import grade_claims
 from service.core.models.invalid import list_problems
 from service.errors import InputError, Problem
 
 Shape = Literal[
-    "callgrade", "spans", "thumbs", "decisions", "answer_keys", "corrections", "tooltalk", "apibank", "queue"
+    "callgrade",
+    "spans",
+    "thumbs",
+    "decisions",
+    "answer_keys",
+    "corrections",
+    "tooltalk",
+    "apibank",
+    "queue",
+    "process",
+    "failures",
 ]
 """callgrade: our own. spans: error spans of annotators (and judges) in a text, as D2T-Eval and Quintd-1. thumbs: a human
 reward of 0 or 1 for the next action, as Taskmaster-4. decisions: the right one of several answers, as When2Call.
 answer_keys: questions with the calls that are due, as BFCL. corrections: texts with typed errors, as the Rotowire accuracy
-task. tooltalk, apibank: dialogues without fault. queue: our own label queue, of which what has no label yet is left out."""
+task. process: steps of runs, as AgentProcessBench, with the labels of judges. failures: retail runs with the step that failed,
+as AgentRx. tooltalk, apibank: dialogues without fault. queue: our own label queue, of which what has no label yet is left out."""
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 Errors = Literal["contradictory", "ungrounded"]
 """Which spans fail a text: those that contradict the payload, or also those that it does not say."""
@@ -47,6 +60,8 @@ _MARKS: Mapping[Shape, frozenset[str]] = {
     "tooltalk": frozenset({"conversation_id", "conversation", "suites_used"}),
     "apibank": frozenset({"file", "turns"}),
     "queue": frozenset({"criterion", "labels", "prediction", "value"}),
+    "process": frozenset({"steps", "judges", "domain", "group"}),
+    "failures": frozenset({"failures", "root_cause", "messages"}),
 }
 
 
@@ -123,6 +138,8 @@ def _read(row: Mapping[str, Any], shape: Shape, errors: Errors) -> Iterable[Impo
         return _read_spans(row, errors)
     if shape == "queue":
         return read_queued(row)
+    if shape == "process":
+        return read_process(row)
     items = read_corrections(row, errors) if shape == "corrections" else _READERS[shape](row)
     return ((item, ()) for item in items)
 
@@ -158,60 +175,21 @@ def _read_spans(row: Mapping[str, Any], errors: Errors) -> Iterator[ImportedRow]
 
 
 def _build_prediction(name: str, judge: str, spans: list[Mapping[str, Any]], wanted: set[int]) -> Prediction:
-    raw, reason = 1 / (1 + _count_spans(spans, wanted)), _describe_spans(spans, wanted)
-    return Prediction(id=name, criterion="grounded", raw=raw, model=judge, reason=reason)
+    """Each span is a claim that is wholly bad, and all else a claim that is good: graded as what a model says now is."""
+    worth = grade_claims("worst", [1.0, *[0.0] * _count_spans(spans, wanted)])
+    return Prediction(
+        id=name, criterion="grounded", raw=worth.graded, model=judge, reason=_describe_spans(spans, wanted)
+    )
 
 
 def _count_spans(spans: Iterable[Mapping[str, Any]], wanted: set[int]) -> int:
     return sum(span["type"] in wanted for span in spans)
 
 
-def _read_thumbs(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
-    """One next action with a thumb up or down. The label is of the action as a whole and of no step."""
-    action = row["generation"]
-    calls: dict[str, Any] = action.get("api") or {}
-    label = AnnotatorLabel(annotator="thumb", label=_read_thumb(row["human_reward"]))
-    yield LabelledItem(
-        id=row["id"],
-        criterion="action",
-        payload=row["context"],
-        answer=action.get("text") or json.dumps(calls, sort_keys=True, ensure_ascii=False),
-        labels=(label,),
-        source="taskmaster-4",
-        group=row["conversation_id"],
-        stratum="call" if calls else "text",
-        family=",".join(sorted(calls)) or "text",
-    )
-
-
-def _read_thumb(reward: float) -> bool:
-    if reward not in (0, 1):
-        raise ValueError(f"human_reward is 0 or 1, not {reward!r}")
-    return bool(reward)
-
-
-def _read_decisions(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
-    """One candidate answer for each decision; only the right one passes. Known beforehand, so no human agreement."""
-    if row["correct_answer"] not in row["answers"]:
-        raise ValueError(f"correct_answer is {row['correct_answer']!r}, which is not among the answers")
-    for decision, text in sorted(row["answers"].items()):
-        yield LabelledItem(
-            id=f"{row['uuid']}/{decision}",
-            criterion="decide",
-            step="decide",
-            payload={"question": row["question"], "tools": row["tools"]},
-            answer=text,
-            labels=(AnnotatorLabel(annotator="gold", label=decision == row["correct_answer"]),),
-            source="when2call",
-            group=row["source_id"],
-            origin="gold",
-            stratum=decision,
-        )
-
-
 _READERS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[LabelledItem]]] = {
-    "thumbs": _read_thumbs,
-    "decisions": _read_decisions,
+    "thumbs": read_thumb,
+    "decisions": read_decision,
+    "failures": read_failures,
     "answer_keys": read_answer_key,
     "tooltalk": read_tooltalk,
     "apibank": read_apibank,

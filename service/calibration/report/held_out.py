@@ -1,4 +1,4 @@
-"""What the held-out items say of a judge."""
+"""What the held-out items say of a judge: each under the map that has not seen it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from service.calibration.bench import Bench, build_fit, tally_items
+from service.calibration.bench import Bench, build_fit, refold
 from service.calibration.diagnostics import (
     AskedItem,
     Disagreement,
@@ -18,31 +18,48 @@ from service.calibration.diagnostics import (
     measure_length_bias,
     measure_retest,
 )
-from service.calibration.figures import FigureRow, Figures, compute_human_figures, compute_judge_figures, select_agreed
-from service.calibration.fitting import (
-    build_coverage_curve,
-    build_verdicts,
-    calibrate_tally,
-    choose_method,
-    compute_decided_share,
-    fit_map,
+from service.calibration.figures import (
+    FigureRow,
+    Figures,
+    Measure,
+    compute_human_figures,
+    compute_judge_figures,
+    select_agreed,
 )
+from service.calibration.first_errors import JudgedStep, count_named
+from service.calibration.fitting import build_coverage_curve
 from service.calibration.labels import LabelledItem
 from service.calibration.options import ReportOptions
-from service.calibration.results import AbstentionBand, HeldOutItem, HeldOutSlice, HistogramBar, JudgeReport, Spread
-from service.calibration.splits import split_groups
+from service.calibration.promising import AcceptedItem, measure_share, measure_shares
+from service.calibration.results import (
+    AbstentionBand,
+    HeldOutItem,
+    HeldOutSlice,
+    HistogramBar,
+    JudgeReport,
+    Promise,
+    Spread,
+)
 from service.core.judging.fits import Fit
+from service.stats.rates import RatePart
 from service.stats.tallies import LabelTally, build_reliability, ece, ece_by_chance, tally
 
 BARS = 20
 
 
-def build_judge_report(bench: Bench, options: ReportOptions) -> tuple[JudgeReport, Fit]:
-    """What the held-out items say of the judge, and the fit with the same figures."""
-    test, rows, raw_rows = bench.select_part("test"), bench.rows(), bench.rows(raw=True)
-    after = compute_judge_figures(rows, bench.threshold, options.resampling)
+def build_judge_report(
+    bench: Bench, options: ReportOptions, *, after_fit: str | None = None
+) -> tuple[JudgeReport, Fit]:
+    """What the held-out items say of the judge, and the fit with the same figures.
+
+    `after_fit`: the id of the fit that decides before it in a cascade.
+    """
+    test, rows, raw_rows = bench.held_out, bench.rows(), bench.raw_rows(options.own_threshold)
+    after = compute_judge_figures(rows, options.resampling)
     humans = compute_human_figures(test, options.resampling)
-    fit = build_fit(bench, options, after=after, humans=humans)
+    promised = None if options.guarantee is None else bench.served.promises[options.guarantee]
+    guarantee = promised and promised.model_copy(update={"after": after_fit})
+    fit = build_fit(bench, options, after=after, humans=humans, guarantee=guarantee)
     found = _tally(rows)
     report = JudgeReport(
         name=bench.name,
@@ -59,9 +76,9 @@ def build_judge_report(bench: Bench, options: ReportOptions) -> tuple[JudgeRepor
         fitted_groups=fit.groups,
         held_out_groups=after.groups,
         missing=sum(item.criterion == bench.criterion for item in bench.labels.items) - len(bench.items),
-        threshold=bench.threshold,
+        threshold=bench.served.threshold,
         own_threshold=options.own_threshold,
-        own=compute_judge_figures(raw_rows, options.own_threshold, options.resampling),
+        own=compute_judge_figures(raw_rows, options.resampling),
         after=after,
         humans=humans,
         where_humans_agree=_compute_agreed_figures(bench, test, options),
@@ -69,20 +86,31 @@ def build_judge_report(bench: Bench, options: ReportOptions) -> tuple[JudgeRepor
         table_before=build_reliability(_tally(raw_rows)),
         table_after=build_reliability(found),
         histogram=_build_histogram(rows),
-        curve=build_coverage_curve(found, bench.threshold),
-        abstaining=_build_abstention(bench, found),
+        curve=build_coverage_curve(_list_curve_parts(bench)),
+        abstaining=_build_abstention(bench),
         retest=_measure_retest(bench, options),
         length=_measure_length_bias(bench, test),
         worst=tuple(_list_worst(bench, test, options)),
         ece_by_chance=ece_by_chance(found),
         ece_over_splits=_measure_over_splits(bench, options),
         items=tuple([_build_held_out(bench, item) for item in test]),
+        least_decided=options.decided,
+        promises=tuple([_build_promise(bench, share, options) for share in options.shares]),
+        guarantee=options.guarantee,
+        cost_usd=bench.price,
+        why=bench.why,
+        first_error=_measure_first_errors(bench, test, options),
     )
     return report, fit
 
 
 def _build_held_out(bench: Bench, item: LabelledItem) -> HeldOutItem:
-    return HeldOutItem(item.id, item.group, item.passes, bench.raw[item.key][0], bench.value(item))
+    found = bench.values[item.key]
+    return HeldOutItem(item.id, item.group, item.passes, found.raw, found.value, found.passed)
+
+
+def _list_curve_parts(bench: Bench) -> list[tuple[LabelTally, float]]:
+    return [(_tally(bench.rows(among={item.key for item in one.items})), one.fitted.threshold) for one in bench.folds]
 
 
 def _tally(rows: Sequence[FigureRow]) -> LabelTally:
@@ -91,7 +119,7 @@ def _tally(rows: Sequence[FigureRow]) -> LabelTally:
 
 def _compute_agreed_figures(bench: Bench, test: Sequence[LabelledItem], options: ReportOptions) -> Figures | None:
     keys = {item.key for item in select_agreed(test)}
-    return compute_judge_figures(bench.rows(among=keys), bench.threshold, options.resampling) if keys else None
+    return compute_judge_figures(bench.rows(among=keys), options.resampling) if keys else None
 
 
 def _build_slices(bench: Bench, test: Sequence[LabelledItem], options: ReportOptions) -> Iterator[HeldOutSlice]:
@@ -102,8 +130,25 @@ def _build_slices(bench: Bench, test: Sequence[LabelledItem], options: ReportOpt
         for name in names if len(names) > 1 else ():
             items = [item for item in test if getattr(item, by) == name]
             rows = bench.rows(among={item.key for item in items})
-            figures = compute_judge_figures(rows, bench.threshold, options.resampling)
-            yield HeldOutSlice(by, name, figures, compute_human_figures(items, options.resampling))
+            figures = compute_judge_figures(rows, options.resampling)
+            humans = compute_human_figures(items, options.resampling)
+            yield HeldOutSlice(by, name, figures, humans, _measure_first_errors(bench, items, options))
+
+
+def _list_named(bench: Bench, items: Sequence[LabelledItem]) -> dict[str, RatePart]:
+    """For each run among held-out items whether its first wrong step is named; none where items are no steps."""
+    return count_named(
+        [
+            JudgedStep(item.run, item.position, item.group, bench.values[item.key].passed, item.passes)
+            for item in items
+            if item.run
+        ]
+    )
+
+
+def _measure_first_errors(bench: Bench, items: Sequence[LabelledItem], options: ReportOptions) -> Measure | None:
+    named = list(_list_named(bench, items).values())
+    return measure_share(named, options.resampling) if named else None
 
 
 def _build_histogram(rows: Sequence[FigureRow]) -> tuple[HistogramBar, ...]:
@@ -114,16 +159,24 @@ def _build_histogram(rows: Sequence[FigureRow]) -> tuple[HistogramBar, ...]:
     )
 
 
-def _build_abstention(bench: Bench, found: LabelTally) -> AbstentionBand | None:
-    if bench.band is None:
+def _build_abstention(bench: Bench) -> AbstentionBand | None:
+    if bench.served.band is None:
         return None
-    decided = build_verdicts(found, bench.threshold, bench.band)
-    return AbstentionBand(bench.band, compute_decided_share(found, bench.band), decided.accuracy)
+    decided = [(found.passed is item.passes) for item in bench.held_out if (found := bench.values[item.key]).decided]
+    accuracy = sum(decided) / len(decided) if decided else None
+    return AbstentionBand(bench.served.band, len(decided) / len(bench.held_out), accuracy)
+
+
+def _build_promise(bench: Bench, share: float, options: ReportOptions) -> Promise:
+    accepted = bench.list_accepted(share)
+    told = [AcceptedItem(item.group, item.key in accepted, bench.agrees(item)) for item in bench.held_out]
+    coverage, agreement = measure_shares(told, options.resampling)
+    return Promise(bench.served.promises[share], coverage, agreement, len(accepted))
 
 
 def _measure_retest(bench: Bench, options: ReportOptions) -> Retest | None:
-    asked = [AskedItem(item.group, tuple(map(bench.map_value, bench.raw[item.key]))) for item in bench.items]
-    return measure_retest(asked, bench.threshold, interval=options.resampling.draws > 0)
+    asked = [AskedItem(item.group, tuple(map(bench.served.map_value, bench.raw[item.key]))) for item in bench.items]
+    return measure_retest(asked, bench.served.threshold, interval=options.resampling.draws > 0)
 
 
 def _measure_length_bias(bench: Bench, test: Sequence[LabelledItem]) -> LengthBias | None:
@@ -136,7 +189,7 @@ def _measure_length_bias(bench: Bench, test: Sequence[LabelledItem]) -> LengthBi
 
 
 def _differs(bench: Bench, item: LabelledItem) -> bool:
-    return (bench.value(item) >= bench.threshold) is not item.passes
+    return bench.values[item.key].passed is not item.passes
 
 
 def _list_worst(bench: Bench, test: Sequence[LabelledItem], options: ReportOptions) -> Iterator[Disagreement]:
@@ -145,31 +198,22 @@ def _list_worst(bench: Bench, test: Sequence[LabelledItem], options: ReportOptio
         yield build_disagreement(
             item,
             bench.labels.lines[item.key],
-            raw=bench.raw[item.key][0],
+            raw=bench.values[item.key].raw,
             value=bench.value(item),
             reason=bench.reasons.get(item.key, ""),
         )
 
 
 def _measure_over_splits(bench: Bench, options: ReportOptions) -> Spread | None:
-    """The calibration error when the same groups are split otherwise, by seeds 0, 1, 2 and so on."""
-    free = [item.model_copy(update={"split": None}) for item in bench.items]
-    errors = [
-        error
-        for seed in range(options.splits)
-        if (error := _compute_error(bench, free, str(seed), options)) is not None
-    ]
+    """The calibration error when the same groups are dealt out otherwise, by seeds 0, 1, 2 and so on."""
+    seeds = [str(seed) for seed in range(0 if bench.given else options.splits)]
+    errors = [_compute_error(bench, options, seed) for seed in seeds]
     if not errors:
         return None
     low, median, high = np.percentile(errors, [10, 50, 90]).tolist()
     return Spread(len(errors), low, median, high)
 
 
-def _compute_error(bench: Bench, items: Sequence[LabelledItem], seed: str, options: ReportOptions) -> float | None:
-    split = split_groups(items, seed=seed, share=options.share)
-    fit = [item for item in items if split[item.group] == "fit"]
-    test = [item for item in items if split[item.group] == "test"]
-    if not fit or not test:
-        return None
-    calibrator = fit_map(choose_method(len(fit), options.method), tally_items(fit, bench.raw))
-    return ece(calibrate_tally(tally_items(test, bench.raw), calibrator))
+def _compute_error(bench: Bench, options: ReportOptions, seed: str) -> float:
+    found = refold(bench, options, seed=seed)
+    return ece(tally([one.value for one in found], [item.passes for item in bench.items])) or 0.0

@@ -26,12 +26,17 @@ def build_judge_sections(judge: JudgeReport, anchor: str) -> Iterator[Section]:
         figure=_build_figure(judge),
         anchor=anchor,
     )
-    yield Section("Reliability", (_render_reliability(judge.table_before, judge.table_after),))
+    yield Section("Reliability", (_render_reliability(judge.table_before, judge.table_after),), folded=True)
+    yield Section(
+        "Accuracy against coverage",
+        (_render_promises(judge), _render_curve(judge)),
+        text=(_render_abstention(judge),),
+        folded=True,
+    )
     if judge.slices:
-        yield Section("By step and tool family", (_render_slices(judge),))
-    yield Section("Accuracy against coverage", (_render_curve(judge),), text=(_render_abstention(judge),))
+        yield Section("By step and tool family", (_render_slices(judge),), folded=True)
     if judge.worst:
-        yield Section("Where judge and labels differ most", (_render_worst(judge, anchor),))
+        yield Section("Where judge and labels differ most", (_render_worst(judge, anchor),), folded=True)
         for at, one in enumerate(judge.worst, 1):
             yield _render_item(one, judge, f"{anchor}-{at}")
 
@@ -48,14 +53,17 @@ def _render_sentences(judge: JudgeReport) -> Iterator[str]:
     status = "calibrated" if judge.calibrated else "uncalibrated"
     yield (
         f"Against {LABELS[judge.origin]}. Fit {judge.fit_id}: {judge.method}, {status}; {judge.fitted} items of "
-        f"{judge.fitted_groups} groups fitted, {judge.held_out} items of {judge.held_out_groups} groups held out, "
+        f"{judge.fitted_groups} groups fitted, {judge.held_out} items of {judge.held_out_groups} groups scored while held out, "
         f"{judge.missing} labelled items without its word. Passes from {judge.threshold:.3f} upwards."
     )
     if judge.ece_by_chance is not None:
         yield f"By chance alone, exactly right values would show an ECE of {judge.ece_by_chance:.3f} on so many items."
     if judge.ece_over_splits:
         s = judge.ece_over_splits
-        yield f"ECE over {s.splits} other splits: median {s.median:.3f}, 10th percentile {s.low:.3f}, 90th {s.high:.3f}."
+        yield (
+            f"ECE with groups dealt out {s.splits} other ways: median {s.median:.3f}, 10th percentile {s.low:.3f}, 90th "
+            f"{s.high:.3f}."
+        )
     if judge.retest:
         r = judge.retest
         yield (
@@ -118,15 +126,33 @@ def _render_pair(figures: Figures, humans: Figures | None, name: str) -> str:
 
 def _render_abstention(judge: JudgeReport) -> str:
     found = judge.abstaining
+    if judge.guarantee is not None:
+        return f"The fit promises {judge.guarantee:.0%}; what it does not accept is for humans or the next judge."
     if found is None:
         return (
-            "No band was chosen: on the fitted items, leaving out the least sure ones made the rest no more accurate."
+            f"No band was chosen: on the fitted items, leaving out the least sure {1 - judge.least_decided:.0%} or fewer made "
+            "the rest no more accurate."
         )
     low, high = found.band
     return (
         f"Values from {low:.3f} to {high:.3f} go to a human. That leaves {found.coverage:.1%} of the held-out items decided, "
         f"with an accuracy of {show_number(found.accuracy)} (all: {show_number(judge.after.of('accuracy').value)})."
     )
+
+
+def _render_promises(judge: JudgeReport) -> Table:
+    """What may be promised, as it is served, and what became of it on items that no threshold has seen."""
+    rows = [
+        (
+            f"{one.guarantee.share:.0%}",
+            show_measure(one.coverage),
+            show_measure(one.agreement),
+            *map(show_number, (one.guarantee.passes_from, one.guarantee.fails_to)),
+            "" if one.guarantee.accepts_any else "no threshold",
+        )
+        for one in judge.promises
+    ]
+    return Table(("promise", "coverage", "agreement", "passes from raw", "fails to raw", ""), tuple(rows))
 
 
 def _render_curve(judge: JudgeReport) -> Table:
@@ -171,4 +197,4 @@ def _render_item(one: Disagreement, judge: JudgeReport, anchor: str) -> Section:
     }
     rows = tuple([(name, text) for name, text in parts.items() if text])
     table = Table(("part", "what it is"), rows, parts=True)
-    return Section(f"{one.id} (line {one.line})", (table,), level=4, anchor=anchor)
+    return Section(f"{one.id} (line {one.line})", (table,), level=4, anchor=anchor, folded=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from service.calibration.figures import Measure
+from service.calibration.results import JuryReport
 from service.core.judging.fits import Origin
 
 NAMES = {
@@ -39,6 +40,15 @@ LABELS: dict[Origin, str] = {
 }
 
 
+def describe_kept(jury: JuryReport) -> str:
+    """Whether a jury's fit is written, and why not."""
+    if jury.asked:
+        return "Kept: a judge lists these models, and is served by this fit."
+    if jury.kept is None:
+        return "Not decided, and no fit written: without draws no interval says whether the gain is one."
+    return "Kept." if jury.kept else "Not kept: the gain in the Brier score may be none, and a jury costs more."
+
+
 def show_measure(measure: Measure) -> str:
     """The figure with its interval; `-` where it is undefined.
 
@@ -57,6 +67,17 @@ def show_number(value: float | None) -> str:
     ('0.123', '0.000', '-')
     """
     return "-" if value is None else f"{round(value, 3) + 0.0:.3f}"
+
+
+def show_usd(value: float | None) -> str:
+    """Dollars to the cent, or to three digits where that is more; `-` where they are not known.
+
+    >>> show_usd(12.345), show_usd(0.00421), show_usd(None), show_usd(0.0)
+    ('12.35', '0.00421', '-', '0.00')
+    """
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if value >= 1 or value == 0 else f"{value:.3g}"
 
 
 def show_delta(value: float | None) -> str:

@@ -29,16 +29,18 @@ from service.calibration.report_predictions import UnansweredItem, find_judge
 from service.calibration.results import CalibrationReport, HeldOutItem, JudgeReport, render_json
 from service.calibration.splits import SEED
 from service.cli.calibrating.judging import build_judging_engine
+from service.cli.context import read_settings
 from service.cli.labelled import Sources, lines_of, read_labelled, read_run
 from service.cli.rendering.console import console, plural, say
 from service.cli.rendering.documents import show
 from service.core.judging.fits import Fit
-from service.core.judging.votes import is_same_model
+from service.core.judging.notes import is_same_model
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError
-from service.fit_files import read_fits
+from service.fit_checks import FitCheck, note_checks
+from service.fit_files import get_today, read_fits
 from service.jobs.predicting import Asking, collect_predictions
 from service.reporting.document import Section, Table
 
@@ -158,6 +160,8 @@ async def _collect_predictions(
     missing: list[str] = []
     try:
         async for one in collect_predictions(engine, items, asking):
+            if isinstance(one, UnansweredItem) and one.decided:
+                continue
             if isinstance(one, UnansweredItem):
                 missing.append(str(one))
             else:
@@ -181,6 +185,23 @@ def show_check(found: CheckReport, output_format: Literal["table", "json"]) -> N
     for one in found.judges:
         for line in _describe_drift(one):
             say(line)
+
+
+def note_installed(found: CheckReport) -> None:
+    """Notes beside the fits what came of those that are in place; a folder that cannot be written is told."""
+    folder = read_settings().home / "fits"
+    installed = {fit.id for fit in read_fits([folder])}
+    checks = [_build_check(one) for one in found.judges if one.fit in installed]
+    try:
+        note_checks(folder, checks)
+    except OSError as error:
+        say(f"the check is not noted: {folder}: {error.strerror}")
+
+
+def _build_check(one: JudgeDrift) -> FitCheck:
+    drifted = tuple([f"{outside.statistic} {outside.direction}" for outside in one.outside])
+    kappa, then = one.now["kappa"].value, one.then["kappa"].value
+    return FitCheck(fit=one.fit, day=get_today(), items=one.n, kappa=kappa, then=then, drifted=drifted)
 
 
 def _build_sections(found: CheckReport) -> Iterator[Section]:

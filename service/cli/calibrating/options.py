@@ -16,4 +16,4 @@ MethodOption = Annotated[
     Literal["auto", "identity", "platt", "isotonic", "temperature", "venn_abers"],
     typer.Option(help="The map that is fitted; auto takes Platt below 300 labels, else isotonic."),
 ]
-SeedOption = Annotated[str | None, typer.Option(help="What the split of the groups is made with.")]
+SeedOption = Annotated[str | None, typer.Option(help="What the groups are dealt out with.")]

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.calibration.report.rendering import render_report_markdown, render_report_page
+from service.calibration.report.usefulness import HEAD, build_row, describe_use, list_cascades, list_judges
 from service.calibration.report.wording import show_measure
 from service.calibration.results import CalibrationReport, CalibrationRun, JudgeReport, render_json
 from service.cli.labelled import REPORT
@@ -46,6 +47,7 @@ COLUMNS = {"kappa": "kappa", "balanced_accuracy": "bal. acc.", "auroc": "AUROC",
 
 def show_overview(report: CalibrationReport) -> None:
     """A line for each judge, the figure of humans beneath."""
+    _show_usefulness(report)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("judge", "criterion", "map", *COLUMNS.values()):
         table.add_column(name, overflow="fold")
@@ -65,15 +67,37 @@ def show_overview(report: CalibrationReport) -> None:
         say(remark)
 
 
+def _show_usefulness(report: CalibrationReport) -> None:
+    """The first screen: may it be used, for what, and what does it cost."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for at, name in enumerate(HEAD):
+        table.add_column(name, overflow="fold", justify="left" if at < 2 else "right", no_wrap=at > 1)
+    judges = list_judges(report)
+    for judge in judges:
+        table.add_row(*map(_text, build_row(judge)))
+    reading_console().print(table)
+    for judge in judges if len(judges) <= FEW else ():
+        reading_console().print(_text(f"{judge.name}: {describe_use(judge)}"))
+    for line in list_cascades(report):
+        reading_console().print(_text(line))
+    reading_console().print(
+        "85%, 90%: decided alone where so much of it is to agree with people; none: no threshold\n", style="dim"
+    )
+
+
+FEW = 3
+"""Judges that each get a sentence of their own on a terminal; of more, the pages have them."""
+
+
 def _remarks(report: CalibrationReport, judges: Sequence[JudgeReport]) -> Iterator[str]:
     for jury in report.juries:
-        said = "kept" if jury.kept else "not kept"
+        said = {True: "kept", False: "not kept", None: "not decided, for no intervals were drawn"}[jury.kept]
         yield f"jury on {jury.criterion}: Brier lower than {jury.best}'s by {show_measure(jury.advantage.brier)}: {said}"
     for judge in judges:
         if judge.ece_over_splits:
             s = judge.ece_over_splits
             spread = f"median {s.median:.3f}, 10th percentile {s.low:.3f}, 90th {s.high:.3f}"
-            yield f"{judge.name}: ECE over {s.splits} splits: {spread}"
+            yield f"{judge.name}: ECE with groups dealt out {s.splits} other ways: {spread}"
         if judge.retest:
             share = show_measure(judge.retest.flip_rate)
             yield f"{judge.name}: two answers to one question differ in their verdict for a share of {share} of items"

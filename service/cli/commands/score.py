@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from service.cli.inputs import Inputs, Refusal
     from service.cli.rendering.results import Tally
     from service.cli.rendering.streams import Sink
+    from service.cli.scoring import Result
 
-OutputFormat = Literal["table", "json", "ndjson", "junit"]
+OutputFormat = Literal["table", "json", "ndjson", "junit", "github"]
 
 
 @command(20)
@@ -34,7 +35,12 @@ def score(
     expected: ExpectedOption = None,
     input_format: FormatOption = "auto",
     output_format: Annotated[
-        Literal["table", "json", "ndjson", "junit"], typer.Option("--format", "-f", help="How reports are written.")
+        Literal["table", "json", "ndjson", "junit", "github"],
+        typer.Option(
+            "--format",
+            "-f",
+            help="How reports are written; github: annotations and the summary of the step, with reports in --output.",
+        ),
     ] = "table",
     fail_under: Annotated[
         float | None, typer.Option(metavar="X", min=0, max=1, help="Exit 2 if the mean score is below X, from 0 to 1.")
@@ -53,6 +59,11 @@ def score(
             "[default: CALLGRADE_JUDGES, else live where CALLGRADE_JUDGE_MODEL is set]"
         ),
     ] = None,
+    repeats: Annotated[
+        int, typer.Option(metavar="N", min=1, max=100, help="Score each trace N times; verdicts that differ are named.")
+    ] = 1,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the steps of every trace.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Show only what does not pass; all is counted.")] = False,
     output: OutputOption = None,
 ) -> int:
     """Score traces: one report each.
@@ -66,7 +77,30 @@ def score(
 
     inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format, judges=judges)
     judgement = VerdictPolicy(fail_under, strict=strict, allow_abstain=allow_abstain)
-    return run_score(inputs, judgement, output_format=output_format, output=output)
+    view = ScoreView(output_format, output, repeats, verbose=verbose, failed=failed)
+    return run_score(inputs, judgement, view)
+
+
+@dataclass(frozen=True)
+class ScoreView:
+    """What is written of a run, and where."""
+
+    form: OutputFormat = "table"
+    output: Path | None = None
+    repeats: int = 1
+    verbose: bool = False
+    failed: bool = False
+
+    def shows(self, result: Result) -> bool:
+        """Whether a result is written."""
+        from service.cli.inputs import Refusal
+
+        return not self.failed or isinstance(result, Refusal) or result.report.verdict in ("fail", "abstain")
+
+    @property
+    def fills_terminal(self) -> bool:
+        """Whether lines appear on the terminal anyway while the run goes on."""
+        return self.output is None and self.form != "junit" and sys.stdout.isatty()
 
 
 @dataclass(frozen=True)
@@ -104,31 +138,50 @@ class VerdictPolicy:
         return True if low >= least else None if high >= least else False
 
 
-def run_score(
-    inputs: Inputs,
-    judgement: VerdictPolicy,
-    *,
-    output_format: OutputFormat = "table",
-    output: Path | None = None,
-) -> ExitCode:
-    """Score everything, write it, and say on standard error what could not be scored."""
-    from service.cli.inputs import Refusal
-    from service.cli.rendering.progress import show_count
-    from service.cli.rendering.results import Tally, score_records
+def run_score(inputs: Inputs, judgement: VerdictPolicy, view: ScoreView) -> ExitCode:
+    """Score everything, write it, and say on standard error what could not be scored.
 
-    _check_output(output, inputs)
+    Ended by ctrl-C it writes and tells what was done before.
+    """
+    from service.cli.rendering.results import Tally
+    from service.cli.scoring import score_records
+
+    _check_output(view.output, inputs)
     tally = Tally()
     refusals: list[Refusal] = []
-    with _open_output(output) as stream:
-        sink = _build_sink(output_format, stream, tally, judgement)
-        for result in show_count(score_records(inputs), silent=_shows_itself(output_format, output)):
-            tally.add(result)
-            sink.add(result)
-            if isinstance(result, Refusal) and len(refusals) < REFUSALS_TOLD:
-                refusals.append(result)
+    asks, interrupted = inputs.asks_judges, False
+    with _open_output(view.output) as stream:
+        sink = _build_sink(view, stream, tally, judgement, asks=asks)
+        if asks and view.fills_terminal:
+            say(f"asking {inputs.settings.judge_model}; a line follows for each trace")
+        try:
+            _add_all(score_records(inputs, repeats=view.repeats), tally, refusals, sink, view, asks=asks)
+        except KeyboardInterrupt:
+            interrupted = True
+            say(f"ended by ctrl-C; {plural(tally.verdicts.total(), 'trace')} had been scored")
         sink.close()
-    _tell(inputs, tally, refusals, judgement, quiet=output_format == "table" and output is None)
-    return judgement.code(tally)
+    _tell(inputs, tally, refusals, judgement, view)
+    return ExitCode.INTERRUPTED if interrupted else judgement.code(tally)
+
+
+def _add_all(
+    results: Iterable[Result],
+    tally: Tally,
+    refusals: list[Refusal],
+    sink: Sink,
+    view: ScoreView,
+    *,
+    asks: bool,
+) -> None:
+    from service.cli.inputs import Refusal
+    from service.cli.rendering.progress import show_count
+
+    for result in show_count(results, silent=view.fills_terminal, at_once=asks):
+        tally.add(result)
+        if view.shows(result):
+            sink.add(result)
+        if isinstance(result, Refusal) and len(refusals) < REFUSALS_TOLD:
+            refusals.append(result)
 
 
 def _check_output(output: Path | None, inputs: Inputs) -> None:
@@ -156,35 +209,38 @@ def _open_output(output: Path | None) -> Generator[BinaryIO]:
         yield stream
 
 
-def _build_sink(output_format: OutputFormat, stream: BinaryIO, tally: Tally, judgement: VerdictPolicy) -> Sink:
+def _build_sink(view: ScoreView, stream: BinaryIO, tally: Tally, judgement: VerdictPolicy, *, asks: bool) -> Sink:
+    from service.cli.rendering.github import GitHub
     from service.cli.rendering.junit import JUnit
     from service.cli.rendering.streams import JsonLines, JsonReports
-    from service.cli.rendering.table import Table
+    from service.cli.rendering.table import LOOKAHEAD, ResultTable
 
-    if output_format == "json":
+    if view.form == "json":
         return JsonReports(stream)
-    if output_format == "ndjson":
+    if view.form == "ndjson":
         return JsonLines(stream)
-    if output_format == "junit":
+    if view.form == "junit":
         return JUnit(stream, strict=judgement.strict)
-    return Table(stream, tally)
+    if view.form == "github":
+        return GitHub(None if view.output is None else stream, tally, strict=judgement.strict)
+    lookahead = 1 if asks and view.fills_terminal else LOOKAHEAD
+    return ResultTable(stream, tally, verbose=view.verbose, lookahead=lookahead)
 
 
-def _shows_itself(output_format: OutputFormat, output: Path | None) -> bool:
-    """Whether lines appear on the terminal anyway while the run goes on."""
-    return output is None and (output_format != "junit") and sys.stdout.isatty()
-
-
-def _tell(inputs: Inputs, tally: Tally, refusals: list[Refusal], judgement: VerdictPolicy, *, quiet: bool) -> None:
+def _tell(inputs: Inputs, tally: Tally, refusals: list[Refusal], judgement: VerdictPolicy, view: ScoreView) -> None:
     inputs.tell_guesses()
-    if not quiet:
+    if view.form != "table" or view.output is not None:
         say("; ".join(tally.lines()))
-    for refusal in refusals:
-        say_refusal(refusal)
-    if tally.refused > len(refusals):
-        say(f"... and {plural(tally.refused - len(refusals), 'more record')}")
+    _tell_refusals(refusals, tally)
     if tally.silent is not None:
         say(f"error: the judge {inputs.settings.judge_model} answered nothing: {NO_JUDGE[tally.silent]}")
     reached = judgement.reaches(tally)
     if reached is not True:
         say(f"the mean score is {'below' if reached is False else 'not for certain'} {judgement.fail_under}")
+
+
+def _tell_refusals(refusals: list[Refusal], tally: Tally) -> None:
+    for refusal in refusals:
+        say_refusal(refusal)
+    if tally.refused > len(refusals):
+        say(f"... and {plural(tally.refused - len(refusals), 'more record')}")

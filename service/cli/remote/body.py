@@ -29,7 +29,7 @@ class Sent:
 
 
 @dataclass
-class Body:
+class BatchBody:
     """The records of a file as the service takes them, in a temporary file. Leave its block, and it is gone.
 
     `refused` are the records that are not in it, for they cannot be read.
@@ -44,7 +44,7 @@ class Body:
         self.file = tempfile.TemporaryFile()  # noqa: SIM115 (it is this object's block that ends it)
         self._hash = hashlib.sha256()
 
-    def __enter__(self) -> Body:
+    def __enter__(self) -> BatchBody:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

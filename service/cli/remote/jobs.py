@@ -12,7 +12,9 @@ from service.cli.exits import ExitCode
 from service.cli.remote.progress import Progression, has_asked_all, require_judge
 from service.cli.remote.tables import list_next_steps, render_end, show_many, show_one
 from service.cli.rendering.console import say
-from service.client import AnyJob, BatchClient, CalibrationClient, J, JobClient, watch_job
+from service.client.blocking import BatchClient, CalibrationClient, JobClient
+from service.client.calls import AnyJob, J
+from service.client.watching import watch_job
 from service.store.job import ENDED
 
 TableOrJson = Literal["table", "json"]

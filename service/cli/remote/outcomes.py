@@ -17,7 +17,9 @@ from service.cli.exits import ExitCode
 from service.cli.remote.progress import Progression, explain_pause, require_judge
 from service.cli.remote.service import Service
 from service.cli.rendering.console import plural, say
-from service.client import PATIENCE, BatchClient, Kind
+from service.client.blocking import BatchClient
+from service.client.outcome_lines import Kind
+from service.client.watching import PATIENCE
 from service.errors import CallgradeError
 from service.store.batches import Batch
 

@@ -15,7 +15,7 @@ from service.store.job import ENDED, STEMS
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from service.client import AnyJob
+    from service.client.calls import AnyJob
 
 
 class Progression:

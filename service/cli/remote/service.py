@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from service.client import BatchClient, CalibrationClient, ForeignError, RefusedError, UnreachableError
+from service.client.blocking import BatchClient, CalibrationClient, Client
+from service.client.failures import ONCE, ForeignError, RefusedError, UnreachableError
 from service.errors import BusyError, CallgradeError, InputError, Problem, SettingsError
 from service.problems import ProblemDetails
 
@@ -26,11 +27,11 @@ class Service:
 
     def batches(self) -> AbstractContextManager[BatchClient]:
         """Its batches."""
-        return self._open_client(BatchClient)
+        return self._open(lambda client: client.batches)
 
     def calibrations(self) -> AbstractContextManager[CalibrationClient]:
         """Its calibrations."""
-        return self._open_client(CalibrationClient)
+        return self._open(lambda client: client.calibrations)
 
     def jobs(
         self, context: typer.Context
@@ -40,16 +41,16 @@ class Service:
         return self.calibrations() if group == "calibrate" else self.batches()
 
     @contextmanager
-    def _open_client(self, kind: Callable[[str, str | None], C]) -> Generator[C]:
-        """A client; what goes wrong with it within the block is told as an error of the command's."""
+    def _open(self, part: Callable[[Client], C]) -> Generator[C]:
+        """A part of a client; what goes wrong with it within the block is told as an error of the command's."""
         parts = urlsplit(self.server)
         if parts.scheme not in {"http", "https"} or not parts.netloc:
             raise typer.BadParameter("expected a URL such as http://127.0.0.1:8000", param_hint="--server")
         if self.key is not None and not (self.key.isascii() and self.key.isprintable()):
             raise typer.BadParameter("expected a key as `callgrade keys create` prints it", param_hint="--key")
-        client = kind(self.server, self.key)
+        client = Client(self.server, self.key, retries=ONCE)  # the commands tell of every attempt themselves
         try:
-            yield client
+            yield part(client)
         except UnreachableError as error:
             raise SettingsError.at("", f"no answer from {self.server} (--server, CALLGRADE_SERVER): {error}") from None
         except ForeignError as error:

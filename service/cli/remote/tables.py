@@ -9,7 +9,7 @@ from rich.text import Text
 
 from service.cli.remote.progress import count_done
 from service.cli.rendering.console import console, plural, reading_console
-from service.client import AnyJob
+from service.client.calls import AnyJob
 from service.jobs.quotes import Quote
 from service.reporting.escaping import escape_unprintable
 from service.store.batches import Batch

@@ -14,7 +14,9 @@ from service.cli.inputs import Refusal
 from service.cli.remote.jobs import name_command, watch_to_the_end
 from service.cli.remote.service import build_error
 from service.cli.rendering.console import console, say
-from service.client import J, JobClient, RefusedError, SubmittedJob, UnreachableError
+from service.client.blocking import JobClient
+from service.client.calls import J, SubmittedJob
+from service.client.failures import RefusedError, UnreachableError
 from service.errors import InputError, Problem
 from service.problems import ProblemDetails
 
@@ -42,11 +44,11 @@ class UploadBody(Protocol):
         ...
 
 
-class SubmittingClient(Protocol[R_co]):
-    """A client that submissions are made by."""
+class Submit(Protocol[R_co]):
+    """What submits gzipped JSON Lines under a key."""
 
-    def submit(self, body: BinaryIO, options: Mapping[str, str], *, key: str) -> R_co:
-        """What came of one."""
+    def __call__(self, lines: BinaryIO, options: Mapping[str, str], *, key: str) -> R_co:
+        """What came of it."""
         ...
 
 
@@ -80,10 +82,10 @@ def _render_query_value(value: str | float | bool) -> str:  # noqa: FBT001 (it i
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def send(client: SubmittingClient[T], upload: UploadBody, sending: Sending) -> T:
+def send(submit: Submit[T], upload: UploadBody, sending: Sending) -> T:
     """What the service makes of a submission. RefusedError where it takes none of it."""
     key = sending.key_of(upload)
-    return _insist(lambda: client.submit(upload.file, sending.options, key=key))
+    return _insist(lambda: submit(upload.file, sending.options, key=key))
 
 
 def _insist(send: Callable[[], T]) -> T:

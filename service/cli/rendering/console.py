@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import IO, TYPE_CHECKING
 
@@ -24,11 +25,14 @@ STYLES: dict[str, str] = {
 }
 
 
-def console(file: IO[str] | None = None, *, width: int | None = None) -> Console:
-    """A console that takes every text literally. `file` defaults to standard output."""
+def console(file: IO[str] | None = None, *, width: int | None = None, plain: bool = False) -> Console:
+    """A console that takes every text literally. `file` defaults to standard output; `plain`: without colours, always."""
     from rich.console import Console  # noqa: PLC0415 (every command imports this module)
 
-    return Console(file=file or sys.stdout, width=width, markup=False, emoji=False, highlight=False)
+    stream, is_terminal = file or sys.stdout, False if plain else None
+    if width is None and not stream.isatty() and "COLUMNS" not in os.environ:
+        width = WIDEST  # a log is no terminal of 80 columns
+    return Console(file=stream, width=width, markup=False, emoji=False, highlight=False, force_terminal=is_terminal)
 
 
 def reading_console() -> Console:

@@ -12,7 +12,8 @@ from typing import BinaryIO
 from service.cli.exits import describe_error
 from service.cli.inputs import Refusal
 from service.cli.rendering.console import number, share
-from service.cli.rendering.results import MOST_REASONS, Result, ScoredRecord, list_outcomes, render_finding
+from service.cli.rendering.results import MOST_REASONS, list_outcomes, render_finding
+from service.cli.scoring import Result, ScoredRecord
 from service.core.outcome import Scored, Skipped
 from service.core.report import Report
 from service.errors import (
@@ -24,6 +25,7 @@ from service.errors import (
     TooLargeError,
     UnknownRubricError,
 )
+from service.trace_files import RecordPlace
 
 IN_MEMORY = 2**20
 """Bytes of test cases held before they go to a temporary file: the counts stand before them and are known last."""
@@ -48,9 +50,11 @@ class JUnit:
         self._strict = strict
         self._cases: BinaryIO = SpooledTemporaryFile(max_size=IN_MEMORY)  # type: ignore[assignment]  # noqa: SIM115
         self._counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+        self._seconds = 0.0
 
     def add(self, result: Result) -> None:
         """Write one test case."""
+        self._seconds += 0.0 if isinstance(result, Refusal) else result.seconds
         kind, lines = _render_refusal(result) if isinstance(result, Refusal) else self._render_record(result)
         self._counts["tests"] += 1
         if kind:
@@ -60,6 +64,7 @@ class JUnit:
     def close(self) -> None:
         """Write the document."""
         counts = " ".join(f'{name}="{count}"' for name, count in self._counts.items())
+        counts += f' time="{self._seconds:.3f}"'
         head = f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n <testsuite name="callgrade" {counts}>\n'
         self._stream.write(head.encode())
         self._cases.seek(0)
@@ -72,7 +77,8 @@ class JUnit:
         report = result.report
         kind, told_as = self._render_verdict(report)
         body = [*told_as, f"  <system-out>{escape_xml(_render_summary(result))}</system-out>"]
-        return kind, [_render_opening(result.name, result.place.source), *body, "</testcase>"]
+        name = result.name if result.trial is None else f"{result.name} (trial {result.trial})"
+        return kind, [_render_opening(name, result.place, result.seconds), *body, "</testcase>"]
 
     def _render_verdict(self, report: Report) -> tuple[str, list[str]]:
         if report.verdict == "fail":
@@ -84,8 +90,10 @@ class JUnit:
         return "", []
 
 
-def _render_opening(name: str, source: str) -> str:
-    return f'<testcase name="{escape_xml(name)}" classname="{escape_xml(source)}">'
+def _render_opening(name: str, place: RecordPlace, seconds: float = 0.0) -> str:
+    line = "" if place.line is None else f' line="{place.line}"'
+    source = escape_xml(place.source)
+    return f'<testcase name="{escape_xml(name)}" classname="{source}" file="{source}"{line} time="{seconds:.3f}">'
 
 
 TYPES: Mapping[type[InputError], str] = {
@@ -109,7 +117,7 @@ def _render_refusal(result: Refusal) -> tuple[str, list[str]]:
     text = describe_error(result.error)
     first = text.splitlines()[0]
     error = f'  <error type="{_name_type(result.error)}" message="{escape_xml(first)}">{escape_xml(text)}</error>'
-    return "errors", [_render_opening(name, result.place.source), error, "</testcase>"]
+    return "errors", [_render_opening(name, result.place), error, "</testcase>"]
 
 
 def _list_failures(report: Report) -> Iterator[str]:

@@ -13,10 +13,16 @@ PATIENCE = 1.0
 """Seconds without a sign."""
 
 
-def show_count(items: Iterable[T], *, silent: bool = False) -> Iterator[T]:
-    """The same items; how many there were so far is shown on a terminal once a second has passed."""
+def show_count(items: Iterable[T], *, silent: bool = False, at_once: bool = False) -> Iterator[T]:
+    """The same items; how many there were so far is shown on a terminal once a second has passed.
+
+    `at_once`: from the beginning, where even the first item may take long.
+    """
     if silent or not sys.stderr.isatty():
         yield from items
+        return
+    if at_once:
+        yield from _show_progress(iter(items), 0)
         return
     start = time.monotonic()
     waiting = iter(items)

@@ -1,124 +1,26 @@
-"""What scoring a run of records gives: a report or a refusal for each, and a tally of all."""
+"""What a run of scored records came to: a tally of all, and the outcomes and findings of each."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import fsum
 from typing import NamedTuple, get_args
 
-from service.cli.inputs import InputChoices, Inputs, Refusal
+from service.cli.inputs import Refusal
 from service.cli.rendering.console import number, plural
+from service.cli.scoring import Result
 from service.core.conclusion.judge_answers import NOBODY
-from service.core.judging.votes import sum_costs
+from service.core.judging.notes import sum_costs
 from service.core.outcome import Errored, Finding, Outcome
-from service.core.report import OpenOutcome, Report
+from service.core.report import Report
 from service.core.rubric import Stage
 from service.core.scores import Range, Verdict
-from service.engine import Engine
-from service.errors import NOBODY_THERE, FaultCause, InputError
-from service.trace_files import RecordPlace
+from service.errors import NOBODY_THERE, FaultCause
+from service.reporting.regression import is_unforgiven
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "abstain", "not_applicable")
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredRecord:
-    """A record that was scored; `number` is its position in the run, from 1."""
-
-    number: int
-    place: RecordPlace
-    request: InputChoices
-    report: Report
-
-    @property
-    def name(self) -> str:
-        """What the trace is called: as the line of a batch says, else its id, else its number."""
-        return self.request.name or self.report.trace_id or f"#{self.number}"
-
-
-Result = ScoredRecord | Refusal
-
-
-TOGETHER = 64
-"""How many records that somebody must be waited for are worked on at once."""
-
-
-def score_records(inputs: Inputs) -> Iterator[Result]:
-    """The result of every record, in order."""
-    with asyncio.Runner() as loop:  # one for all: connections to judges and to their cache belong to it
-        for group in _group_records(enumerate(inputs, start=1), inputs.engine):
-            if len(group) == 1 and not _waits(group[0][1], inputs.engine):
-                yield _grade(*group[0], inputs)
-                continue
-            yield from loop.run(_grade_all(group, inputs))
-        loop.run(inputs.engine.close())
-
-
-Numbered = tuple[int, InputChoices | Refusal]
-
-
-def _group_records(records: Iterable[Numbered], engine: Engine) -> Iterator[list[Numbered]]:
-    """One by one what code scores alone, together what waits for others."""
-    group: list[Numbered] = []
-    for record in records:
-        waits = _waits(record[1], engine)
-        if group and (not waits or len(group) == TOGETHER):
-            yield group
-            group = []
-        if waits:
-            group.append(record)
-        else:
-            yield [record]
-    if group:
-        yield group
-
-
-def _waits(record: InputChoices | Refusal, engine: Engine) -> bool:
-    if isinstance(record, Refusal):
-        return False
-    try:
-        return engine.waits(record.request)
-    except InputError:
-        return False  # told where it is scored
-
-
-async def _grade_all(group: Iterable[Numbered], inputs: Inputs) -> list[Result]:
-    return list(await asyncio.gather(*[grade_later(number, asked, inputs) for number, asked in group]))
-
-
-async def grade_later(position: int, asked: InputChoices | Refusal, inputs: Inputs) -> Result:
-    """The result of a record that somebody must be waited for."""
-    if isinstance(asked, Refusal):
-        return asked
-    with _note_place(asked):
-        try:
-            return ScoredRecord(position, asked.place, asked, await inputs.engine.answer_async(asked.request))
-        except InputError as error:
-            return asked.refuse(error)
-
-
-def _grade(position: int, asked: InputChoices | Refusal, inputs: Inputs) -> Result:
-    if isinstance(asked, Refusal):
-        return asked
-    with _note_place(asked):
-        try:
-            return ScoredRecord(position, asked.place, asked, inputs.engine.answer(asked.request))
-        except InputError as error:
-            return asked.refuse(error)
-
-
-@contextmanager
-def _note_place(asked: InputChoices) -> Generator[None]:
-    """Says of an error of ours at which record it came."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"at {asked.place}{asked.place.pointer}")
-        raise
 
 
 @dataclass
@@ -172,6 +74,8 @@ class Tally:
     """Questions that ended in a fault of a judge, by cause."""
     judged: Counter[str] = field(default_factory=Counter[str])
     """Judged outcomes, by whether they are calibrated."""
+    trials: dict[str, Counter[Verdict]] = field(default_factory=dict[str, "Counter[Verdict]"])
+    """The verdicts of cases that are scored several times, by name."""
 
     def add(self, result: Result) -> None:
         """Count one more."""
@@ -180,10 +84,12 @@ class Tally:
             return
         report = result.report
         self.verdicts[report.verdict] += 1
+        if result.trial is not None:
+            self.trials.setdefault(result.name, Counter())[report.verdict] += 1
         self.rubrics.add(f"{report.rubric.id}@{report.rubric.version}")
         self.scores.add(report)
         self.code_alone += report.scope == "code"
-        self.unforgiven += report.verdict == "abstain" and any(map(_is_unforgiven, report.open))
+        self.unforgiven += report.verdict == "abstain" and any(map(is_unforgiven, report.open))
         self.open.update({(one.reason, one.criterion) for one in report.open})
         self.faults.update(one.cause for one in report.open if one.cause in FAULTS)
         self.replies += report.provenance.replies
@@ -209,6 +115,7 @@ class Tally:
             yield str(self.scores)
         if self.code_alone:
             yield f"judges are off: {plural(self.code_alone, 'trace')} looked at by code alone; coverage says how much that is"
+        yield from self._list_flaky_lines()
         yield from self._list_open_lines()
         if self.replies:
             yield f"judged: {plural(self.replies, 'reply', 'replies')}, {self.hits} from the cache, {_render_cost(self.costs)}"
@@ -217,6 +124,17 @@ class Tally:
             yield f"judged outcomes: {kinds}"
         if self.refused:
             yield f"not scored: {plural(self.refused, 'record')}"
+
+    def _list_flaky_lines(self) -> Iterator[str]:
+        """The cases whose trials came to different verdicts."""
+        flaky = {name: counts for name, counts in self.trials.items() if len(counts) > 1}
+        if self.trials:
+            steady = len(self.trials) - len(flaky)
+            yield f"{plural(len(self.trials), 'case')} in several trials: {steady} always the same, {len(flaky)} flaky"
+        for name, counts in list(flaky.items())[:MOST_FLAKY]:
+            yield f"flaky: {name}: {', '.join(f'{counts[v]} {v}' for v in VERDICTS if counts[v])}"
+        if len(flaky) > MOST_FLAKY:
+            yield f"and {len(flaky) - MOST_FLAKY} more that are flaky"
 
     def _list_open_lines(self) -> Iterator[str]:
         """What nobody has decided, by reason, and what can be done about it."""
@@ -237,12 +155,10 @@ class Tally:
 MOST_REASONS = 6
 """Reasons for which something is open that are told."""
 
+MOST_FLAKY = 20
+"""Flaky cases that are named."""
+
 FAULTS: frozenset[str] = frozenset(get_args(FaultCause))
-
-
-def _is_unforgiven(one: OpenOutcome) -> bool:
-    """Whether an abstention may not be let pass: something broke, or could not be read, and may hide a failure."""
-    return one.decides and (one.kind == "errored" or one.cause in ("unread", "too_long", "uncalibrated"))
 
 
 def _render_cost(costs: Iterable[float | None]) -> str:

@@ -7,7 +7,7 @@ from typing import BinaryIO, Protocol
 
 from service.cli.exits import describe_error
 from service.cli.inputs import Refusal
-from service.cli.rendering.results import Result
+from service.cli.scoring import Result
 from service.engine import report_json
 
 PLACES = 100

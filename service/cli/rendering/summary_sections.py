@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from service.cli.rendering.console import number, plural, share
 from service.reporting.document import Section, Table
 from service.reporting.summary import Group, Rates, Summary
+from service.reporting.summary.calls import CallRates
 from service.reporting.summary.classes import ClassScore
 from service.reporting.summary.gate import AssertionResult, Gate
 from service.reporting.summary.labelled import RateEstimate, ToLabel
+from service.reporting.summary.usage import ToolUsage
 from service.stats.rates import Estimate
 
 MOST = 50
@@ -23,6 +25,8 @@ def build_summary_sections(summary: Summary) -> Iterator[Section]:
     yield _build_overview(summary)
     yield from _build_rate_tables(summary.rates)
     yield from _build_corrected(summary)
+    if summary.calls is not None and summary.calls.calls:
+        yield _build_calls(summary.calls)
     yield _build_decisions(summary)
     yield from _build_tools(summary)
     yield from _build_repeats(summary)
@@ -164,16 +168,41 @@ def _build_tools(summary: Summary) -> Iterator[Section]:
             "Confusions", (Table(("expected", "called", "times", "near miss"), wrong),), count_more(tools.confusions)
         )
     if summary.usage:
-        times = tuple(
-            (one.tool, f"{one.p50_duration_s:.3g} s", f"{one.p95_duration_s:.3g} s", str(one.timed), str(one.calls))
-            for one in summary.usage[:MOST]
-        )
-        yield Section("Durations", (Table(("tool", "p50", "p95", "timed", "calls"), times),), count_more(summary.usage))
+        yield _build_usage(summary.usage)
     if tools.families:
         families = tuple(
             (f.family, str(f.support), str(f.right), str(f.near_misses), str(f.elsewhere)) for f in tools.families
         )
         yield Section("Families", (Table(("family", "due", "right", "near misses", "elsewhere"), families),))
+
+
+def _build_usage(usage: Sequence[ToolUsage]) -> Section:
+    head = ("tool", "p50", "p95", "p99", "timed", "cost p50", "p95", "p99", "priced", "calls")
+    rows = tuple(
+        (
+            one.tool,
+            *(_render_amount(value, " s") for value in (one.p50_duration_s, one.p95_duration_s, one.p99_duration_s)),
+            str(one.timed),
+            *(_render_amount(value, " USD") for value in (one.p50_cost_usd, one.p95_cost_usd, one.p99_cost_usd)),
+            str(one.priced),
+            str(one.calls),
+        )
+        for one in usage[:MOST]
+    )
+    return Section("Durations and costs", (Table(head, rows),), count_more(usage))
+
+
+def _render_amount(value: float | None, unit: str) -> str:
+    return "-" if value is None else f"{value:.3g}{unit}"
+
+
+def _build_calls(calls: CallRates) -> Section:
+    rows = (
+        ("refused: break the schema of their tool", render_rate(calls.refused), str(calls.refused.n)),
+        ("executed: pass, of the others", render_rate(calls.executed), str(calls.executed.n)),
+        ("attempted: pass, of all", render_rate(calls.attempted), str(calls.attempted.n)),
+    )
+    return Section("Calls", (Table((f"of {plural(calls.calls, 'call')}", "rate", "measured"), rows),))
 
 
 def _render_family(family: str | None, *, near: bool) -> str:

@@ -11,24 +11,36 @@ from rich.text import Text
 
 from service.cli.inputs import Refusal
 from service.cli.rendering.console import WIDEST, console, number, share, verdict_text
-from service.cli.rendering.results import Result, ScoredRecord, Tally, list_findings, render_finding
+from service.cli.rendering.refusals import REFUSALS_TOLD
+from service.cli.rendering.results import Tally, list_findings, render_finding
 from service.cli.rendering.steps import show_steps
+from service.cli.scoring import Result, ScoredRecord
 from service.reporting.escaping import escape_unprintable
 
 LOOKAHEAD = 100
 """How many results are seen before the width of the first column is fixed."""
 
 LONGEST_NAME = 28
+"""Characters of a name, where the terminal has no room for more."""
+NOT_SCORED = "not scored; why stands on standard error"
+LEAST_REST = 36
+"""Columns that what is no name and no finding takes."""
 HEAD = ("verdict", "score", "cover", "broke at", "finding")
 WIDTHS = (7, 5, 5, 9)
 
 
-class Table:
-    """One line for each trace. On a terminal a line is cut to its width; elsewhere it is whole."""
+class ResultTable:
+    """One line for each trace. On a terminal a line is cut to its width; elsewhere it is whole.
 
-    def __init__(self, stream: BinaryIO, tally: Tally) -> None:
+    `verbose`: the steps of each trace as well. `lookahead`: how many results fix the width of the first column.
+    """
+
+    def __init__(self, stream: BinaryIO, tally: Tally, *, verbose: bool = False, lookahead: int = LOOKAHEAD) -> None:
         self._console = _console(stream)
         self._tally = tally
+        self._verbose = verbose
+        self._lookahead = lookahead
+        self._refused = 0
         self._held: list[Result] = []
         self._width = 0
 
@@ -38,15 +50,15 @@ class Table:
             self._write(result)
             return
         self._held.append(result)
-        if len(self._held) == LOOKAHEAD:
+        if len(self._held) == self._lookahead:
             self._begin()
 
     def close(self) -> None:
         """Write what is still held, the steps of a single trace, and the summary."""
         single = self._held[0] if len(self._held) == 1 else None
-        if not self._width and any(isinstance(result, ScoredRecord) for result in self._held):
+        if self._held:
             self._begin()
-        if isinstance(single, ScoredRecord):
+        if isinstance(single, ScoredRecord) and not self._verbose:
             self._console.print()
             show_steps(self._console, single.report)
         if self._tally.verdicts:
@@ -56,7 +68,11 @@ class Table:
 
     def _begin(self) -> None:
         names = [_name(result) for result in self._held]
-        self._width = min(LONGEST_NAME, max(5, *map(len, names), 5))
+        longest = (
+            max(LONGEST_NAME, (self._console.width - LEAST_REST) // 3) if self._console.is_terminal else LONGEST_NAME
+        )
+        width = max(5, *map(len, names), 5) if len(names) == 1 or self._lookahead == LOOKAHEAD else longest
+        self._width = min(longest, width)
         self._line([Text(text, style="bold") for text in ("trace", *HEAD)])
         for result in self._held:
             self._write(result)
@@ -65,7 +81,9 @@ class Table:
     def _write(self, result: Result) -> None:
         name = Text(_name(result)[-self._width :] if isinstance(result, Refusal) else _name(result))
         if isinstance(result, Refusal):
-            self._line([name, Text("error", style="bold red"), *[Text("-")] * 3, Text(_refusal(result))])
+            self._refused += 1
+            told = NOT_SCORED if self._refused <= REFUSALS_TOLD else _render_problem(result)
+            self._line([name, Text("error", style="bold red"), Text("-"), Text("-"), Text("-"), Text(told)])
             return
         report = result.report
         findings = list_findings(report)
@@ -73,6 +91,10 @@ class Table:
         cells = [number(report.score), share(report.coverage), report.first_failing_stage or "-"]
         finding = escape_unprintable(render_finding(findings[0])) + more if findings else ""
         self._line([name, verdict_text(report.verdict), *map(Text, cells), Text(finding)])
+        if self._verbose:
+            self._console.print()
+            show_steps(self._console, report)
+            self._console.print()
 
     def _line(self, cells: list[Text]) -> None:
         line = Text()
@@ -92,10 +114,10 @@ def _name(result: Result) -> str:
     """What a line is about; a refused record has no name, and its line in the file tells it from others."""
     if isinstance(result, Refusal):
         return escape_unprintable(f"{Path(result.place.source).name}:{result.place.line or 0}{result.place.pointer}")
-    return escape_unprintable(result.name)
+    return escape_unprintable(result.name if result.trial is None else f"{result.name} ({result.trial})")
 
 
-def _refusal(result: Refusal) -> str:
+def _render_problem(result: Refusal) -> str:
     problem = result.error.problems[0]
     return escape_unprintable(f"{problem.path}: {problem.message}" if problem.path else problem.message)
 

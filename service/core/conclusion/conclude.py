@@ -11,14 +11,9 @@ from service.core.conclusion.oversights import find_oversights
 from service.core.conclusion.step_verdicts import build_step_verdicts
 from service.core.evidence.injection.signals import find_suspicions
 from service.core.judging.fits import Fit, Status
-from service.core.judging.votes import (
-    JudgedScore,
-    JudgeReply,
-    MixedScore,
-    Vote,
-    sum_costs,
-    sum_counts,
-)
+from service.core.judging.judges import Ask
+from service.core.judging.notes import JudgeReply, Vote, sum_costs, sum_counts
+from service.core.judging.votes import JudgedScore, MixedScore
 from service.core.judging.withheld import WithheldJudgement
 from service.core.outcome import Outcome, Skipped, list_open_parts
 from service.core.plan import Plan
@@ -113,6 +108,13 @@ def conclude(
             *find_suspicions(trace),
         ),
     )
+
+
+def list_further_asks(
+    plan: Plan, replies: Replies, *, tags: Mapping[str, str] | None = None, fits: Collection[Fit] = ()
+) -> tuple[Ask, ...]:
+    """The questions that the replies so far leave to the next judge of a cascade; none where nothing is left to ask. Pure."""
+    return JudgeAnswers(replies, "cached", plan, fits, (tags or {}).get(STRATUM)).list_further()
 
 
 def _find_scope(plan: Plan, results: Iterable[CriterionResult], asking: Asking) -> Scope:

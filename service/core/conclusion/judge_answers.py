@@ -9,9 +9,11 @@ from typing import NamedTuple
 from service.core.checks import Subject
 from service.core.judging.fits import Fit
 from service.core.judging.judges import Ask
+from service.core.judging.notes import Vote
 from service.core.judging.votes import (
+    EarlierJudgement,
     JudgedScore,
-    Vote,
+    build_earlier,
     complete_outcome,
     find_place,
     judge_ask,
@@ -61,11 +63,35 @@ class JudgeAnswers(NamedTuple):
             return Skipped("not_asked", self.silence, ask.findings)
         if not isinstance(answer, tuple):
             return answer
+        return self._follow(ask, answer).outcome
+
+    def list_further(self) -> tuple[Ask, ...]:
+        """The questions that replies leave to the next judge of a cascade, and that have no answer yet."""
+        asks = [(ask, self.replies.get(ask.key)) for ask in self.plan.asks if ask.then]
+        open_ones = [self._follow(ask, answer).further for ask, answer in asks if isinstance(answer, tuple)]
+        return tuple([ask for ask in open_ones if ask is not None])
+
+    def _follow(self, ask: Ask, votes: tuple[Vote, ...], earlier: tuple[EarlierJudgement, ...] = ()) -> _FollowedAsk:
+        """What the judges of a cascade come to as far as they have answered."""
         at = find_place(ask, self.plan.trace)
-        found = judge_ask(ask, answer, at, self.fits, stratum=self.stratum)
-        if isinstance(found, JudgedScore):
-            return withhold(found, at, required=self.plan.rubric.require_calibration)
-        return found
+        found = judge_ask(ask, votes, at, self.fits, stratum=self.stratum)
+        if not isinstance(found, JudgedScore):
+            return _FollowedAsk(found)
+        told = replace(found, earlier=earlier) if earlier else found
+        kept = withhold(told, at, required=self.plan.rubric.require_calibration, guarantee=ask.guarantee)
+        further = ask.further
+        if further is None or isinstance(kept, JudgedScore) or kept.cause != "human":
+            return _FollowedAsk(kept)
+        answer = self.replies.get(further.key)
+        if answer is None or not isinstance(answer, tuple):
+            return _FollowedAsk(kept, further)
+        return self._follow(further, answer, (*earlier, build_earlier(ask, votes, found)))
+
+
+class _FollowedAsk(NamedTuple):
+    outcome: Outcome
+    further: Ask | None = None
+    """What the next judge is to be asked."""
 
 
 def _leave_unasked(ask: Ask) -> Skipped:

@@ -72,12 +72,12 @@ def _build_finding(rubric: Rubric, path: str, what: str) -> Finding:
 
 def _iter_needs(expectation: Expectation) -> Iterator[Need]:
     """Everything that is expected, in the order of writing."""
-    for path, scope, turn in expectation.scopes():
+    for path, scope, _, calls in expectation.sections:
         if scope.no_calls:
             yield _build_need(f"{path}/calls", "whether nothing is called", "none", "extra")
         if scope.calls == "some":
             yield _build_need(f"{path}/calls", "whether something is called", "some")
-        for wanted in scope.list_wanted(path, turn):
+        for wanted in calls:
             for at, pattern in wanted.options if wanted.required else ():
                 yield from _iter_pattern_needs(at, pattern, placed=wanted.position is not None)
         yield from _iter_field_needs(path, scope)
@@ -135,8 +135,8 @@ NamedTool = tuple[str, str, Iterable[str]]
 
 
 def _iter_names(expectation: Expectation) -> Iterator[NamedTool]:
-    for path, scope, turn in expectation.scopes():
-        for wanted in scope.list_wanted(path, turn):
+    for path, scope, _, calls in expectation.sections:
+        for wanted in calls:
             for at, pattern in wanted.options:
                 yield f"{at}/tool", pattern.tool, pattern.args or ()
         for n, ban in enumerate(scope.disallowed):

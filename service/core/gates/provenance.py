@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
-from service.core.case import Case
+from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aggregate, Check, Part, SubjectOutcome
 from service.core.evidence.evidenced import EvidencedScore, Suspicion
 from service.core.evidence.provenance.located import PROVED
 from service.core.evidence.provenance.provenance import locate_arguments
 from service.core.evidence.provenance.sources import MAX_CHARACTERS, SourceIndex
 from service.core.gates.schema import score_unread
+from service.core.json.pointers import escape_token
 from service.core.outcome import Finding, Outcome, Skipped
+from service.core.standing import list_ignored
 from service.core.trace import Step
 
 
@@ -54,6 +56,10 @@ def _score_step(case: Case, step: Step) -> Outcome:
     if sources.too_long:
         return Skipped("too_long", f"more than {MAX_CHARACTERS} characters of messages and results")
     located = tuple(locate_arguments(step, case.catalogue.get(step.call.name), sources))
+    ignored = list_ignored(case.expectation, step)
+    if ignored:
+        places = tuple([f"{build_call_path(step)}/arguments/{escape_token(name)}" for name in ignored])
+        located = tuple([one for one in located if not f"{one.path}/".startswith(tuple(f"{p}/" for p in places))])
     if not located:
         return Skipped("not_applicable", "the call has no arguments")
     findings = tuple([Finding(each.code, each.note or "", each.path) for each in located if each.code])

@@ -45,11 +45,12 @@ class RecoveryGate(Check):
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each failed call and for each repeated write."""
         steps = case.trace.steps
-        course = case.once(_Course, lambda: _Course(case))
-        seen: list[SubjectOutcome] = [
-            (case.subjects[step.index], _score_failure(case, course, step)) for step in steps if _has_failed(step)
-        ]
-        seen += [(case.subjects[step.index], _score_repeat(step)) for step in _find_repeated_writes(case, course)]
+        failed = [step for step in steps if _has_failed(step)]
+        seen: list[SubjectOutcome] = []
+        if failed or len({step.call.name for step in steps}) < len(steps):
+            course = _Course(case)
+            seen += [(case.subjects[step.index], _score_failure(case, course, step)) for step in failed]
+            seen += [(case.subjects[step.index], _score_repeat(step)) for step in _find_repeated_writes(case, course)]
         state = case.trace.state
         if state is not None and state.fault is not None and any(step.result is None for step in steps):
             seen.append((WHOLE, Errored("sandbox", state.fault)))  # what is not there may have failed

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, JsonValue, TypeAdapter
@@ -14,9 +16,13 @@ from service.core.evidence.evidenced import EvidencedScore, Suspicion
 from service.core.gates.narration import NarrationGate
 from service.core.gates.provenance import ProvenanceGate
 from service.core.judging.judges import Ask, Judge, JudgeCheck, is_answered
+from service.core.models.lazy import lazy
 from service.core.outcome import Outcome, Skipped
 
 Evidence = Annotated[NarrationGate | ProvenanceGate, Field(discriminator="kind")]
+
+EVIDENCE = 1
+"""Raised whenever code finds otherwise, or shows a judge otherwise what it found."""
 
 _PLAIN: TypeAdapter[Any] = TypeAdapter(tuple[Any, ...])
 
@@ -36,6 +42,12 @@ class CascadeCheck(JudgeCheck):
 
     by_default: ClassVar[Aggregate] = "min"
 
+    @lazy
+    def looks(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride] (lazy of its own class)
+        """sha256 of the check that looks first, of how much it leaves to the judge, and of the version of both."""
+        kept = [EVIDENCE, self.evidence.model_dump(mode="json"), self.veto]
+        return sha256(json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
     def parts(self, judges: Mapping[str, Judge]) -> frozenset[Part]:
         """What the judge looks at and what code looks at before."""
         return super().parts(judges) | self.evidence.looks_at
@@ -49,7 +61,10 @@ class CascadeCheck(JudgeCheck):
         answered: Collection[Subject] = (),
     ) -> Iterable[tuple[Subject, Ask | Outcome]]:
         """What the evidence decides, and one question for each step, turn or the trace that it leaves open."""
-        asked = list(super().asks(case, criterion=criterion, judges=judges))
+        asked = [
+            (subject, one._replace(looks=self.looks) if isinstance(one, Ask) else one)
+            for subject, one in super().asks(case, criterion=criterion, judges=judges)
+        ]
         if all(is_answered(subject, answered) for subject, _ in asked):
             return asked  # looking costs
         found = _group_by_subject(self.evidence, case)

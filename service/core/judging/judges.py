@@ -7,13 +7,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from hashlib import sha256
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from service.core.budget import MAX_JURY
 from service.core.case import Case
 from service.core.checks import WHOLE, Check, Part, Subject
 from service.core.hollow import is_hollow
+from service.core.judging.examples import Example
+from service.core.judging.fits.guarantee import GuaranteedShare
+from service.core.judging.fits.maps import Share
 from service.core.judging.focus import Focus, View, list_texts
+from service.core.judging.grades import CANNOT_TELL, ClaimRule
+from service.core.judging.scales import Scale
 from service.core.models.kinds import FrozenModel, Several
 from service.core.models.lazy import lazy
 from service.core.outcome import Finding, Outcome, Skipped, build_failure
@@ -22,53 +27,24 @@ from service.core.unread import build_missing_result
 
 Level = Literal["step", "turn", "trace"]
 Required = Literal["arguments", "result", "answer"]
-Share = Annotated[float, Field(ge=0, le=1)]
 
+
+MAX_VOTES = 15
+"""Answers of one model to one question."""
+
+MAX_REPLY_TOKENS = 16_384
+
+MAX_CASCADE = 4
+"""Judges that may be asked after the first."""
 
 WORDS = "natural_language"
 """The judge that is asked where a matcher gives a criterion in words."""
 
 
-class Label(FrozenModel):
-    """One answer a judge may give."""
-
-    value: Share
-    """What it is worth."""
-    means: str = ""
-    """When to give it: the anchor of the scale."""
-
-
-def _read_label(given: object) -> object:
-    return {"value": given} if isinstance(given, int | float) and not isinstance(given, bool) else given
-
-
-def _name_labels(given: object) -> object:
-    """YAML reads the labels 0 to 5 as numbers."""
-    if not isinstance(given, dict):
-        return given
-    return {str(key) if type(key) is int else key: value for key, value in given.items()}  # pyright: ignore
-
-
-def _sort_best_first(labels: dict[str, Label]) -> dict[str, Label]:
-    """The order in which labels are put to a model; the order in the file means nothing."""
-    return dict(sorted(labels.items(), key=lambda item: (-item[1].value, item[0])))
-
-
-Scale = Annotated[
-    dict[Annotated[str, Field(min_length=1, max_length=64)], Annotated[Label, BeforeValidator(_read_label)]],
-    BeforeValidator(_name_labels),
-    Field(min_length=2, max_length=20),
-    AfterValidator(_sort_best_first),
-]
-
-
-class Example(FrozenModel):
-    """A case with its right answer, shown to the judge before the question."""
-
-    shown: dict[str, JsonValue]
-    """What would have been shown, by part."""
-    label: str
-    reason: str = ""
+Effort = Literal["none", "minimal", "low", "medium", "high"]
+ThinkingTokens = Annotated[int, Field(ge=1024, le=65_536)]
+Reasoning = Effort | ThinkingTokens
+"""How much a model reasons before it replies: in the words that providers have for it, or the tokens it may take."""
 
 
 class Judge(FrozenModel):
@@ -87,33 +63,64 @@ class Judge(FrozenModel):
     """Label -> value in [0, 1], or {value, means}; the only answers a judge may give."""
     threshold: Share = 0.75
     """The least value that passes."""
-    claims: Literal["none", "worst", "mean"] = "none"
+    claims: ClaimRule = "none"
     """Whether the text is judged claim by claim, each with a label and the place that proves it: then the value is that
     of the worst claim, or the mean of all."""
-    votes: int = Field(default=1, ge=1, le=15)
+    votes: int = Field(default=1, ge=1, le=MAX_VOTES)
     """How often each model is asked."""
+    most_votes: int | None = Field(default=None, ge=2, le=MAX_VOTES)
+    """How often each model is asked where the first votes do not agree, or one cannot tell. Absent: no more often."""
     models: Several[str] = Field(default=(), max_length=MAX_JURY)
     """The models that are asked, as litellm names them; several make a jury. Absent: the one that is set up."""
     combine: Literal["mean", "majority"] = "mean"
     """How several answers become one: the mean of their values, or the label most of them gave (of two the lower)."""
-    max_tokens: int = Field(default=600, ge=16, le=8192)
-    """The longest reply."""
+    max_tokens: int | None = Field(default=None, ge=16, le=MAX_REPLY_TOKENS)
+    """The longest reply, without what the model thinks before it. Absent: by the length of the text that is judged."""
+    reasoning: Reasoning | dict[str, Reasoning] | None = None
+    """How much the models reason before they reply: none, minimal, low, medium, high, or tokens to think in; one for all,
+    or by model. Absent: as much as they do by themselves."""
     max_chars: int = Field(default=24_000, ge=200, le=400_000)
     """The most that is shown of each part, in characters. What is longer is cut in the middle, and the report says so."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
     """null: the model's own, for models that take none."""
     logprobs: bool = False
-    """Whether the value is the expected one over the labels' probabilities (as in G-Eval), where the model tells them."""
+    """Whether the value is the expected one over the labels' probabilities (as in G-Eval), where the model tells them. Of
+    claims they only shade the value that fits take."""
     examples: Several[Example] = ()
+    """Cases with their right answers, of other matters than those that are judged."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Judge:
-        unknown = sorted({example.label for example in self.examples} - self.scale.keys())
+        if CANNOT_TELL in self.scale:
+            raise ValueError(f"{CANNOT_TELL} is on every menu and has no value; leave it out of the scale")
+        unknown = sorted({label for example in self.examples for label in example.labels} - set(self.menu))
         if unknown:
-            raise ValueError(f"an example is labelled {', '.join(unknown)}, which the scale lacks")
-        if self.logprobs and self.claims != "none":
-            raise ValueError("logprobs needs one label for the whole; this judge labels claims")
+            raise ValueError(f"an example is labelled {', '.join(map(repr, unknown))}, which the scale lacks")
+        if any(example.claims for example in self.examples) and self.claims == "none":
+            raise ValueError("an example has claims; this judge gives one label for the whole")
+        if self.most_votes is not None and self.most_votes <= self.votes:
+            raise ValueError(f"most_votes is {self.most_votes}, and {self.votes} are asked anyway")
         return self
+
+    @property
+    def menu(self) -> tuple[str, ...]:
+        """All that it may answer, best first; that it cannot tell, last."""
+        return (*self.scale, CANNOT_TELL)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the most that a label is worth."""
+        values = [label.value for label in self.scale.values()]
+        return min(values), max(values)
+
+    @property
+    def samples(self) -> int:
+        """How often a model is asked at most."""
+        return max(self.votes, self.most_votes or 0)
+
+    def find_reasoning(self, model: str) -> Reasoning | None:
+        """How much a model is to reason; None: as much as it does by itself."""
+        return self.reasoning.get(model) if isinstance(self.reasoning, dict) else self.reasoning
 
     @property
     def views(self) -> tuple[View, ...]:
@@ -128,8 +135,9 @@ class Judge(FrozenModel):
 
     @lazy
     def digest(self) -> str:
-        """sha256 of the canonical JSON of the whole file: 64 hex digits."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        """sha256 of the canonical JSON of the file, but for whom it asks: 64 hex digits."""
+        kept = self.model_dump(mode="json", exclude={"models"})
+        text = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
 
 
@@ -161,13 +169,32 @@ class Ask(NamedTuple):
     """The highest score that this leaves; None: any."""
     gap: Skipped | None = None
     """Why code could not look at all that it is about: what is left, and open, where no judge is asked."""
+    then: tuple[Judge, ...] = ()
+    """Who is asked where this judge's fit leaves the verdict open, in order."""
+    guarantee: float | None = None
+    """The share that a fit must promise of what it accepts; None: none need."""
+    rank: int = 0
+    """Which judge of a cascade is asked, from 0."""
+    looks: str = ""
+    """sha256 of how code looks before the judge; empty where it does not."""
 
     @property
     def key(self) -> str:
         """What the reply is filed under within one plan. Of one value several things may be asked, in other words."""
         at = "" if self.step is None else str(self.step)
         by_turn = f"turn/{self.turn}" if self.step is None and self.turn is not None else at
-        return f"{self.criterion}/{by_turn}" + (f"#{self.place}?{self.words}" if self.place else "")
+        at_value = f"#{self.place}?{self.words}" if self.place else ""
+        return f"{self.criterion}/{by_turn}{at_value}" + (f"@{self.rank}" if self.rank else "")
+
+    @property
+    def further(self) -> Ask | None:
+        """The same question to the next judge; None after the last."""
+        return self._replace(judge=self.then[0], then=self.then[1:], rank=self.rank + 1) if self.then else None
+
+    @property
+    def chain(self) -> tuple[Ask, ...]:
+        """The question to each judge that may be asked it."""
+        return (self, *(self.further.chain if self.further else ()))
 
     @property
     def scene(self) -> Focus:
@@ -189,6 +216,21 @@ class JudgeCheck(Check):
     """The id of the judge."""
     unless: str | None = None
     """The id of another criterion: where code has given it a score, there is nothing left to ask."""
+    then: Several[str] = Field(default=(), max_length=MAX_CASCADE)
+    """The ids of judges of the same level that are asked, in order, where the fit of the one before leaves the verdict open."""
+    guarantee: GuaranteedShare | None = None
+    """The share of accepted verdicts that is to agree with humans: one counts only where the judge's fit promises as much and
+    accepts it. Absent: nothing need be promised."""
+
+    @lazy
+    def looks(self) -> str:
+        """sha256 of how code looks before the judge: what it finds is shown, so a fit is bound to it. Empty: it does not."""
+        return ""
+
+    @property
+    def judge_ids(self) -> frozenset[str]:
+        """All judges that it may ask."""
+        return frozenset({self.judge, *self.then})
 
     def parts(self, judges: Mapping[str, Judge]) -> frozenset[Part]:
         """What of a trace it looks at."""
@@ -206,15 +248,21 @@ class JudgeCheck(Check):
 
         `answered`: of what has been decided already, so that nothing need be worked out.
         """
-        judge = judges[self.judge]
-        if judge.level == "trace":
-            return [
-                (
-                    WHOLE,
-                    _explain_unasked(judge, case, WHOLE) or Ask(criterion, judge, gap=_find_gap(judge, case, WHOLE)),
-                )
-            ]
-        return list(_BY_LEVEL[judge.level](case, criterion, judge)) or [(WHOLE, _NOTHING[judge.level])]
+        judge, then = judges[self.judge], tuple([judges[name] for name in self.then])
+        asked = _list_asks(case, criterion, judge)
+        if not then and self.guarantee is None:
+            return asked
+        return [
+            (at, one._replace(then=then, guarantee=self.guarantee) if isinstance(one, Ask) else one)
+            for at, one in asked
+        ]
+
+
+def _list_asks(case: Case, criterion: str, judge: Judge) -> list[tuple[Subject, Ask | Outcome]]:
+    if judge.level == "trace":
+        ask = Ask(criterion, judge, gap=_find_gap(judge, case, WHOLE))
+        return [(WHOLE, _explain_unasked(judge, case, WHOLE) or ask)]
+    return list(_BY_LEVEL[judge.level](case, criterion, judge)) or [(WHOLE, _NOTHING[judge.level])]
 
 
 def is_answered(subject: Subject, answered: Collection[Subject]) -> bool:

@@ -31,6 +31,8 @@ class Prompt:
     """None: the provider's default, for models that take no temperature."""
     logprobs: bool = False
     """Whether the log-probabilities of the reply's tokens are wanted. A model that has none replies without."""
+    reasoning: str | int | None = None
+    """How much it thinks before it replies: a word for it, or tokens, which come on top of `max_tokens`. None: its own."""
 
 
 class Token(NamedTuple):

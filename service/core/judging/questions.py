@@ -8,7 +8,7 @@ marks and the token that must come back are put in when the question is sent and
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
@@ -16,17 +16,28 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.judging.focus import render_view
-from service.core.judging.judges import Ask, Judge
+from service.core.judging.examples import render_examples, render_plain
+from service.core.judging.focus import View, render_view
+from service.core.judging.grades import CANNOT_TELL
+from service.core.judging.judges import MAX_REPLY_TOKENS, Ask, Judge
 from service.core.judging.masking import UNMASKED, Masks
 from service.core.judging.prompts import Prompt, Turn
 from service.core.trace import Trace
 
-ASSEMBLY = 1
+ASSEMBLY = 2
 """Raised whenever the same question is put in other words or its reply is read otherwise."""
 
 STAND_IN = "0" * 8
 """Where the key of a question is worked out, this stands for the marks and the token."""
+
+REPLY_TOKENS = 600
+"""The room of a reply that has one label; one with claims has more by the length of the text."""
+
+JUDGED: tuple[View, ...] = ("said", "answer")
+"""The parts that are the text whose claims are judged."""
+
+LEFT_OUT = "left_out"
+"""What the sentences are called that a reply has left out."""
 
 
 class ShownPart(NamedTuple):
@@ -59,21 +70,54 @@ class Question:
         """About how many tokens asking takes: a quarter of the characters, more for texts that are not English."""
         return sum(len(turn.text) for turn in self.prompt("", STAND_IN, STAND_IN).turns) // 4
 
-    def prompt(self, model: str, boundary: str, token: str) -> Prompt:
-        """The request to a model. `boundary` and `token` are new for each time it is sent."""
+    @property
+    def judged_texts(self) -> tuple[str, ...]:
+        """What claims are to cover, as it is shown; empty where the whole gets one label."""
+        if self.judge.claims == "none":
+            return ()
+        shown = [part.value for part in self.parts if part.name in JUDGED]
+        return tuple(
+            [
+                text
+                for value in shown
+                for text in (value if isinstance(value, list) else [value])
+                if isinstance(text, str)
+            ]
+        )
+
+    @property
+    def max_tokens(self) -> int:
+        """The longest reply. Claims repeat the text and say as much again of each: a token for each byte has room for it."""
+        if self.judge.max_tokens is not None:
+            return self.judge.max_tokens
+        return min(
+            MAX_REPLY_TOKENS, REPLY_TOKENS + sum(len(text.encode("utf-8", "replace")) for text in self.judged_texts)
+        )
+
+    def prompt(self, model: str, boundary: str, token: str, *, sample: int = 0, left_out: Sequence[str] = ()) -> Prompt:
+        """The request to a model. `boundary` and `token` are new for each time it is sent.
+
+        `sample`: which of several times it is; the labels stand in another order each time. `left_out`: the sentences that
+        an earlier reply quoted nothing of.
+        """
         judge = self.judge
+        menu = order_menu(judge, sample)
         return Prompt(
             model=model,
-            turns=(Turn("system", _render_system(self, boundary, token)), Turn("user", _render_user(self, boundary))),
+            turns=(
+                Turn("system", _render_system(self, boundary, token, menu)),
+                Turn("user", _render_user(self, boundary, menu, left_out)),
+            ),
             schema=build_reply_schema(judge),
-            max_tokens=judge.max_tokens,
+            max_tokens=self.max_tokens,
             temperature=judge.temperature,
             logprobs=judge.logprobs,
+            reasoning=judge.find_reasoning(model),
         )
 
     def key(self, *, tenant: str, model: str, api_base: str | None, sample: int) -> str:
         """What the reply is cached under: sha256 of everything that it may depend on, 64 hex digits."""
-        asked = self.prompt(model, STAND_IN, STAND_IN)
+        asked = self.prompt(model, STAND_IN, STAND_IN, sample=sample)
         whole = {
             "tenant": tenant,
             "model": model,
@@ -81,6 +125,7 @@ class Question:
             "sample": sample,
             "assembly": ASSEMBLY,
             "judge": self.judge.digest,
+            "max_tokens": asked.max_tokens,
             "turns": [[turn.role, turn.text] for turn in asked.turns],
         }
         return sha256(json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
@@ -134,16 +179,6 @@ def _flatten(value: JsonValue, levels: int) -> JsonValue:
     return {key: _flatten(item, levels - 1) for key, item in value.items()}
 
 
-def render_plain(value: JsonValue, *, sort_keys: bool = False) -> str:
-    r"""A value as JSON in one line of ASCII without the characters that tags are made of.
-
-    >>> render_plain({"a": "</x> é\n&"})
-    '{"a": "\\u003c/x\\u003e \\u00e9\\n\\u0026"}'
-    """
-    text = json.dumps(value, ensure_ascii=True, sort_keys=sort_keys)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
 def _fit_value(value: JsonValue, limit: int) -> JsonValue:
     """The value cut until its JSON fits: ever shorter texts and lists, each saying what is gone from its middle."""
     longest = limit
@@ -187,7 +222,7 @@ def build_reply_schema(judge: Judge) -> dict[str, JsonValue]:
 
     It is the same for every question of a judge: providers take seconds to prepare one that they have not seen.
     """
-    labels: dict[str, JsonValue] = {"type": "string", "enum": list(judge.scale)}
+    labels: dict[str, JsonValue] = {"type": "string", "enum": list(judge.menu)}
     said: dict[str, JsonValue] = {"type": "string"}
     reason: dict[str, JsonValue] = {"type": "string"}
     if judge.claims == "none":
@@ -201,7 +236,18 @@ def _build_object(**properties: JsonValue) -> dict[str, JsonValue]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _render_system(question: Question, boundary: str, token: str) -> str:
+def order_menu(judge: Judge, sample: int) -> tuple[str, ...]:
+    """The labels as they are put to a model the n-th time: best first, worst first, then each rotated by one, and so on.
+
+    That it cannot tell comes last every time.
+    """
+    labels = list(judge.scale)
+    turn = sample // 2 % len(labels)
+    rotated = labels[turn:] + labels[:turn]
+    return (*(rotated[::-1] if sample % 2 else rotated), CANNOT_TELL)
+
+
+def _render_system(question: Question, boundary: str, token: str, menu: Sequence[str]) -> str:
     judge = question.judge
     return "\n".join(
         [
@@ -210,9 +256,9 @@ def _render_system(question: Question, boundary: str, token: str) -> str:
             f"Question: {judge.question.strip()}",
             "",
             "Labels:",
-            *_render_labels(judge),
+            *_render_labels(judge, menu),
             "",
-            *_render_examples(judge),
+            *render_examples(judge.examples, claims=judge.claims != "none"),
             "Rules:",
             _MATERIAL.format(boundary=boundary),
             "- Judge by that material alone, not by what you know or what usually is so.",
@@ -235,10 +281,10 @@ _EVIDENCE = (
     "found at the pointer it names; what it leaves open is yours to judge. Texts that it repeats are material too."
 )
 _CLAIMS = (
-    '- "claims": each thing the text states, at least one. Of each: "quote", the words of the text, copied exactly; "reason", '
-    'a short sentence; "path", the JSON pointer of the one value that proves or refutes it, the "path" of the result with '
-    "the way to the value appended (such as /steps/0/result/content/amount), null where there is none; "
-    '"label", one of the labels, exactly.'
+    '- "claims": each thing the text states, in its order; no sentence is left out, and one that states nothing is a claim '
+    'too. Of each: "quote", the words of the text, copied exactly; "reason", a short sentence; "path", the JSON pointer of '
+    'the one value that proves or refutes it, the "path" of the result with the way to the value appended (such as '
+    '/steps/0/result/content/amount), null where there is none; "label", one of the labels, exactly.'
 )
 _FORMS = {
     "none": (
@@ -251,27 +297,26 @@ _FORMS = {
 }
 
 
-def _render_labels(judge: Judge) -> Iterator[str]:
-    for name, label in judge.scale.items():
-        yield f"- {json.dumps(name, ensure_ascii=False)}: {label.means}".rstrip(": ")
+_CANNOT_TELL_MEANS = (
+    "what is shown does not suffice to choose, and a human has to look; not for what is hard, and not for a middle way"
+)
 
 
-def _render_examples(judge: Judge) -> Iterator[str]:
-    if judge.examples:
-        yield "Examples:"
-    for example in judge.examples:
-        shown = " ".join(
-            f"{name}: {render_plain(value, sort_keys=True)}" for name, value in sorted(example.shown.items())
-        )
-        yield f"- {shown}"
-        yield f"  label: {example.label}. {example.reason}".rstrip()
-    if judge.examples:
-        yield ""
+def _render_labels(judge: Judge, menu: Sequence[str]) -> Iterator[str]:
+    for name in menu:
+        means = _CANNOT_TELL_MEANS if name == CANNOT_TELL else judge.scale[name].means
+        yield f"- {json.dumps(name, ensure_ascii=False)}: {means}".rstrip(": ")
 
 
-def _render_user(question: Question, boundary: str) -> str:
+_ASKED_AGAIN = (
+    f"An earlier reply quoted nothing of the sentences in `{LEFT_OUT}`, which are material too. "
+    "Reply anew, with the claims of the whole text."
+)
+
+
+def _render_user(question: Question, boundary: str, menu: Sequence[str], left_out: Sequence[str]) -> str:
     parts = [f"{part.name}: {part.text}" for part in question.parts]
-    labels = ", ".join(question.judge.scale)
-    again = f"That was the material. The question again: {question.judge.question.strip()} Labels: {labels}."
+    parts += [f"{LEFT_OUT}: {render_plain(list(left_out))}"] if left_out else []
+    again = f"That was the material. The question again: {question.judge.question.strip()} Labels: {', '.join(menu)}."
     again += " Reply with the JSON object alone."
-    return "\n".join([boundary, *parts, boundary, "", again])
+    return "\n".join([boundary, *parts, boundary, "", again, *([_ASKED_AGAIN] if left_out else [])])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import exp, fsum
 from typing import Annotated, NamedTuple, cast
 
@@ -13,6 +15,9 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from service.core.json.pointers import build_pointer, split_pointer
 from service.core.json.values import format_value
+from service.core.judging.coverage import list_left_out
+from service.core.judging.grades import CANNOT_TELL, Worth, grade_claims
+from service.core.judging.judges import Judge
 from service.core.judging.prompts import Completion, Token
 from service.core.judging.questions import Question
 from service.core.models.kinds import FrozenModel
@@ -59,7 +64,11 @@ class JudgedClaim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a reply says. `value` lies in [0, 1]; `label` is the one given, or that of the worst claim."""
+    """What a reply says. `value` lies in [0, 1]; `label` is the one given, or that of the worst claim.
+
+    Where it cannot tell, of all or of some claims, or leaves out what it should judge, it is open: `value` and `graded` are
+    then what it comes to at worst, and `best` says what at best.
+    """
 
     label: str
     value: float
@@ -68,6 +77,22 @@ class Judgement:
     claims: tuple[JudgedClaim, ...] = ()
     expected: bool = False
     """Whether the value is the expected one over the labels' probabilities."""
+    graded: float | None = None
+    """The value in [0, 1] by all that it says, which fits take; None: the value itself."""
+    best: Worth | None = None
+    """What it comes to were all that it leaves open at its best; None where it leaves nothing open."""
+    left_out: tuple[str, ...] = ()
+    """The sentences that its claims quote nothing of."""
+
+    @property
+    def low(self) -> Worth:
+        """What it comes to at worst."""
+        return Worth(self.value, self.value if self.graded is None else self.graded)
+
+    @property
+    def high(self) -> Worth:
+        """What it comes to at best."""
+        return self.low if self.best is None else self.best
 
 
 def read_judgement(completion: Completion, question: Question, token: str) -> Judgement:
@@ -77,13 +102,15 @@ def read_judgement(completion: Completion, question: Question, token: str) -> Ju
     if completion.finish == "content_filter":
         raise JudgeError("filtered", "the provider filtered the reply")
     if completion.finish == "length":
-        raise JudgeError("truncated", f"the reply was cut off at {question.judge.max_tokens} tokens")
+        raise JudgeError("truncated", f"the reply was cut off at {question.max_tokens} tokens")
     found = read_reply(completion.text, question, token)
     if isinstance(found, _ClaimsForm):
-        return _judge_claims(found, question)
+        return _judge_claims(found, question, completion)
     judged = _judge_whole(found, question)
-    value = _compute_expected_value(completion, question, found.label) if question.judge.logprobs else None
-    return judged if value is None else Judgement(judged.label, value, judged.reason, judged.quotes, expected=True)
+    if found.label == CANNOT_TELL or not question.judge.logprobs:
+        return judged
+    [value] = read_likely_values(completion, question.judge, [found.label]) or [None]
+    return judged if value is None else replace(judged, value=value, expected=True)
 
 
 def read_reply(text: str, question: Question, token: str) -> _WholeForm | _ClaimsForm:
@@ -145,36 +172,70 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_read_unique, parse_constant=_refu
 
 
 def _judge_whole(found: _WholeForm, question: Question) -> Judgement:
-    scale = question.judge.scale
-    if found.label not in scale:
+    judge = question.judge
+    if found.label not in judge.menu:
         raise _build_menu_error(found.label, question)
-    if not found.quotes:
+    if not found.quotes and found.label != CANNOT_TELL:
         raise JudgeError("invalid_judgement", "the reply quotes nothing")
     _check_quotes(found.quotes, _list_haystacks(question))
     quotes = tuple([quote[:LONGEST] for quote in found.quotes])
-    return Judgement(found.label, scale[found.label].value, found.reason[:LONGEST], quotes)
+    worst, best = judge.ends
+    if found.label == CANNOT_TELL:
+        return Judgement(CANNOT_TELL, worst, found.reason[:LONGEST], quotes, best=Worth(best, best))
+    return Judgement(found.label, judge.scale[found.label].value, found.reason[:LONGEST], quotes)
 
 
-def _judge_claims(found: _ClaimsForm, question: Question) -> Judgement:
-    scale = question.judge.scale
-    hay = _list_haystacks(question)
-    _check_quotes([claim.quote for claim in found.claims], hay)
+def _judge_claims(found: _ClaimsForm, question: Question, completion: Completion) -> Judgement:
+    judge = question.judge
+    _check_quotes([claim.quote for claim in found.claims], _list_haystacks(question))
     for claim in found.claims:
-        if claim.label not in scale:
+        if claim.label not in judge.menu:
             raise _build_menu_error(claim.label, question)
         if claim.path is not None and not _leads_somewhere(claim.path, question):
             raise JudgeError("invalid_judgement", f"{format_value(claim.path, 120)} points at nothing that was shown")
-    worst = min(found.claims, key=lambda claim: scale[claim.label].value)
-    values = [scale[claim.label].value for claim in found.claims]
-    value = min(values) if question.judge.claims == "worst" else fsum(values) / len(values)
-    claims = tuple(
-        [JudgedClaim(one.quote[:LONGEST], one.label, one.reason[:LONGEST], one.path) for one in found.claims]
+    left_out = list_left_out(question.judged_texts, [claim.quote for claim in found.claims])
+    likely = read_likely_values(completion, judge, [claim.label for claim in found.claims]) if judge.logprobs else None
+    low, high = weigh_labels(judge, [claim.label for claim in found.claims], likely, unquoted=len(left_out))
+    spokesman = _find_spokesman(found.claims, judge)
+    return Judgement(
+        spokesman.label,
+        low.value,
+        spokesman.reason[:LONGEST],
+        (spokesman.quote[:LONGEST],),
+        tuple([JudgedClaim(one.quote[:LONGEST], one.label, one.reason[:LONGEST], one.path) for one in found.claims]),
+        graded=low.graded,
+        best=None if low == high else high,
+        left_out=tuple([sentence[:LONGEST] for sentence in left_out]),
     )
-    return Judgement(worst.label, value, worst.reason[:LONGEST], (worst.quote[:LONGEST],), claims)
+
+
+def _find_spokesman(claims: Sequence[_ClaimForm], judge: Judge) -> _ClaimForm:
+    """The claim that stands for the reply: the worst that does not pass, else one that it cannot tell, else the worst."""
+    told = [claim for claim in claims if claim.label != CANNOT_TELL]
+    unsure = [claim for claim in claims if claim.label == CANNOT_TELL]
+    worst = min(told, key=lambda claim: judge.scale[claim.label].value, default=None)
+    if worst is not None and (not unsure or judge.scale[worst.label].value < judge.threshold):
+        return worst
+    return unsure[0]
+
+
+def weigh_labels(
+    judge: Judge, labels: Sequence[str], likely: Sequence[float | None] | None = None, *, unquoted: int = 0
+) -> tuple[Worth, Worth]:
+    """What claims with these labels come to, at worst and at best; `likely`: their values over the labels' probabilities.
+
+    What it cannot tell of, and what of the text no claim quotes, may be as bad and as good as anything on the menu.
+    """
+    ends: list[Worth] = []
+    for end in judge.ends:
+        values = [end if label == CANNOT_TELL else judge.scale[label].value for label in labels] + [end] * unquoted
+        shades = [value if shade is None else shade for value, shade in zip(values, likely or (), strict=False)]
+        ends.append(grade_claims(judge.claims, values, [*shades, *values[len(shades) :]]))
+    return ends[0], ends[1]
 
 
 def _build_menu_error(label: str, question: Question) -> JudgeError:
-    return JudgeError("invalid_judgement", f"{format_value(label, 60)} is none of {', '.join(question.judge.scale)}")
+    return JudgeError("invalid_judgement", f"{format_value(label, 60)} is none of {', '.join(question.judge.menu)}")
 
 
 def _check_quotes(quotes: Sequence[str], hay: Sequence[str]) -> None:
@@ -244,40 +305,42 @@ def _has_value_at(value: JsonValue, parts: Sequence[str]) -> bool:
     return True
 
 
-def _compute_expected_value(completion: Completion, question: Question, label: str) -> float | None:
-    """The mean value over the labels' probabilities, as in G-Eval (Liu et al. 2023); None where the tokens do not tell.
+def read_likely_values(completion: Completion, judge: Judge, labels: Sequence[str]) -> list[float | None] | None:
+    """The mean value over the labels' probabilities in each place where a reply gives one, as in G-Eval (Liu et al. 2023).
 
-    Looks at the token with which the label begins: each likely token there counts for the one label it begins. A likely
-    token that begins several labels ("1" of 1 and 10) tells nothing.
+    None for a place of which the tokens do not tell; None for all where they do not spell these labels in this order.
     """
-    at = _find_token(completion.tokens, completion.text, label)
-    scale = question.judge.scale
+    whole = "".join([token.text for token in completion.tokens])
+    if not completion.tokens or whole.strip() != completion.text.strip():
+        return None
+    places = [found for found in _LABEL.finditer(whole) if found[1] in judge.menu]
+    if [found[1] for found in places] != list(labels):
+        return None
+    starts = list(accumulate([len(token.text) for token in completion.tokens], initial=0))
+    found = [completion.tokens[bisect_right(starts, place.start(1)) - 1] for place in places]
+    return [_compute_expected_value(token, judge, label) for token, label in zip(found, labels, strict=True)]
+
+
+_LABEL = re.compile(r'"label"\s*:\s*"((?:[^"\\]|\\.)*)"')
+
+
+def _compute_expected_value(token: Token, judge: Judge, label: str) -> float | None:
+    """The mean value over the labels' probabilities at the token with which the label begins; None where it does not tell.
+
+    Each likely token there counts for the one label it begins. A likely token that begins several labels ("1" of 1 and 10)
+    tells nothing; that the judge cannot tell has no value, and is left out.
+    """
     mass: dict[str, float] = {}
     vague = 0.0
-    for text, logprob in at.likeliest if at else ():
+    for text, logprob in token.likeliest:
         start = text.strip(' "')
-        meant = [name for name in scale if start and name.startswith(start)]
+        meant = [name for name in judge.menu if start and name.startswith(start)]
         if len(meant) == 1:
             mass[meant[0]] = mass.get(meant[0], 0.0) + exp(min(0.0, logprob))
         elif meant:
             vague += exp(min(0.0, logprob))
+    mass.pop(CANNOT_TELL, None)
     total = fsum(mass.values())
     if label not in mass or total <= 0.0 or vague > VAGUE * total:
         return None
-    return min(1.0, fsum([share * scale[name].value for name, share in mass.items()]) / total)
-
-
-def _find_token(tokens: Sequence[Token], text: str, label: str) -> Token | None:
-    """The token in which the value of `label` begins, if the tokens spell the text."""
-    if "".join([token.text for token in tokens]).strip() != text.strip() or not tokens:
-        return None
-    whole = "".join([token.text for token in tokens])
-    found = re.search(r'"label"\s*:\s*"' + re.escape(label) + '"', whole)
-    if found is None:
-        return None
-    start, place = found.end() - len(label) - 1, 0
-    for token in tokens:
-        if place <= start < place + len(token.text):
-            return token
-        place += len(token.text)
-    return None
+    return min(1.0, fsum([share * judge.scale[name].value for name, share in mass.items()]) / total)

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from service.core.judging.fits import Fit
 from service.core.judging.judges import Judge
+from service.core.judging.notes import is_same_model
 from service.core.judging.questions import ASSEMBLY
-from service.core.judging.votes import is_same_model
 
 
-def warn_unfitted(fits: Collection[Fit], judges: Iterable[Judge], models: Sequence[str]) -> Iterator[str]:
+def warn_unfitted(
+    fits: Collection[Fit],
+    judges: Iterable[Judge],
+    models: Sequence[str],
+    shown: Mapping[tuple[str, str], Collection[str]] = MappingProxyType({}),
+) -> Iterator[str]:
     """A sentence for each judge and model whose verdicts stay open, in a fixed order.
+
+    `shown`: how code looks before a judge on a criterion (`JudgeCheck.looks`), in the rubrics at hand.
 
     `models`: those that may answer where a judge names none, as litellm names them. A judge without any fit is not named:
     its own value counts, and every report says `uncalibrated`.
     """
     pairs = sorted({(fit.judge, fit.criterion) for fit in fits})
-    known = {(judge.id, judge.digest): judge for judge in judges}
+    known = {(judge.id, judge.digest, judge.models): judge for judge in judges}
     for name, criterion in pairs:
         own = [fit for fit in fits if (fit.judge, fit.criterion) == (name, criterion)]
-        for judge in [judge for (one, _), judge in sorted(known.items()) if one == name]:
+        for judge in [judge for (one, *_), judge in sorted(known.items()) if one == name]:
             for jury in [judge.models] if judge.models else [(model,) for model in models]:
-                if reason := _explain_open(own, judge, jury):
+                if reason := _explain_open(own, judge, jury, shown.get((name, criterion), ())):
                     who = " + ".join(jury)
                     yield f"{name} on {criterion}: what {who} says stays open, for {reason}. Fit it, or remove these fits"
 
 
-def _explain_open(own: Sequence[Fit], judge: Judge, jury: Sequence[str]) -> str | None:
+def _explain_open(own: Sequence[Fit], judge: Judge, jury: Sequence[str], shown: Collection[str]) -> str | None:
     """Why none of a judge's fits applies; None where one does. The nearest miss is named."""
     theirs = [fit for fit in own if _is_of(fit, jury)]
     if not theirs:
@@ -35,6 +43,8 @@ def _explain_open(own: Sequence[Fit], judge: Judge, jury: Sequence[str]) -> str 
     same = [fit for fit in theirs if (fit.judge_digest, fit.assembly) == (judge.digest, ASSEMBLY)]
     if not same:
         return "its fits were made for another version of the judge"
+    if shown and not any(fit.evidence in shown for fit in same):
+        return "its fits were made with other evidence beside the question than is shown"
     usable = [fit for fit in same if fit.usable]
     if not usable:
         return "its fits rest on too few labels, or on constructed ones"
@@ -42,6 +52,6 @@ def _explain_open(own: Sequence[Fit], judge: Judge, jury: Sequence[str]) -> str 
 
 
 def _is_of(fit: Fit, jury: Sequence[str]) -> bool:
-    """Whether the fit is for these models, or dated versions of them."""
+    """Whether the fit is for these models, or dated versions of them, in whatever order."""
     fitted = fit.model.split("+")
-    return len(fitted) == len(jury) and all(map(is_same_model, jury, fitted))
+    return len(fitted) == len(jury) and all(any(is_same_model(one, name) for name in fitted) for one in jury)

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import fsum
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.judging.fits import VERSION, Binding, Fit, Status, calibrate_value
+from service.core.json.values import format_value
+from service.core.judging.ballots import (
+    build_binding,
+    combine_values,
+    grade_votes,
+    is_decided,
+    passes,
+    take_best,
+    take_middle,
+    take_worst,
+)
+from service.core.judging.fits import AppliedFit, Fit, Guarantee, Status, calibrate_value
 from service.core.judging.focus import list_texts
+from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.judges import Ask, Judge
-from service.core.judging.prompts import Usage
-from service.core.judging.questions import ASSEMBLY
+from service.core.judging.notes import JudgeNote, JudgeReply, Vote, build_note, build_remarks
 from service.core.judging.replies import Judgement
 from service.core.outcome import (
     Bounds,
@@ -30,11 +40,6 @@ from service.core.outcome import (
 from service.core.partial import PartialOutcome
 from service.core.trace import Trace
 
-CacheUse = Literal["hit", "miss", "coalesced"]
-"""hit: from the cache. miss: the model was asked. coalesced: it was asked at the same moment by another, and once."""
-
-NOISE = 1e-9
-
 
 class PendingOutcome(NamedTuple):
     """An outcome that code has begun, and the questions whose replies complete it."""
@@ -47,29 +52,6 @@ class PendingOutcome(NamedTuple):
     def asks(self) -> tuple[Ask, ...]:
         """The questions."""
         return tuple([part for part in self.parts if isinstance(part, Ask)])
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeReply:
-    """One judgement with where it came from."""
-
-    judgement: Judgement
-    requested: str
-    """The model that was asked for."""
-    model: str
-    """The model as the provider names it."""
-    cache: CacheUse
-    usage: Usage
-    """The tokens it took when it was made, and what was paid for it now: 0.0 for a hit."""
-    latency_ms: float | None = None
-    cut: tuple[str, ...] = ()
-    """The parts of which something was left out."""
-    instead_of: str | None = None
-    """The model in whose place it was asked, which could not be reached."""
-
-
-Vote = JudgeReply | Errored | Skipped
-"""What became of one request: a reply, a fault, or that it was not made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,50 +72,33 @@ class JudgeCalibration:
     """The least value that passes, chosen with the fit; None where the judge's own holds."""
     ask_a_human: bool = False
     """Whether the value lies where the fit says that it should not decide."""
+    guarantee: Guarantee | None = None
+    """What the fit promises of the verdicts that it accepts."""
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeVote:
-    """One of several answers."""
+class EarlierJudgement:
+    """What a judge said that was asked before, and whose fit left the verdict to the next."""
 
-    model: str
-    label: str
+    judge: JudgeNote
+    raw: float
     value: float
-    cache: CacheUse
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeNote:
-    """Who judged, what it said and what that took. Unknown is None, never 0."""
-
-    id: str
-    model: str
-    label: str
-    reason: str
-    quotes: tuple[str, ...]
-    cache: CacheUse
-    """Of several votes: miss where any model was asked, else coalesced where any was, else hit."""
-    tokens_in: int | None
-    tokens_out: int | None
-    cost_usd: float | None
-    """What was paid for it by this request."""
-    latency_ms: float | None
-    """The longest of its votes, in milliseconds."""
-    votes: tuple[JudgeVote, ...] = ()
-    """Each vote, where there was more than one."""
-    spread: float | None = None
-    """The highest minus the lowest value of the votes."""
+    calibration: JudgeCalibration
+    fingerprint: str
+    """Of the very judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedScore(Scored):
-    """A judge's verdict. `raw` is the judge's own value in [0, 1]; `value` is what calibration makes of it."""
+    """A judge's verdict: `raw` is its graded value in [0, 1], `value` what a fit makes of that, or else what the menu says."""
 
     raw: float = field(kw_only=True)
     calibration: JudgeCalibration = field(kw_only=True)
     judge: JudgeNote = field(kw_only=True)
     evidence: JsonValue = field(default=None, kw_only=True)
     """What code had found before, as the judge was shown it."""
+    earlier: tuple[EarlierJudgement, ...] = field(default=(), kw_only=True)
+    """Of a cascade, what was said before, first to last."""
 
     @property
     def decision(self) -> float:
@@ -146,62 +111,127 @@ def judge_ask(
 ) -> Outcome:
     """The outcome of a question. `at` is the place it is about.
 
-    A vote that is missing is open: there is a judgement only where no vote in its place could turn the decision.
+    A vote that is missing is open, and so is what a vote leaves open: there is a judgement only where neither could turn the
+    decision.
 
-    `fits`: where one was made for this very judge and these models, the value is what it makes of the judge's own, and its
+    `fits`: where one was made for this very judge and these models, the value is what it makes of the graded one, and its
     threshold decides. `stratum`: that of the trace, where it is known.
     """
     replies = [vote for vote in votes if isinstance(vote, JudgeReply)]
     missing = [vote for vote in votes if not isinstance(vote, JudgeReply)]
-    if not replies or (missing and not _is_sure(ask, replies, len(missing), fits)):
+    ruling = _Ruling(ask, tuple([fit for fit in fits if fit.judge == ask.judge.id]), stratum)
+    if not replies or (missing and not ruling.is_sure(replies, _count_missing(ask.judge, votes))):
         return _explain_missing(missing)
-    raw, label = _combine_votes(ask.judge, [(r.judgement.label, r.judgement.value) for r in replies])
-    found = calibrate_value(fits, _build_binding(ask.judge, replies), ask.criterion, raw, stratum=stratum)
-    value = found.value if ask.veto is None else min(found.value, ask.veto)
-    passed = value >= (ask.judge.threshold if found.threshold is None else found.threshold) - NOISE
-    spokesman = next(reply for reply in replies if reply.judgement.label == label)
+    told = [reply for reply in replies if reply.tells]
+    if not told or not (missing or ruling.is_settled(replies)):
+        return _leave_unsure(ask, replies, at)
+    own, label = combine_values(ask.judge, [(one.judgement.label, one.judgement.value) for one in told])
+    found = ruling.calibrate(replies, take_middle)
+    value = ruling.cap(found.value if found.status == "calibrated" else own)
+    passed = passes(value, ask.judge.threshold if found.threshold is None else found.threshold)
+    spokesman = next(reply for reply in told if reply.judgement.label == label)
     return JudgedScore(
         value=value,
         passed=passed,
         findings=(
             *ask.findings,
             *_build_verdict_findings(ask.judge, spokesman.judgement, at, passed=passed),
-            *_build_remarks(replies, at),
+            *build_remarks(replies, at),
         ),
-        raw=raw,
-        calibration=JudgeCalibration(found.status, found.fit, found.interval, found.threshold, found.abstain),
-        judge=_build_note(ask.judge, replies, spokesman),
+        raw=found.raw,
+        calibration=JudgeCalibration(
+            found.status, found.fit, found.interval, found.threshold, found.abstain, found.guarantee
+        ),
+        judge=build_note(ask.judge, replies, spokesman),
         evidence=ask.evidence,
     )
 
 
-def _is_sure(ask: Ask, replies: Sequence[JudgeReply], missing: int, fits: Iterable[Fit]) -> bool:
-    """Whether the judge decides the same whatever the missing votes were.
-
-    Where the judge has been fitted it is not: a fit is bound to all who vote, and nobody knows who did not.
-    """
-    judge = ask.judge
-    if any(fit.judge == judge.id and fit.criterion == ask.criterion for fit in fits):
-        return False
-    values = [raw if ask.veto is None else min(raw, ask.veto) for raw in _list_possible(judge, replies, missing)]
-    return len({value >= judge.threshold - NOISE for value in values}) == 1
+def build_earlier(ask: Ask, votes: Sequence[Vote], found: JudgedScore) -> EarlierJudgement:
+    """What a judge said before the next one was asked."""
+    replies = [vote for vote in votes if isinstance(vote, JudgeReply)]
+    fingerprint = build_binding(ask, replies).fingerprint
+    return EarlierJudgement(found.judge, found.raw, found.value, found.calibration, fingerprint)
 
 
-def _list_possible(judge: Judge, replies: Sequence[JudgeReply], missing: int) -> Iterator[float]:
-    """What the votes may come to: the ends of it, for each label that may win."""
-    given = [(reply.judgement.label, reply.judgement.value) for reply in replies]
-    ends = {label.value for label in judge.scale.values()}
-    for name, label in judge.scale.items():
-        for value in {min(ends), max(ends)} if judge.logprobs or judge.combine == "mean" else {label.value}:
-            raw, winner = _combine_votes(judge, [*given, *[(name, value)] * missing])
-            if winner == name or judge.combine == "mean":
-                yield raw
+class _Ruling(NamedTuple):
+    """What decides a question: the judge's own threshold, or fits."""
+
+    ask: Ask
+    fits: tuple[Fit, ...]
+    """Those of the judge."""
+    stratum: str | None
+
+    @property
+    def fitted(self) -> bool:
+        """Whether a fit exists for this judge and criterion, of whatever models."""
+        return any(fit.criterion == self.ask.criterion for fit in self.fits)
+
+    def cap(self, value: float) -> float:
+        """The value, or the most that the evidence leaves of it."""
+        return value if self.ask.veto is None else min(value, self.ask.veto)
+
+    def calibrate(self, replies: Sequence[JudgeReply], take: Callable[[Judgement], float]) -> AppliedFit:
+        """What fits make of the replies, with what is open taken so."""
+        raw, members = grade_votes(replies, take)
+        binding = build_binding(self.ask, replies)
+        return calibrate_value(self.fits, binding, self.ask.criterion, raw, members=members, stratum=self.stratum)
+
+    def is_sure(self, replies: Sequence[JudgeReply], missing: int) -> bool:
+        """Whether the judge decides the same whatever the missing votes were.
+
+        Where the judge has been fitted it is not: a fit is bound to all who vote, and nobody knows who did not.
+        """
+        return not self.fitted and is_decided(self.ask.judge, replies, missing, self.ask.veto)
+
+    def is_settled(self, replies: Sequence[JudgeReply]) -> bool:
+        """Whether what is open in replies, of which none is missing, leaves the decision as it is."""
+        if all(reply.judgement.best is None for reply in replies):
+            return True
+        if not self.fitted:
+            return is_decided(self.ask.judge, replies, 0, self.ask.veto)
+        worst, best = (self._decide(self.calibrate(replies, take)) for take in (take_worst, take_best))
+        return worst == best and worst[0] != "out_of_domain"
+
+    def _decide(self, found: AppliedFit) -> tuple[Status, bool, bool]:
+        passed = found.threshold is not None and passes(self.cap(found.value), found.threshold)
+        return found.status, found.abstain, passed
 
 
-def _build_binding(judge: Judge, replies: Sequence[JudgeReply]) -> Binding:
-    """The very judge that spoke; of a jury, all of its models."""
-    models = dict.fromkeys(reply.model for reply in replies)
-    return Binding(judge.id, judge.digest, "+".join(models), ASSEMBLY)
+def _count_missing(judge: Judge, votes: Sequence[Vote]) -> int:
+    """How many votes are missing, with those that would have been asked had the missing ones disagreed."""
+    missing = sum(not isinstance(vote, JudgeReply) for vote in votes)
+    if judge.most_votes is None:
+        return missing
+    return missing + max(0, judge.samples * max(1, len(judge.models)) - len(votes))
+
+
+@dataclass(frozen=True, slots=True)
+class UnsureJudgement(Skipped):
+    """A judge that answered, and left open what it was asked."""
+
+    judge: JudgeNote = field(kw_only=True)
+    evidence: JsonValue = field(default=None, kw_only=True)
+    """What code had found before, as the judge was shown it."""
+
+
+def _leave_unsure(ask: Ask, replies: Sequence[JudgeReply], at: Pointer) -> Outcome:
+    """What a question comes to that replies leave open. A text that is judged in part alone is a fault of the judge."""
+    unread = [sentence for reply in replies for sentence in reply.judgement.left_out]
+    if unread:
+        reason = f"no claim quotes anything of {len(set(unread))} sentences, such as {format_value(unread[0], 120)}"
+        return Errored("invalid_judgement", reason)
+    open_ones = [reply for reply in replies if reply.judgement.best is not None]
+    spokesman = next(iter([reply for reply in open_ones if not reply.tells] or open_ones))
+    said = spokesman.judgement
+    reason = f"{ask.judge.id} cannot tell" + (f": {said.reason}" if said.reason else "")
+    return UnsureJudgement(
+        "human",
+        reason,
+        (*ask.findings, *build_remarks(replies, at), Finding(CANNOT_TELL, reason, at)),
+        judge=build_note(ask.judge, replies, spokesman),
+        evidence=ask.evidence,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,85 +330,11 @@ def _explain_missing(votes: Sequence[Errored | Skipped]) -> Outcome:
     return next(iter([*faults, *votes]), Skipped("not_asked", "no judge has answered this"))
 
 
-def _combine_votes(judge: Judge, votes: Sequence[tuple[str, float]]) -> tuple[float, str]:
-    """The value of some labels with their values, and the label that is told: the most frequent, of several the lowest."""
-    scale = judge.scale
-    counts = Counter(label for label, _ in votes)
-    label = min(counts, key=lambda name: (-counts[name], scale[name].value, name))
-    given = [value for name, value in votes if judge.combine == "mean" or name == label]
-    return min(1.0, fsum(given) / len(given)), label
-
-
 def _build_verdict_findings(judge: Judge, said: Judgement, at: Pointer, *, passed: bool) -> Iterable[Finding]:
     """Why it did not pass: each claim that falls short, else the verdict as a whole."""
-    short = [claim for claim in said.claims if judge.scale[claim.label].value < judge.threshold]
+    told = [claim for claim in said.claims if claim.label != CANNOT_TELL]
+    short = [claim for claim in told if judge.scale[claim.label].value < judge.threshold]
     for claim in short:
         yield Finding(claim.label, f'"{claim.quote}": {claim.reason}', claim.path or at)
     if not passed and not short:
         yield Finding(said.label, said.reason or said.label, at)
-
-
-def _build_remarks(replies: Sequence[JudgeReply], at: Pointer) -> Iterable[Finding]:
-    """What a reader should know of how the answer came about."""
-    for name in sorted({name for reply in replies for name in reply.cut}):
-        yield Finding("shown_in_part", f"{name} was too long for the judge and shown without its middle", at)
-    yield from dict.fromkeys([remark for reply in replies if (remark := _remark_on_model(reply, at))])
-
-
-def _remark_on_model(reply: JudgeReply, at: Pointer) -> Finding | None:
-    answered = f"{reply.model or 'a model that gives no name'} answered"
-    if reply.instead_of is not None:
-        return Finding("fallback_model", f"{reply.instead_of} could not be reached; {answered}", at)
-    if is_same_model(reply.requested, reply.model):
-        return None
-    return Finding("other_model", f"{reply.requested} was asked, {answered}", at)
-
-
-def is_same_model(requested: str, resolved: str) -> bool:
-    """Whether the model that answered is the one asked for, or a dated version of it.
-
-    >>> is_same_model("openai/gpt-5-mini", "gpt-5-mini-2026-08-07"), is_same_model("ollama/qwen3:8b", "qwen3:8b")
-    (True, True)
-    >>> is_same_model("openai/gpt-5", "gpt-5-mini"), is_same_model("openai/judge", "other")
-    (False, False)
-    >>> is_same_model("openai/gpt-4", "gpt-4-32k"), is_same_model("x/llama-3", "llama-3-70b")
-    (False, False)
-    """
-    want, got = requested.rpartition("/")[2].casefold(), resolved.rpartition("/")[2].casefold()
-    return got == want or (got.startswith(want) and VERSION.fullmatch(got, len(want)) is not None)
-
-
-def _build_note(judge: Judge, replies: Sequence[JudgeReply], spokesman: JudgeReply) -> JudgeNote:
-    uses = {reply.cache for reply in replies}
-    values = [reply.judgement.value for reply in replies]
-    several = len(replies) > 1
-    return JudgeNote(
-        id=judge.id,
-        model=spokesman.model,
-        label=spokesman.judgement.label,
-        reason=spokesman.judgement.reason,
-        quotes=spokesman.judgement.quotes,
-        cache="miss" if "miss" in uses else "coalesced" if "coalesced" in uses else "hit",
-        tokens_in=sum_counts([reply.usage.tokens_in for reply in replies]),
-        tokens_out=sum_counts([reply.usage.tokens_out for reply in replies]),
-        cost_usd=sum_costs([reply.usage.cost_usd for reply in replies]),
-        latency_ms=max([reply.latency_ms for reply in replies if reply.latency_ms is not None], default=None),
-        votes=tuple([_build_vote(reply) for reply in replies]) if several else (),
-        spread=max(values) - min(values) if several else None,
-    )
-
-
-def _build_vote(reply: JudgeReply) -> JudgeVote:
-    return JudgeVote(reply.model, reply.judgement.label, reply.judgement.value, reply.cache)
-
-
-def sum_counts(counts: Iterable[int | None]) -> int | None:
-    """The sum; None where one is unknown."""
-    known = list(counts)
-    return None if None in known else sum([count for count in known if count is not None])
-
-
-def sum_costs(costs: Iterable[float | None]) -> float | None:
-    """The sum; None where one is unknown."""
-    known = list(costs)
-    return None if None in known else fsum([one for one in known if one is not None])

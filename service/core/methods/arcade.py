@@ -172,6 +172,8 @@ class ArcadeGate(Check):
         """Arcade's own number, clamped, with the raw one beside it."""
         if hidden := find_hidden_arguments(case):
             return hidden
+        if any(step.call.arguments is None for step in case.trace.steps):
+            return Errored("undefined_upstream", "Arcade stops the whole suite where arguments are no JSON object")
         expected = [(pattern.tool, _read_plain_args(path, pattern)) for path, pattern in _list_patterns(case)]
         actual = [(step.call.name, step.call.arguments or {}) for step in case.trace.steps]
         critics = add_placeholders(expected, self._build_specs(case))
@@ -200,12 +202,13 @@ class ArcadeGate(Check):
 
     def _build_specs(self, case: Case) -> list[CriticSpec]:
         """Arcade's critics for ours: rubric and expectation together, one for a field."""
-        critics: dict[str, Critic] = dict(self.critics)
+        critics = {name: (f"/rubric/critics/{escape_token(name)}", critic) for name, critic in self.critics.items()}
         weights = dict(self.weights)
-        for _, pattern in _list_patterns(case):
-            critics |= {name: value for name, value in (pattern.args or {}).items() if isinstance(value, Critic)}
+        for path, pattern in _list_patterns(case):
+            given = {name: value for name, value in (pattern.args or {}).items() if isinstance(value, Critic)}
+            critics |= {name: (f"{path}/args/{escape_token(name)}", critic) for name, critic in given.items()}
             weights |= pattern.weights
-        specs = [_build_spec(name, critic, weights.get(name, 1.0)) for name, critic in critics.items()]
+        specs = [_build_spec(name, *critic, weights.get(name, 1.0)) for name, critic in critics.items()]
         return [replace(spec, today=self.today) for spec in specs]
 
     def _find_differences(self, case: Case, result: CaseResult) -> tuple[Finding, ...]:
@@ -257,16 +260,14 @@ _KINDS: Mapping[str, CriticKind] = {
 }
 
 
-def _build_spec(name: str, critic: Critic, weight: Weight) -> CriticSpec:
+def _build_spec(name: str, path: str, critic: Critic, weight: Weight) -> CriticSpec:
     name_of_kind = find_kind(type(critic)) or ""
     kind = _KINDS.get(name_of_kind)
     if kind is None:
-        raise InputError.at(
-            f"/rubric/critics/{name}", f"Arcade has no critic like {name_of_kind}; it has {', '.join(_KINDS)}"
-        )
+        raise InputError.at(path, f"Arcade has no critic like {name_of_kind}; it has {', '.join(_KINDS)}")
     spans = getattr(critic, "value_range", None)
     if kind == "numeric" and spans is None:
-        raise InputError.at(f"/rubric/critics/{name}", "Arcade's numeric critic needs a value_range")
+        raise InputError.at(path, "Arcade's numeric critic needs a value_range")
     low, high = spans or (0.0, 1.0)
     extra = {
         "threshold": getattr(critic, "threshold", None),

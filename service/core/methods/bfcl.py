@@ -25,9 +25,10 @@ class BfclAstGate(Check):
     """The AST check of the Berkeley Function-Calling Leaderboard: 1.0 or 0.0 for the trace, as the leaderboard has it.
 
     Takes BFCL gold (`{"format": "bfcl"}`) or plain expected calls, whose arguments must then be values, `exact`, or
-    `any_of` exact ones; another matcher is an InputError, since the method knows accepted values alone. Findings carry the
-    reason: `wrong_count`, `wrong_name`, `missing_required`, `unexpected_argument`, `type_error`, `value_error`,
-    `missing_optional`, `no_match`, `over_call`. Source: ShishirPatil/gorilla, `ast_checker.py`.
+    `any_of` exact ones; another matcher is an InputError, since the method knows accepted values alone, and so is a category
+    of Java or JavaScript, whose values it would have to convert. Findings carry the reason: `wrong_count`, `wrong_name`,
+    `missing_required`, `unexpected_argument`, `type_error`, `value_error`, `missing_optional`, `no_match`, `over_call`.
+    Source: ShishirPatil/gorilla, `ast_checker.py`.
     """
 
     kind: Literal["bfcl_ast"] = "bfcl_ast"
@@ -47,6 +48,8 @@ class BfclAstGate(Check):
         gold = expected.gold or {}
         answers = _read_gold_answers(gold) if gold.get("format") == "bfcl" else _build_answers(case)
         category = self.category or cast("str | None", gold.get("category"))
+        if "java" in (category or ""):
+            raise InputError.at("/expected/category", f"{category}: of BFCL's languages only Python is carried")
         spend_on_pairs(case, each=16)
         verdict = check(answers, _list_calls(case.trace.steps), _list_docs(case), category=category)
         if verdict.valid:

@@ -62,13 +62,13 @@ def check(
     `answers`: the expected calls; None for a question that no function fits, which is answered well by no call at all (and,
     as upstream, by output that cannot be read). `calls`: None when the output did not decode. `functions`: the docs as BFCL
     stores them. `category` picks the rule by its name as upstream does (parallel, else multiple, else simple;
-    `live_relevance` wants any call); without it the numbers of answers and functions decide. `underscore_to_dot`: the
-    model cannot write "." in names, so `a.b` is called as `a_b`.
+    `live_relevance` wants any call, the others of that name want none); without it the numbers of answers and functions
+    decide. `underscore_to_dot`: the model cannot write "." in names, so `a.b` is called as `a_b`.
     Raises InputError for a parameter type that BFCL does not know.
     """
     if category == "live_relevance":
         return VALID if calls else Verdict(False, "wrong_count", "a call was expected, none decodes", "/steps")
-    if answers is None:
+    if answers is None or (category or "").endswith("relevance"):
         return _check_no_call(calls)
     if calls is None:
         return Verdict(False, "wrong_count", f"{len(answers)} calls expected, the output does not decode", "/steps")

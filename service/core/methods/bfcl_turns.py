@@ -17,7 +17,10 @@ from service.core.gates.state import StateGate
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, build_failure
 from service.core.result_match import match_result
 
-UNTYPED = "there true is 1, and calls in a turn in which none is due cost nothing"
+UNTYPED = (
+    "there true is 1, calls in a turn in which none is due cost nothing, "
+    "and what the state has beyond the wanted attributes is not seen"
+)
 
 ExpectedTurn = tuple[int, str, Sequence[CallPattern]]
 """A turn, the pointer of its scope, and the calls that are expected in it."""
@@ -55,12 +58,42 @@ class BfclMultiTurnGate(Check):
     def _score_upstream(self, case: Case, turns: Sequence[ExpectedTurn], state: object) -> Outcome:
         if isinstance(state, Outcome) and not isinstance(state, Scored) and state.cause != "not_applicable":
             return state
-        kept = not isinstance(state, Scored) or state.passed
+        kept = not isinstance(state, Scored) or _has_same_state(case, passed=state.passed)
         for turn, path, patterns in turns:
             made = [step.result.content for step in case.trace.steps if step.turn <= turn and step.result is not None]
             wanted = [read_plain(f"{path}/calls", p.result, "BFCL") for p in patterns if p.says_result]
             kept = kept and bool(case.find_steps(turn)) and contains_all(made, wanted)
         return build_method_score(self, case, float(kept), system="BFCL", why=UNTYPED)
+
+
+def _has_same_state(case: Case, *, passed: bool) -> bool:
+    """BFCL's own comparison of whole states; where parts do not matter, or changes are wanted, ours."""
+    wanted = case.expectation.state if case.expectation else None
+    if wanted is None or case.trace.state is None or wanted.changes is not None or wanted.ignore or wanted.keys:
+        return passed
+    return is_same_world(case.trace.state.final, wanted.final)
+
+
+def is_same_world(made: JsonValue, wanted: JsonValue) -> bool:
+    """Whether BFCL finds every wanted object as it should be: `{class: {attribute: value}}`, or the attributes of one.
+
+    Attributes that begin with `_` do not count, and neither do those that are made alone. Values are as Python compares them.
+
+    >>> is_same_world({"A": {"x": True, "y": 2}}, {"A": {"x": 1, "_z": 3}}), is_same_world({"x": 2}, {"x": 1})
+    (True, False)
+    """
+    if not isinstance(made, dict) or not isinstance(wanted, dict):
+        return made == wanted
+    if wanted and all(isinstance(one, dict) for one in wanted.values()):
+        return all(_has_attributes(made.get(name), one) for name, one in wanted.items())
+    return _has_attributes(made, wanted)
+
+
+def _has_attributes(made: JsonValue, wanted: JsonValue) -> bool:
+    if not isinstance(made, dict) or not isinstance(wanted, dict):
+        return False
+    public = [name for name in wanted if not name.startswith("_")]
+    return all(name in made and made[name] == wanted[name] for name in public)
 
 
 def contains_all(made: Sequence[JsonValue], wanted: Sequence[JsonValue]) -> bool:

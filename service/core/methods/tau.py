@@ -28,9 +28,10 @@ class TauRewardGate(Check):
     """1.0 if the final state is the wanted one and every text of `said` was said, else 0.0: the product of the two.
 
     A trace without the final state, or, where a text is wanted, without texts is not captured, unless the other part has
-    failed already. `not_ended` notes a tau-bench run in which neither the user's mark nor a call that ends it occurs; with
-    `compat` in the rubric such a run earns 0, as there, and outputs are looked for as there. Beside it, `null_agent`, what
-    doing nothing would score on the state. Source: sierra-research/tau-bench, `Env.calculate_reward`.
+    failed already; neither is a state that gold actions were to lead to, where nobody says which it is. `not_ended` notes a
+    tau-bench run in which neither the user's mark nor a call that ends it occurs; with `compat` in the rubric such a run
+    earns 0, as there, and outputs are looked for as there. Beside it, `null_agent`, what doing nothing would score on the
+    state. Source: sierra-research/tau-bench, `Env.calculate_reward`.
     """
 
     kind: Literal["tau_reward"] = "tau_reward"
@@ -44,7 +45,7 @@ class TauRewardGate(Check):
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for the trace."""
-        parts = [*StateGate(mode="exact").look(case), *SaidGate().look(case)]
+        parts = [*_look_at_state(case), *SaidGate().look(case)]
         if not case.matching.compat:
             return [(WHOLE, self._note_end(case.trace, decide_without_judge(fold_all_or_nothing(parts)[0][1])))]
         state = parts[0][1]
@@ -67,6 +68,19 @@ class TauRewardGate(Check):
         return marked or any(step.call.name in self.end_tools for step in trace.steps)
 
 
+def _look_at_state(case: Case) -> Iterable[SubjectOutcome]:
+    says_state = case.expectation is not None and case.expectation.state is not None
+    if isinstance(_get_gold(case).get("actions"), list) and not says_state:
+        return [(WHOLE, Skipped("not_captured", "the gold has actions, and does not say what state they lead to"))]
+    return StateGate(mode="exact").look(case)
+
+
+def _get_gold(case: Case) -> Mapping[str, JsonValue]:
+    """The gold, where it is tau-bench's."""
+    gold = cast("Mapping[str, JsonValue]", (case.expectation.gold if case.expectation else None) or {})
+    return gold if gold.get("format") == "tau" else {}
+
+
 def _has_same_state(case: Case, *, passed: bool) -> bool:
     """tau-bench's own comparison of the whole states; where parts do not matter, or changes are wanted, ours."""
     wanted = case.expectation.state if case.expectation else None
@@ -77,8 +91,7 @@ def _has_same_state(case: Case, *, passed: bool) -> bool:
 
 def _was_said(case: Case) -> bool:
     """tau-bench's own test of the gold's outputs: each is part of some message, without case and the message's commas."""
-    gold = cast("Mapping[str, JsonValue]", (case.expectation.gold if case.expectation else None) or {})
-    outputs = gold.get("outputs") if gold.get("format") == "tau" else None
+    outputs = _get_gold(case).get("outputs")
     texts = [m.text.lower().replace(",", "") for m in case.trace.messages if m.role == "assistant"]
     wanted = [output for output in outputs or () if isinstance(output, str)] if isinstance(outputs, list) else []
     case.meter.spend("characters", len(wanted) * sum(map(len, texts)))

@@ -69,7 +69,7 @@ def score_json_similarity(actual: JsonValue, expected: JsonValue) -> float:
     return fold_leaves(list_leaves(convert_numbers(actual), convert_numbers(expected)))
 
 
-class Leaf(NamedTuple):
+class ComparedLeaf(NamedTuple):
     """One expected leaf: its pointer, what it is worth, and how many leaves it stands for."""
 
     path: str
@@ -77,38 +77,42 @@ class Leaf(NamedTuple):
     leaves: int = 1
 
 
-def fold_leaves(leaves: Sequence[Leaf]) -> float:
+def fold_leaves(leaves: Sequence[ComparedLeaf]) -> float:
     """The mean of the leaves; 1.0 where there is none."""
     count = sum([leaf.leaves for leaf in leaves])
     return min(1.0, max(0.0, fsum([leaf.value for leaf in leaves]) / count)) if count else 1.0
 
 
-def list_leaves(actual: JsonValue, expected: JsonValue) -> list[Leaf]:
+def list_leaves(actual: JsonValue, expected: JsonValue) -> list[ComparedLeaf]:
     """Every expected leaf against what stands in its place."""
     return [*_iter_leaves(actual, expected, "")]
 
 
-def _iter_leaves(actual: JsonValue, expected: JsonValue, path: str) -> Iterator[Leaf]:
+def _iter_leaves(actual: JsonValue, expected: JsonValue, path: str) -> Iterator[ComparedLeaf]:
     if is_number(actual) and is_number(expected):
-        yield Leaf(path, _compare_numbers(actual, expected))
+        yield ComparedLeaf(path, _compare_numbers(actual, expected))
     elif type(actual) is not type(expected):
-        yield Leaf(path, 0.0, _count_leaves(expected))
+        yield ComparedLeaf(path, 0.0, _count_leaves(expected))
     elif isinstance(expected, dict) and isinstance(actual, dict):
         for key, value in expected.items():
             here = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
             yield from (
-                _iter_leaves(actual[key], value, here) if key in actual else [Leaf(here, 0.0, _count_leaves(value))]
+                _iter_leaves(actual[key], value, here)
+                if key in actual
+                else [ComparedLeaf(here, 0.0, _count_leaves(value))]
             )
     elif isinstance(expected, list) and isinstance(actual, list):
         for n, value in enumerate(expected):
             here = f"{path}/{n}"
             yield from (
-                _iter_leaves(actual[n], value, here) if n < len(actual) else [Leaf(here, 0.0, _count_leaves(value))]
+                _iter_leaves(actual[n], value, here)
+                if n < len(actual)
+                else [ComparedLeaf(here, 0.0, _count_leaves(value))]
             )
     elif isinstance(expected, str) and isinstance(actual, str):
-        yield Leaf(path, Levenshtein.normalized_similarity(expected, actual))
+        yield ComparedLeaf(path, Levenshtein.normalized_similarity(expected, actual))
     else:
-        yield Leaf(path, float(actual == expected))
+        yield ComparedLeaf(path, float(actual == expected))
 
 
 def is_number(value: JsonValue) -> bool:

@@ -56,7 +56,7 @@ class Reading(NamedTuple):
     """The text that is left beside the exact ones, so that what is inferred stands there as the text it is."""
 
 
-class Body(NamedTuple):
+class ParsedBody(NamedTuple):
     """A text that is what the tool returned, or a part of it, with its pointer in the result."""
 
     pointer: str
@@ -186,13 +186,13 @@ def drop_passage(pointer: str) -> str:
 _PASSAGE = re.compile(r"@[0-9]{1,9}-[0-9]{1,9}(?=/|$)")
 
 
-def iter_bodies(content: JsonValue, pointer: str = "", depth: int = 0) -> Iterator[Body]:
+def iter_bodies(content: JsonValue, pointer: str = "", depth: int = 0) -> Iterator[ParsedBody]:
     """The texts that are what the tool returned: the result itself, its parts that are text, the members of a wrapper.
 
     And those that are so in the JSON that such a text holds.
     """
     if isinstance(content, str):
-        yield Body(pointer, content)
+        yield ParsedBody(pointer, content)
     for inner, place in _iter_inner(content, pointer) if depth < _DEPTH else ():
         yield from iter_bodies(inner, place, depth + 1)
 
@@ -274,7 +274,7 @@ def list_forms(content: JsonValue) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*outer, *inner])) or ("other",)
 
 
-def _list_body_forms(body: Body) -> Iterator[str]:
+def _list_body_forms(body: ParsedBody) -> Iterator[str]:
     reading = read_text(body.text)
     yield from [passage.form for passage in reading.passages]
     if reading.rest.strip():

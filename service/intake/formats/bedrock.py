@@ -152,12 +152,12 @@ def _call(transcript: Transcript, use: Given, path: str) -> ToolCall:
 
 
 def _read_result(transcript: Transcript, given: Given, path: str) -> None:
-    result = ToolResult(_returned(given.get("content")), given.get("status") == "error")
+    result = ToolResult(_read_returned(given.get("content")), given.get("status") == "error")
     transcript.result(find_text(given, "toolUseId"), result, path=path)
     account_members(transcript, given, RESULT, path)
 
 
-def _returned(content: JsonValue) -> JsonValue:
+def _read_returned(content: JsonValue) -> JsonValue:
     parts = list(list_objects(content))
     if len(parts) == 1 and list(parts[0]) == ["json"]:
         return parts[0]["json"]

@@ -1,9 +1,10 @@
 """Single-turn outputs on the Berkeley Function-Calling Leaderboard (ShishirPatil/gorilla), a question joined with an output.
 
 `calls` is the decoded output, `[{name: {param: value}}]`; null where it did not decode, `result` then being the raw
-output: a text is the answer, a list `[{name: "<JSON string>"}]` holds calls, some of which may not parse. All calls are
-made by one message. `underscore_to_dot` says that the model could not write "." in a name and was shown "_" in its place:
-tools and gold are renamed likewise. The leaderboard's own type names ("dict", "float", "tuple") stay in the parameters.
+output: a text is the answer, a list `[{name: "<JSON string>"}]` holds calls, some of which may not parse. Without `calls` a
+text is read: what consists of calls in Python is calls. All calls are made by one message. `underscore_to_dot` says that the
+model could not write "." in a name and was shown "_" in its place: tools and gold are renamed likewise. The leaderboard's own
+type names ("dict", "float", "tuple") stay in the parameters.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from service.intake.accounting import account_members, find_calls, members_of
 from service.intake.build import Transcript, tool_call
 from service.intake.chat import ChatMessage, read_messages
 from service.intake.format import Format, Given
+from service.intake.formats.python_calls import read_reply
 from service.intake.python_text import looks_like_calls
 from service.intake.repeats import FoundCall
 from service.intake.shapes import OPEN, Loose, Tools
@@ -60,7 +62,11 @@ def read(record: BfclTrace) -> Trace:
         raise InputError.at("", "a BFCL output stands in calls or result")
     transcript = Transcript()
     _read_question(transcript, record["question"])
-    _read_output(transcript, record.get("calls"), record.get("result"))
+    result = record.get("result")
+    if isinstance(result, str) and "calls" not in record:
+        read_reply(transcript, result, "/result")
+    else:
+        _read_output(transcript, record.get("calls"), result)
     account_members(transcript, record, RECORD, "")
     return transcript.trace(record, trace_id=record["id"], tools=_tools(record))
 

@@ -82,7 +82,7 @@ CANDIDATE = _members_of(
 
 def read(record: GeminiTrace) -> Trace:
     """The trace of a validated record. Raises InputError: no contents and no reply, a call without a name, unusable tools."""
-    given = _snaked(record)
+    given = _to_snake_case(record)
     if "contents" not in given and not given.get("candidates"):
         raise InputError.at("", "expected contents, candidates or both")
     transcript = Transcript()
@@ -110,7 +110,7 @@ def _snake(name: str) -> str:
     return _WORD.sub(lambda at: f"_{at[0]}", name).lower()
 
 
-def _snaked(given: Mapping[str, object]) -> dict[str, JsonValue]:
+def _to_snake_case(given: Mapping[str, object]) -> dict[str, JsonValue]:
     """The same members by the names that the Python client gives them."""
     return {_snake(name): value for name, value in given.items()}  # pyright: ignore[reportReturnType] (a validated record is JSON)
 
@@ -266,14 +266,14 @@ def _tools(asked: Given) -> tuple[ToolDef, ...] | None:
     given, at = (asked["tools"], "/tools") if "tools" in asked else (config.get("tools"), "/config/tools")
     if given is None:
         return None
-    tools = [tool for index, item in enumerate(list_objects(given)) for tool in _declared(item, f"{at}/{index}")]
+    tools = [tool for index, item in enumerate(list_objects(given)) for tool in _read_declared(item, f"{at}/{index}")]
     return tuple({tool.name: tool for tool in tools}.values())
 
 
-def _declared(given: Given, path: str) -> list[ToolDef]:
-    own = _snaked(given)
+def _read_declared(given: Given, path: str) -> list[ToolDef]:
+    own = _to_snake_case(given)
     declared = own.pop("function_declarations", None)
-    schemas: list[JsonValue] = [_declaration(_snaked(item)) for item in list_objects(declared)]
+    schemas: list[JsonValue] = [_declaration(_to_snake_case(item)) for item in list_objects(declared)]
     functions = read_tools(schemas, path=f"{path}/functionDeclarations") or ()
     return [*functions, *[ToolDef(name) for name, value in own.items() if value is not None]]
 

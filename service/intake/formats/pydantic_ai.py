@@ -128,7 +128,7 @@ def _read_hosted_return(transcript: Transcript, speech: Speech, part: Given, pat
             return
         error = content.get("error")
         content = content.get("output") if error is None else error
-    result = ToolResult(result_content(content), error is not None or _failed(part))
+    result = ToolResult(result_content(content), error is not None or _has_failed(part))
     speech.result(find_text(part, "tool_call_id"), result, path=path)
 
 
@@ -166,7 +166,7 @@ def _is_text(item: Given) -> bool:
 
 
 def _read_return(transcript: Transcript, part: Given, path: str) -> None:
-    result = ToolResult(result_content(part["content"]), _failed(part)) if "content" in part else None
+    result = ToolResult(result_content(part["content"]), _has_failed(part)) if "content" in part else None
     transcript.result(find_text(part, "tool_call_id"), result, path=path, tool=find_text(part, "tool_name"))
 
 
@@ -189,7 +189,7 @@ TOLD: Mapping[str, Callable[[Transcript, Given, str], None]] = {
 """Who reads a part of a request, by its kind."""
 
 
-def _failed(part: Given) -> bool:
+def _has_failed(part: Given) -> bool:
     return part.get("outcome") not in ("success", None)
 
 

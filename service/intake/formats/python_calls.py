@@ -66,7 +66,7 @@ def read(record: PythonCallsTrace) -> Trace:
         _read_message(transcript, message, path)
         account_members(transcript, message, MESSAGE, path)
     if replied is not None:
-        _read_reply(transcript, str(record.get(replied)), f"/{replied}")
+        read_reply(transcript, str(record.get(replied)), f"/{replied}")
         _account_replies(transcript, record, replied)
     account_members(transcript, record, RECORD, "")
     offered = "functions" if "tools" not in record and "functions" in record else "tools"
@@ -95,7 +95,7 @@ def _read_message(transcript: Transcript, message: Given, path: str) -> None:
         called = find_text(message, "tool_call_id"), find_text(message, "name")
         transcript.result(called[0], ToolResult(result_content(content)), path=path, tool=called[1])
     elif role == "assistant":
-        _read_reply(transcript, _join(content), f"{path}/content")
+        read_reply(transcript, _join(content), f"{path}/content")
     elif role in ("user", "system", "developer"):
         transcript.say("user" if role == "user" else "system", _join(content))
     else:
@@ -117,7 +117,8 @@ def _account_replies(transcript: Transcript, record: PythonCallsTrace, chosen: s
             transcript.lose("call" if holds_calls(text) else "text", f"/{name}", what)
 
 
-def _read_reply(transcript: Transcript, given: str, path: str) -> None:
+def read_reply(transcript: Transcript, given: str, path: str) -> None:
+    """What a model wrote, as calls if it consists of them, else as a text."""
     text, thought = drop_thoughts(given), find_endless_thought(given)
     calls = parse_calls(text)
     transcript.say("assistant", text if calls is None else "")

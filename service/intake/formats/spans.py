@@ -31,7 +31,7 @@ from service.intake.known_calls import KnownCalls, tell
 from service.intake.offers import Request, add_offers
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
 from service.intake.spans.claims import claim_runs
-from service.intake.spans.dialogue import Entry, Moment, read_dialogue
+from service.intake.spans.dialogue import DialogueEntry, Moment, read_dialogue
 from service.intake.spans.kinds import is_ours, read_kind
 from service.intake.spans.messages import read_tools_on_offer
 from service.intake.spans.otlp import Span, spans_of
@@ -132,7 +132,7 @@ class _Writer:
         self._steps = 0
         self._calling = False
 
-    def write(self, dialogue: Sequence[Entry], claims: Mapping[int, Run]) -> None:
+    def write(self, dialogue: Sequence[DialogueEntry], claims: Mapping[int, Run]) -> None:
         """Everything; `claims` are the runs of calls that messages made, by the call's place."""
         place = 0
         for entry in dialogue:
@@ -172,7 +172,7 @@ class _Writer:
         result = step.result if run is None else run.read_result(step.result)
         return replace(step, result=result, usage=read_usage(run and run.span, reply))
 
-    def _write_message(self, entry: Entry) -> None:
+    def _write_message(self, entry: DialogueEntry) -> None:
         message = entry.message
         for call_id, result in message.results:
             self.transcript.result(call_id, result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, ClassVar, Literal, cast
 
 from service.core.expectation import Expectation
@@ -25,21 +25,27 @@ class BfclGold(GoldForm):
     possible_answer: Several[dict[str, Any]] | Several[str] | None
 
     def expect(self, tools: Iterable[ToolDef]) -> Expectation:
-        """The calls of the key as patterns of matchers, or none."""
-        plain = {
-            "format": "bfcl",
-            "category": self.category,
-            "possible_answer": self.possible_answer and [*self.possible_answer],
-        }
-        if self.possible_answer is None:
+        """The calls of the key as patterns of matchers, or none. Functions are named as the tools are, "_" for "." too."""
+        given, docs = self.possible_answer, [cast("Doc", {"name": t.name, "parameters": t.parameters}) for t in tools]
+        shown = {cast("str", doc["name"]) for doc in docs}
+        answers = [one if isinstance(one, str) else _name_as_shown(one, shown) for one in given or ()]
+        plain = {"format": "bfcl", "category": self.category, "possible_answer": None if given is None else answers}
+        if given is None:
             return Expectation.model_validate({"calls": "none", "gold": plain})
-        texts = [one for one in self.possible_answer if isinstance(one, str)]
+        texts = [one for one in answers if isinstance(one, str)]
         if texts:
             return Expectation.model_validate({"answer": _match_any(texts), "gold": plain})
-        answers = cast("list[Answer]", list(self.possible_answer))
-        docs = [cast("Doc", {"name": tool.name, "parameters": tool.parameters}) for tool in tools]
-        patterns = convert(answers, docs)
+        patterns = convert(cast("list[Answer]", answers), docs)
         return Expectation.model_validate({"calls": patterns, "gold": plain})
+
+
+def _name_as_shown(answer: Mapping[str, Any], shown: Collection[str]) -> dict[str, Any]:
+    """An answer whose functions have the names under which the model saw them."""
+    plain = {name: name.replace(".", "_") for name in answer}
+    return {
+        plain[name] if name not in shown and plain[name] in shown else name: accepted
+        for name, accepted in answer.items()
+    }
 
 
 def _match_any(texts: list[str]) -> dict[str, object]:

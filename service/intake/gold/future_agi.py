@@ -30,6 +30,8 @@ class FutureAgiGold(GoldForm):
 
     def expect(self, tools: Iterable[ToolDef]) -> Expectation:  # noqa: ARG002
         """Exactly these calls. Raises InputError for what is no call."""
+        if {"expected", "expected_response"} <= self.model_fields_set:
+            raise InputError.at("/expected/expected", "stands beside expected_response, which is the same: give one")
         field = "expected_response" if self.expected is None else "expected"
         given: JsonValue = getattr(self, field)
         if isinstance(given, str):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, JsonValue, model_validator
 
 from service.core.expectation import Expectation
 from service.core.models.kinds import FrozenModel, Several
@@ -14,12 +14,28 @@ from service.intake.gold.base import GoldForm, match_exactly, match_words
 
 
 class TauGoldAction(FrozenModel):
-    """A call of tau-bench's gold solution."""
+    """A call of tau-bench's gold solution, or of tau2-bench's, which says `arguments` for `kwargs`: one of the two."""
 
     name: str = Field(min_length=1)
-    kwargs: dict[str, Any]
+    kwargs: dict[str, Any] | None = None
+    arguments: dict[str, Any] | None = None
     compare_args: Several[str] | None = None
     """The arguments that tau2-bench compares; absent: those that the call has."""
+    action_id: str | None = None
+    info: str | None = None
+    requestor: Literal["assistant"] = "assistant"
+    """Who was to act; what the simulated user was to do is not carried."""
+
+    @model_validator(mode="after")
+    def _has_arguments_once(self) -> Self:
+        if (self.kwargs is None) == (self.arguments is None):
+            raise ValueError("an action has its arguments in kwargs or in arguments")
+        return self
+
+    @property
+    def given(self) -> Mapping[str, JsonValue]:
+        """Its arguments."""
+        return self.kwargs if self.kwargs is not None else self.arguments or {}
 
 
 class TauGold(GoldForm):
@@ -33,7 +49,7 @@ class TauGold(GoldForm):
 
     def expect(self, tools: Iterable[ToolDef]) -> Expectation:  # noqa: ARG002
         """The calls with others beside them, the final state, and what is to be said."""
-        calls = [{"tool": action.name, "args": match_exactly(action.kwargs)} for action in self.actions or ()]
+        calls = [{"tool": action.name, "args": match_exactly(action.given)} for action in self.actions or ()]
         expected: dict[str, object] = {
             "calls"
             if calls

@@ -19,11 +19,11 @@ Moment = tuple[int, int]
 class Dialogue(NamedTuple):
     """What was said, and the ids of calls that were given to a model under another id than that of its reply."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[DialogueEntry]
     aliases: Mapping[str, str]
 
 
-class Entry(NamedTuple):
+class DialogueEntry(NamedTuple):
     """A message, or the part of one that is new, and when it was said. `reply_of`: the span that it was the reply of."""
 
     moment: Moment
@@ -43,7 +43,8 @@ def read_dialogue(talks: Iterable[Talk], missing: Iterable[MissingReply]) -> Dia
         entry for moment, _, closing, talk in told for entry in _read_part(memory, moment, talk, closing=closing)
     ]
     entries += [
-        Entry((one.span.end, one.span.order), one.span.path, SpanMessage(None, "", lost=one.lost)) for one in missing
+        DialogueEntry((one.span.end, one.span.order), one.span.path, SpanMessage(None, "", lost=one.lost))
+        for one in missing
     ]
     return Dialogue(sorted(entries, key=lambda entry: entry.moment), memory.aliases)
 
@@ -54,10 +55,10 @@ def _list_moments(talks: Iterable[Talk]) -> Iterator[tuple[Moment, int, bool, Ta
         yield (talk.span.end, talk.span.order), number, True, talk
 
 
-def _read_part(memory: _Memory, moment: Moment, talk: Talk, *, closing: bool) -> Iterator[Entry]:
+def _read_part(memory: _Memory, moment: Moment, talk: Talk, *, closing: bool) -> Iterator[DialogueEntry]:
     messages = read_output(talk.span, talk.output) if closing else read_input(talk.span, talk.input)
     for part in memory.take_new(_join_calls(messages), closing=closing):
-        yield Entry(moment, talk.span.path, part, talk.span if closing else None)
+        yield DialogueEntry(moment, talk.span.path, part, talk.span if closing else None)
 
 
 def _join_calls(messages: Sequence[SpanMessage]) -> list[SpanMessage]:

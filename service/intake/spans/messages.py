@@ -277,15 +277,15 @@ def _list_catalogues(span: Span) -> Iterator[tuple[JsonValue, Callable[[Given], 
         (get_definitions(span), _keep),
         (span.get("llm.tools"), _definition),
         (span.get("llm.request.functions"), _parse_parameters),
-        (look_up(_parsed(span.get("model_request_parameters")), "function_tools"), _rename_parameters),
-        (look_up(_parsed(span.get("request_data")), "tools"), _keep),
-        (look_up(_parsed(get_leaf(span, "response")), "tools"), _keep),
+        (look_up(_parse_object(span.get("model_request_parameters")), "function_tools"), _rename_parameters),
+        (look_up(_parse_object(span.get("request_data")), "tools"), _keep),
+        (look_up(_parse_object(get_leaf(span, "response")), "tools"), _keep),
     ):
         if given is not None:
             yield given, read
 
 
-def _parsed(given: JsonValue) -> Given:
+def _parse_object(given: JsonValue) -> Given:
     value = parse_json(given) if isinstance(given, str) else given
     return value if isinstance(value, dict) else {}
 
@@ -296,7 +296,7 @@ def _keep(given: Given) -> Given:
 
 def _parse_parameters(given: Given) -> Given:
     """OpenLLMetry writes the schema of the parameters as JSON text."""
-    return {**given, "parameters": dict(_parsed(given.get("parameters")))}
+    return {**given, "parameters": dict(_parse_object(given.get("parameters")))}
 
 
 def _rename_parameters(given: Given) -> Given:

@@ -132,7 +132,7 @@ def _digits(value: int | bytes, _: int) -> JsonValue:
     return str(_expect_number(value))
 
 
-def _signed(value: int | bytes, _: int) -> JsonValue:
+def _read_signed(value: int | bytes, _: int) -> JsonValue:
     number = _expect_number(value) & (2**64 - 1)
     return str(number - 2**64 if number >= 2**63 else number)
 
@@ -161,7 +161,7 @@ _MEMBERS: _Table = {1: _Field("values", _message(lambda: _KEY_VALUE), many=True)
 _VALUE: _Table = {
     1: _Field("stringValue", _text),
     2: _Field("boolValue", _boolean),
-    3: _Field("intValue", _signed),
+    3: _Field("intValue", _read_signed),
     4: _Field("doubleValue", _double),
     5: _Field("arrayValue", _message(lambda: _ARRAY)),
     6: _Field("kvlistValue", _message(lambda: _MEMBERS)),

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from service.core.json.text import UnreadableError, parse
 from service.intake.accounting import clip, looks_like_call
 from service.intake.known_calls import KnownCalls, ToldCall, list_unpacked
-from service.intake.spans.dialogue import Entry
+from service.intake.spans.dialogue import DialogueEntry
 from service.intake.spans.kinds import is_copy, sort_span
 from service.intake.spans.messages import Lost, SpanMessage
 from service.intake.spans.otlp import Given, Span, get_leaf
@@ -26,7 +26,7 @@ _MARK = re.compile(r"(?:^|[\"'])(?:tool_?calls?|tool_?use|function_?call|argumen
 """What has calls or is part of one, by its name or in JSON that is cut off."""
 
 
-def find_rest(spans: Sequence[Span], known: KnownCalls, speaking: set[int]) -> Iterator[Entry]:
+def find_rest(spans: Sequence[Span], known: KnownCalls, speaking: set[int]) -> Iterator[DialogueEntry]:
     """What may be calls and is not read. `speaking`: the order of the spans whose messages are read, or ought to be."""
     for span in spans:
         if is_copy(span):
@@ -35,7 +35,7 @@ def find_rest(spans: Sequence[Span], known: KnownCalls, speaking: set[int]) -> I
         lost = [_describe(call, span) for call in told]
         lost += _list_cut_off(span) if span.order in speaking else []
         if lost:
-            yield Entry((span.end, span.order), span.path, SpanMessage(None, "", lost=tuple(lost)))
+            yield DialogueEntry((span.end, span.order), span.path, SpanMessage(None, "", lost=tuple(lost)))
 
 
 def _describe(call: ToldCall, span: Span) -> Lost:

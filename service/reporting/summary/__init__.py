@@ -11,6 +11,7 @@ from service.core.report import Report, RubricRef
 from service.core.rubric import STAGES, Stage
 from service.core.scores import Verdict
 from service.errors import InputError
+from service.reporting.summary.calls import CallRates, summarize_calls
 from service.reporting.summary.classes import Decisions, summarize_decisions
 from service.reporting.summary.gate import Gate
 from service.reporting.summary.labelled import CorrectedRate
@@ -100,7 +101,9 @@ class Summary:
     corrected: tuple[CorrectedRate, ...] = ()
     """Where labels were given: the pass rates of their criteria, corrected by them."""
     usage: tuple[ToolUsage, ...] = ()
-    """How long calls took, by tool; none where no trace says."""
+    """What calls took, by tool; none where no trace says."""
+    calls: CallRates | None = None
+    """How many calls their runtime refuses, and what came of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,7 @@ def summarize(samples: Sequence[Sample], wishes: SummaryOptions | None = None, *
         ),
         gate=None,
         usage=summarize_usage(samples),
+        calls=summarize_calls(samples, interval),
     )
 
 

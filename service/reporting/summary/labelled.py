@@ -86,7 +86,7 @@ class CorrectedRate:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairing:
+class LabelPairing:
     """Labels of one criterion beside what reports say, for the arithmetic: one number for each item."""
 
     criterion: str
@@ -111,7 +111,7 @@ class _ReportedItem(NamedTuple):
     group: str | None
 
 
-def pair_labels(samples: Sequence[Sample], labels: Iterable[ReportLabel]) -> tuple[Pairing, ...]:
+def pair_labels(samples: Sequence[Sample], labels: Iterable[ReportLabel]) -> tuple[LabelPairing, ...]:
     """Labels beside reports, by criterion and unit. Neither the order of reports nor that of other criteria matters.
 
     Labelled items are to be drawn at random from those that were measured. InputError where two reports have the trace that a
@@ -132,13 +132,18 @@ def _check_names(samples: Iterable[Sample], named: set[str | None]) -> None:
         raise InputError.at("/labels", told)
 
 
-def _pair(samples: Sequence[Sample], criterion: str, by_step: bool, given: Mapping[LabelPlace, list[bool]]) -> Pairing:  # noqa: FBT001
+def _pair(
+    samples: Sequence[Sample],
+    criterion: str,
+    by_step: bool,  # noqa: FBT001
+    given: Mapping[LabelPlace, list[bool]],
+) -> LabelPairing:
     look = _iter_calls if by_step else _iter_reports
     seen = [found for at, sample in enumerate(samples) for found in look(sample, criterion, at)]
     known = sorted([one for one in seen if one.place in given], key=lambda one: str(one.place))
     rest = sorted([one for one in seen if one.place not in given], key=lambda one: one.value)
     free = [ToLabel(one.place.trace_id, one.place.step) for one in rest if one.place.trace_id is not None]
-    return Pairing(
+    return LabelPairing(
         criterion=criterion,
         unit="step" if by_step else "report",
         labels=tuple([_decide_majority(given[one.place]) for one in known]),

@@ -26,15 +26,21 @@ _ENDS = {"min": 0.0, "max": 100.0}
 
 @dataclass(frozen=True, slots=True)
 class ToolUsage:
-    """The calls of one tool whose durations their traces say."""
+    """What the calls of one tool took, as far as their traces say; None where none says."""
 
     tool: str
     calls: int
     """All calls of it."""
     timed: int
     """Those of which the duration is known."""
-    p50_duration_s: float
-    p95_duration_s: float
+    p50_duration_s: float | None
+    p95_duration_s: float | None
+    p99_duration_s: float | None = None
+    priced: int = 0
+    """Those of which the cost is known."""
+    p50_cost_usd: float | None = None
+    p95_cost_usd: float | None = None
+    p99_cost_usd: float | None = None
 
 
 class UsageMetric(NamedTuple):
@@ -73,16 +79,25 @@ def parse_usage_metric(name: str) -> UsageMetric | None:
 
 
 def summarize_usage(samples: Iterable[Sample]) -> tuple[ToolUsage, ...]:
-    """The tools of which any call's duration is known, by name."""
-    durations: defaultdict[str, list[float | None]] = defaultdict(list)
+    """The tools of which any call's duration or cost is known, by name."""
+    usages: defaultdict[str, list[ResourceUsage | None]] = defaultdict(list)
     for sample in samples:
         for step in sample.report.steps:
-            durations[step.tool].append(step.usage and step.usage.duration_s)
-    known = {tool: [value for value in values if value is not None] for tool, values in durations.items()}
-    return tuple(
-        ToolUsage(
-            tool, len(durations[tool]), len(values), compute_percentile(values, 50), compute_percentile(values, 95)
-        )
-        for tool, values in sorted(known.items())
-        if values
+            usages[step.tool].append(step.usage)
+    found = [_summarize_tool(tool, known) for tool, known in sorted(usages.items())]
+    return tuple(one for one in found if one.timed or one.priced)
+
+
+def _summarize_tool(tool: str, usages: Sequence[ResourceUsage | None]) -> ToolUsage:
+    durations = [one.duration_s for one in usages if one is not None and one.duration_s is not None]
+    costs = [one.cost_usd for one in usages if one is not None and one.cost_usd is not None]
+    return ToolUsage(
+        tool, len(usages), len(durations), *_compute_percentiles(durations), len(costs), *_compute_percentiles(costs)
     )
+
+
+def _compute_percentiles(values: Sequence[float]) -> tuple[float | None, float | None, float | None]:
+    """The 50th, 95th and 99th."""
+    if not values:
+        return None, None, None
+    return compute_percentile(values, 50), compute_percentile(values, 95), compute_percentile(values, 99)

@@ -13,16 +13,30 @@ from typing import Any
 
 import yaml
 
+from tests.benchmarks.slips.payloads import show
 from tests.benchmarks.slips.slots import Scene, Slot, parse
 from tests.benchmarks.slips.wording import Wordings
 
 HALVES = {
     "dev": ("flights", "orders", "weather", "sports", "tickets"),
     "held": ("hotels", "banking", "calendar", "fitness", "property"),
+    "fresh": (
+        "clinic",
+        "warehouse",
+        "invoices",
+        "library",
+        "parcels",
+        "energy",
+        "rental",
+        "servers",
+        "courses",
+        "payroll",
+    ),
 }
 RENDERINGS = 3
+"""Of an answer, where the domain says nothing else."""
 MOST_OF_A_CLASS = 2
-"""Mutants of one class that one rendering of an answer gives."""
+"""Mutants of one class that one rendering of an answer gives, where the domain says nothing else."""
 _DATA = Path(__file__).parent / "data"
 Picks = tuple[int, ...]
 
@@ -58,21 +72,25 @@ class Case:
         return apply(self.true, tuple(marked)) if marked else self.text
 
     def build_trace(self, text: str) -> dict[str, Any]:
-        """The conversation: clock, question, call, result, and this answer."""
+        """The conversation: clock, question, calls, results, and this answer."""
         domain, scene = self.scene.domain, self.scene.data
-        call = {"name": scene["call"], "arguments": json.dumps(scene["args"])}
+        calls = scene.get("calls", [scene])
         messages = [
             {"role": "system", "content": f"{domain['system']} It is now {domain['now']}."},
             {"role": "user", "content": scene["ask"]},
-            {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": call}]},
-            {"role": "tool", "tool_call_id": "c1", "content": json.dumps(scene["result"])},
+            {"role": "assistant", "content": None, "tool_calls": [_build_call(n, c) for n, c in enumerate(calls, 1)]},
+            *({"role": "tool", "tool_call_id": f"c{n}", "content": self._show(c)} for n, c in enumerate(calls, 1)),
             {"role": "assistant", "content": text},
         ]
         tools = [
-            _build_tool(scene["call"], scene["args"]),
+            *(_build_tool(call["call"], call["args"]) for call in calls),
             *(_build_tool(name, {"id": ""}) for name in domain["actions"]),
         ]
         return {"format": "openai", "id": self.id, "tools": tools, "messages": messages}
+
+    def _show(self, call: dict[str, Any]) -> str:
+        result = self.scene.data["result"]
+        return show(result[call["member"]] if "member" in call else result, call.get("form", "json"))
 
 
 @dataclass(frozen=True)
@@ -117,7 +135,7 @@ def load_scenes(name: str) -> list[Scene]:
 
 def _build_scene(scene: Scene) -> Iterator[Case]:
     for n, answer in enumerate(parse_answers(scene)):
-        for rendering in range(RENDERINGS):
+        for rendering in range(scene.domain.get("renderings", RENDERINGS)):
             key = f"{scene.name}/{n}/{rendering}"
             yield from _build_renderings(answer, scene, key)
 
@@ -151,7 +169,8 @@ def _build_renderings(answer: Answer, scene: Scene, key: str) -> Iterator[Case]:
     order = tuple(range(len(answer.sentences)))
     true, spans = answer.render(picks, order)
     yield Case(f"{key}/true", scene, true, true)
-    mutants = list(_mutate(answer, picks, true, spans, chance))
+    most = scene.domain.get("most_of_a_class", MOST_OF_A_CLASS)
+    mutants = list(_mutate(answer, picks, true, spans, most, chance))
     for n, (slip, changes, text) in enumerate(mutants):
         yield Case(f"{key}/{slip}/{n}", scene, text, true, slip, changes)
     for n, text in enumerate(_paraphrase(answer, picks, chance, len(mutants))):
@@ -159,7 +178,7 @@ def _build_renderings(answer: Answer, scene: Scene, key: str) -> Iterator[Case]:
 
 
 def _mutate(
-    answer: Answer, picks: Picks, true: str, spans: list[tuple[int, int]], chance: random.Random
+    answer: Answer, picks: Picks, true: str, spans: list[tuple[int, int]], most: int, chance: random.Random
 ) -> Iterator[tuple[str, tuple[Change, ...], str]]:
     by_class: dict[str, list[tuple[Change, ...]]] = {}
     for slot, pick, (start, end) in zip(answer.slots, picks, spans, strict=True):
@@ -171,7 +190,7 @@ def _mutate(
     for slip, options in by_class.items():
         chance.shuffle(options)
         texts = {apply(true, changes): changes for changes in options}
-        for text in [text for text in texts if text != true][: 1 if slip == "phantom" else MOST_OF_A_CLASS]:
+        for text in [text for text in texts if text != true][: 1 if slip == "phantom" else most]:
             yield slip, texts[text], text
 
 
@@ -223,10 +242,17 @@ def _fit(said: str, before: str) -> str:
     """A phrase behind a text: with a capital where a sentence begins, without a second full stop or weekday."""
     if before.endswith(".m.") and said.startswith("."):
         return said[1:]
-    if re.search(r"[A-Z][a-z]+, $", before[-12:]) and re.match(r"[A-Z][a-z]+day, ", said):
+    if re.search(r"[A-Z][a-z]+, $", before[-12:]) and re.match(r"[A-Z][a-z]+day, |[A-Z][a-z][a-z], ", said):
         return said.partition(", ")[2]
-    starts = not before or (before.endswith((". ", "! ", "? ", "\n\n")) and not before.endswith(".m. "))
+    starts = not before or (
+        before.endswith((". ", "! ", "? ", "\n\n")) and not before.endswith((".m. ", "i.e. ", "approx. ", "min. "))
+    )
     return said[0].upper() + said[1:] if starts and said[:1].islower() else said
+
+
+def _build_call(n: int, call: dict[str, Any]) -> dict[str, Any]:
+    function = {"name": call["call"], "arguments": json.dumps(call["args"])}
+    return {"id": f"c{n}", "type": "function", "function": function}
 
 
 def _build_tool(name: str, args: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,9 @@ single letter is a record of the scene's list, so `{money b.price}` is the price
     time p, date p, weekday p, relative p           by a date, the last by the clock of the domain
     pair p q from A to B~to B from A                two places in their order
     alt class right~right too|wrong|wrong           by hand
+    case class; formula; value=right~right; value=wrong     the wording whose value the formula has, the others being wrong
+    calc class kind formula; formula                a number by a formula, and others one could mistake for it
+    local:Zone p, localday:Zone p                   a time or date in a zone
 """
 
 from __future__ import annotations
@@ -23,21 +26,14 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from tests.benchmarks.slips.wording import (
-    CURRENCIES,
-    Wordings,
-    say_date,
-    say_duration,
-    say_money,
-    say_number,
-    say_percent,
-    say_quantity,
-    say_relative,
-    say_time,
-)
+from tests.benchmarks.slips.formulas import compute, read_moment
+from tests.benchmarks.slips.voices import VOICES, Voice
+from tests.benchmarks.slips.wording import CURRENCIES, Wordings, say_number
 
 _TEMPLATE = re.compile(r"\{([^{}]+)\}|\[([^\[\]{}]*\|[^\[\]{}]*)\]")
-_SWAPPABLE = {"money", "int", "pct", "qty", "dur", "time", "date", "weekday", "name", "word", "id"}
+_HUNDREDTHS = "_cents", "_pence", "_rappen"
+_NUMBERS = ("money", "int", "num", "pct", "qty", "dur")
+_SWAPPABLE = {*_NUMBERS, "time", "date", "weekday", "name", "word", "id"}
 
 
 @dataclass(frozen=True)
@@ -76,9 +72,17 @@ class Scene:
 
     def number(self, path: str) -> Any:
         """The number or numbers at a path, in the unit they are said in."""
-        scale = 0.01 if path.endswith("_cents") else 100 if path.endswith("_ratio") else 1
+        scale = 0.01 if path.endswith(_HUNDREDTHS) else 100 if path.endswith("_ratio") else 1
         value = self.look(path)
-        return [round(each * scale, 4) for each in value] if isinstance(value, list) else round(value * scale, 4)
+        return [round(each * scale, 4) for each in value] if isinstance(value, list) else round(float(value) * scale, 4)
+
+    def compute(self, formula: str) -> Any:
+        """The value of a formula on the result."""
+        return compute(formula, self.data["result"], self.records, now=self.now)
+
+    def say_name(self, value: Any) -> Wordings:
+        """A text as it is, and its short names as the domain has them."""
+        return Wordings((str(value),), tuple(self.domain.get("aliases", {}).get(value, ())))
 
     def others(self, path: str) -> list[Any]:
         """Values of the same field in other records, that differ."""
@@ -89,6 +93,11 @@ class Scene:
         return [value for value in dict.fromkeys(values) if value != self.look(path)]
 
     @property
+    def voice(self) -> Voice:
+        """Who speaks in this domain."""
+        return VOICES[self.domain.get("voice", "plain")]
+
+    @property
     def now(self) -> date:
         """The day of the clock in the system prompt."""
         return datetime.fromisoformat(self.domain["now"]).date()
@@ -97,12 +106,17 @@ class Scene:
         """How numbers of a kind are said here."""
         name, _, unit = kind.replace("_", " ").partition(":")
         return {
-            "money": lambda v: say_money(v, self.domain["currency"]),
-            "int": say_number,
-            "pct": say_percent,
-            "qty": lambda v: say_quantity(v, unit),
-            "dur": lambda v: say_duration(v, unit),
+            "money": lambda v: self.voice.money(v, self.domain["currency"]),
+            "int": self.voice.number,
+            "num": _say_digits,
+            "pct": lambda v: self.voice.percent(v, unit),
+            "qty": lambda v: self.voice.quantity(v, unit),
+            "dur": lambda v: self.voice.duration(v, unit),
         }[name]
+
+
+def _say_digits(value: float) -> Wordings:
+    return Wordings(tuple(said for said in say_number(value).exact if not said.isalpha()))
 
 
 def parse(template: str, scene: Scene) -> list[str | Slot]:
@@ -119,8 +133,10 @@ def parse(template: str, scene: Scene) -> list[str | Slot]:
 def _slot(source: str, scene: Scene) -> Slot:
     kind, _, rest = source.partition(" ")
     name = kind.partition(":")[0]
-    if name in ("money", "int", "pct", "qty", "dur"):
+    if name in _NUMBERS:
         right, wrong = _number(scene, kind, rest)
+    elif name in ("local", "localday"):
+        right, wrong = _local(scene, kind, rest)
     else:
         right, wrong = _KINDS[name](scene, rest)
     head, _, rest = rest.partition(" ")[0].partition(".")
@@ -129,7 +145,14 @@ def _slot(source: str, scene: Scene) -> Slot:
     return Slot(right, tuple(kept), source, entity)
 
 
-_SLIP_OF = {"money": "amount", "int": "amount", "pct": "percentage", "qty": "amount", "dur": "duration"}
+_SLIP_OF = {
+    "money": "amount",
+    "int": "amount",
+    "num": "amount",
+    "pct": "percentage",
+    "qty": "amount",
+    "dur": "duration",
+}
 Said = tuple[Wordings, list[tuple[str, Wordings]]]
 
 
@@ -139,16 +162,17 @@ def _number(scene: Scene, kind: str, path: str) -> Said:
     wrong = [(_SLIP_OF[name], say(each)) for each in _flips(value)]
     if name == "money":
         own = scene.domain["currency"]
-        wrong += [("currency", say_money(value, other)) for other in CURRENCIES if other != own]
+        wrong += [("currency", scene.voice.money(value, other)) for other in CURRENCIES if other != own]
         wrong += [("currency", say(round(value * scale, 2))) for scale in (100, 10, 0.01)]
     if name == "qty":
-        wrong += [("unit", say_quantity(value, _other_unit(unit)))]
+        wrong += [("unit", scene.voice.quantity(value, _other_unit(unit)))]
     return say(value), wrong
 
 
 def _other_unit(unit: str) -> str:
     """The unit that one slips into."""
     pairs = ("km", "mi"), ("m", "ft"), ("kg", "lb"), ("cm", "in"), ("km/h", "mph"), ("m²", "sq ft"), ("°C", "°F")
+    pairs += ("kWh", "MWh"), ("kW", "MW"), ("GB", "MB"), ("ms", "s"), ("l", "m³")
     return next((a if unit == b else b) for a, b in pairs if unit in (a, b))
 
 
@@ -194,7 +218,7 @@ def _which(best: Callable[[list[float]], float]) -> Callable[[Scene, str], Said]
         names = [str(_walk(record, name.split("."))) for record in scene.records]
         right = names[values.index(best(values))]
         others = [each for each, value in zip(names, values, strict=True) if value != best(values) and each != right]
-        return Wordings((right,)), [("which", Wordings((each,))) for each in others]
+        return scene.say_name(right), [("which", Wordings((each,))) for each in others]
 
     return build
 
@@ -213,13 +237,13 @@ def _winner(scene: Scene, rest: str) -> Said:
     path, *paths = rest.replace(",", " ").split()
     right = scene.look(path)
     wrong = [name for each in paths for name in _listed(scene.look(each)) if name != right]
-    return Wordings((right,)), [("winner", Wordings((name,))) for name in dict.fromkeys(wrong)]
+    return scene.say_name(right), [("winner", Wordings((name,))) for name in dict.fromkeys(wrong)]
 
 
 def _name(scene: Scene, path: str) -> Said:
     value = scene.look(path)
     pool = scene.others(path) or scene.domain["words"][path.rsplit(".", maxsplit=1)[-1]]
-    return Wordings((value,)), [("name", Wordings((each,))) for each in pool if each != value]
+    return scene.say_name(value), [("name", Wordings((each,))) for each in pool if each != value]
 
 
 def _word(scene: Scene, path: str) -> Said:
@@ -248,14 +272,32 @@ def _boolean(slip: str) -> Callable[[Scene, str], Said]:
 
 
 def _time(scene: Scene, path: str) -> Said:
-    value = _moment(scene.look(path))
+    return _say_clock(scene, read_moment(scene.look(path)))
+
+
+def _say_clock(scene: Scene, value: datetime) -> Said:
     steps = [("time", minutes) for minutes in (15, -30, 60, -20, 130)] + [("ampm", 720)]
-    return say_time(value), [(slip, say_time(value + timedelta(minutes=minutes))) for slip, minutes in steps]
+    say = scene.voice.time
+    return say(value), [(slip, say(value + timedelta(minutes=minutes))) for slip, minutes in steps]
 
 
 def _date(scene: Scene, path: str) -> Said:
-    value = date.fromisoformat(scene.look(path)[:10])
-    return say_date(value), [("date", say_date(value + timedelta(days=days))) for days in (1, -2, 7, 31, -1)]
+    return _say_day(scene, date.fromisoformat(scene.look(path)[:10]))
+
+
+def _say_day(scene: Scene, value: date) -> Said:
+    say = scene.voice.date
+    return say(value), [("date", say(value + timedelta(days=days))) for days in (1, -2, 7, 31, -1)]
+
+
+def _local(scene: Scene, kind: str, path: str) -> Said:
+    name, _, zone = kind.partition(":")
+    value = read_moment(scene.look(path), zone)
+    if name == "localday":
+        return _say_day(scene, value.date())
+    right, wrong = _say_clock(scene, value)
+    there = scene.voice.time(read_moment(scene.look(path)))
+    return right, [*wrong, *([("time", there)] if there.exact[0] != right.exact[0] else [])]
 
 
 def _weekday(scene: Scene, path: str) -> Said:
@@ -265,9 +307,9 @@ def _weekday(scene: Scene, path: str) -> Said:
 
 
 def _relative(scene: Scene, path: str) -> Said:
-    value = date.fromisoformat(scene.look(path)[:10])
-    wrong = [say_relative(value + timedelta(days=days), scene.now) for days in (1, -1, 2)]
-    return say_relative(value, scene.now), [("relative", each) for each in wrong]
+    value, say = date.fromisoformat(scene.look(path)[:10]), scene.voice.relative
+    wrong = [say(value + timedelta(days=days), scene.now) for days in (1, -1, 2)]
+    return say(value, scene.now), [("relative", each) for each in wrong]
 
 
 def _pair(scene: Scene, rest: str) -> Said:
@@ -285,6 +327,22 @@ def _alt(scene: Scene, rest: str) -> Said:
     slip, words = rest.split(" ", 1)
     right, *wrong = words.split("|")
     return _ways(right), [(slip, _ways(each)) for each in wrong]
+
+
+def _case(scene: Scene, rest: str) -> Said:
+    slip, formula, *options = (each.strip() for each in rest.split(";"))
+    said = {key.strip(): _ways(words) for key, _, words in (option.partition("=") for option in options)}
+    value = str(scene.compute(formula))
+    if value not in said:
+        raise KeyError(f"{scene.name}: no wording for {value}, which is {formula}")
+    return said[value], [(slip, ways) for key, ways in said.items() if key != value]
+
+
+def _calc(scene: Scene, rest: str) -> Said:
+    slip, kind, formulas = rest.split(" ", 2)
+    value, *others = (round(float(scene.compute(each.strip())), 2) for each in formulas.split(";"))
+    say = scene.say(kind)
+    return say(value), [(slip, say(each)) for each in (*_flips(value), *others) if each != value]
 
 
 _KINDS: dict[str, Callable[[Scene, str], Said]] = {
@@ -307,6 +365,8 @@ _KINDS: dict[str, Callable[[Scene, str], Said]] = {
     "relative": _relative,
     "pair": _pair,
     "alt": _alt,
+    "case": _case,
+    "calc": _calc,
 }
 
 
@@ -325,7 +385,3 @@ def _ways(text: str) -> Wordings:
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text if "T" in text else f"2026-01-01T{text}")

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from service.cli.inputs import Refusal
-    from service.cli.remote.body import Body
+    from service.cli.remote.body import BatchBody
     from service.cli.remote.service import Service
     from service.cli.remote.uploads import Sending
-    from service.client import SubmittedJob
+    from service.client.calls import SubmittedJob
     from service.store.batches import Batch
 
 RubricOption = Annotated[
@@ -111,13 +111,13 @@ def batch_submit(
 def submit(service: Service, submission: Submission, sending: Sending, *, watch: bool = False) -> ExitCode:
     """Submits a file: the batch's id alone on standard output, or what a dry run says."""
     from service.cli.inputs import tell_guesses
-    from service.cli.remote.body import Body
+    from service.cli.remote.body import BatchBody
     from service.wiring import build_limits
 
     skips = sending.options.get("skip_invalid") == "true"
     options, rubric = _add_rubric(submission, sending.options)
     sending = replace(sending, options=options)
-    with Body() as body:
+    with BatchBody() as body:
         named = None if submission.input_format == "auto" else submission.input_format
         body.fill(submission.file, build_limits(read_settings()), named=named, rubric=rubric)
         tell_guesses(body.guessed, body.left_out)
@@ -128,21 +128,20 @@ def submit(service: Service, submission: Submission, sending: Sending, *, watch:
         return _send(service, body, sending, skips=skips, watch=watch)
 
 
-def _send(service: Service, body: Body, sending: Sending, *, skips: bool, watch: bool) -> ExitCode:
+def _send(service: Service, body: BatchBody, sending: Sending, *, skips: bool, watch: bool) -> ExitCode:
     from service.cli.remote.tables import render_quote
     from service.cli.remote.uploads import list_refusals, print_id, send
-    from service.client import RefusedError
-    from service.jobs.quotes import Quote
+    from service.client.failures import RefusedError
 
     with service.batches() as client:
         try:
-            found = send(client, body, sending)
+            if sending.options.get("dry_run") == "true":
+                console().print(render_quote(send(client.quote, body, sending)), soft_wrap=True)
+                return ExitCode.PASSED
+            found = send(client.submit, body, sending)
         except RefusedError as error:
             refused = [*body.refused, *list_refusals(error, body, sending)]
             return _tell_not_submitted(refused, error.problem.detail, skips=skips)
-        if isinstance(found, Quote):
-            console().print(render_quote(found), soft_wrap=True)
-            return ExitCode.PASSED
         _tell(found, body, sending)
         return print_id(client, found.job.id, watch=watch)
 
@@ -151,17 +150,17 @@ def _line(refused: Refusal) -> int:
     return refused.place.line or 0
 
 
-def _list_refusals_there(service: Service, body: Body, sending: Sending) -> list[Refusal]:
+def _list_refusals_there(service: Service, body: BatchBody, sending: Sending) -> list[Refusal]:
     """What the service would not take of the lines that can be read: all that is wrong is told at once, where it can be asked."""
     from service.cli.remote.uploads import list_refusals
-    from service.client import RefusedError
+    from service.client.failures import RefusedError
 
     if not body.lines:
         return []
     asked = replace(sending, key=f"callgrade-{body.digest(sending.options)}")
     with suppress(CallgradeError), service.batches() as client:
         try:
-            client.submit(body.file, {**asked.options, "dry_run": "true"}, key=asked.key_of(body))
+            client.quote(body.file, asked.options, key=asked.key_of(body))
         except RefusedError as error:
             return list_refusals(error, body, asked)
     return []
@@ -186,7 +185,7 @@ def _add_rubric(submission: Submission, options: Mapping[str, str]) -> tuple[dic
         ) from None
 
 
-def _tell(found: SubmittedJob[Batch], body: Body, sending: Sending) -> None:
+def _tell(found: SubmittedJob[Batch], body: BatchBody, sending: Sending) -> None:
     from service.cli.remote.uploads import tell_submitted
 
     tell_submitted(found, plural(found.job.request_counts.total, "item"), sending)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from service.core.report import JudgeMode
 
 
-@command(5)
+@command(6)
 def calibrate_check(
     report: Annotated[Path, typer.Argument(metavar="REPORT", help="The report.json of a run, or its folder.")],
     labels: LabelsOption,
@@ -64,12 +64,13 @@ def check_calibration(
 
     2 where one fell out of the interval that it had, and which and where to is told; 5 where items were not answered.
     """
-    from service.cli.calibrating.checks import Sampling, check_again, show_check
+    from service.cli.calibrating.checks import Sampling, check_again, note_installed, show_check
 
     found, missing = check_again(
         run, labels, rubric=rubric, judges=judges, judge=judge, sampling=sampling or Sampling()
     )
     show_check(found, output_format)
+    note_installed(found)
     for reason in missing:
         say(f"not judged: {escape_unprintable(reason)}")
     if found.drifted:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from service.calibration.comparing import JudgeSide
 
 
-@command(6)
+@command(7)
 def calibrate_compare(
     a: Annotated[Path, typer.Argument(metavar="A", help="A run's report.json or folder, or predictions.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Another, on the same labelled items.")],

@@ -48,6 +48,7 @@ def calibrate_judge(
 class _Count:
     made: int = 0
     missing: int = 0
+    decided: int = 0
 
 
 def judge_labels(
@@ -82,6 +83,8 @@ def judge_labels(
     except KeyboardInterrupt:
         say(f"stopped; {plural(count.made, 'prediction')} more in {out}, and the same command goes on from there")
         raise
+    if count.decided:
+        say(f"code decides {plural(count.decided, 'item')}, of which nobody is asked")
     say(f"wrote {plural(count.made, 'prediction')} to {out}")
     return ExitCode.DATA if count.missing else ExitCode.PASSED
 
@@ -103,6 +106,9 @@ async def _write_predictions(
             if isinstance(one, UnansweredItem) and one.nobody is not None and not count.made:
                 message = f"the judge {model} answered nothing: {NO_JUDGE[one.nobody]}; the same command goes on"
                 raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
+            if isinstance(one, UnansweredItem) and one.decided:
+                count.decided += 1
+                continue
             if isinstance(one, UnansweredItem):
                 count.missing += 1
                 say(f"not judged: {escape_unprintable(str(one))}")

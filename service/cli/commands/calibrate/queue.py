@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from service.calibration.labels import Key
 
 
-@command(7)
+@command(8)
 def calibrate_queue(
     file: Annotated[Path | None, typer.Option(help="The queue.  [default: CALLGRADE_LABEL_QUEUE]")] = None,
     done: Annotated[list[Path] | None, typer.Option(help="Labelled sets whose items do not wait any more.")] = None,

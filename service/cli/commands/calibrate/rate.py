@@ -16,12 +16,13 @@ from service.errors import InputError
 from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
-    from service.calibration.rate import PassRate
+    from service.calibration.rate import LabelPlan, PassRate
     from service.cli.labelled import Sources
     from service.stats.corrected import InferredRate
+    from service.stats.transport import MeanShift
 
 
-@command(8)
+@command(9)
 def calibrate_rate(
     labels: LabelsOption,
     predictions: PredictionsOption = None,
@@ -65,6 +66,52 @@ def _describe_rate(rate: PassRate) -> Iterator[str]:
     more = rate.corrected.more_labels
     yield f"  {'no number of' if more is None else more} more labels would halve the interval"
     yield f"  label next, at random: {', '.join(rate.label_next)}"
+    yield from _describe_shifts(rate)
+    yield from _describe_plan(rate.plan)
+
+
+DOUBTFUL = 0.05
+
+
+def _describe_shifts(rate: PassRate) -> Iterator[str]:
+    """Whether the labels may correct what they are to correct."""
+    sample, period = rate.sample_shift, rate.period_shift
+    if sample is not None:
+        verdict = (
+            "labels may not be of this traffic"
+            if sample.p_value < DOUBTFUL
+            else "no sign that labels are of other traffic"
+        )
+        yield f"  the judge's value is higher by {_shift(sample)} where there is no label: {verdict}"
+    if period is not None:
+        doubt = period.shift.p_value < DOUBTFUL
+        verdict = (
+            f"earlier labels may not correct {period.latest}"
+            if doubt
+            else "no sign that earlier labels do not carry over"
+        )
+        yield (
+            f"  label minus judge is higher by {_shift(period.shift)} in {period.latest} ({period.labels} labels) than before "
+            f"({period.earlier}): {verdict}"
+        )
+
+
+def _shift(found: MeanShift) -> str:
+    return f"{found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}], p = {found.p_value:.2g}"
+
+
+def _describe_plan(plan: LabelPlan) -> Iterator[str]:
+    """What to label next for the narrowest interval."""
+    count = sum(map(len, plan.next))
+    if plan.rate is not None:
+        yield f"  by strata of the judge's value {plan.rate.value:.3f} [{plan.rate.low:.3f}, {plan.rate.high:.3f}]"
+    yield (
+        f"  or label next by stratum, {count} items, for a width of {plan.width:.3f} by strata "
+        f"({plan.width_at_random:.3f} with as many at random):"
+    )
+    for one, chosen in zip(plan.strata, plan.next, strict=True):
+        named = ": " + ", ".join(chosen) if chosen else ""
+        yield f"    {one.low:.2f} to {one.high:.2f}, {one.labels} of {one.items} labelled, {len(chosen)} more{named}"
 
 
 def _interval(found: InferredRate) -> str:

@@ -50,7 +50,7 @@ def _run_of(report: bytes, fits: bytes) -> CalibrationRun:
     from pydantic_core import to_json
 
     from service.calibration.results import CalibrationRun, read_report
-    from service.client import ForeignError
+    from service.client.failures import ForeignError
     from service.core.judging.fits import Fit
 
     form = TypeAdapter[Fit](Fit)

@@ -26,13 +26,33 @@ def calibrate_run(
     method: MethodOption = "auto",
     seed: SeedOption = None,
     splits: Annotated[
-        int, typer.Option(min=0, max=10_000, help="Over how many other splits the calibration error is measured again.")
+        int,
+        typer.Option(min=0, max=10_000, help="How often groups are dealt out anew to measure the ECE again."),
     ] = 0,
+    guarantee: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE", min=0.5, max=0.999, help="Promise that so much of what is accepted agrees with the labels."
+        ),
+    ] = None,
+    cascade: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="JUDGE", help="In order: each judge is asked of what the one before leaves; with --guarantee."
+        ),
+    ] = None,
+    hold_out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Another labelled set: all of --labels is fitted, and this one is scored."),
+    ] = None,
+    stack: Annotated[
+        bool, typer.Option("--stack", help="Also try all judges together in one logistic sum (not served).")
+    ] = False,
     draws: Annotated[
         int, typer.Option(min=0, max=100_000, help="Draws of the bootstrap behind each interval; 0: no intervals.")
     ] = 1_000,
 ) -> int:
-    """Fit recorded predictions to human labels: one part is fitted, the other is scored once.
+    """Fit recorded predictions to human labels: all are fitted, and each is scored once by a fit that has not seen it.
 
     Writes report.json, report.md, report.html and fits/*.json. `callgrade calibrate install` puts the fits in place: each
     calibrates that very judge from then on.
@@ -44,19 +64,31 @@ def calibrate_run(
 
     options = ReportOptions(method=method, splits=splits, resampling=Resampling(draws=draws), made=get_today())
     options = options if seed is None else replace(options, seed=seed)
-    return run_calibration(Sources(labels, predictions or ()), out, options)
+    if cascade and (guarantee is None or len(cascade) < 2):
+        raise typer.BadParameter("expected two judges or more, and --guarantee", param_hint="--cascade")
+    options = replace(options, guarantee=guarantee, cascade=tuple(cascade or ()), stack=stack)
+    return run_calibration(Sources(labels, predictions or ()), out, options, hold_out=hold_out)
 
 
-def run_calibration(sources: Sources, out: Path, options: ReportOptions | None = None) -> ExitCode:
+def run_calibration(
+    sources: Sources, out: Path, options: ReportOptions | None = None, *, hold_out: Path | None = None
+) -> ExitCode:
     """Fit and measure, and write report.json, report.md, report.html and fits/*.json into `out`.
 
     InputError, told with file and line, for labels and predictions that cannot be read. The same files give the same bytes.
+    `hold_out`: another labelled set, which is scored; all of the first is fitted.
     """
+    from service.calibration.importers.published import ImportedSet
+    from service.calibration.labels import join_held_out
     from service.calibration.run import calibrate
     from service.cli.calibrating.runs import write_run
     from service.cli.labelled import read_in_file, read_labelled, read_predicted
 
     found = read_labelled(sources)
+    if hold_out is not None:
+        other = read_labelled(replace(sources, labels=hold_out))
+        beside = (*found.predictions, *other.predictions)
+        found = ImportedSet(join_held_out(found.labels, other.labels), beside)
     predictions = read_predicted(sources.predictions) or found.predictions
     if not predictions:
         raise InputError.at(str(sources.labels), "no predictions; name a file of them with --predictions")

@@ -143,11 +143,11 @@ class LabelledBody:
 def submit(service: Service, lines: LabelledBody, sending: Sending, *, watch: bool = False) -> ExitCode:
     """Submits a labelled set, with recorded predictions if there are any: the id alone on standard output."""
     from service.cli.remote.uploads import list_refusals, print_id, send, tell_submitted
-    from service.client import RefusedError
+    from service.client.failures import RefusedError
 
     with service.calibrations() as client:
         try:
-            found = send(client, lines, sending)
+            found = send(client.submit, lines, sending)
         except RefusedError as error:
             tell_refusals(list_refusals(error, lines, sending), "error")
             say(f"nothing was submitted: {error.problem.detail}")

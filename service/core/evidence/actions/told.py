@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from service.core.evidence.actions.verbs import DONE, list_actions, list_objects, only_reads
 from service.core.evidence.narration.verdicts import ClaimVerdict
-from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+from service.core.evidence.reading.words import split_name, split_tokens, split_words, stem_word
 from service.core.json.leaves import list_leaves
 from service.core.trace import Step, ToolDef
 
@@ -48,8 +48,9 @@ class ToldActions:
         """A step with its result."""
         name, result = step.call.name, step.result
         for leaf in list_leaves(result.content, limit=500) if result is not None else ():
-            if isinstance(leaf.value, str):
-                self._heard.update([DONE[word] for word in split_tokens(leaf.value[:_MAX_READ]) if word in DONE])
+            words = split_tokens(leaf.value[:_MAX_READ]) if isinstance(leaf.value, str) else []
+            words += split_name(leaf.key) if leaf.value else ()
+            self._heard.update([DONE[word] for word in words if word in DONE])
         if only_reads(name, self._tools.get(name)) or (result is not None and result.is_error):
             return
         actions = list_actions(name)

@@ -10,21 +10,21 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Phrase(NamedTuple):
-    """A pattern, and words of which a text has one or the pattern is not tried (none: it always is)."""
+class PhraseGroup(NamedTuple):
+    """Patterns for one thing, and words of which a text has one, or none of them stands there."""
 
-    pattern: re.Pattern[str]
-    anchors: tuple[str, ...]
+    patterns: tuple[re.Pattern[str], ...]
+    anchors: frozenset[str]
 
-    def find_in(self, text: str) -> re.Match[str] | None:
-        """The first place where the phrase stands."""
-        if self.anchors and not any(anchor in text for anchor in self.anchors):
+    def find_in(self, text: str, present: Sequence[str]) -> re.Match[str] | None:
+        """Where the first of the patterns that stand in a text does. `present`: the anchors that it has, and maybe others."""
+        if self.anchors.isdisjoint(present):
             return None
-        return self.pattern.search(text)
+        return next(filter(None, (pattern.search(text) for pattern in self.patterns)), None)
 
 
-def _compile_phrases(patterns: Sequence[str], *anchors: str) -> tuple[Phrase, ...]:
-    return tuple(Phrase(re.compile(pattern), anchors) for pattern in patterns)
+def _compile_phrases(patterns: Sequence[str], *anchors: str) -> PhraseGroup:
+    return PhraseGroup(tuple([re.compile(pattern) for pattern in patterns]), frozenset(anchors))
 
 
 _GAP = r"(?:[\w'/-]{1,20} ){0,4}"
@@ -164,7 +164,9 @@ COMMANDS_ELSEWHERE = _compile_phrases(
         r"\uc774\uc804 \uc9c0\uc2dc.{0,6}\ubb34\uc2dc",
         r"\u043f\u0440\u0435\u0434\u044b\u0434\u0443\u0449\u0438\u0435 \u0438\u043d\u0441\u0442\u0440\u0443\u043a\u0446",
         r"\u092a\u093f\u091b\u0932\u0947 \u0928\u093f\u0930\u094d\u0926\u0947\u0936\u094b\u0902",
-    )
+    ),
+    *("ignor", "olvida", "oublie", "\u5ffd\u7565", "\u7121\u8996", "\uc9c0\uc2dc"),
+    *("\u0438\u043d\u0441\u0442\u0440\u0443\u043a", "\u0928\u093f\u0930\u094d\u0926\u0947\u0936\u094b\u0902"),
 )
 """The oldest instruction in ten other languages."""
 
@@ -235,3 +237,11 @@ MARKERS = _compile_phrases(
     *("<", "[", "#", "assistant", "---"),
 )
 """What stands between the messages of a chat, and between the parts of a prompt."""
+
+_GROUPS = (COMMANDS, COMMANDS_IN_DATA, COMMANDS_ELSEWHERE, REPLIES, VERDICTS, MARKERS)
+_ANCHORS = tuple(sorted({anchor for group in _GROUPS for anchor in group.anchors}))
+
+
+def list_anchors(text: str) -> list[str]:
+    """The anchors of all groups that stand in a text."""
+    return [anchor for anchor in _ANCHORS if anchor in text]

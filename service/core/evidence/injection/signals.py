@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 from binascii import Error, a2b_base64, unhexlify
 from codecs import encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from html import unescape
 from itertools import islice
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 from unicodedata import normalize
 from urllib.parse import unquote
-
-from pydantic import JsonValue
 
 from service.core.evidence.injection.phrases import (
     COMMANDS,
@@ -26,9 +25,10 @@ from service.core.evidence.injection.phrases import (
     MARKERS,
     REPLIES,
     VERDICTS,
-    Phrase,
+    PhraseGroup,
+    list_anchors,
 )
-from service.core.json.pointers import build_pointer, escape_token
+from service.core.json.texts import list_placed_texts, list_texts
 from service.core.json.values import format_value
 from service.core.outcome import Finding
 from service.core.trace import Trace
@@ -38,6 +38,10 @@ Sort = Literal["verdict_like", "instruction_to_judge", "role_markers", "invisibl
 MAX_FINDINGS = 20
 MAX_CHARACTERS = 1_000_000
 """Characters of the whole trace that are looked at, the catalogue first, then results, then texts."""
+MIN_CHARACTERS = 8
+"""A shorter text is not looked at."""
+MAX_KEPT_CHARACTERS = 1_000
+"""Of a longer text nothing is kept for the next time."""
 MAX_DECODED = 50
 """Encoded passages of one text that are decoded."""
 
@@ -59,16 +63,37 @@ def find_suspicions(trace: Trace) -> tuple[Finding, ...]:
 
     Time is linear: texts beyond the first million characters are not looked at, which `injection_unchecked` then says.
     """
-    found: list[Finding] = []
+    if not _shows_anything(trace):
+        return ()
+    places, unchecked = _bound_places(_iter_places(trace))
+    found = (_build_finding(sort, excerpt, place) for place in places for sort, excerpt in _find_suspected(place))
+    return (*islice(found, MAX_FINDINGS - len(unchecked)), *unchecked)
+
+
+def _shows_anything(trace: Trace) -> bool:
+    """Whether any text shows anything, or there are too many: most traces end here, without a pointer built."""
+    told = [text for tool in trace.tools or () for _, text in tool.texts]
+    told += [message.text for message in trace.messages if message.role == "user"]
+    heard = [trace.answer] if trace.answer else []
+    heard += [message.text for message in trace.messages if message.role == "assistant"]
+    for step in trace.steps:
+        if step.result is not None:
+            heard += list_texts(step.result.content)
+    size = sum(map(len, told)) + len(told) + sum(map(len, heard)) + len(heard)
+    return size > MAX_CHARACTERS or any(map(_find_told, told)) or any(map(_find_heard, heard))
+
+
+def _bound_places(places: Iterable[_TextPlace]) -> tuple[list[_TextPlace], tuple[Finding, ...]]:
+    """The places up to the bound, and what says that there were more."""
+    looked_at: list[_TextPlace] = []
     left = MAX_CHARACTERS
-    for place in _iter_places(trace):
+    for place in places:
         if left < len(place.text):
             note = f"not looked at for injections from here on: over {MAX_CHARACTERS} characters in all"
-            return (*found[: MAX_FINDINGS - 1], Finding("injection_unchecked", note, place.path))
+            return looked_at, (Finding("injection_unchecked", note, place.path),)
         left -= len(place.text) + 1
-        if len(found) < MAX_FINDINGS:
-            found += [_build_finding(sort, excerpt, place) for sort, excerpt in _find_suspected(place)]
-    return tuple(found[:MAX_FINDINGS])
+        looked_at.append(place)
+    return looked_at, ()
 
 
 def _build_finding(sort: Sort, excerpt: str, place: _TextPlace) -> Finding:
@@ -78,13 +103,11 @@ def _build_finding(sort: Sort, excerpt: str, place: _TextPlace) -> Finding:
 def _iter_places(trace: Trace) -> Iterator[_TextPlace]:
     """The texts that strangers, users or the model wrote, with their pointers."""
     for n, tool in enumerate(trace.tools or ()):
-        yield _TextPlace(build_pointer("tools", n, "name"), tool.name, True)
-        yield _TextPlace(build_pointer("tools", n, "description"), tool.description, True)
-        for field, schema in (("parameters", tool.parameters), ("output_schema", tool.output_schema)):
-            yield from _iter_texts(schema, build_pointer("tools", n, field), told_to_model=True)
+        yield from [_TextPlace(f"/tools/{n}{path}", text, True) for path, text in tool.texts]
     for step in trace.steps:
         if step.result is not None:
-            yield from _iter_texts(step.result.content, f"/steps/{step.index}/result/content", told_to_model=False)
+            texts = list_placed_texts(step.result.content, f"/steps/{step.index}/result/content")
+            yield from [_TextPlace(path, text, False) for path, text in texts]
     last = len(trace.messages) - 1
     for n, message in enumerate(trace.messages):
         if message.role != "system" and not (n == last and message.text == trace.answer):
@@ -92,32 +115,35 @@ def _iter_places(trace: Trace) -> Iterator[_TextPlace]:
     yield _TextPlace("/answer", trace.answer or "", False)
 
 
-def _iter_texts(value: object, path: str, *, told_to_model: bool) -> Iterator[_TextPlace]:
-    """The texts in a JSON value, keys included, in document order."""
-    stack: list[tuple[str, object]] = [(path, value)]
-    while stack:
-        at, here = stack.pop()
-        if isinstance(here, str):
-            yield _TextPlace(at, here, told_to_model)
-        elif isinstance(here, Mapping):
-            members = dict(cast("Mapping[str, JsonValue]", here))
-            stack += [(f"{at}/{escape_token(key)}", item) for key, item in reversed(members.items())]
-            stack += [(f"{at}/{escape_token(key)}", key) for key in members if len(key) > 16]
-        elif isinstance(here, list):
-            items = cast("list[JsonValue]", here)
-            stack += [(f"{at}/{n}", items[n]) for n in range(len(items) - 1, -1, -1)]
-
-
-def _find_suspected(place: _TextPlace) -> Iterator[tuple[Sort, str]]:
+def _find_suspected(place: _TextPlace) -> tuple[tuple[Sort, str], ...]:
     """Each sort that the text shows, with a passage."""
-    if len(place.text) < 8:
-        return
-    hidden = _find_invisible(place.text)
+    return _find_told(place.text) if place.told_to_model else _find_heard(place.text)
+
+
+def _find_told(text: str) -> tuple[tuple[Sort, str], ...]:
+    """What a text shows that is there to instruct the model."""
+    return _find_kept(text, True) if len(text) <= MAX_KEPT_CHARACTERS else _find_sorts(text, True)
+
+
+def _find_heard(text: str) -> tuple[tuple[Sort, str], ...]:
+    """What any other text shows."""
+    return _find_kept(text, False) if len(text) <= MAX_KEPT_CHARACTERS else _find_sorts(text, False)
+
+
+def _find_sorts(text: str, told_to_model: bool) -> tuple[tuple[Sort, str], ...]:  # noqa: FBT001
+    return tuple(_iter_sorts(text, told_to_model=told_to_model)) if len(text) >= MIN_CHARACTERS else ()
+
+
+_find_kept = lru_cache(maxsize=8192)(_find_sorts)
+"""Most texts are those of tools, which come again with every trace."""
+
+
+def _iter_sorts(text: str, *, told_to_model: bool) -> Iterator[tuple[Sort, str]]:
+    hidden = _find_invisible(text)
     if hidden is not None:
         yield "invisible_characters", hidden
-    plain = _normalise_text(place.text)
-    yield from _find_phrases(plain, told_to_model=place.told_to_model)
-    encoded = next(_find_decoded_phrases(place.text), None)
+    yield from _find_phrases(_normalise_text(text), told_to_model=told_to_model)
+    encoded = next(_find_decoded_phrases(text), None)
     if encoded is not None:
         yield "encoded", encoded
 
@@ -148,6 +174,8 @@ _LATIN = re.compile("[a-z]")
 
 def _normalise_text(text: str) -> str:
     """The text for phrases: NFKC, lower case, without characters that are not seen, quotation marks of one kind."""
+    if text.isascii():
+        return text.lower()
     return normalize("NFKC", _NONE_SEEN.sub("", text)).lower().translate(_QUOTES)
 
 
@@ -174,23 +202,34 @@ def _latinise(text: str) -> str:
 
 def _find_phrases(plain: str, *, told_to_model: bool) -> Iterator[tuple[Sort, str]]:
     """The sorts whose phrases a text uses, with a passage."""
+    anchors = _list_anchors(plain)
+    if not anchors:
+        return
     used = _drop_mentions(plain)
     latin = _latinise(used)
     flat = " ".join(latin.split())
-    commands = _find_first(COMMANDS, flat) or _find_first(COMMANDS_ELSEWHERE, used)
+    commands = _find_passage(COMMANDS, flat, anchors) or _find_passage(COMMANDS_ELSEWHERE, used, anchors)
+    in_data = None if commands or told_to_model else _find_passage(COMMANDS_IN_DATA, flat, anchors)
+    replies = _find_passage(REPLIES, _latinise(_drop_mention(_CODE, plain)), anchors)
     hits: tuple[tuple[Sort, str | None], ...] = (
-        ("instruction_to_judge", commands if commands or told_to_model else _find_first(COMMANDS_IN_DATA, flat)),
-        ("verdict_like", _find_first(VERDICTS, latin) or _find_first(REPLIES, _latinise(_drop_mention(_CODE, plain)))),
-        ("role_markers", _find_first(MARKERS, latin)),
+        ("instruction_to_judge", commands or in_data),
+        ("verdict_like", _find_passage(VERDICTS, latin, anchors) or replies),
+        ("role_markers", _find_passage(MARKERS, latin, anchors)),
     )
     for sort, hit in hits:
         if hit is not None:
             yield sort, hit
 
 
-def _find_first(phrases: Sequence[Phrase], text: str) -> str | None:
-    """The passage where the first of the phrases that stand there does."""
-    match = next(filter(None, (phrase.find_in(text) for phrase in phrases)), None)
+def _list_anchors(plain: str) -> list[str]:
+    """The anchors in a text, however its words are spaced and whatever it mentions."""
+    flat = " ".join(_latinise(plain).split())
+    return list_anchors(flat if plain.isascii() else f"{flat} {plain}")
+
+
+def _find_passage(group: PhraseGroup, text: str, anchors: Sequence[str]) -> str | None:
+    """The passage where the first of the patterns that stand there does."""
+    match = group.find_in(text, anchors)
     return None if match is None else text[max(0, match.start() - 10) : match.end() + 20]
 
 
@@ -244,9 +283,9 @@ def _decode_passages(text: str) -> Iterator[str]:
                 yield decoded
     if _ESCAPED.search(text):
         yield unquote(unescape(text))
-    if any(word in text for word in _ROTATED):
+    if [word for word in _ROTATED if word in text]:
         yield encode(text, "rot13")
-    if any(word in text for word in _BACKWARD):
+    if [word for word in _BACKWARD if word in text]:
         yield text[::-1]
 
 

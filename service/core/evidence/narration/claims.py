@@ -122,6 +122,17 @@ def find_claims(text: str, quantities: Sequence[Quantity] | None = None) -> list
     return [_build_claim(text, found, n, ends, heads) for n in range(len(found))]
 
 
+def split_sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Where each sentence, line or part before a semicolon begins and ends."""
+    at = 0
+    for match in _SENTENCE.finditer(text):
+        if match.start() > at:
+            yield at, match.start() + (match.group()[:1] == "?")
+        at = match.end()
+    if at < len(text):
+        yield at, len(text)
+
+
 def _build_claim(
     text: str, found: Sequence[Quantity], n: int, ends: Sequence[tuple[int, int]], heads: Mapping[int, list[str]]
 ) -> Claim:

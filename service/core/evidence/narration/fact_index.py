@@ -12,6 +12,7 @@ from service.core.budget import OverBudgetError
 from service.core.evidence.narration.entities import Family
 from service.core.evidence.narration.facts import Collection, Fact, read_facts
 from service.core.evidence.narration.field_units import MONEY
+from service.core.evidence.narration.held import Holdings
 from service.core.evidence.reading.quantities import Quantity, Value
 from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import abbreviates, split_tokens, split_words, stem_name, stem_word
@@ -87,6 +88,7 @@ class FactIndex:
         self._identifiers: dict[int, dict[str, Fact]] = defaultdict(dict)
         self._families: dict[tuple[int, ...], Family] = {}
         self._derived: dict[int, list[Fact]] = {}
+        self._holdings: tuple[int, Holdings] | None = None
         self._series: dict[int, Series | None] = {}
         self._counts: dict[tuple[str, ...], FactGroup] = {}
 
@@ -180,6 +182,14 @@ class FactIndex:
     def find_group(self, fact: Fact) -> FactGroup | None:
         """The field of a fact."""
         return self.groups.get(fact.path)
+
+    @property
+    def holdings(self) -> Holdings:
+        """The facts as entities."""
+        if self._holdings is None or self._holdings[0] != self.size:
+            every = [fact for group in self.groups.values() for fact in group.facts]
+            self._holdings = self.size, Holdings(every)
+        return self._holdings[1]
 
     def find_series(self) -> Series | None:
         """The one field that is called just `value`, of records of days, if there is one, and what its table tells."""

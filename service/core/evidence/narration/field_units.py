@@ -24,7 +24,7 @@ _PERCENT = split_words("pct percent percentage")
 _CURRENCY_KEYS = ("currency", "currency_code", "currencyCode", "cur")
 _UNIT_KEYS = ("unit", "units", "uom")
 _ANY_AMOUNT = split_words("value amount number quantity")
-_OTHERWISE = split_words("in t s b k l v w mb fl m")
+_OTHERWISE = split_words("in t s b k l v w mb fl m year month week day hour")
 """Symbols of units that words of names are for other reasons."""
 _LETTERS = {
     "c": "°C",
@@ -33,11 +33,14 @@ _LETTERS = {
     "fahrenheit": "°F",
     "kmh": "km/h",
     "kph": "km/h",
+    "sqm": "m²",
+    "m2": "m²",
+    "sqft": "sq ft",
     "ms": "ms",
     "m": "m",
 }
-_PLURALS = split_words("days hours minutes seconds weeks months years nights")
-"""Units that a name may begin with: `days_to_ship`."""
+_PLURALS = split_words("days hours minutes seconds weeks months years calories kcal")
+"""Units that a name may begin with, or be: `days_to_ship`, `minutes`."""
 MAX_DESCRIBED = 500
 
 
@@ -88,7 +91,7 @@ def _find_unit(words: tuple[str, ...], beside: Mapping[str, JsonValue], describe
         return "%"
     if last in _LETTERS:
         return _LETTERS[last]
-    for word in (*words[1:], *_PLURALS.intersection(words[:1] if words[1:] else ())):
+    for word in (*words[1:], *_PLURALS.intersection(words[:1])):
         if word in UNITS and word not in _OTHERWISE:
             return UNITS[word].name
     held = next((value for key in _UNIT_KEYS if isinstance(value := beside.get(key), str)), "")

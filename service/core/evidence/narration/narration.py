@@ -6,33 +6,35 @@ all differ from it under every transform, and nothing else accounts for the numb
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from service.core.evidence.narration.binding import bind, is_about
-from service.core.evidence.narration.calendar import check_days
+from service.core.evidence.narration.calendar import check_weekdays
 from service.core.evidence.narration.claims import LOOSE, MADE, Claim, find_claims
-from service.core.evidence.narration.counts import check_count
+from service.core.evidence.narration.clauses import ClauseReader
 from service.core.evidence.narration.entities import MAX_FAMILY, NarrowedFacts, narrow
-from service.core.evidence.narration.extremes import check_extremes
 from service.core.evidence.narration.fact_index import FactGroup, FactIndex, read_shape
 from service.core.evidence.narration.facts import Fact
 from service.core.evidence.narration.field_units import MONEY
 from service.core.evidence.narration.holding import derive_number, list_numbers, read_number
 from service.core.evidence.narration.refuting import compare, refute, refute_end
+from service.core.evidence.narration.retelling import Retelling
 from service.core.evidence.narration.series import check_series
-from service.core.evidence.narration.slots import check_slot
 from service.core.evidence.narration.statements import find_statements
-from service.core.evidence.narration.statuses import check_statuses
+from service.core.evidence.narration.superlatives import check_superlatives
+from service.core.evidence.narration.tallies import check_tallies
 from service.core.evidence.narration.transforms import is_minor, may_be_minor, relate
 from service.core.evidence.narration.verdicts import (
     OPEN,
     ClaimVerdict,
     Ruling,
+    Saying,
     Utterances,
     build_contradiction,
     build_suspicion,
 )
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
+from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import split_tokens, split_words
 
 FEW = 2
@@ -46,24 +48,36 @@ def check_text(
     text: str, path: str, fact_index: FactIndex, utterances: Utterances, quantities: Sequence[Quantity] | None = None
 ) -> list[ClaimVerdict]:
     """The verdict on each claim of a text, in its order. Sentences that say that something is so are claims too."""
-    found: list[ClaimVerdict] = []
-    for claim in find_claims(text, quantities):
+    said = find_stated(text) if quantities is None else quantities
+    found: dict[tuple[int, int], ClaimVerdict] = {}
+    claims = {(claim.quantity.start, claim.quantity.end): claim for claim in find_claims(text, said)}
+    for claim in claims.values():
         quantity = claim.quantity
         verdict = _check(claim, text, fact_index, utterances)
-        found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
-    statements = (
-        *find_statements(text, fact_index, utterances),
-        *check_statuses(text, fact_index, utterances),
-        *check_extremes(text, fact_index),
-    )
-    for claim, verdict in statements:
+        found[quantity.start, quantity.end] = ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict)
+    for claim, verdict in find_statements(text, fact_index, utterances):
         quantity = claim.quantity
-        found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
-    for claim, verdict in check_days(text, fact_index, utterances):
-        quantity = claim.quantity
-        found = [one for one in found if (one.start, one.end) != (quantity.start, quantity.end)]
-        found.append(ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict))
-    return sorted(found, key=lambda each: (each.start, each.end))
+        found[quantity.start, quantity.end] = ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict)
+    parts = {place for place, claim in claims.items() if claim.composite}
+    for saying in _iter_sayings(text, said, fact_index, utterances):
+        if (saying.start, saying.end) in parts:
+            continue
+        before = found.get((saying.start, saying.end))
+        if before is None or before.verdict in ("not_checkable", "unsupported"):
+            found[saying.start, saying.end] = ClaimVerdict(path, saying.start, saying.end, saying.text, *saying.ruling)
+    return sorted(found.values(), key=lambda each: (each.start, each.end))
+
+
+def _iter_sayings(
+    text: str, said: Sequence[Quantity], fact_index: FactIndex, utterances: Utterances
+) -> Iterator[Saying]:
+    """What the clauses of a text say of the entities that they speak of."""
+    holdings = fact_index.holdings
+    clauses = [one for one in ClauseReader(holdings, utterances.today).read(text, said) if one.is_plain]
+    yield from check_weekdays(text, said, holdings)
+    yield from Retelling(holdings, utterances, said).check(clauses)
+    yield from check_superlatives(clauses, holdings)
+    yield from check_tallies(clauses, holdings, fact_index.collections)
 
 
 def _check(claim: Claim, text: str, fact_index: FactIndex, utterances: Utterances) -> Ruling:
@@ -78,11 +92,7 @@ def _check(claim: Claim, text: str, fact_index: FactIndex, utterances: Utterance
     groups = bind(claim, fact_index)
     ruling = _check_bound(claim, text, groups, fact_index, utterances) if groups else None
     ruling = ruling or _check_unbound(claim, fact_index, utterances)
-    if ruling.verdict not in ("unsupported", "not_checkable") or (ruling.source and ruling.verdict == "not_checkable"):
-        return ruling
-    slot = check_slot(claim, text, fact_index, utterances, groups)
-    counted = check_count(claim, fact_index) if slot.verdict in ("unsupported", "not_checkable") else None
-    return counted if counted is not None and not utterances.has(claim.quantity) else slot
+    return ruling if ruling.verdict != "unsupported" else OPEN
 
 
 def _check_bound(

@@ -10,16 +10,18 @@ from service.core.evidence.narration.claims import COMPARING, LIMITED, LOOSE, MA
 from service.core.evidence.narration.entities import NarrowedFacts
 from service.core.evidence.narration.fact_index import NUMERIC, FactGroup, FactIndex
 from service.core.evidence.narration.facts import Fact
-from service.core.evidence.narration.holding import derive_number, is_same_sort, list_numbers, read_number
+from service.core.evidence.narration.holding import DIFFERENCE, derive_number, is_same_sort, list_numbers, read_number
 from service.core.evidence.narration.occasions import is_in_course
 from service.core.evidence.narration.transforms import is_other_unit, may_be_minor, name_slip
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.dates import WEEKDAYS
 from service.core.evidence.reading.quantities import Quantity
-from service.core.evidence.reading.words import flatten_text, split_tokens
+from service.core.evidence.reading.words import flatten_text, split_tokens, split_words
 
 MAX_NAMED = 100
 """Records of which the names are looked for once more."""
+DISTANCE = DIFFERENCE | split_words("between ahead behind lead")
+"""Words that tell how far two values are apart."""
 _PARTS = LIMITED - frozenset(WEEKDAYS)
 """Words that speak of a part of a day."""
 
@@ -109,7 +111,15 @@ def _is_held_beside(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> boo
 def _is_of_others(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
     """Whether a number is worked out of several records, or is that of the one that was named just before it."""
     made = claim.quantity.kind == "money" and derive_number(claim, [*narrowed.facts, *narrowed.others]) is not None
-    return made or _is_held_beside(claim, said, narrowed)
+    return made or _is_distance(claim, said, narrowed) or _is_held_beside(claim, said, narrowed)
+
+
+def _is_distance(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
+    """Whether a number is told as lying between two values of the field: `between A and B there were 12 points`."""
+    if not DISTANCE & {*split_tokens(claim.sentence)}:
+        return False
+    held = set(list_numbers(claim.quantity, narrowed.every[:MAX_NAMED]))
+    return said != 0 and any(one + said in held for one in held)
 
 
 def _is_elsewhere(claim: Claim, groups: Sequence[FactGroup], fact_index: FactIndex) -> bool:
@@ -159,7 +169,7 @@ def _refute_range_end(claim: Claim, said: Decimal, held: Sequence[Decimal], narr
     if _is_of_a_part(claim, narrowed):
         return _refute_beyond(claim, said, narrowed)
     end = held[-1] if claim.extreme == "highest" else held[0]
-    if abs(said - end) <= _measure_room(claim, end):
+    if abs(said - end) <= _measure_room(claim, end) or _is_distance(claim, said, narrowed):
         return None
     return build_contradiction(
         claim, _find_fact(claim, end, narrowed.facts), _name_range_slip(said, end, "wrong_extreme")

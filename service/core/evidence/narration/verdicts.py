@@ -70,3 +70,18 @@ def build_contradiction(claim: Claim, fact: Fact, code: str, how: str = "") -> R
 def build_suspicion(claim: Claim, fact: Fact, code: str) -> Ruling:
     """What may contradict a fact, and what words do not prove."""
     return build_contradiction(claim, fact, code)._replace(verdict="suspected")
+
+
+class Saying(NamedTuple):
+    """A place in a text with the verdict on what it says."""
+
+    start: int
+    end: int
+    text: str
+    ruling: Ruling
+
+
+def suspect(said: str, fact: Fact, code: str) -> Ruling:
+    """The suspicion that what a text says in these words contradicts a fact."""
+    note = f"the text says {said}, {'.'.join(fact.path) or 'the result'} is {format_value(fact.value)}"
+    return Ruling("suspected", fact.pointer, None, code, note)

@@ -19,6 +19,7 @@ _TABLE = """
 length: mm 0.001, cm 0.01, m 1, km 1000, in 0.0254, ft 0.3048, yd 0.9144, mi 1609.344
 mass: mg 0.001, g 1, kg 1000, t 1000000, oz 28.349523125, lb 453.59237
 temperature: °C 1
+area: m² 1, sq_ft 0.09290304, ha 10000, acre 4046.8564224
 volume: ml 0.001, l 1
 speed: m/s 1, km/h 0.2777777777777778, mph 0.44704, kn 0.5144444444444444
 pressure: hPa 1, mbar 1, kPa 10, Pa 0.01
@@ -26,7 +27,7 @@ data: B 1, KB 1000, MB 1000000, GB 1000000000, TB 1000000000000
 frequency: Hz 1, kHz 1000, MHz 1000000, GHz 1000000000
 charge: mAh 1, Ah 1000
 power: mW 0.001, W 1, kW 1000
-energy: Wh 1, kWh 1000
+energy: Wh 1, kWh 1000, kcal 1.163, kJ 0.2777777777777778
 potential: V 1
 density: ppi 1
 brightness: nits 1
@@ -38,7 +39,10 @@ duration: ms 0.001, s 1, min 60, h 3600, day 86400, week 604800, month 2629746, 
 _WORDS = """
 mm millimeter millimetre, cm centimeter centimetre, m meter metre, km kilometer kilometre, in inch inches ″, ft foot feet,
 yd yard, mi mile, mg milligram, g gram, kg kilogram kilo, t tonne, oz ounce, lb lbs pound_mass, °C celsius,
-ml milliliter millilitre, l liter litre, m/s mps, km/h kmh kph, kn knot, hPa hectopascal, mbar millibar,
+ml milliliter millilitre, l liter litre,
+m² sqm sq_m square_meter square_metre, sq_ft sqft ft² square_foot square_feet, ha hectare, acre acres, kcal calorie,
+m/s mps meters_per_second metres_per_second, km/h kmh kph kilometers_per_hour kilometres_per_hour, mph miles_per_hour,
+kn knot, hPa hectopascal, mbar millibar,
 KB kilobyte, MB megabyte, GB gigabyte, TB terabyte, Hz hertz, kHz kilohertz, MHz megahertz, GHz gigahertz, W watt,
 V volt, nits nit, MP megapixel, px pixel, ms millisecond, s sec secs second, min mins minute, h hr hrs hour,
 day days, week weeks, month months, year years
@@ -56,10 +60,10 @@ def _build_units() -> dict[str, Unit]:
     for line in _TABLE.strip().splitlines():
         dimension, _, rest = line.partition(": ")
         for entry in rest.split(", "):
-            name, factor = entry.split(" ")
+            name, factor = entry.replace("_", " ").rsplit(" ", 1)
             found[name] = Unit(name, dimension, Decimal(factor))
     for entry in " ".join(_WORDS.split()).split(", "):
-        name, *words = entry.split(" ")
+        name, *words = (part.replace("_", " ") for part in entry.split(" "))
         for word in words:
             found[word] = found[f"{word}s"] = found[name]
     return found

@@ -14,7 +14,9 @@ from service.core.judging.fits.fit import (
     Status,
     apply_fit,
     calibrate_value,
+    join_models,
 )
+from service.core.judging.fits.guarantee import Guarantee, GuaranteedShare
 from service.core.judging.fits.maps import (
     CalibratedValue,
     Calibrator,
@@ -36,6 +38,8 @@ __all__ = [
     "CalibratedValue",
     "Calibrator",
     "Fit",
+    "Guarantee",
+    "GuaranteedShare",
     "Identity",
     "Isotonic",
     "Method",
@@ -48,6 +52,7 @@ __all__ = [
     "VennAbers",
     "apply_fit",
     "calibrate_value",
+    "join_models",
     "log_odds",
     "sigmoid",
     "strip_version",

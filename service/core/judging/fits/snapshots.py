@@ -16,4 +16,4 @@ def strip_version(model: str) -> str:
     >>> strip_version("openai/GPT-5-mini-2026-08-07"), strip_version("a-0613+b:latest"), strip_version("qwen3:8b")
     ('gpt-5-mini', 'a+b', 'qwen3:8b')
     """
-    return "+".join(_LAST.sub("", one.rpartition("/")[2].casefold()) for one in model.split("+"))
+    return "+".join(sorted(_LAST.sub("", one.rpartition("/")[2].casefold()) for one in model.split("+")))

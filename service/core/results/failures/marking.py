@@ -12,7 +12,7 @@ from service.core.outcome import Finding
 from service.core.results.failures.json_failures import find_in_object, has_data, is_marked
 from service.core.results.failures.patterns import ErrorPattern, read_patterns
 from service.core.results.failures.text_failures import find_in_text
-from service.core.results.structure import BODIES, Body, build_passage_pointer, iter_bodies, read_text
+from service.core.results.structure import BODIES, ParsedBody, build_passage_pointer, iter_bodies, read_text
 from service.core.trace import Step, ToolDef, ToolFailure, ToolResult, Trace
 
 
@@ -97,7 +97,7 @@ def _iter_failures(content: JsonValue, tool: str) -> Iterator[ToolFailure]:
             yield one if only else replace(one, certain=False)
 
 
-def _iter_in_text(body: Body, tool: str) -> Iterator[ToolFailure]:
+def _iter_in_text(body: ParsedBody, tool: str) -> Iterator[ToolFailure]:
     reading = read_text(body.text)
     alone = len(reading.passages) == 1 and not reading.rest.strip()
     for passage in reading.passages:

@@ -1,0 +1,95 @@
+"""`callgrade calibrate fits`: the fits that are in place, whether each applies, and how it has held since."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from service.cli.command import command
+from service.cli.context import read_settings
+from service.cli.exits import ExitCode
+from service.cli.rendering.console import say
+
+if TYPE_CHECKING:
+    from service.core.judging.fits import Fit
+    from service.core.judging.judges import Judge
+    from service.fit_checks import FitCheck
+
+HEAD = ("judge", "criterion", "model", "made", "labels", "kappa", "promise", "state", "since then")
+
+
+@command(5)
+def calibrate_fits(
+    output_format: Annotated[
+        Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")
+    ] = "table",
+) -> int:
+    """List the fits in CALLGRADE_HOME/fits, whether each applies, and how it has held in checks since."""
+    from service.fit_checks import read_checks
+    from service.fit_files import AgingFits, read_fits
+    from service.registry import Shelf
+    from service.wiring import list_rubric_folders
+
+    settings = read_settings()
+    folder = settings.home / "fits"
+    fits = tuple(AgingFits(read_fits([folder]), max_age_days=settings.fit_max_age_days))
+    if not fits:
+        say(f"no fit in {folder}; `callgrade calibrate install RUN` puts those of a run there")
+        return ExitCode.PASSED
+    judges, checks = Shelf(list_rubric_folders(settings)).judges, read_checks(folder)
+    ordered = sorted(fits, key=lambda fit: (fit.judge, fit.criterion, fit.model))
+    rows = [_build_row(fit, judges, checks.get(fit.id, ())) for fit in ordered]
+    _show(rows, output_format)
+    return ExitCode.PASSED
+
+
+def _show(rows: Sequence[tuple[str, ...]], output_format: Literal["table", "json"]) -> None:
+    from service.calibration.results import render_json
+    from service.cli.rendering.console import reading_console
+    from service.cli.rendering.documents import show
+    from service.reporting.document import Section, Table
+
+    if output_format == "json":
+        sys.stdout.write(render_json([dict(zip(HEAD, row, strict=True)) for row in rows]).decode())
+    else:
+        show(reading_console(), [Section("Fits in place", (Table(HEAD, tuple(rows)),))])
+
+
+def _build_row(fit: Fit, judges: Mapping[str, Judge], checks: Sequence[FitCheck]) -> tuple[str, ...]:
+    kappa = fit.statistics.get("kappa")
+    told = "-" if kappa is None or kappa.value is None else f"{kappa.value:.3f}"
+    made = "-" if fit.made is None else fit.made.isoformat()
+    named = (fit.judge, fit.criterion, fit.model, made, str(fit.labels), told)
+    return (*named, _describe_promise(fit), _describe_state(fit, judges), _describe_checks(checks))
+
+
+def _describe_promise(fit: Fit) -> str:
+    if fit.guarantee is None:
+        return "none"
+    return f"{fit.guarantee.share:.0%}" if fit.guarantee.accepts_any else f"{fit.guarantee.share:.0%}: no threshold"
+
+
+def _describe_state(fit: Fit, judges: Mapping[str, Judge]) -> str:
+    """Whether it decides, or why not: judges of requests' own rubrics are not known here."""
+    from service.core.judging.questions import ASSEMBLY
+
+    if not fit.usable:
+        return "may not be used"
+    if fit.stale:
+        return "too old"
+    judge = judges.get(fit.judge)
+    if judge is not None and (judge.digest, ASSEMBLY) != (fit.judge_digest, fit.assembly):
+        return "of another version of the judge"
+    return "in use" if judge is not None else "no judge of that name is packaged or yours"
+
+
+def _describe_checks(checks: Sequence[FitCheck]) -> str:
+    if not checks:
+        return "not checked"
+    last = checks[-1]
+    value = "-" if last.kappa is None else f"{last.kappa:.3f}"
+    held = f"drifted: {', '.join(last.drifted)}" if last.drifted else "held"
+    return f"{last.day}: kappa {value} on {last.items} items, {held} ({len(checks)} checked)"

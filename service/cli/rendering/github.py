@@ -1,0 +1,139 @@
+"""What GitHub shows of a run: annotations at the lines of the files, and the summary of the step."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from service.cli.exits import describe_error
+from service.cli.inputs import Refusal
+from service.cli.rendering.console import number, share
+from service.cli.rendering.results import Tally, list_findings, render_finding
+from service.cli.rendering.streams import JsonLines
+from service.cli.scoring import Result, ScoredRecord
+from service.core.report import Report
+from service.reporting.document import Section, Table
+from service.reporting.escaping import escape_unprintable
+from service.reporting.markdown import render_markdown
+
+Level = Literal["error", "warning", "notice"]
+
+MOST_ANNOTATIONS = 10
+"""Annotations of one level that GitHub shows of a step."""
+MOST_ROWS = 100
+"""Traces that the summary names."""
+
+
+def render_annotation(level: Level, message: str, *, title: str = "", file: str = "", line: int | None = None) -> str:
+    """A workflow command; no text in it can be another one.
+
+    >>> render_annotation("error", "a\\n::b", title="x,y", file="a.jsonl", line=3)
+    '::error file=a.jsonl,line=3,title=x%2Cy::a%0A::b'
+    """
+    told = {"file": file, "line": "" if line is None else str(line), "title": title}
+    properties = ",".join(f"{name}={_escape(value, also=':,')}" for name, value in told.items() if value)
+    return f"::{level} {properties}::{_escape(message)}" if properties else f"::{level}::{_escape(message)}"
+
+
+def _escape(text: str, *, also: str = "") -> str:
+    """As the runner reads it back: per cent signs, ends of lines and, in properties, what ends one."""
+    for character in "%\r\n" + also:
+        text = text.replace(character, f"%{ord(character):02X}")
+    return text
+
+
+def write_step_summary(text: str) -> None:
+    """Adds Markdown to the summary of the step, where the runner names a file for it."""
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if path:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+
+
+class GitHub:
+    """Annotations on standard output as results come; `reports` gets the reports themselves, a line each."""
+
+    def __init__(self, reports: BinaryIO | None, tally: Tally, *, strict: bool = False) -> None:
+        self._reports = None if reports is None else JsonLines(reports)
+        self._tally = tally
+        self._strict = strict
+        self._counts: Counter[Level] = Counter()
+        self._rows: list[tuple[str, ...]] = []
+
+    def add(self, result: Result) -> None:
+        """Write the annotation of a trace that does not pass, as far as GitHub shows so many."""
+        if self._reports is not None:
+            self._reports.add(result)
+        level = _find_level(result, strict=self._strict)
+        if level is None:
+            return
+        if len(self._rows) < MOST_ROWS:
+            self._rows.append(_build_row(result))
+        if self._counts[level] < MOST_ANNOTATIONS:
+            _write(_annotate(result, level))
+        self._counts[level] += 1
+
+    def close(self) -> None:
+        """Say how many there are beyond, and write the summary of the step."""
+        for level, count in self._counts.items():
+            if count > MOST_ANNOTATIONS:
+                _write(render_annotation(level, f"and {count - MOST_ANNOTATIONS} more, in the summary of the step"))
+        head = ("trace", "verdict", "score", "coverage", "broke at", "finding")
+        more = sum(self._counts.values()) - len(self._rows)
+        lines = (*self._tally.lines(), *([f"and {more} more that do not pass"] if more else []))
+        write_step_summary(render_markdown([Section("callgrade", (Table(head, tuple(self._rows)),), lines)]))
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _find_level(result: Result, *, strict: bool) -> Level | None:
+    if isinstance(result, Refusal) or result.report.verdict == "fail":
+        return "error"
+    if result.report.verdict == "abstain":
+        return "error" if strict else "warning"
+    return "warning" if result.report.verdict == "warn" else None
+
+
+def _annotate(result: Result, level: Level) -> str:
+    place = result.place
+    if isinstance(result, Refusal):
+        message = describe_error(result.error)
+        return render_annotation(level, message, title="not scored", file=place.source, line=place.line)
+    title = f"{result.name}: {_explain(result.report)}"
+    message = "\n".join(_list_messages(result.report)) or _explain(result.report)
+    return render_annotation(level, message, title=escape_unprintable(title), file=place.source, line=place.line)
+
+
+def _explain(report: Report) -> str:
+    broke = f" at {report.first_failing_stage}" if report.first_failing_stage else ""
+    return {"fail": f"fails{broke}", "abstain": "undecided", "warn": "warns"}.get(report.verdict, report.verdict)
+
+
+def _list_messages(report: Report) -> Iterator[str]:
+    yield from (escape_unprintable(render_finding(one)) for one in list_findings(report))
+    if report.verdict == "abstain":
+        yield from _list_reasons(report)
+
+
+def _list_reasons(report: Report) -> Iterable[str]:
+    return dict.fromkeys(escape_unprintable(f"{one.criterion}: {one.reason}") for one in report.open if one.decides)
+
+
+def _build_row(result: Result) -> tuple[str, ...]:
+    if isinstance(result, Refusal):
+        return f"{result.place}", "not scored", "-", "-", "-", describe_error(result.error)
+    return _build_scored_row(result)
+
+
+def _build_scored_row(result: ScoredRecord) -> tuple[str, ...]:
+    report = result.report
+    first = next(_list_messages(report), "")
+    broke = report.first_failing_stage or "-"
+    return result.name, report.verdict, number(report.score), share(report.coverage), broke, first

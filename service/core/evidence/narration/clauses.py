@@ -1,0 +1,383 @@
+"""A text as clauses, each with what it mentions and the entities that it speaks of."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from service.core.evidence.narration.claims import NEGATED, is_open, split_sentences
+from service.core.evidence.narration.held import Entity, Group, Holdings, Words
+from service.core.evidence.reading.dates import WEEKDAYS, read_relative_date
+from service.core.evidence.reading.quantities import Quantity
+from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+
+_TOKEN = re.compile(r"[^\W_]+")
+_JOINT = re.compile(r"[,;:()|](?=\s|\*|$)|[()|]|\s[-\u2013\u2014\u2192]\s|\b(?:and|but|while|whereas|which|who)\b")
+_DAY = re.compile(
+    rf"\b(?:the day (?:after tomorrow|before yesterday)|today|tonight|tomorrow|yesterday|(?:{'|'.join(WEEKDAYS)})(?!s\b)"
+    r"|in (?:a|one|two|three|four|five|six|seven|ten|\d{1,3}) (?:day|week)s?"
+    r"|(?:a|one|two|three|four|five|six|seven|ten|\d{1,3}) (?:day|week)s? ago)\b",
+    re.IGNORECASE,
+)
+_ORDINAL = re.compile(
+    r"\bthe (first|second|third|fourth|fifth|last)\b(?! (?:time|half|night|day|week|month|year|place))", re.IGNORECASE
+)
+_ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1}
+_AFTER_ORDINAL = split_words("is was has with at of for the by in on")
+_ALL = split_words("all both together altogether each total combined overall every average sum")
+_BARE = split_words("and both the flight order either between of in for by with from at to on than")
+_PRONOUN = re.compile(r"\W*(?:it|its|he|she|his|her|this|that)\b", re.IGNORECASE)
+_INTENDED = re.compile(
+    r"\b(?:I|we)(?:['\u2019]ll| will|['\u2019]m going to| am going to)\b|\blet me\b|\blet['\u2019]s\b", re.IGNORECASE
+)
+MAX_SUBJECTS = 8
+_STANDS = split_words("is are was were been be being s as status currently now still already with by stands not them")
+_ARTICLES = split_words("the a an")
+_IS = split_words("is are was were been be being s has have isn aren wasn weren hasn haven with without no not")
+_OPPOSITE = ("un", "in", "non", "im", "dis")
+_NEGATED = NEGATED - {"non"}
+_BESIDE_FLAG = _NEGATED | split_words("the a an it also non un already currently now fully yes and")
+"""Words that may stand beside a flag in a clause that is nothing else."""
+_PARTS = {
+    "from": (re.compile(r"\b(?:from|out of)\s+$", re.IGNORECASE), re.compile(r"\s*(?:\u2192|->|to\b)")),
+    "to": (re.compile(r"(?:\u2192|->|\b(?:to|into|towards))\s*$", re.IGNORECASE), re.compile(r"(?!)")),
+    "winner": (
+        re.compile(r"\bwon by\s+$", re.IGNORECASE),
+        re.compile(r"\s+(?:\w+\s+)?(?:won|wins|win|winning|beat|defeated)\b"),
+    ),
+}
+"""Words before and after a name that tell the part it plays."""
+
+Sight = Literal["here", "before", "loose", "far", "none"]
+
+
+class ClauseMention(NamedTuple):
+    """Words of a text that may stand for a value that is held: a name, a quantity, a day."""
+
+    start: int
+    end: int
+    text: str
+    words: Words = ()
+    """Of a name or a text: its words."""
+    quantity: Quantity | None = None
+    weekday: str = ""
+    """Of a day that is said by its name alone."""
+    columns: frozenset[Words] = frozenset()
+    """Of a text, a flag: the fields that it may be the value of."""
+    part: str = ""
+    """Of a name: the part that the words beside it give it, `from` say."""
+    flag: bool | None = None
+    """Of a field that is true or false: which is said."""
+
+    @property
+    def is_day(self) -> bool:
+        """Whether it is a date, or the name of a day."""
+        return bool(self.weekday) or (self.quantity is not None and self.quantity.kind == "date")
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A part of a sentence. `subjects`: the entities it speaks of; `sight`: where they are named."""
+
+    start: int
+    end: int
+    text: str
+    sentence: str
+    sentence_start: int
+    mentions: tuple[ClauseMention, ...]
+    subjects: tuple[Entity, ...] = ()
+    sight: Sight = "none"
+    named: frozenset[int] = frozenset()
+    """The places of mentions that name the subjects."""
+    row: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its sentence states a thing as it is."""
+        return _states_fact(self.sentence)
+
+    @property
+    def words(self) -> list[str]:
+        """Its words without case."""
+        return split_tokens(self.text)
+
+
+@lru_cache(maxsize=256)
+def find_words(text: str) -> frozenset[str]:
+    """The words of a clause or a sentence."""
+    return frozenset(split_tokens(text))
+
+
+@lru_cache(maxsize=64)
+def _states_fact(sentence: str) -> bool:
+    return not sentence.rstrip().endswith("?") and not is_open(sentence) and not _INTENDED.search(sentence)
+
+
+class ClauseReader:
+    """Reads texts against what is held."""
+
+    def __init__(self, holdings: Holdings, today: date | None) -> None:
+        self._holdings = holdings
+        self._today = today
+
+    def read(self, text: str, quantities: Sequence[Quantity]) -> list[Clause]:
+        """The clauses of a text, in order."""
+        mentions = self._find_mentions(text, quantities)
+        primary = self._find_primary(mentions)
+        starts = [mention.start for mention in mentions]
+        found: list[Clause] = []
+        focus: tuple[Entity, ...] = ()
+        for start, end in split_sentences(text):
+            inside = mentions[bisect_left(starts, start) : bisect_left(starts, end)]
+            clauses = [self._name(self._read_flags(one), primary) for one in _split(text, start, end, inside)]
+            bound = _bind_row(clauses) if clauses and clauses[0].row else _bind(clauses, focus)
+            found += bound
+            focus = _list_subjects(one for one in bound if one.sight == "here") or focus
+        return found
+
+    def _find_mentions(self, text: str, quantities: Sequence[Quantity]) -> list[ClauseMention]:
+        names = list(self._iter_names(text))
+        days = [one for one in self._iter_days(text) if not _overlaps(one, names)]
+        said = [ClauseMention(q.start, q.end, q.text, quantity=q) for q in quantities]
+        said = [one for one in said if not _overlaps(one, names)]
+        dates = [one for one in said if one.is_day]
+        days = [one for one in days if not _overlaps(one, said) and not _stands_beside(one, dates)]
+        return sorted([*names, *days, *said])
+
+    def _iter_names(self, text: str) -> Iterator[ClauseMention]:
+        heads = self._holdings.heads
+        tokens = list(_TOKEN.finditer(text))
+        words = [token.group().casefold() for token in tokens]
+        at = 0
+        while at < len(words):
+            match = next((one for one in heads.get(words[at], ()) if tuple(words[at : at + len(one)]) == one), None)
+            if match is not None:
+                start, end = tokens[at].start(), tokens[at + len(match) - 1].end()
+                yield ClauseMention(start, end, text[start:end], match, columns=self._list_columns(match))
+            at += len(match) if match is not None else 1
+
+    def _list_columns(self, words: Words) -> frozenset[Words]:
+        return frozenset(name.fact.path for name in self._holdings.names[words] if name.fact is not None)
+
+    def _read_flags(self, clause: Clause) -> Clause:
+        """The clause with what it says of fields that are true or false, and of the parts that names play in it."""
+        kept = [self._read_part(one, clause) for one in clause.mentions]
+        kept = [one for one in kept if not one.columns or self._is_predicate(one, clause)]
+        taken = {word for one in kept if one.words for word in one.words}
+        flags = [one for one in find_flags(clause, self._holdings.flags) if not taken & {*split_tokens(one.text)}]
+        return replace(clause, mentions=tuple(sorted([*kept, *flags], key=_get_start)))
+
+    def _is_predicate(self, mention: ClauseMention, clause: Clause) -> bool:
+        """Whether words of no name are said of something: after a form of be, or as all of a clause."""
+        if mention.text != mention.text.lower() or any(c.isdigit() for c in mention.text):
+            return True
+        at = mention.start - clause.start
+        before = split_tokens(clause.text[:at])
+        return not before or before[-1] in _STANDS or (len(before) == 1 and before[0] in _ARTICLES)
+
+    def _read_part(self, mention: ClauseMention, clause: Clause) -> ClauseMention:
+        """The mention with the fields of the part that the words beside it give it: `from Oslo`, `Kiel won`."""
+        if not mention.words:
+            return mention
+        before = clause.text[: mention.start - clause.start]
+        after = clause.text[mention.end - clause.start :]
+        for role, (ahead, behind) in _PARTS.items():
+            if self._holdings.roles[role] and (ahead.search(before) or behind.match(after)):
+                return mention._replace(columns=self._holdings.roles[role], part=role)
+        return mention
+
+    def _iter_days(self, text: str) -> Iterator[ClauseMention]:
+        for match in _DAY.finditer(text):
+            said = match.group().lower()
+            if said in WEEKDAYS:
+                yield ClauseMention(*match.span(), match.group(), weekday=said)
+            elif self._today is not None and (values := read_relative_date(said, self._today)):
+                quantity = Quantity("date", values[0], "", *match.span(), match.group(), 0, values[1:])
+                yield ClauseMention(*match.span(), match.group(), quantity=quantity)
+
+    def _find_primary(self, mentions: Sequence[ClauseMention]) -> dict[Group, Words]:
+        """The field by which the entities of a kind are named in the text: the one by which most of them are."""
+        seen: dict[tuple[Group, Words], set[int]] = {}
+        for mention in mentions:
+            for entity, column in self._list_named(mention):
+                seen.setdefault((entity.group, column), set()).add(id(entity))
+        best: dict[Group, tuple[int, Words]] = {}
+        for (group, column), entities in seen.items():
+            if group not in best or len(entities) > best[group][0]:
+                best[group] = (len(entities), column)
+        return {group: column for group, (_, column) in best.items()}
+
+    def _list_named(self, mention: ClauseMention) -> list[tuple[Entity, Words]]:
+        if mention.words:
+            cased = mention.text[:1].isupper() or any(c.isdigit() for c in mention.text)
+            named = self._holdings.find_unique(mention.words)
+            return [(one.entity, one.column) for one in named if one.proper and (cased or _is_small(one.fact))]
+        return [(entity, ("",)) for entity in self._holdings.find_of_day(mention.quantity, mention.weekday)]
+
+    def _name(self, clause: Clause, primary: dict[Group, Words]) -> Clause:
+        found: dict[int, tuple[ClauseMention, Entity]] = {}
+        for mention in clause.mentions:
+            for entity, column in self._list_named(mention):
+                if primary.get(entity.group) == column:
+                    found[id(entity)] = (mention, entity)
+        for match in _ORDINAL.finditer(clause.text):
+            for entity in self._find_ordinal(match, clause, primary):
+                place = ClauseMention(clause.start + match.start(), clause.start + match.end(), match.group())
+                found[id(entity)] = (place, entity)
+        named = sorted(found.values(), key=lambda one: one[0].start)
+        subjects = tuple([entity for _, entity in named][:MAX_SUBJECTS])
+        places = frozenset([mention.start for mention, _ in named])
+        return replace(clause, subjects=subjects, named=places, sight="here" if subjects else "none")
+
+    def _find_ordinal(self, match: re.Match[str], clause: Clause, primary: dict[Group, Words]) -> list[Entity]:
+        groups = [group for group in primary if group[0] == "array"] or [
+            group for group in self._holdings.groups if group[0] == "array"
+        ]
+        members = self._holdings.groups.get(groups[0], []) if len(groups) == 1 else []
+        collection = members[0].collection if len(members) > 1 else None
+        place = _ORDINALS[match[1].lower()]
+        after = split_tokens(clause.text[match.end() :])[:1]
+        nouns = {*collection.own, "one"} if collection else set[str]()
+        fitting = not after or stem_word(after[0]) in nouns or after[0] in _AFTER_ORDINAL
+        return [members[place]] if members and fitting and -1 <= place < len(members) else []
+
+
+def find_flags(clause: Clause, known: Mapping[frozenset[str], frozenset[Words]]) -> Iterator[ClauseMention]:
+    """What a clause says of fields that are true or false: `is refundable`, `unpaid`, `cannot be returned`."""
+    tokens = list(_TOKEN.finditer(clause.text))
+    words = [token.group().casefold() for token in tokens]
+    stems = [_list_stems(words, at) for at in range(len(words))]
+    for names, columns in known.items() if tokens else ():
+        places = [next((n for n, said in enumerate(stems) if name in said), None) for name in names]
+        at = max((place for place in places if place is not None), default=None)
+        if None in places or at is None:
+            continue
+        name = next(one for one in names if one in stems[at])
+        near = {*words[max(0, at - 5) : at + 5]}
+        alone = [word for n, word in enumerate(words) if not names & {*stems[n]} and word not in _BESIDE_FLAG]
+        if (alone and not _IS & near) or clause.sentence[clause.end - clause.sentence_start :][:1] == ":":
+            continue
+        denied = stems[at].get(name, False) ^ bool(_NEGATED & {*words[max(0, at - 5) : at + 4]})
+        start, end = clause.start + tokens[at].start(), clause.start + tokens[at].end()
+        yield ClauseMention(
+            start, end, clause.text[tokens[at].start() : tokens[at].end()], columns=columns, flag=not denied
+        )
+
+
+def _list_stems(words: Sequence[str], at: int) -> dict[str, bool]:
+    """The words that one stands for, each with whether it denies it."""
+    word = words[at]
+    found = {stem_word(word): False}
+    for prefix in _OPPOSITE:
+        if word.startswith(prefix) and len(word) > len(prefix) + 3:
+            found[stem_word(word[len(prefix) :])] = True
+    if word in _OPPOSITE and at + 1 < len(words):
+        found = {}
+    if at and words[at - 1] in _OPPOSITE:
+        found = {stem_word(word): True}
+    if word.endswith("ed") and at and words[at - 1] == "be":
+        found[f"{word[:-2]}able"] = False
+        found[f"{word[:-1]}able"] = False
+    return found
+
+
+def _get_start(mention: ClauseMention) -> int:
+    return mention.start
+
+
+def _is_small(fact: object) -> bool:
+    value = getattr(fact, "value", "")
+    return isinstance(value, str) and value.lower() == value
+
+
+def _overlaps(one: ClauseMention, others: Sequence[ClauseMention]) -> bool:
+    at = bisect_left(others, (one.end,))
+    return at > 0 and others[at - 1].end > one.start
+
+
+def _stands_beside(day: ClauseMention, dates: Sequence[ClauseMention]) -> bool:
+    """Whether a weekday belongs to a date, `Friday, May 3`."""
+    near = dates[max(0, bisect_left(dates, (day.start,)) - 1) :][:2]
+    return bool(day.weekday) and any(-8 < one.start - day.end < 8 or -8 < day.start - one.end < 8 for one in near)
+
+
+def _split(text: str, start: int, end: int, mentions: Sequence[ClauseMention]) -> Iterator[Clause]:
+    """The parts of a sentence; no joint lies in a mention."""
+    sentence = text[start:end]
+    row = sentence.lstrip().startswith("|")
+    at, taken = start, 0
+    for joint in [*_JOINT.finditer(text, start, end), None]:
+        here = joint.start() if joint else end
+        if joint and any(one.start < joint.end() and here < one.end for one in mentions[taken : taken + 3]):
+            continue
+        inside = [one for one in mentions[taken:] if one.start < here]
+        taken += len(inside)
+        if text[at:here].strip(" .*_"):
+            yield Clause(at, here, text[at:here], sentence, start, tuple(inside), row=row)
+        at = joint.end() if joint else end
+
+
+def _bind_row(clauses: Sequence[Clause]) -> list[Clause]:
+    """All cells of a row speak of whom any of them names."""
+    subjects = _list_subjects(clauses)
+    return [replace(one, subjects=subjects, sight="here" if subjects else "none") for one in clauses]
+
+
+def _bind(clauses: Sequence[Clause], focus: tuple[Entity, ...]) -> list[Clause]:
+    """Clauses without a name speak of whom the one before them does; at the start of a sentence, of those around."""
+    first = next((one.subjects for one in clauses if one.subjects), ())
+    bound: list[Clause] = []
+    current: tuple[Entity, ...] = ()
+    bare = False
+    for clause in clauses:
+        if clause.subjects:
+            current = (*(current if bare else ()), *clause.subjects)[:MAX_SUBJECTS]
+            bound.append(replace(clause, subjects=current))
+            bare = not {*clause.words} - _BARE - _list_name_words(clause)
+        elif current:
+            bound.append(replace(clause, subjects=current, sight="before"))
+        elif first:
+            bound.append(replace(clause, subjects=(*focus, *first), sight="loose"))
+        else:
+            bound.append(replace(clause, subjects=focus, sight="far" if focus else "none"))
+    sentence = {*split_tokens(clauses[0].sentence)} if clauses else set[str]()
+    if "respectively" in sentence:
+        return _pair_up(bound)
+    if sentence & _ALL:
+        bound = [replace(one, sight="loose") if one.subjects else one for one in bound]
+    return bound
+
+
+def _pair_up(clauses: Sequence[Clause]) -> list[Clause]:
+    """Of `A and B cost $5 and $7 respectively` the first value is of the first subject, and so on."""
+    subjects = _list_subjects(clauses)
+    said = [one for clause in clauses for one in clause.mentions if one.start not in clause.named and one.flag is None]
+    kinds = {one.quantity.kind if one.quantity else "text" for one in said}
+    if len(said) != len(subjects) or len(kinds) != 1:
+        return [replace(one, sight="loose") for one in clauses]
+    pairs = dict(zip([one.start for one in said], subjects, strict=True))
+    return [
+        replace(clause, mentions=(one,), subjects=(pairs[one.start],), sight="before")
+        for clause in clauses
+        for one in clause.mentions
+        if one.start in pairs
+    ]
+
+
+def _list_name_words(clause: Clause) -> set[str]:
+    return {word for one in clause.mentions if one.start in clause.named for word in split_tokens(one.text)}
+
+
+def _list_subjects(clauses: Sequence[Clause] | Iterator[Clause]) -> tuple[Entity, ...]:
+    found = {id(entity): entity for clause in clauses for entity in clause.subjects}
+    return tuple(found.values())[:MAX_SUBJECTS]
+
+
+def follows_pronoun(clause: Clause) -> bool:
+    """Whether a sentence begins with a word for what the one before it speaks of."""
+    return bool(_PRONOUN.match(clause.sentence)) and len(clause.subjects) == 1

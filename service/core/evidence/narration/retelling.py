@@ -1,0 +1,278 @@
+"""What the clauses of a text say of the entities they speak of, held against what these hold.
+
+Each mention is held against the entities of its clause by one question: does any of them hold it? Where none does, and
+another of their kind does, the value is swapped; where nothing at all does, and nobody said it, it is made up.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+from service.core.evidence.narration.claims import COMPARING, LOOSE, MADE, MAX_BESIDE, NEGATED, OVER, UNDER
+from service.core.evidence.narration.clauses import Clause, ClauseMention, find_words, follows_pronoun
+from service.core.evidence.narration.facts import Fact
+from service.core.evidence.narration.fitting import (
+    NOTHING,
+    Fitting,
+    Workings,
+    asks_arithmetic,
+    asks_difference,
+    asks_sum,
+    find_other_unit,
+    fit,
+    is_made_of,
+    is_of_kind,
+    is_rough,
+    is_typed,
+    relates,
+)
+from service.core.evidence.narration.held import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday
+from service.core.evidence.narration.scale import Scale
+from service.core.evidence.narration.transforms import is_other_unit
+from service.core.evidence.narration.verdicts import Ruling, Saying, Utterances, suspect
+from service.core.evidence.reading.quantities import Quantity, list_significant_digits
+from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+from service.core.models.lazy import lazy
+
+MAX_SIBLINGS = 60
+"""Other entities of the kind of a clause's that are asked whether they hold what is said."""
+MAX_DATED = 500
+_BOUNDS = OVER | UNDER | split_words("least most within than")
+_ENDS = ("from", "to")
+_PARTLY = split_words(
+    "of only some most both all each except other others any either if unless one two three four five"
+)
+"""Words of sentences that say of several things how many are so."""
+_TELLING = 2
+"""Numbers of more digits must come from somewhere."""
+_MADE_UP = frozenset({"money", "time", "date", "percent", "duration", "measure"})
+
+
+class Retelling:
+    """Holds the clauses of texts against what results hold."""
+
+    def __init__(self, holdings: Holdings, utterances: Utterances, quantities: Sequence[Quantity]) -> None:
+        self._quantities = quantities
+        self._starts = [one.start for one in quantities]
+        self._holdings = holdings
+        self._utterances = utterances
+        self._scale = Scale(holdings.facts)
+        self._workings: dict[tuple[str, str], Workings] = {}
+        self._typed: dict[tuple[str, str], Fact | None] = {}
+
+    def check(self, clauses: Sequence[Clause]) -> Iterator[Saying]:
+        """What does not fit, in the order of the text."""
+        for clause in clauses:
+            for mention in clause.mentions:
+                if mention.start in clause.named:
+                    continue
+                ruling = self._check(mention, clause)
+                if ruling is not None:
+                    yield Saying(mention.start, mention.end, mention.text, ruling)
+
+    def _check(self, mention: ClauseMention, clause: Clause) -> Ruling | None:
+        said = mention.quantity
+        ruling = self._check_as(mention, clause)
+        if ruling is None or said is None or not said.text.lower().endswith(("pound", "pounds")):
+            return ruling
+        return self._check_as(mention._replace(quantity=said._replace(kind="measure", unit="lb")), clause) and ruling
+
+    def _check_as(self, mention: ClauseMention, clause: Clause) -> Ruling | None:
+        if _is_bound(mention, clause) or _is_second_day(mention, clause):
+            return None
+        if mention.part in _ENDS:
+            return self._check_way(mention, clause) if mention.part == "to" else None
+        subjects, said = clause.subjects, mention.quantity
+        fits = [fit(mention, clause, entity) for entity in subjects] or [self._fit_sole(mention)]
+        holding = next((one for one in fits if one.holds), None)
+        apart = said is not None and asks_difference(mention, clause)
+        total = said is not None and asks_sum(clause)
+        if holding is not None and not apart and not total:
+            sure = _is_sure(clause) and (said is None or said.kind != "number" or holding.named)
+            return Ruling("supported", holding.facts[0].pointer, holding.how) if sure else None
+        refuted = [one for one in fits if one.holds is False]
+        swapped = bool(refuted) and not asks_arithmetic(clause) and self._is_of_another(mention, clause)
+        if said is not None and said.number is not None and not swapped and self._is_derived(said, clause, apart=apart):
+            return None
+        if holding is not None or (not swapped and self._is_said(mention, clause)):
+            return None
+        if mention.part == "winner" and not refuted:
+            return self._check_winner(mention)
+        return self._refute(mention, clause, refuted) if refuted else self._check_anywhere(mention, clause)
+
+    def _is_said(self, mention: ClauseMention, clause: Clause) -> bool:
+        """Whether it was said by others, or is worked out of what stands before it in the text."""
+        said = mention.quantity
+        if said is None:
+            return bool(mention.words) and clause.sight != "here" and self._utterances.words(mention.text)
+        return self._utterances.has(said) or (said.number is not None and is_made_of(said, self._list_beside(said)))
+
+    def _list_beside(self, said: Quantity) -> list[Decimal]:
+        """The numbers of its kind that stand before one."""
+        at = bisect_left(self._starts, said.start)
+        return [
+            q.number
+            for q in self._quantities[max(0, at - MAX_BESIDE) : at]
+            if q.kind in (said.kind, "number", "money") and q.number
+        ]
+
+    def _check_way(self, mention: ClauseMention, clause: Clause) -> Ruling | None:
+        """`from Rome to Oslo` where what is spoken of, or all there is, goes the other way."""
+        start = next((one for one in clause.mentions if one.part == "from"), None)
+        if start is None:
+            return None
+        ways = [way for entity in clause.subjects for way in self._list_ways(entity)] or self._ways
+        said = (start.words, mention.words)
+        wrong = [fact for (here, there), fact in ways if (there, here) == said]
+        return (
+            suspect(mention.text, wrong[0], "swapped") if wrong and said not in [way for way, _ in self._ways] else None
+        )
+
+    @lazy
+    def _ways(self) -> list[tuple[tuple[Words, Words], Fact]]:
+        return [way for entity in self._holdings.entities[:MAX_SIBLINGS] for way in self._list_ways(entity)]
+
+    def _list_ways(self, entity: Entity) -> Iterator[tuple[tuple[Words, Words], Fact]]:
+        """From where to where an entity goes."""
+        roles = self._holdings.roles
+        for there in [fact for fact in entity.inside[:MAX_INSIDE] if fact.path in roles["to"]]:
+            for here in there.record.facts:
+                if here.path in roles["from"] and here.path[:-1] == there.path[:-1]:
+                    yield (tuple(split_tokens(str(here.value))), tuple(split_tokens(str(there.value)))), there
+
+    def _fit_sole(self, mention: ClauseMention) -> Fitting:
+        """Whether all that is held of a field that is true or false is as a clause without a subject says."""
+        if mention.flag is None:
+            return NOTHING
+        held = [fact for path in mention.columns for fact in self._holdings.by_path[path]]
+        values = {fact.value for fact in held}
+        return Fitting(values == {mention.flag}, tuple(held)) if len(values) == 1 else NOTHING
+
+    def _is_derived(self, said: Quantity, clause: Clause, *, apart: bool) -> bool:
+        """Whether a number comes of adding or subtracting what is held, by those spoken of or by all."""
+        key = said.kind, said.unit
+        if key not in self._workings:
+            self._workings[key] = Workings(said, (fact for fact in self._holdings.facts if is_of_kind(said, fact)))
+        if self._workings[key].give(said, clause, apart=apart):
+            return True
+        pool = [fact for entity in clause.subjects for fact in entity.inside[:MAX_INSIDE] if is_of_kind(said, fact)]
+        return 1 < len(pool) < len(self._holdings.facts) and Workings(said, pool).give(said, clause, apart=apart)
+
+    def _refute(self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting]) -> Ruling | None:
+        """What a mention is that the entities spoken of do not hold, though they hold something of its sort."""
+        fact, said = fits[0].facts[0], mention.quantity
+        sure = clause.sight in ("here", "before") or (clause.sight == "far" and follows_pronoun(clause))
+        if mention.flag is not None and _is_sure(clause) and not _PARTLY & find_words(clause.sentence):
+            return suspect(mention.text, fact, "negation")._replace(verdict="contradicted")
+        proved = (
+            clause.sight == "here" and len(clause.subjects) == 1 == len(fits[0].facts) and _is_plain(mention, clause)
+        )
+        if mention.part == "winner":
+            return suspect(mention.text, fact, "wrong_value") if sure else None
+        if self._is_of_another(mention, clause):
+            verdict = "contradicted" if proved else "suspected"
+            return suspect(mention.text, fact, "swapped_entity")._replace(verdict=verdict) if sure else None
+        if said is None:
+            return self._check_day(mention, fact)
+        if self._is_held(said, clause):
+            return None
+        other = find_other_unit(said, fits[0].facts) if sure else None
+        if other is not None:
+            return suspect(mention.text, other, "wrong_unit")._replace(
+                verdict="contradicted" if proved else "suspected"
+            )
+        return suspect(mention.text, fact, "not_found")
+
+    def _check_winner(self, mention: ClauseMention) -> Ruling | None:
+        """A winner that no result names as one."""
+        held = [fact for path in mention.columns for fact in self._holdings.by_path[path]]
+        named = any(set(mention.words) <= {*split_tokens(str(fact.value))} for fact in held)
+        return None if named or not held else suspect(mention.text, held[0], "wrong_value")
+
+    def _is_of_another(self, mention: ClauseMention, clause: Clause) -> bool:
+        """Whether another of the kind of those spoken of holds what is said."""
+        return any(fit(mention, clause, other).holds for other in self._iter_others(clause))
+
+    def _iter_others(self, clause: Clause) -> Iterator[Entity]:
+        known = {id(entity) for entity in clause.subjects}
+        for group in {entity.group: None for entity in clause.subjects if entity.group}:
+            yield from (one for one in self._holdings.groups.get(group, ())[:MAX_SIBLINGS] if id(one) not in known)
+
+    def _check_day(self, mention: ClauseMention, fact: Fact) -> Ruling | None:
+        """A weekday on which nothing is that any result tells of."""
+        if not mention.weekday:
+            return suspect(mention.text, fact, "negation") if mention.flag is not None else None
+        named = {name_weekday(day) for fact in self._holdings.dated[:MAX_DATED] for day in list_days(fact)}
+        return None if mention.weekday in named else suspect(mention.text, fact, "wrong_weekday")
+
+    def _check_anywhere(self, mention: ClauseMention, clause: Clause) -> Ruling | None:
+        """What nothing at all holds that a text seems to retell."""
+        said = mention.quantity
+        if mention.weekday and self._holdings.dated:
+            return self._check_day(mention, self._holdings.dated[0])
+        if said is None or self._is_held(said, clause):
+            return None
+        if said.kind == "number":
+            fact = self._find_typed(said) if asks_sum(clause) else None
+            if fact is not None and len(list_significant_digits(said.number or Decimal(0))) > 1:
+                return suspect(mention.text, fact, "not_found")
+            telling = said.number is not None and len(list_significant_digits(said.number)) > _TELLING
+            return Ruling("unsupported") if telling and not self._holdings.holds(said) else None
+        other = [
+            fact
+            for value in said.values
+            for fact in self._holdings.by_value.get(value, ())
+            if is_other_unit(said, fact)
+        ]
+        if other and {stem_word(word) for word in clause.words} & {*other[0].own}:
+            proved = len(other) == 1 and _is_plain(mention, clause)
+            return suspect(mention.text, other[0], "wrong_unit")._replace(
+                verdict="contradicted" if proved else "suspected"
+            )
+        fact = self._find_typed(said)
+        return suspect(mention.text, fact, "not_found") if fact is not None and said.kind in _MADE_UP else None
+
+    def _find_typed(self, said: Quantity) -> Fact | None:
+        """A fact whose own unit or name says that it is of the kind."""
+        key = said.kind, said.unit
+        if key not in self._typed:
+            facts = (fact for fact in self._holdings.facts if is_of_kind(said, fact) and is_typed(said, fact))
+            self._typed[key] = next(facts, None)
+        return self._typed[key]
+
+    def _is_held(self, said: Quantity, clause: Clause) -> bool:
+        if said.kind in ("date", "time"):
+            return any(relates(said, fact, clause) for fact in self._holdings.facts)
+        near = self._scale.find_near(said, about=is_rough(said, clause))
+        return any(relates(said, fact, clause) for fact in near)
+
+
+def _is_bound(mention: ClauseMention, clause: Clause) -> bool:
+    """Whether words before a number make of it a bound: `over $200`."""
+    before = split_tokens(
+        clause.sentence[
+            max(0, mention.start - clause.sentence_start - 30) : max(0, mention.start - clause.sentence_start)
+        ]
+    )[-2:]
+    return mention.quantity is not None and bool(_BOUNDS & {*before})
+
+
+def _is_second_day(mention: ClauseMention, clause: Clause) -> bool:
+    """Whether a day stands in a clause of which another day says of what it speaks."""
+    return mention.is_day and any(one.is_day and one.start in clause.named for one in clause.mentions)
+
+
+def _is_sure(clause: Clause) -> bool:
+    """Whether it is clear of whom a clause speaks."""
+    return not clause.subjects or (clause.sight in ("here", "before") and len(clause.subjects) == 1)
+
+
+def _is_plain(mention: ClauseMention, clause: Clause) -> bool:
+    """Whether a mention is a quantity that is stated as it is, of no date and no bare number."""
+    said = mention.quantity
+    words = find_words(clause.text)
+    if said is None or said.kind in ("date", "number") or is_rough(said, clause) or "respectively" in clause.sentence:
+        return False
+    return not words & (MADE | LOOSE | COMPARING | NEGATED)

@@ -1,0 +1,80 @@
+"""All numbers that results hold, in order: which of them may be said as a given one is found without looking at each."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+
+from service.core.evidence.narration.facts import Fact
+from service.core.evidence.reading.quantities import Quantity, find_minor_factor, list_significant_digits
+from service.core.evidence.reading.units import UNITS
+
+MAX_NEAR = 200
+"""Facts near a number that are looked at."""
+_ROUGH, _FINE = 0.12, 0.021
+
+
+class Scale:
+    """Facts by the size of their numbers, money, shares and measures of each dimension apart."""
+
+    def __init__(self, facts: Iterable[Fact]) -> None:
+        found: dict[str, list[tuple[float, int, Fact]]] = {}
+        for n, fact in enumerate(facts):
+            for dimension, size in _iter_sizes(fact):
+                found.setdefault(dimension, []).append((size, n, fact))
+        self._held = {dimension: sorted(each, key=_get_size) for dimension, each in found.items()}
+
+    def find_near(self, said: Quantity, *, about: bool) -> list[Fact]:
+        """The facts that may be said so: a few at most where many are."""
+        number = said.number
+        if number is None:
+            return []
+        dimension, size, step = _measure(said)
+        digits = len(list_significant_digits(number))
+        share = _ROUGH if about else _FINE if said.places <= 0 and len(str(abs(int(number)))) - digits > 2 else 0.0
+        room = max(abs(size) * share, step) * 1.001 + 1e-9
+        held = self._held.get(dimension, [])
+        first = bisect_left(held, abs(size) - room, key=_get_size)
+        found: list[Fact] = []
+        for near, _, fact in held[first : first + MAX_NEAR]:
+            if near > abs(size) + room:
+                break
+            found.append(fact)
+        return found
+
+
+def _get_size(entry: tuple[float, int, Fact]) -> float:
+    return entry[0]
+
+
+def _measure(said: Quantity) -> tuple[str, float, float]:
+    """The dimension, the size in its base unit, and what the last digit said is worth."""
+    number, step = float(said.number or 0), 10.0**-said.places
+    if said.kind in ("measure", "duration"):
+        unit = UNITS[said.unit]
+        return unit.dimension, number * float(unit.factor) + float(unit.shift), step * float(unit.factor)
+    return said.kind, number, step
+
+
+def _iter_sizes(fact: Fact) -> Iterator[tuple[str, float]]:
+    for held in fact.quantities:
+        number, unit = held.number, held.unit or fact.counted.unit
+        if number is None:
+            continue
+        size = abs(float(number))
+        if held.kind == "number":
+            yield from _iter_bare_sizes(fact, size)
+        elif held.kind in ("money", "percent"):
+            yield held.kind, size
+        if unit in UNITS:
+            dimension = UNITS[unit].dimension
+            yield dimension, abs(float(number) * float(UNITS[unit].factor) + float(UNITS[unit].shift))
+
+
+def _iter_bare_sizes(fact: Fact, size: float) -> Iterator[tuple[str, float]]:
+    yield from (("number", size), ("percent", size), ("percent", size * 100))
+    if fact.counted.minor:
+        whole = size / float(find_minor_factor(fact.counted.currency))
+        yield from (("money", whole), ("number", whole))
+    elif not fact.counted.unit:
+        yield from (("money", size), ("temperature", size))

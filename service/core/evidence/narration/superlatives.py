@@ -1,0 +1,188 @@
+"""Which of several is the most or the least: `the cheapest is HAT083`, `the longest takes 5 hours`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from service.core.evidence.narration.clauses import Clause
+from service.core.evidence.narration.facts import Fact
+from service.core.evidence.narration.fitting import is_of_kind, is_typed, relates
+from service.core.evidence.narration.held import Entity, Holdings, Words
+from service.core.evidence.narration.verdicts import Saying, suspect
+from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+
+_TABLE = """
+cheapest | - | price cost fare rate rent fee total amount
+priciest dearest costliest | + | price cost fare rate rent fee total amount
+earliest soonest | - | departure depart start begin time date due opened created
+latest newest | + | departure depart start begin time date due opened created built
+fastest quickest shortest briefest | - | duration length minute hour time distance
+longest slowest | + | duration length minute hour time distance
+nearest closest | - | distance away length
+farthest furthest | + | distance away length
+warmest hottest | + | high temperature temp max
+coldest coolest | - | low temperature temp min
+windiest stormiest | + | wind gust
+calmest | - | wind gust
+heaviest | + | weight mass
+lightest | - | weight mass
+oldest | + | age open hour
+oldest | - | year built since opened created
+youngest | - | age
+youngest | + | year built
+"""
+_GENERAL = {
+    **dict.fromkeys(split_words("most highest largest biggest greatest top best maximum fullest busiest"), 1),
+    **dict.fromkeys(split_words("least lowest smallest fewest minimum"), -1),
+}
+_FILLING = split_words("the of a an is was at with has have in by number among all for")
+_VERBS = split_words("is are was were has had have be s scored leads came comes being")
+MAX_ITEMS = 100
+
+
+class _Asked(NamedTuple):
+    """The greatest (1) or the least (-1) of a field with one of these words; of any, where there are none."""
+
+    sign: int
+    words: frozenset[str]
+
+
+def _build_table() -> dict[str, list[_Asked]]:
+    found: dict[str, list[_Asked]] = {}
+    for line in _TABLE.strip().splitlines():
+        names, sign, fields = (part.strip() for part in line.split("|"))
+        for name in names.split():
+            found.setdefault(name, []).append(_Asked(1 if sign == "+" else -1, split_words(fields)))
+    return found
+
+
+_SPECIAL = _build_table()
+
+
+def check_superlatives(clauses: Sequence[Clause], holdings: Holdings) -> Iterator[Saying]:
+    """What clauses say wrongly of which of several is at the end of a field."""
+    before: Clause | None = None
+    asked: list[_Asked] = []
+    for clause in clauses:
+        same = before is not None and before.sentence_start == clause.sentence_start
+        now = _find_asked(clause, asked if same else [])
+        if now:
+            yield from _check(clause, now, holdings)
+        asked, before = now or (asked if same else []), clause
+
+
+def _find_asked(clause: Clause, before: Sequence[_Asked]) -> list[_Asked]:
+    """What the one superlative of a clause asks for; without a word of what, that of the one before it."""
+    words = clause.words
+    special = [_SPECIAL[word] for word in words if word in _SPECIAL]
+    general = [(n, _GENERAL[word]) for n, word in enumerate(words) if word in _GENERAL]
+    if len(general) == 1 and not special and words[general[0][0] + 1 : general[0][0] + 2] == ["expensive"]:
+        return _SPECIAL["priciest" if general[0][1] > 0 else "cheapest"]
+    if len(special) + len(general) != 1 or words[:1] == ["at"]:
+        return []
+    if special:
+        return special[0]
+    n, sign = general[0]
+    after = [stem_word(word) for word in words[n + 1 : n + 5] if word not in _FILLING and not word.isdigit()][:2]
+    if not after and before:
+        return [one._replace(sign=sign) for one in before]
+    return [_Asked(sign, frozenset(after))]
+
+
+def _check(clause: Clause, asked: Sequence[_Asked], holdings: Holdings) -> Iterator[Saying]:
+    subjects = clause.subjects if clause.sight == "here" else ()
+    groups = {entity.group for entity in subjects if entity.group}
+    if len(subjects) == 1 and len(groups) == 1 and len(clause.named) == 1 and _is_joined(clause):
+        yield from _check_entity(clause, subjects[0], asked, holdings)
+    elif not subjects:
+        yield from _check_value(clause, asked, holdings)
+
+
+def _is_joined(clause: Clause) -> bool:
+    """Whether a clause says of the name that it is the superlative: by a verb between, or right behind it."""
+    words = clause.words
+    at = next(n for n, word in enumerate(words) if word in _SPECIAL or word in _GENERAL)
+    start = min(clause.named) - clause.start
+    ahead = split_tokens(clause.text[:start])
+    mention = (
+        next(one for one in clause.mentions if one.start in clause.named)
+        if any(one.start in clause.named for one in clause.mentions)
+        else None
+    )
+    length = len(split_tokens(mention.text)) if mention else 2
+    if len(ahead) > at:
+        return bool(_VERBS & {*words[at + 1 : len(ahead)]}) or len(ahead) == at + 1
+    between = words[len(ahead) + length : at]
+    return bool(_VERBS & {*between}) or between in (["the"], [])
+
+
+def _check_entity(clause: Clause, entity: Entity, asked: Sequence[_Asked], holdings: Holdings) -> Iterator[Saying]:
+    members = holdings.groups.get(entity.group, [])
+    tried = [
+        (one, column) for one in asked for column in _list_columns(members, one.words, clause) if entity.place in column
+    ]
+    if not tried or not all(column[entity.place] not in _find_ends(column, one.sign) for one, column in tried):
+        return
+    one, column = tried[0]
+    best = next(fact for fact in column.values() if fact in _find_ends(column, one.sign))
+    said = clause.text.strip()
+    start = clause.start + len(clause.text) - len(clause.text.lstrip())
+    yield Saying(start, start + len(said), said, suspect(said, best, "wrong_extreme"))
+
+
+def _check_value(clause: Clause, asked: Sequence[_Asked], holdings: Holdings) -> Iterator[Saying]:
+    """A number that is told as the most or the least of a field, and that another entity has."""
+    values = [one for one in clause.mentions if one.quantity is not None and one.quantity.number is not None]
+    if len(values) != 1 or values[0].quantity is None:
+        return
+    said = values[0].quantity
+    found: list[Fact] = []
+    for group, members in holdings.groups.items():
+        for one in asked if 1 < len(members) <= MAX_ITEMS and group[0] == "array" else ():
+            for column in _list_columns(members, one.words, clause):
+                facts = [fact for fact in column.values() if is_of_kind(said, fact)]
+                ends = _find_ends(column, one.sign)
+                if any(relates(said, fact, clause) for fact in ends):
+                    return
+                found += (
+                    ends[:1] if any(relates(said, fact, clause) for fact in facts) and is_typed(said, facts[0]) else []
+                )
+    if found:
+        yield Saying(said.start, said.end, said.text, suspect(said.text, found[0], "wrong_extreme"))
+
+
+def _list_columns(members: Sequence[Entity], asked: frozenset[str], clause: Clause) -> Sequence[Mapping[int, Fact]]:
+    """The columns that may be meant: of all with a word that is asked for, those that the clause's words name too."""
+    if not 1 < len(members) <= MAX_ITEMS:
+        return []
+    columns: dict[Words, dict[int, Fact]] = {}
+    for entity in members:
+        for fact in entity.own:
+            if _read_value(fact) is not None:
+                columns.setdefault(fact.path, {})[entity.place] = fact
+    full = [column for column in columns.values() if len(column) == len(members)]
+    named = [one for one in full if asked & {*next(iter(one.values())).own}]
+    said = {stem_word(word) for word in split_tokens(clause.sentence)}
+    best = [one for one in named if {*next(iter(one.values())).own} & said]
+    return best or named
+
+
+def _read_value(fact: Fact) -> Decimal | str | None:
+    """What a fact is compared by: a number, or a moment as text."""
+    if isinstance(fact.value, bool) or fact.value is None:
+        return None
+    numbers = [held.number for held in fact.quantities if held.number is not None]
+    if len(fact.quantities) == 1 and len(numbers) == 1:
+        return numbers[0]
+    moments = [str(held.value) for held in fact.quantities if held.kind in ("date", "time")]
+    return " ".join(moments) if moments and len(moments) == len(fact.quantities) else None
+
+
+def _find_ends(column: Mapping[int, Fact], sign: int) -> list[Fact]:
+    values = {n: _read_value(fact) for n, fact in column.items()}
+    ordered = sorted({value for value in values.values() if isinstance(value, Decimal)}) or sorted(
+        {value for value in values.values() if isinstance(value, str)}
+    )
+    return [column[n] for n, value in values.items() if value == ordered[-1 if sign > 0 else 0]]

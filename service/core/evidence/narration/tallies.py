@@ -1,0 +1,117 @@
+"""How many there are, and that there are none: `3 of them are refundable`, `there are no flights`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from service.core.evidence.narration.claims import NEGATED
+from service.core.evidence.narration.clauses import Clause
+from service.core.evidence.narration.facts import Collection
+from service.core.evidence.narration.fitting import fit
+from service.core.evidence.narration.held import Entity, Holdings
+from service.core.evidence.narration.verdicts import Ruling, Saying
+from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+
+_NONE = re.compile(r"\b(?:no|none of|not a single|not any|zero|nothing|neither)\b", re.IGNORECASE)
+_SOME = re.compile(r"\b(?:there (?:is|are|was|were)|found)\s+(?:an?|one|some|several|many)?\b", re.IGNORECASE)
+_PARTS = (("of", "them"), ("of", "the"), ("of", "your"), ("of", "these"), ("of", "those"))
+_OTHERWISE = split_words(
+    "other more another next last first each per every up least most about extra further than under over above below "
+    "after before until since between least who whose that which page top only new"
+)
+_BLANK = split_words(
+    "the a an is are was were be been in on at to for of from your you i we there here all as found available today "
+    "tomorrow currently now listed total in yes no unfortunately sorry matching results result found have has with and "
+    "them these those"
+)
+_REACH = 3
+"""Words between a number and the noun that it counts."""
+MAX_ITEMS = 400
+
+
+class _Told(NamedTuple):
+    """A number of things that a clause tells of. `exact`: no word limits which."""
+
+    start: int
+    end: int
+    number: int
+    of_some: bool
+    """Whether there are at least so many."""
+
+
+def check_tallies(clauses: Sequence[Clause], holdings: Holdings, arrays: Sequence[Collection]) -> Iterator[Saying]:
+    """What clauses say wrongly of how many there are in an array, or how many of them are so."""
+    named = [one for one in arrays if one.size <= MAX_ITEMS and (not one.items or one.items[0].facts)]
+    for clause in clauses:
+        for told in _list_told(clause) if named else ():
+            yield from _check(told, clause, holdings, named)
+
+
+def _list_told(clause: Clause) -> Iterator[_Told]:
+    for mention in clause.mentions:
+        said = mention.quantity
+        number = said.number if said is not None and said.kind == "number" else None
+        if number is not None and number == number.to_integral_value() and 0 <= number <= MAX_ITEMS:
+            yield _Told(mention.start, mention.end, int(number), of_some=False)
+    none = _NONE.search(clause.text)
+    if none is not None:
+        yield _Told(clause.start + none.start(), clause.start + none.end(), 0, of_some=False)
+    some = _SOME.search(clause.text) if none is None and not NEGATED & {*clause.words} else None
+    if some is not None:
+        yield _Told(clause.start + some.start(), clause.start + some.end(), 1, of_some=True)
+
+
+def _check(told: _Told, clause: Clause, holdings: Holdings, arrays: Sequence[Collection]) -> Iterator[Saying]:
+    after = split_tokens(clause.text[told.end - clause.start :])
+    stems = [stem_word(word) for word in after]
+    part = tuple(after[:2]) in _PARTS
+    if told.number == 1 and {"is", "was"} & {*split_tokens(clause.text[: told.start - clause.start])[-1:]}:
+        return
+    meant = [one for one in arrays if one.own and one.own[-1] in stems[: _REACH + 1]]
+    if part and not meant:
+        meant = [one for one in arrays if one.items and len(one.items) > 1]
+    if len({one.path for one in meant}) != 1 or len(meant) != 1 or _OTHERWISE & {*clause.words}:
+        return
+    one = meant[0]
+    members = [entity for entity in holdings.entities if entity.collection is one and entity.group[:1] == ("array",)]
+    if not members and one.size:
+        return
+    allowed = _list_allowed(told, clause, one, members)
+    if allowed is None or told.number in allowed or (told.of_some and any(n >= 1 for n in allowed)):
+        return
+    said = clause.text[told.start - clause.start : told.end - clause.start].strip()
+    note = f"the text says {said}, {'.'.join(one.path) or 'the result'} has {one.size} items"
+    ruling = Ruling("suspected", one.pointer, None, "wrong_count", note)
+    yield Saying(told.start, told.start + len(said), said, ruling)
+
+
+def _list_allowed(told: _Told, clause: Clause, one: Collection, members: Sequence[Entity]) -> set[int] | None:
+    """The numbers that fit; None where words limit what is counted in a way that nobody can check."""
+    if not one.size:
+        return {0}
+    limits = [m for m in clause.mentions if (m.columns or m.flag is not None) and m.start not in clause.named]
+    limits = [m for m in limits if any(fact.path in m.columns for entity in members for fact in entity.inside)]
+    unknown = _has_other_words(told, clause, one)
+    if unknown and not told.number:
+        return None
+    if limits:
+        number = sum(all(fit(m, clause, entity).holds for m in limits) for entity in members)
+        return {number, *range(one.size + 1)} if unknown else {number}
+    others = {*_iter_own_numbers(members)}
+    return {*range(one.size + 1), *others} if unknown else {one.size, *others}
+
+
+def _has_other_words(told: _Told, clause: Clause, one: Collection) -> bool:
+    """Whether words behind a number may limit what is counted, and say nothing that is held."""
+    known = {word for mention in clause.mentions for word in split_tokens(mention.text)} | _BLANK
+    known = known - {"available"} if told.number else known
+    after = split_tokens(clause.text[told.end - clause.start :])
+    return any(word not in known and stem_word(word) not in one.own for word in after)
+
+
+def _iter_own_numbers(members: Sequence[Entity]) -> Iterator[int]:
+    for fact in members[0].iter_around() if members else ():
+        if isinstance(fact.value, int) and not isinstance(fact.value, bool):
+            yield fact.value

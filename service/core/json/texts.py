@@ -1,0 +1,61 @@
+"""The texts in a JSON value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, cast
+
+from service.core.json.pointers import escape_token
+
+MIN_KEY_CHARACTERS = 17
+"""A shorter key names a member and says nothing."""
+
+
+class PlacedText(NamedTuple):
+    """A text and its pointer."""
+
+    path: str
+    text: str
+
+
+def list_placed_texts(value: object, path: str = "") -> list[PlacedText]:
+    """The texts in a JSON value with their pointers below `path`, long keys included, in document order.
+
+    >>> list_placed_texts({"a": ["x", 1], "a key that is a sentence": None}, "/b")
+    [PlacedText(path='/b/a key that is a sentence', text='a key that is a sentence'), PlacedText(path='/b/a/0', text='x')]
+    """
+    found: list[PlacedText] = []
+    stack: list[tuple[str, object]] = [(path, value)]
+    while stack:
+        at, here = stack.pop()
+        if type(here) is str:
+            found.append(PlacedText(at, here))
+        elif type(here) is list:
+            items = cast("Sequence[object]", here)
+            stack += [(f"{at}/{n}", items[n]) for n in range(len(items) - 1, -1, -1)]
+        elif isinstance(here, Mapping):
+            members = cast("Mapping[str, object]", here)
+            stack += [(f"{at}/{escape_token(key)}", members[key]) for key in reversed([*members])]
+            stack += [(f"{at}/{escape_token(key)}", key) for key in members if len(key) >= MIN_KEY_CHARACTERS]
+    return found
+
+
+def list_texts(value: object) -> list[str]:
+    """The texts in a JSON value, long keys included, in any order.
+
+    >>> sorted(list_texts({"a": ["x", 1], "a key that is a sentence": "y"}))
+    ['a key that is a sentence', 'x', 'y']
+    """
+    found: list[str] = []
+    stack = [value]
+    while stack:
+        here = stack.pop()
+        if type(here) is str:
+            found.append(here)
+        elif type(here) is list:
+            stack += cast("Sequence[object]", here)
+        elif isinstance(here, Mapping):
+            members = cast("Mapping[str, object]", here)
+            stack += members.values()
+            found += [key for key in members if len(key) >= MIN_KEY_CHARACTERS]
+    return found

@@ -1,0 +1,69 @@
+"""Which sentences of a text no claim quotes: a judge that leaves some out has not judged the text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+_END = re.compile(r"(?<=[.!?\u2026])[\"'\u201d\u2019)\]*]*\s+|(?<=[\u3002\uff01\uff1f])|\n+")
+"""Where a sentence ends: after its mark and what closes behind it, and at each line break."""
+
+_SHORT_FOR = re.compile(r"(?:\b[A-Z]|\b(?:Mr|Mrs|Ms|Dr|St|No|Nr|Inc|Ltd|Co|vs|approx|e\.g|i\.e|etc|a\.m|p\.m))\.\Z")
+"""A mark that ends no sentence."""
+
+_LONGEST = 8
+"""Characters of the longest of these, and one before it."""
+
+_SAYS_SOMETHING = re.compile(r"[^\W_]{2}|\d")
+
+
+def list_left_out(texts: Iterable[str], quotes: Sequence[str]) -> tuple[str, ...]:
+    """The sentences of the texts that no quote touches, in their order, with single spaces.
+
+    Each quote stands for one place: where its words occur more than once, for the first that no quote before stands for. A
+    sentence that is repeated is quoted where one of its places is.
+
+    >>> list_left_out(["It cost $54. It came on May 3, at 5 p.m. today.  Thanks!"], ["cost $54", "Thanks"])
+    ('It came on May 3, at 5 p.m. today.',)
+    """
+    text = "\n".join(" ".join(line.split()) for one in texts for line in one.splitlines())
+    marks = bytearray(len(text))
+    for quote in quotes:
+        _mark(text, quote, marks)
+    places = list(_iter_sentences(text))
+    quoted = {text[start:end] for start, end in places if any(marks[start:end])}
+    return tuple(dict.fromkeys([one for start, end in places if (one := text[start:end]) not in quoted]))
+
+
+def _iter_sentences(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for stop, after in [*[found.span() for found in _END.finditer(text)], (len(text), len(text))]:
+        if stop < len(text) and text[stop] != "\n" and _SHORT_FOR.search(text, max(start, stop - _LONGEST), stop):
+            continue
+        if _SAYS_SOMETHING.search(text, start, stop):
+            yield start, stop
+        start = after
+
+
+def _mark(text: str, quote: str, marks: bytearray) -> None:
+    """Marks the place that a quote stands for; line breaks count as spaces."""
+    flat = text.replace("\n", " ")
+    for needle in dict.fromkeys(_iter_forms(quote)):
+        at = flat.find(needle) if needle else -1
+        while at >= 0 and all(marks[at : at + len(needle)]):
+            at = flat.find(needle, at + 1)
+        if at >= 0:
+            marks[at : at + len(needle)] = b"\1" * len(needle)
+            return
+
+
+def _iter_forms(quote: str) -> Iterator[str]:
+    """A quote as it is and, where it was taken from the JSON that was shown, as the text that this is of."""
+    for form in (quote.strip(), quote.strip().strip('"')):
+        yield " ".join(form.split())
+        try:
+            read = json.loads(f'"{form}"')
+        except ValueError:
+            continue
+        yield " ".join(str(read).split())

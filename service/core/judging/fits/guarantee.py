@@ -1,0 +1,49 @@
+"""What a fit promises of the verdicts that it accepts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from service.core.judging.fits.maps import NOISE, Share
+from service.core.models.kinds import FrozenModel
+
+GuaranteedShare = Annotated[float, Field(ge=0.5, lt=1)]
+
+
+class Guarantee(FrozenModel):
+    """Accepted verdicts agree with humans in at least `share` of cases, on either side; what is not accepted is for others.
+
+    In raw values of the judge, as they were tested. Neither side accepted: there is no threshold that keeps the promise.
+    """
+
+    share: GuaranteedShare
+    confidence: Share = 0.95
+    """How sure it is that the promise holds for all that is accepted."""
+    passes_from: Share | None = None
+    """The least raw value that passes; None: no pass is accepted."""
+    fails_to: Share | None = None
+    """The highest raw value that fails; None: no failure is accepted."""
+    after: str | None = None
+    """Of a later judge of a cascade, the id of the fit before: it was tested on what that one leaves to it."""
+
+    @model_validator(mode="after")
+    def _apart(self) -> Guarantee:
+        if self.passes_from is not None and self.fails_to is not None and self.fails_to >= self.passes_from:
+            raise ValueError("fails_to must lie below passes_from")
+        return self
+
+    @property
+    def accepts_any(self) -> bool:
+        """Whether there is any threshold that keeps the promise."""
+        return self.passes_from is not None or self.fails_to is not None
+
+    def accepts(self, raw: float) -> bool:
+        """Whether a raw value in [0, 1] is accepted.
+
+        >>> [Guarantee(share=0.9, passes_from=0.8).accepts(raw) for raw in (0.1, 0.8)]
+        [False, True]
+        """
+        passes = self.passes_from is not None and raw >= self.passes_from - NOISE
+        return passes or (self.fails_to is not None and raw <= self.fails_to + NOISE)

@@ -1,0 +1,152 @@
+"""Who judged, what each said and what that took, as reports tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Literal
+
+from service.core.judging.fits import VERSION
+from service.core.judging.grades import CANNOT_TELL
+from service.core.judging.judges import Judge
+from service.core.judging.prompts import Usage
+from service.core.judging.replies import Judgement
+from service.core.outcome import Errored, Finding, Pointer, Skipped
+
+CacheUse = Literal["hit", "miss", "coalesced"]
+"""hit: from the cache. miss: the model was asked. coalesced: it was asked at the same moment by another, and once."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReply:
+    """One judgement with where it came from."""
+
+    judgement: Judgement
+    requested: str
+    """The model that was asked for."""
+    model: str
+    """The model as the provider names it."""
+    cache: CacheUse
+    usage: Usage
+    """The tokens it took when it was made, and what was paid for it now: 0.0 for a hit."""
+    latency_ms: float | None = None
+    cut: tuple[str, ...] = ()
+    """The parts of which something was left out."""
+    instead_of: str | None = None
+    """The model in whose place it was asked, which could not be reached."""
+
+    @property
+    def tells(self) -> bool:
+        """Whether it says anything else than that it cannot tell."""
+        return self.judgement.label != CANNOT_TELL
+
+
+Vote = JudgeReply | Errored | Skipped
+"""What became of one request: a reply, a fault, or that it was not made."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeVote:
+    """One of several answers. `value` and `raw` are None for one that cannot tell."""
+
+    model: str
+    label: str
+    value: float | None
+    cache: CacheUse
+    raw: float | None = None
+    """Its graded value, which fits take."""
+    cost_usd: float | None = None
+    latency_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeNote:
+    """Who judged, what it said and what that took. Unknown is None, never 0."""
+
+    id: str
+    model: str
+    label: str
+    reason: str
+    quotes: tuple[str, ...]
+    cache: CacheUse
+    """Of several votes: miss where any model was asked, else coalesced where any was, else hit."""
+    tokens_in: int | None
+    tokens_out: int | None
+    cost_usd: float | None
+    """What was paid for it by this request."""
+    latency_ms: float | None
+    """The longest of its votes, in milliseconds."""
+    votes: tuple[JudgeVote, ...] = ()
+    """Each vote, where there was more than one."""
+    spread: float | None = None
+    """The highest minus the lowest value of the votes."""
+
+
+def build_note(judge: Judge, replies: Sequence[JudgeReply], spokesman: JudgeReply) -> JudgeNote:
+    """The note on some replies, one at least; `spokesman` is the one whose words are told."""
+    uses = {reply.cache for reply in replies}
+    values = [reply.judgement.value for reply in replies if reply.tells]
+    several = len(replies) > 1
+    return JudgeNote(
+        id=judge.id,
+        model=spokesman.model,
+        label=spokesman.judgement.label,
+        reason=spokesman.judgement.reason,
+        quotes=spokesman.judgement.quotes,
+        cache="miss" if "miss" in uses else "coalesced" if "coalesced" in uses else "hit",
+        tokens_in=sum_counts([reply.usage.tokens_in for reply in replies]),
+        tokens_out=sum_counts([reply.usage.tokens_out for reply in replies]),
+        cost_usd=sum_costs([reply.usage.cost_usd for reply in replies]),
+        latency_ms=max([reply.latency_ms for reply in replies if reply.latency_ms is not None], default=None),
+        votes=tuple([_build_vote(reply) for reply in replies]) if several else (),
+        spread=max(values) - min(values) if several and values else None,
+    )
+
+
+def _build_vote(reply: JudgeReply) -> JudgeVote:
+    said = reply.judgement
+    worth = (said.value, said.low.graded) if reply.tells else (None, None)
+    return JudgeVote(reply.model, said.label, worth[0], reply.cache, worth[1], reply.usage.cost_usd, reply.latency_ms)
+
+
+def build_remarks(replies: Sequence[JudgeReply], at: Pointer) -> Iterable[Finding]:
+    """What a reader should know of how the answer came about."""
+    for name in sorted({name for reply in replies for name in reply.cut}):
+        yield Finding("shown_in_part", f"{name} was too long for the judge and shown without its middle", at)
+    yield from dict.fromkeys([remark for reply in replies if (remark := _remark_on_model(reply, at))])
+
+
+def _remark_on_model(reply: JudgeReply, at: Pointer) -> Finding | None:
+    answered = f"{reply.model or 'a model that gives no name'} answered"
+    if reply.instead_of is not None:
+        return Finding("fallback_model", f"{reply.instead_of} could not be reached; {answered}", at)
+    if is_same_model(reply.requested, reply.model):
+        return None
+    return Finding("other_model", f"{reply.requested} was asked, {answered}", at)
+
+
+def is_same_model(requested: str, resolved: str) -> bool:
+    """Whether the model that answered is the one asked for, or a dated version of it.
+
+    >>> is_same_model("openai/gpt-5-mini", "gpt-5-mini-2026-08-07"), is_same_model("ollama/qwen3:8b", "qwen3:8b")
+    (True, True)
+    >>> is_same_model("openai/gpt-5", "gpt-5-mini"), is_same_model("openai/judge", "other")
+    (False, False)
+    >>> is_same_model("openai/gpt-4", "gpt-4-32k"), is_same_model("x/llama-3", "llama-3-70b")
+    (False, False)
+    """
+    want, got = requested.rpartition("/")[2].casefold(), resolved.rpartition("/")[2].casefold()
+    return got == want or (got.startswith(want) and VERSION.fullmatch(got, len(want)) is not None)
+
+
+def sum_counts(counts: Iterable[int | None]) -> int | None:
+    """The sum; None where one is unknown."""
+    known = list(counts)
+    return None if None in known else sum([count for count in known if count is not None])
+
+
+def sum_costs(costs: Iterable[float | None]) -> float | None:
+    """The sum; None where one is unknown."""
+    known = list(costs)
+    return None if None in known else fsum([one for one in known if one is not None])

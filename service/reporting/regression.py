@@ -1,0 +1,145 @@
+"""Whether a second run of the same cases is worse than noise explains: the gate on a pull request.
+
+A number has regressed where the 95 % interval of its paired difference lies below 0, even with all that is open counted
+against the first run and for the second. It holds where the interval does not lie below 0 the other way round either; else it
+is undecided. A case that the second run lacks, or in which nothing applies any longer, is open there. Where nothing changed,
+the chance of a false alarm is 2.5 % for each number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Literal
+
+from service.core.report import OpenOutcome, Report
+from service.core.rubric import STAGES
+from service.errors import InputError
+from service.reporting.comparison import (
+    EndsReader,
+    Statistics,
+    find_group,
+    index_by_key,
+    list_rubrics,
+    make_reader,
+    read_passed,
+)
+from service.reporting.summary.samples import CRITERION, STAGE, Sample
+from service.stats.rates import Interval, PairedCase
+
+RegressionStatus = Literal["held", "regressed", "undecided"]
+
+PASSED = "passed"
+"""What is gated unasked: the share of cases that pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberChange:
+    """One number: b - a at best and at worst, as what is open may turn out, each with its interval."""
+
+    name: str
+    status: RegressionStatus
+    best: float
+    best_interval: Interval
+    worst: float
+    worst_interval: Interval
+    cases: int
+    open: int
+    """Cases that are open in one of the two runs, or that the second lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionGate:
+    """All numbers that are gated; regressed where one is, else undecided where one is."""
+
+    status: RegressionStatus
+    numbers: tuple[NumberChange, ...]
+    reason: str = ""
+    """Why it is undecided whatever the numbers are."""
+
+
+def judge_regression(
+    a: Iterable[Sample],
+    b: Iterable[Sample],
+    statistics: Statistics,
+    *,
+    names: Sequence[str] = (PASSED,),
+    forgiven: Callable[[Report], bool] = lambda _: False,
+) -> RegressionGate:
+    """The gate on two runs, paired as `compare` pairs them. Pure.
+
+    `names`: `passed`, `score`, stages and criteria. `forgiven` says of a report whether its abstention is allowed: such a case
+    is left out. InputError for a name that no case has, and as `compare` raises it.
+    """
+    left, right = index_by_key(a, "/a"), index_by_key(b, "/b")
+    pairs = [(sample, right.get(key)) for key, sample in sorted(left.items(), key=lambda one: str(one[0]))]
+    kept = [pair for pair in pairs if not any(one is not None and forgiven(one.report) for one in pair)]
+    known = {criterion.id for sample in left.values() for criterion in sample.report.criteria}
+    numbers = tuple(_judge_number(name, kept, _find_reader(name, known), statistics) for name in dict.fromkeys(names))
+    statuses = {one.status for one in numbers}
+    if "regressed" in statuses:
+        return RegressionGate("regressed", numbers)
+    if list_rubrics(left.values()) != list_rubrics(right.values()):
+        return RegressionGate("undecided", numbers, "the two runs were scored with different rubrics")
+    if any(one.report.provenance.replies and other and other.report.scope == "code" for one, other in kept):
+        return RegressionGate("undecided", numbers, "judges were asked in the first run, and off in the second")
+    return RegressionGate("undecided" if "undecided" in statuses else "held", numbers)
+
+
+def _find_reader(name: str, criteria: set[str]) -> EndsReader:
+    if name == PASSED:
+        return read_passed
+    if name == "score":
+        return make_reader(name)
+    if name not in criteria and name not in STAGES:
+        known = ", ".join([PASSED, "score", *STAGES, *sorted(criteria)])
+        raise InputError.at("", f"no number {name!r} to compare; expected one of {known}")
+    return make_reader((STAGE if name in STAGES else CRITERION) + name)
+
+
+Pairs = Sequence[tuple[Sample, Sample | None]]
+
+
+def _judge_number(name: str, pairs: Pairs, read: EndsReader, statistics: Statistics) -> NumberChange:
+    ends = list(_iter_ends(pairs, read))
+    if not ends:
+        return NumberChange(name, "undecided", 0.0, (-1.0, 1.0), 0.0, (-1.0, 1.0), 0, 0)
+    at_best = [best for best, _ in ends]
+    at_worst = [worst for _, worst in ends]
+    best, worst = statistics.difference(at_best), statistics.difference(at_worst)
+    status: RegressionStatus = "regressed" if best[1] < 0 else "undecided" if worst[1] < 0 else "held"
+    return NumberChange(
+        name,
+        status,
+        _average(at_best),
+        best,
+        _average(at_worst),
+        worst,
+        len(ends),
+        sum(one != other for one, other in ends),
+    )
+
+
+def _iter_ends(pairs: Pairs, read: EndsReader) -> Iterator[tuple[PairedCase, PairedCase]]:
+    """Each pair at best and at worst; those to which the number does not apply are none."""
+    for one, other in pairs:
+        gone = other is None or (one.verdict_counts and not other.verdict_counts)
+        x, y = read(one), (None, 0.0, 1.0) if gone else read(other or one)
+        if x is not None and y is not None:
+            group = find_group(one, other or one)
+            yield PairedCase(group, x[1], y[2]), PairedCase(group, x[2], y[1])
+
+
+def _average(pairs: Sequence[PairedCase]) -> float:
+    return fsum(pair.b - pair.a for pair in pairs) / len(pairs)
+
+
+def is_unforgiven(one: OpenOutcome) -> bool:
+    """Whether an abstention may not be let pass: something broke, or could not be read, and may hide a failure."""
+    return one.decides and (one.kind == "errored" or one.cause in ("unread", "too_long", "uncalibrated"))
+
+
+def may_abstain(report: Report) -> bool:
+    """Whether a report abstains, and nothing of it rests on a fault."""
+    return report.verdict == "abstain" and not any(map(is_unforgiven, report.open))

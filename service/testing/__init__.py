@@ -1,0 +1,1 @@
+"""callgrade in other people's tests: a check that raises, cases from files, judged replies on a cassette, repeated runs."""

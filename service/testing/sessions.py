@@ -1,0 +1,143 @@
+"""One run of pytest: its engine, its cassette, and what the reports of tests carry to the summary and to JUnit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from service.asking.budget.reservations import Spending
+from service.asking.judging import NOT_CACHED, Judges, Judging
+from service.cli.context import read_settings
+from service.cli.rendering.console import plural
+from service.cli.rendering.results import VERDICTS
+from service.core.conclusion.judge_answers import NOBODY
+from service.core.judging.prompts import Completion, Prompt
+from service.core.report import JudgeMode, Report
+from service.engine import Engine
+from service.errors import JudgeError, SettingsError
+from service.settings import Settings
+from service.testing.cassette import Cassette, CassetteHead, read_cassette
+from service.testing.checks import TraceChecker
+from service.testing.loop_thread import LoopThread
+from service.wiring import build_engine, build_judging
+
+PREFIX = "callgrade_"
+"""What the properties of a test begin with that this plugin sets."""
+
+Property = tuple[str, str]
+Recorded = dict[str, Any]
+"""The head of a cassette and its new rows, as xdist can send them."""
+
+
+class _NoModel:
+    """What stands where a model would be asked, in a run that asks none."""
+
+    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:  # noqa: ARG002
+        raise JudgeError("unreachable", "this run replays a cassette and asks no model")
+
+
+@dataclass
+class CheckSession:
+    """What all tests of one process share."""
+
+    checker: TraceChecker
+    recording: Cassette | None
+    """The cassette that this run adds to."""
+
+    @classmethod
+    def open(cls, path: Path, *, record: bool, off: bool) -> CheckSession:
+        """With the cassette of a file, which it replays or, with `record`, adds to. SettingsError where nobody could be asked."""
+        settings = read_settings()
+        cassette = _open_to_record(path, settings) if record else read_cassette(path)
+        engine = _build_engine(settings, cassette, record=record)
+        mode: JudgeMode | None = None if cassette is None else "live" if record else "cached"
+        checker = TraceChecker(
+            engine, LoopThread(), "off" if off else mode, hint=lambda report: explain_open(report, path)
+        )
+        return cls(checker, cassette if record else None)
+
+    def close(self) -> Recorded | None:
+        """Lets go of connections; what was recorded, where anything was to be."""
+        self.checker.close()
+        if self.recording is None:
+            return None
+        head = self.recording.head
+        return {
+            "head": {"model": head.model, "models": list(head.models), "mask": list(head.mask)},
+            "added": self.recording.added,
+        }
+
+
+def _open_to_record(path: Path, settings: Settings) -> Cassette:
+    if not settings.judge_model:
+        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", "--callgrade-record asks a judge, and no model is set")
+    head = CassetteHead(settings.judge_model, tuple(sorted(settings.judge_models)), tuple(sorted(settings.judge_mask)))
+    before = read_cassette(path)
+    return before if before is not None and before.head == head else Cassette(head)
+
+
+def _build_engine(settings: Settings, cassette: Cassette | None, *, record: bool) -> Engine:
+    engine = build_engine(replace(settings, judge_model="", judges=None, label_queue=None))
+    if cassette is None:
+        return engine
+    if record:
+        judging = build_judging(settings, cache=cassette)
+        if judging is not None:
+            judging.judges = replace(judging.judges, api_base=None)  # the keys of a cassette name no address
+        engine.judging = judging
+    else:
+        head = cassette.head
+        engine.judging = Judging(
+            _NoModel(), cassette, Judges(head.model, frozenset(head.models), mask=frozenset(head.mask))
+        )
+    return engine
+
+
+def explain_open(report: Report, path: Path) -> str:
+    """What to do about questions that nobody answered: they are not on the cassette, or there is none."""
+    missing = sum(one.reason == NOT_CACHED.reason for one in report.open)
+    if missing:
+        return (
+            f"{plural(missing, 'question')} to a judge not on the cassette {path.name}: record with "
+            "`pytest --callgrade-record`, and CALLGRADE_JUDGE_MODEL set"
+        )
+    if any(one.reason == NOBODY for one in report.open):
+        return (
+            "no judge is asked in this run: record its replies with `pytest --callgrade-record`, or take what code alone "
+            'decides with judges="off"'
+        )
+    return ""
+
+
+def list_properties(report: Report) -> Iterator[Property]:
+    """What a test tells of a check, for JUnit and for the summary."""
+    yield PREFIX + "verdict", report.verdict
+    yield PREFIX + "score", "" if report.score is None else f"{report.score:.4f}"
+    yield PREFIX + "coverage", "" if report.coverage is None else f"{report.coverage:.4f}"
+    if report.first_failing_stage:
+        yield PREFIX + "broke_at", report.first_failing_stage
+    if report.scope == "code":
+        yield PREFIX + "scope", "code"
+    missing = sum(one.reason == NOT_CACHED.reason for one in report.open)
+    if missing:
+        yield PREFIX + "missing", str(missing)
+    if report.provenance.replies:
+        yield PREFIX + "replies", str(report.provenance.replies)
+
+
+def summarize_properties(tests: Iterable[tuple[str, Iterable[Property]]]) -> list[str]:
+    """The lines of the summary, from the properties of tests by their names; none where nothing was checked."""
+    told = [(name, key.removeprefix(PREFIX), value) for name, properties in tests for key, value in properties]
+    verdicts = Counter(value for _, key, value in told if key == "verdict")
+    counts = ", ".join(f"{verdicts[one]} {one}" for one in VERDICTS if verdicts[one])
+    lines = [f"{plural(verdicts.total(), 'trace')} checked: {counts}"] if verdicts else []
+    code = sum(key == "scope" for _, key, _ in told)
+    if code:
+        lines.append(f"judges were off for {plural(code, 'trace')}: code alone looked at them")
+    replies, missing = (sum(int(value) for _, key, value in told if key == name) for name in ("replies", "missing"))
+    if replies or missing:
+        lines.append(f"judged: {plural(replies, 'reply', 'replies')}; not on the cassette: {missing}")
+    return [*lines, *(f"{name}: {value}" for name, key, value in told if key == "runs")]

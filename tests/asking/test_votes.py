@@ -1,0 +1,130 @@
+"""Several votes and second requests: who is asked again, in which order of labels, and what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from service import plan
+from service.asking.budget.reservations import Spending
+from service.asking.judging import Judges, Judging
+from service.core.judging.notes import JudgeReply
+from service.core.judging.prompts import Completion, Prompt, Usage
+from service.core.outcome import Skipped
+from service.errors import JudgeError
+from tests.frozen.doors import Memory
+
+ANSWER = "It cost $54. It came on Monday."
+FIRST, SECOND = "It cost $54.", "It came on Monday."
+
+
+class Scripted:
+    """A provider that says one after the other what it is told; a label, or the sentences that it claims something of."""
+
+    def __init__(self, *script: Any) -> None:
+        self.script = list(script)
+        self.prompts: list[Prompt] = []
+
+    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:  # noqa: ARG002
+        self.prompts.append(prompt)
+        said = self.script.pop(0)
+        token = re.search(r'"token": copy "([^"]*)"', prompt.turns[0].text)
+        assert token is not None
+        claims = [{"quote": one, "reason": "", "path": None, "label": "yes"} for one in said]
+        whole = {"reason": "so", "quotes": ["54"], "label": said}
+        body = {"claims": claims} if isinstance(said, list) else whole
+        return Completion(json.dumps({"token": token[1], **body}), prompt.model, "stop", None, Usage(1, 1, 0.5))
+
+
+def ask(
+    script: Sequence[Any],
+    provider: type[Scripted] = Scripted,
+    *,
+    cache: Memory | None = None,
+    mode: Any = "live",
+    fallback: str | None = None,
+    **judge: Any,
+) -> tuple[list[Any], Scripted]:
+    """The votes on one question to a judge, and the provider that was asked."""
+    fields = {"id": "j", "level": "turn", "shows": ["said"], "question": "?", "scale": {"yes": 1, "so": 0.5, "no": 0}}
+    rubric = {"id": "r", "judges": [{**fields, **judge}]}
+    rubric["criteria"] = [{"id": "it", "stage": "integrate", "check": {"kind": "judge", "judge": "j"}}]
+    made = plan({"rubric": rubric, "trace": {"format": "callgrade", "events": [{"user": "?"}, {"assistant": ANSWER}]}})
+    calls = provider(*script)
+    judging = Judging(calls, cache or Memory({}), Judges("m", fallback=fallback))
+    [votes] = asyncio.run(judging.answer(made.asks, made.trace, mode=mode, spending=Spending(None))).values()
+    assert not calls.script
+    return list(votes), calls
+
+
+ROUNDS: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("two that agree", {"votes": 2, "most_votes": 5}, ["yes", "yes"]),
+    ("two that both fail", {"votes": 2, "most_votes": 5}, ["so", "no"]),
+    ("two that do not agree", {"votes": 2, "most_votes": 5}, ["yes", "no", "yes", "yes", "no"]),
+    ("one that cannot tell", {"votes": 1, "most_votes": 3}, ["cannot_tell", "yes", "yes"]),
+    ("one that can", {"votes": 1, "most_votes": 3}, ["no"]),
+    ("a jury", {"models": ["m", "n"], "most_votes": 2}, ["yes", "no", "yes", "no"]),
+    ("without more", {"votes": 2}, ["yes", "no"]),
+]
+
+
+@pytest.mark.parametrize(("judge", "script"), [case[1:] for case in ROUNDS], ids=[case[0] for case in ROUNDS])
+def test_more_are_asked_where_the_first_do_not_agree(judge: dict[str, Any], script: list[str]) -> None:
+    votes, calls = ask(script, **judge)
+    assert [vote.judgement.label for vote in votes] == script
+    assert len({(prompt.model, prompt.turns) for prompt in calls.prompts}) == len(script), "each in an order of its own"
+
+
+def test_what_is_cached_of_both_rounds_is_found_again() -> None:
+    cache, judge = Memory({}), {"votes": 2, "most_votes": 3}
+    ask(["yes", "no", "yes"], cache=cache, **judge)
+    votes, _ = ask([], cache=cache, mode="cached", **judge)
+    assert [vote.cache for vote in votes] == ["hit"] * 3
+    cache.kept.popitem()
+    votes, _ = ask([], cache=cache, mode="cached", **judge)
+    assert isinstance(votes[2], Skipped)
+
+
+class Halved(Scripted):
+    """One of its models cannot be reached."""
+
+    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+        if prompt.model == "m":
+            raise JudgeError("timeout", "slow")
+        return await super().complete(prompt, spending)
+
+
+@pytest.mark.parametrize(("fallback", "models"), [("n", [None, "n"]), ("o", ["o", "n"])])
+def test_no_member_of_a_jury_votes_for_another(fallback: str, models: list[str | None]) -> None:
+    votes, _ = ask(["yes"] * (2 - models.count(None)), Halved, fallback=fallback, models=["m", "n"])
+    assert [getattr(vote, "model", None) for vote in votes] == models
+
+
+def claims_of(vote: Any) -> list[str]:
+    assert isinstance(vote, JudgeReply)
+    return [claim.quote for claim in vote.judgement.claims]
+
+
+def test_sentences_that_no_claim_quotes_are_asked_once_more() -> None:
+    cache = Memory({})
+    [vote], calls = ask([[FIRST], [FIRST, SECOND]], cache=cache, claims="worst")
+    assert claims_of(vote) == [FIRST, SECOND]
+    assert (vote.judgement.best, vote.usage.cost_usd) == (None, 1.0)
+    shown = calls.prompts[1].turns[1].text
+    assert f'left_out: ["{SECOND}"]' in shown
+    assert shown.index("left_out: ") < shown.index("That was the material."), "it stands between the marks"
+    assert calls.prompts[0].turns[0] == calls.prompts[1].turns[0]
+    assert claims_of(ask([], cache=cache, claims="worst")[0][0]) == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize("second", [[SECOND], "yes"])
+def test_what_is_left_out_twice_is_open(second: Any) -> None:
+    [vote], _ = ask([[FIRST], second], claims="worst")
+    said = vote.judgement
+    assert said.left_out == ((FIRST,) if second == [SECOND] else (SECOND,))
+    assert (said.low, said.high) == ((0.0, 0.5), (1.0, 1.0))

@@ -1,0 +1,63 @@
+"""The first screen: what it says of a judge, by what is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from service.calibration.figures import Measure, Resampling
+from service.calibration.options import ReportOptions
+from service.calibration.report.rendering import render_report_markdown, render_report_page
+from service.calibration.report.usefulness import build_row, describe_use
+from service.calibration.results import JudgeReport, Promise
+from service.calibration.run import calibrate
+from service.core.judging.fits import Guarantee
+from tests.calibration.label_sets import drawn
+from tests.calibration.test_promising import two_judges
+
+QUICK = ReportOptions(resampling=Resampling(draws=0), jury=False)
+
+
+@pytest.fixture(scope="module")
+def judge() -> JudgeReport:
+    return calibrate(*drawn(120), QUICK).report.judges[0]
+
+
+def promise(share: float, coverage: float) -> Promise:
+    found = Guarantee(share=share, passes_from=0.9) if coverage else Guarantee(share=share)
+    return Promise(found, Measure(coverage), Measure(0.93 if coverage else None), int(100 * coverage))
+
+
+@pytest.mark.parametrize(
+    ("coverages", "fields", "use", "told"),
+    [
+        ((0.9, 0.8, 0.6, 0.0), {}, "to decide", "at a promise of 90% it decides 60% of items (passes from raw 0.90"),
+        ((0.4, 0.2, 0.1, 0.0), {}, "in part", "at a promise of 80% it decides 40% of items"),
+        ((0.0, 0.0, 0.0, 0.0), {}, "for rates", "no threshold at which 80% of its verdicts would agree"),
+        (
+            (0.9, 0.9, 0.9, 0.9),
+            {"calibrated": False, "why": "30 labels are too few"},
+            "not yet",
+            "30 labels are too few",
+        ),
+        ((0.0, 0.0, 0.0, 0.0), {"guarantee": 0.9}, "for rates", "it accepts nothing"),
+    ],
+)
+def test_what_a_judge_is_for(
+    judge: JudgeReport, coverages: tuple[float, ...], fields: dict[str, object], use: str, told: str
+) -> None:
+    promises = tuple([promise(share, at) for share, at in zip((0.8, 0.85, 0.9, 0.95), coverages, strict=True)])
+    found = replace(judge, promises=promises, **fields)  # pyright: ignore[reportArgumentType]
+    assert build_row(found)[1] == use
+    assert told in describe_use(found)
+
+
+def test_the_first_screen_has_coverage_price_and_cascade() -> None:
+    report = calibrate(*two_judges(), replace(QUICK, guarantee=0.9, cascade=("cheap", "dear"))).report
+    assert [build_row(one)[-3:] for one in report.judges] == [("50%", "50%", "1.00"), ("100%", "100%", "10.00")]
+    text, html = render_report_markdown(report), render_report_page(report)
+    assert text.index("May I use it?") < text.index("## Labels")
+    assert "cheap 50%, then dear 50%; 0% left for humans" in text
+    assert "at 6.00 USD for 1,000 items" in text
+    assert html.count("<details>") == html.count("</details>") > 5

@@ -1,0 +1,196 @@
+"""The clients of a running service: the same calls for both, what they try again, what they raise, what they stream."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import service
+from service import AsyncClient, Client, ForeignError, RefusedError, Retries, UnreachableError
+from service.client.blocking import BatchClient, CalibrationClient
+from service.client.calls import build_key, pack_lines
+from service.client.waiting import AsyncBatches, AsyncCalibrations
+from tests.cli.served import served
+from tests.faults.provider import Provider
+from tests.faults.scripted import Answer, Scripted, scripted
+
+REQUEST: dict[str, Any] = {
+    "trace": {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]},
+    "expected": {"calls": "none"},
+    "judges": "off",
+}
+REPORT = service.report_json(service.score(REQUEST))
+BUSY = json.dumps({"type": "about:blank", "title": "Busy", "status": 503, "detail": "busy", "errors": []}).encode()
+
+
+@dataclass
+class Waits:
+    """What was slept, in seconds."""
+
+    slept: list[float] = field(default_factory=list)
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+    async def sleep_async(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+Work = Callable[[Any], Any]
+
+
+def run_sync(url: str, work: Work, waits: Waits, retries: Retries) -> Any:
+    with Client(url, retries=retries, sleep=waits.sleep) as client:
+        found = work(client)
+        return list(found) if inspect.isgenerator(found) else found
+
+
+def run_async(url: str, work: Work, waits: Waits, retries: Retries) -> Any:
+    async def run() -> Any:
+        async with AsyncClient(url, retries=retries, sleep=waits.sleep_async) as client:
+            found = work(client)
+            return [one async for one in found] if inspect.isasyncgen(found) else await found
+
+    return asyncio.run(run())
+
+
+both = pytest.mark.parametrize("perform", [run_sync, run_async], ids=["client", "async client"])
+CALM = Retries(draw=lambda: 1.0)
+
+
+@contextmanager
+def answering(*answers: Answer) -> Iterator[Scripted]:
+    """A server that gives these answers to the same request, the last of them from then on."""
+    with scripted(lambda _, n: answers[min(n, len(answers) - 1)]) as script:
+        yield script
+
+
+@both
+@pytest.mark.parametrize(
+    ("fault", "slept"),
+    [
+        (Answer(BUSY, 503), [0.5, 1.0]),
+        (Answer(BUSY, 503, {"retry-after": "7"}), [7.0, 7.0]),
+        (Answer(b"<html>", 502), [0.5, 1.0]),
+        (Answer(b"{", 200, missing=10), [0.5, 1.0]),
+    ],
+)
+def test_what_may_pass_is_tried_again_when_the_service_says(perform: Any, fault: Answer, slept: list[float]):
+    waits = Waits()
+    with answering(fault, fault, Answer(REPORT)) as script:
+        report = perform(script.url, lambda client: client.score(REQUEST), waits, CALM)
+    assert service.report_json(report) == REPORT
+    assert waits.slept == slept
+
+
+@both
+@pytest.mark.parametrize(
+    ("answer", "error", "asked"),
+    [
+        (Answer(BUSY, 503), RefusedError, 4),
+        (Answer(BUSY, 503, {"retry-after": "3600"}), RefusedError, 1),
+        (Answer(BUSY.replace(b"503", b"422"), 422), RefusedError, 1),
+        (Answer(b"<html>", 200), ForeignError, 1),
+    ],
+)
+def test_an_error_has_the_problem_document(perform: Any, answer: Answer, error: type[Exception], asked: int):
+    with answering(answer) as script, pytest.raises(error) as found:
+        perform(script.url, lambda client: client.score(REQUEST), Waits(), CALM)
+    assert len(script.asked) == asked
+    if isinstance(found.value, RefusedError):
+        assert found.value.problem.detail == "busy"
+
+
+@both
+def test_nobody_there_is_an_error_of_its_own(perform: Any):
+    with pytest.raises(UnreachableError):
+        perform("http://127.0.0.1:1", lambda client: client.score(REQUEST), Waits(), Retries(attempts=2))
+
+
+def lines(first: int, last: int) -> bytes:
+    return b"".join(b'{"index": %d}\n' % n for n in range(first, last))
+
+
+@both
+@pytest.mark.parametrize("missing", [0, 50])
+def test_outcomes_go_on_behind_the_last_whole_line(perform: Any, missing: int):
+    heads = {"x-callgrade-next-offset": "3"}
+    broken = Answer(lines(0, 2) + b'{"index": 2', headers=heads, missing=missing)
+
+    def answer(request: str, _: int) -> Answer:
+        if request.endswith("offset=0"):
+            return broken
+        done = request.endswith("offset=3")
+        rest = lines(3, 5) if done else lines(2, 3)
+        return Answer(
+            rest, headers={"x-callgrade-next-offset": "5" if done else "3", "x-callgrade-complete": str(done).lower()}
+        )
+
+    with scripted(answer) as script:
+        found = perform(script.url, lambda client: client.batches.iter_outcomes("b"), Waits(), CALM)
+    assert [one["index"] for one in found] == [0, 1, 2, 3, 4]
+    assert [one.rpartition("=")[2] for one in script.asked] == ["0", "2", "3"]
+
+
+@both
+def test_faults_between_answers_do_not_add_up(perform: Any):
+    looks: list[str] = []
+
+    def answer(request: str, _: int) -> Answer:
+        looks.append(request)
+        ended = str(len(looks) == 12).lower()
+        heads = {"x-callgrade-next-offset": "0", "x-callgrade-complete": ended}
+        return Answer(b"", headers=heads, status=503 if len(looks) % 2 else 200)
+
+    with scripted(answer) as script:
+        assert list(perform(script.url, lambda client: client.batches.iter_outcomes("b"), Waits(), CALM)) == []
+    assert len(looks) == 12
+
+
+def key_of(items: list[dict[str, Any]], options: dict[str, str]) -> str:
+    with pack_lines(items) as packed:
+        return build_key(packed, options)
+
+
+def test_the_same_submission_has_the_same_key():
+    sets: list[tuple[list[dict[str, Any]], dict[str, str]]] = [
+        ([REQUEST], {}),
+        ([REQUEST], {"name": "n"}),
+        ([REQUEST, REQUEST], {}),
+    ]
+    assert len({key_of(*one) for one in sets}) == 3
+    assert key_of([REQUEST], {}) == key_of([REQUEST], {})
+
+
+def list_methods(cls: type) -> set[str]:
+    return {name for one in cls.__mro__[:-1] for name in vars(one) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(("one", "other"), [(BatchClient, AsyncBatches), (CalibrationClient, AsyncCalibrations)])
+def test_both_clients_have_the_same_methods(one: type, other: type):
+    assert list_methods(other) - list_methods(one) == set()
+    assert list_methods(one) - list_methods(other) <= {"server", "submit", "quote", "outcomes", "events"}
+
+
+def test_a_batch_from_the_first_item_to_the_last_result(tmp_path: Path):
+    items = [{**REQUEST, "custom_id": f"c{n}"} for n in range(3)]
+    with served(tmp_path, Provider()) as there, Client(there.url, there.key) as client:
+        assert client.score(REQUEST).verdict == "pass"
+        found = client.batches.submit_items(items, name="three")
+        assert not found.earlier
+        assert client.batches.submit_items(items, name="three").job.id == found.job.id
+        outcomes = list(client.batches.iter_outcomes(found.job.id))
+        assert [one["custom_id"] for one in outcomes] == ["c0", "c1", "c2"]
+        assert client.batches.find(found.job.id).status == "completed"
+        assert [one.id for one in client.batches.page().data] == [found.job.id]
+        with pytest.raises(RefusedError) as error:
+            client.batches.submit_items([{"trace": 7}])
+        assert error.value.problem.errors[0].pointer.startswith("/1/trace")
