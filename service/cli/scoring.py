@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from threading import current_thread, main_thread
 from time import perf_counter
 
 from service.cli.inputs import InputChoices, Inputs, Refusal
@@ -85,10 +87,36 @@ def _begin(
 
 
 def _wait(result: Result | asyncio.Task[Result], loop: asyncio.Runner) -> Result:
-    async def finish(task: asyncio.Task[Result]) -> Result:
-        return await task
+    if not isinstance(result, asyncio.Task):
+        return result
+    with _hold_interrupts(result, loop.get_loop()):
+        return loop.get_loop().run_until_complete(result)
 
-    return loop.run(finish(result)) if isinstance(result, asyncio.Task) else result
+
+@contextmanager
+def _hold_interrupts(task: asyncio.Task[Result], loop: asyncio.AbstractEventLoop) -> Generator[None]:
+    """Ctrl-C cancels the task and is raised here, once the loop has stopped.
+
+    Raised where it finds the loop, it could end a task that nobody waits for, or leave an order to stop in the loop that
+    ends the closing of it.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or current_thread() is not main_thread():
+        yield
+        return
+    interrupted = False
+
+    def cancel(*_: object) -> None:
+        nonlocal interrupted
+        interrupted = True
+        loop.call_soon_threadsafe(task.cancel)
+
+    before = signal.signal(signal.SIGINT, cancel)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if interrupted:
+            raise KeyboardInterrupt
 
 
 def _waits(record: InputChoices, engine: Engine) -> bool:

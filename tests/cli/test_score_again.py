@@ -72,7 +72,7 @@ def test_a_run_that_was_stopped_asks_again_only_for_what_was_under_way(
         first = command.anew()  # forked, it could ignore SIGINT as the process does that forks
         until(lambda: len(provider.requests) >= ANSWERED or first.poll() is not None, told=log.read_text)
         first.send_signal(number)
-        assert first.wait(60) == code
+        assert first.wait(60) == code, log.read_text()
         assert "Traceback" not in log.read_text()
         before = asked(provider)
         provider.mend()
