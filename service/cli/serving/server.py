@@ -138,7 +138,7 @@ def log_address(listener: socket.socket, workers: int) -> None:
 def build_page_url(listener: socket.socket, token: str) -> str:
     """The address that a person opens; with `token` it signs them in."""
     bound, port = listener.getsockname()[:2]
-    host: str = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bound, bound)  # noqa: S104 (what listens everywhere is reached here too)
+    host = str({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bound, bound))  # noqa: S104 (what listens everywhere is reached here too)
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}/" + (f"sign-in?token={token}" if token else "")
 
