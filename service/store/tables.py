@@ -90,7 +90,7 @@ ITEMS = sa.Table(
     sa.Column(
         "grouped", sa.Boolean, nullable=False
     ),  # whether it names its group, so that it is not independent of others
-    sa.Index("callgrade_items_by_verdict", "batch", "verdict", "stages", "position"),
+    sa.Index("callgrade_items_by_verdict", "batch", "verdict", "stages", "cluster", "position"),
     sa.Index("callgrade_items_by_break", "batch", "stage", "finding", "tool", "position"),
 )
 

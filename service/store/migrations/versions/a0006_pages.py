@@ -10,7 +10,7 @@ down_revision = "0005"
 branch_labels = None
 depends_on = None
 
-TOLD = ("custom_id", "verdict", "stage", "finding", "tool", "stages")
+TOLD = ("custom_id", "verdict", "stage", "finding", "tool", "stages", "cluster")
 
 
 def upgrade() -> None:
@@ -29,9 +29,10 @@ def upgrade() -> None:
         sa.Column("position", sa.Integer, primary_key=True),
         *[sa.Column(name, sa.Text, nullable=False) for name in TOLD],
         sa.Column("score", sa.Double),
-        sa.Column("grouped", sa.Boolean, nullable=False),
     )
-    op.create_index("callgrade_items_by_verdict", "callgrade_items", ["batch", "verdict", "stages", "position"])
+    op.create_index(
+        "callgrade_items_by_verdict", "callgrade_items", ["batch", "verdict", "stages", "cluster", "position"]
+    )
     broken = ["batch", "stage", "finding", "tool", "position"]
     op.create_index("callgrade_items_by_break", "callgrade_items", broken)
 
