@@ -16,7 +16,7 @@ from service.web.trace.evidence import list_evidence
 from service.web.trace.links import LinkBuilder, Links
 from service.web.trace.marks import spell_unseen
 from service.web.trace.outcomes import OutcomeView, build_outcome, sort_outcomes, split_outcomes
-from service.web.trace.payloads import Payload, PayloadChoices, build_payload
+from service.web.trace.payloads import CUT, Payload, PayloadChoices, build_payload
 from service.web.trace.problems import (
     describe_problem,
     find_first_failing,
@@ -45,9 +45,7 @@ class ScoredTrace(NamedTuple):
     """What the trace is called here; empty: its own id."""
 
 
-def build_trace_view(
-    scored: ScoredTrace, *, prefix: str = "", choices: PayloadChoices = PayloadChoices()
-) -> TraceView:
+def build_trace_view(scored: ScoredTrace, *, prefix: str = "", choices: PayloadChoices = CUT) -> TraceView:
     """The page of one scored trace.
 
     `prefix` goes before every id, so that several traces may share a page; it is to be letters, digits and hyphens.
@@ -203,7 +201,9 @@ class _Builder(NamedTuple):
         trace, found = self.scored.trace, dict[int, list[OutcomeView]]()
         if trace is None:
             return found
-        last = {message.turn: n for n, message in enumerate(trace.messages) if message.role == "assistant" and message.text}
+        last = {
+            message.turn: n for n, message in enumerate(trace.messages) if message.role == "assistant" and message.text
+        }
         for criterion, loose in self._iter_loose():
             place = last.get(loose.turn) if loose.turn is not None else None
             if place is not None and criterion.stage == "integrate":

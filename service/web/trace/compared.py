@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from pydantic import BaseModel, JsonValue
 
@@ -19,6 +19,7 @@ from service.core.shapes import GivenMatcher
 from service.core.trace import State, Step
 from service.errors import InputError
 from service.web.trace.links import Links, RootMarks
+from service.web.trace.marks import spell_unseen
 from service.web.trace.payloads import Payload, PayloadChoices, build_payload
 
 RowStatus = Literal["same", "close", "differs", "missing", "extra", "extra_ok", "open", "free"]
@@ -101,9 +102,9 @@ def spell_template(value: object) -> JsonValue:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_unset=True)
     if isinstance(value, Mapping):
-        return {str(key): spell_template(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return {str(key): spell_template(item) for key, item in cast("Mapping[object, object]", value).items()}
     if isinstance(value, list | tuple):
-        return [spell_template(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        return [spell_template(item) for item in cast("Sequence[object]", value)]
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)
 
 
@@ -133,13 +134,15 @@ class CallComparer(NamedTuple):
         if pattern is None:
             return ExpectedCallView(path, tool, "", (), True)
         rows = [
-            ArgumentRow(name, "missing", "", self._show(spell_template(value), path, None), None)
+            ArgumentRow(spell_unseen(name), "missing", "", self._show(spell_template(value), path, None), None)
             for name, value in (pattern.args or {}).items()
         ]
         return self._build(path, pattern, tuple(rows))
 
     def _build(self, path: str, pattern: CallPattern, rows: tuple[ArgumentRow, ...]) -> ExpectedCallView:
-        return ExpectedCallView(path, pattern.tool, pattern.reason or "", rows, pattern.args is None)
+        return ExpectedCallView(
+            path, spell_unseen(pattern.tool), spell_unseen(pattern.reason or ""), rows, pattern.args is None
+        )
 
     def _compare_argument(
         self, name: str, pattern: CallPattern, step: Step, finding: Finding | None, *, open_: bool
@@ -151,10 +154,10 @@ class CallComparer(NamedTuple):
         marks = _narrow(self.links.find_marks(root), f"/{token}")
         expected = self._show(spell_template(wanted[name]), "", None) if name in wanted else None
         actual = self._show(given[name], f"{root}/{token}", marks) if name in given else None
-        note = "" if finding is None or status == "missing" else finding.message.removeprefix(f"{name}: ")
+        note = "" if finding is None or status == "missing" else spell_unseen(finding.message).removeprefix(f"{name}: ")
         weight = pattern.weights.get(name)
         return ArgumentRow(
-            name, status, ROW_WORDS[status], expected, actual, note, "" if weight is None else str(weight)
+            spell_unseen(name), status, ROW_WORDS[status], expected, actual, note, "" if weight is None else str(weight)
         )
 
     def _show(self, value: JsonValue, path: str, marks: RootMarks | None) -> Payload:
@@ -232,11 +235,9 @@ class StateComparer(NamedTuple):
             due = wanted.final if wanted.changes is None else patch_state(initial, wanted.changes)
         except InputError:  # told by the report
             return
-        yield from self._list_compared(
-            compare(initial, due, state.final, view), diff(initial, state.final, view), due
-        )
+        yield from self._list_compared(compare(initial, due, state.final, view), diff(initial, state.final, view))
 
-    def _list_compared(self, found: Progress, done: tuple[JsonChange, ...], due: JsonValue) -> Iterator[StateRow]:
+    def _list_compared(self, found: Progress, done: tuple[JsonChange, ...]) -> Iterator[StateRow]:
         made_at = {change.path: change for change in done}
         for change in found.missing:
             yield self._build("missing", JsonChange("replace", change.path, change.before, change.before), change)
@@ -253,7 +254,7 @@ class StateComparer(NamedTuple):
 
         still = due.op if due is not None and status == "missing" else ""
         return StateRow(
-            path=change.path or "(the whole)",
+            path=spell_unseen(change.path) or "(the whole)",
             status=status,  # pyright: ignore[reportArgumentType] (those that `list_rows` names)
             words=STATE_WORDS[status],
             before=None if "add" in (change.op, still) else show(change.before),

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pydantic import JsonValue
-
 from service.core.json.values import format_value
 from service.core.trace import Trace
 from service.web.trace.evidence import EvidenceItem
-from service.web.trace.marks import Mark, MarkedSpan
+from service.web.trace.marks import Mark, MarkedSpan, spell_unseen
 from service.web.trace.places import Place, find_place, normalize_path
 
 SIGNS: Mapping[str, str] = {
@@ -109,7 +108,7 @@ class LinkBuilder:
         root = self._place_claim(item, mark)
         self.claims.setdefault(root, []).append(
             ClaimView(
-                text=item.text or item.path.rpartition("/")[2].replace("~1", "/").replace("~0", "~"),
+                text=spell_unseen(item.text or _name_leaf(item.path)),
                 sign=sign,
                 words=SIGNS.get(sign, ""),
                 anchor=anchor,
@@ -118,7 +117,7 @@ class LinkBuilder:
                 number=number,
                 source=_describe_source(item.source, self.trace) if item.source else "",
                 value=_spell_value(source.place) if source else "",
-                note=item.note or item.transform,
+                note=spell_unseen(item.note or item.transform),
             )
         )
 
@@ -172,8 +171,8 @@ class LinkBuilder:
         if argument is None or not isinstance(argument.value, str | int | float) or argument.value is True:
             return None
         spelled = argument.value if isinstance(argument.value, str) else json.dumps(argument.value)
-        at = place.value.find(spelled) if spelled else -1
-        return (at, at + len(spelled)) if at >= 0 else None
+        found = re.search(rf"(?<!\w){re.escape(spelled)}(?!\w)", place.value) if spelled else None
+        return None if found is None else found.span()
 
     def _mark_field(self, found: _Field, span: tuple[int, int] | None) -> None:
         place = found.place
@@ -198,6 +197,10 @@ def _join_marks(one: Mark | None, other: Mark) -> Mark:
     return Mark(links, claim.anchor, claim.to, spoken.also, claim.number or spoken.number, claim.sign)
 
 
+def _name_leaf(path: str) -> str:
+    return path.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+
+
 def _spell_value(place: Place | None) -> str:
     return format_value(place.value, 120) if place is not None and place.exists else ""
 
@@ -206,7 +209,7 @@ def _describe_source(path: str, trace: Trace) -> str:
     """A pointer in words: `amount_cents of step 1`."""
     parts = normalize_path(path, trace).split("/")
     kind, number, name = parts[1] if len(parts) > 1 else "", parts[2] if len(parts) > 2 else "", parts[-1]
-    name = name.replace("~1", "/").replace("~0", "~")
+    name = spell_unseen(_name_leaf(name))
     if kind == "steps" and number.isdecimal() and len(number) < 9:
         field = f"{name} of " if len(parts) > 5 else ""
         what = "the result" if len(parts) > 3 and parts[3] == "result" else "the call"
@@ -214,4 +217,4 @@ def _describe_source(path: str, trace: Trace) -> str:
     if kind == "messages" and number.isdecimal() and int(number[:8]) < len(trace.messages):
         role = trace.messages[int(number[:8])].role
         return {"user": "what the user said", "system": "the instructions"}.get(role, "what the assistant said")
-    return path
+    return spell_unseen(path)

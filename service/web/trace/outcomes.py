@@ -11,6 +11,8 @@ from service.core.judging.votes import EarlierJudgement, JudgeCalibration, Judge
 from service.core.judging.withheld import WithheldJudgement
 from service.core.outcome import Errored, MethodScore, PartlyOpenScore, Scored, Skipped
 from service.core.report import ReportOutcome
+from service.reporting.findings import render_finding
+from service.web.trace.marks import spell_unseen
 
 OutcomeSign = Literal["pass", "fail", "open", "skip"]
 
@@ -63,7 +65,7 @@ _BY_WHAT = {
 
 def build_outcome(criterion: str, stage: str, outcome: ReportOutcome, where: str = "") -> OutcomeView:
     """The outcome in words."""
-    told = tuple(dict.fromkeys(_list_words(outcome)))
+    told = tuple(dict.fromkeys(map(spell_unseen, _list_words(outcome))))
     passed = isinstance(outcome, Scored) and outcome.passed
     return OutcomeView(
         criterion,
@@ -92,7 +94,7 @@ def _list_words(outcome: ReportOutcome) -> Iterator[str]:
     if isinstance(outcome, Errored):
         yield f"could not be checked ({outcome.cause}): {outcome.reason}"
         return
-    yield from (finding.message for finding in outcome.findings)
+    yield from map(render_finding, outcome.findings)
     if isinstance(outcome, Skipped):
         yield f"counts as 0: {outcome.reason}" if outcome.cause == "blocked" else outcome.reason
     if isinstance(outcome, PartlyOpenScore):
@@ -128,9 +130,9 @@ def _build_judge(note: JudgeNote, calibration: str, *, earlier: bool = False) ->
     return JudgeView(
         id=note.id,
         model=note.model,
-        label=note.label,
-        reason=note.reason,
-        quotes=note.quotes,
+        label=spell_unseen(note.label),
+        reason=spell_unseen(note.reason),
+        quotes=tuple(map(spell_unseen, note.quotes)),
         calibration=calibration,
         price=", ".join(_list_prices(note)),
         votes=votes,
@@ -166,7 +168,9 @@ def _describe_calibration(found: JudgeCalibration, raw: float, estimate: float |
 
 def split_outcomes(outcomes: Iterable[OutcomeView]) -> tuple[tuple[OutcomeView, ...], tuple[str, ...], tuple[str, ...]]:
     """Those that have something to say, the names of those that passed in silence, and of those that do not apply."""
-    loud, passed, silent = [], [], []
+    loud: list[OutcomeView] = []
+    passed: list[str] = []
+    silent: list[str] = []
     for one in outcomes:
         if one.sign in ("fail", "open") or one.judges or one.notes:
             loud.append(one)

@@ -45,6 +45,9 @@ class PayloadChoices(NamedTuple):
     """Characters shown of a folded one; None: all."""
 
 
+CUT = PayloadChoices()
+"""For a page that can link to the rest."""
+
 COMPLETE = PayloadChoices(head=None)
 """For a page that has no server behind it."""
 
@@ -67,9 +70,7 @@ def spell_payload(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def _build_text(
-    text: str, path: str, marks: RootMarks | None, whole: Mark | None, choices: PayloadChoices
-) -> Payload:
+def _build_text(text: str, path: str, marks: RootMarks | None, whole: Mark | None, choices: PayloadChoices) -> Payload:
     folded = len(text) > choices.fold
     cut = folded and choices.head is not None
     spans = marks.spans.get("", ()) if marks is not None else ()
@@ -106,9 +107,9 @@ def _write(value: JsonValue, marks: RootMarks | None) -> Iterator[Piece]:
 
 def _list_above(leaves: Mapping[str, Mark]) -> Iterator[str]:
     for path in leaves:
-        while path:
-            path = path.rpartition("/")[0]
-            yield path
+        for n, character in enumerate(path):
+            if character == "/":
+                yield path[:n]
 
 
 class _Writer(NamedTuple):

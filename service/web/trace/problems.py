@@ -8,6 +8,7 @@ from service.core.outcome import Errored, Scored, Skipped
 from service.core.report import OpenOutcome, Report, ReportOutcome, StepVerdict
 from service.core.scores import Verdict
 from service.core.trace import Trace
+from service.reporting.findings import render_finding
 from service.web.trace.marks import spell_unseen
 from service.web.trace.outcomes import find_sign
 from service.web.trace.places import find_anchor
@@ -36,13 +37,15 @@ def say_verdict(report: Report) -> str:
 
 
 def list_problems(report: Report, trace: Trace | None, prefix: str) -> tuple[ProblemView, ...]:
-    """What did not pass, in the order of the contract, then of the trace. What failed only because something before it did
-    stands last.
+    """What did not pass, in the order of the contract, then of the trace; each once, whatever criteria say it.
+
+    What counts as 0 only because something before it failed is left out, unless it says more than that.
     """
-    found = [problem for problem in _iter_problems(report, trace, prefix) if problem[1].words]
     ranks = {stage.stage: n for n, stage in enumerate(report.stages)}
-    found.sort(key=lambda one: (one[0], ranks.get(one[1].stage, 99)))  # stable: steps stay in order
-    return tuple(dict.fromkeys([problem for _, problem in found]))
+    found = sorted(
+        _iter_problems(report, trace, prefix), key=lambda one: (one[0], ranks.get(one[1].stage, len(ranks)))
+    )  # stable: steps stay in order
+    return tuple({(one.words, one.to): one for _, one in reversed(found)}.values())[::-1]
 
 
 def _iter_problems(report: Report, trace: Trace | None, prefix: str) -> Iterator[tuple[bool, ProblemView]]:
@@ -58,32 +61,30 @@ def _iter_problems(report: Report, trace: Trace | None, prefix: str) -> Iterator
             yield from _list_of(stages.get(name, ""), name, outcome, where, trace, prefix)
 
 
-def _list_of(  # noqa: PLR0913, PLR0917 (of one outcome)
+def _list_of(
     stage: str, criterion: str, outcome: ReportOutcome, where: str, trace: Trace | None, prefix: str
 ) -> Iterator[tuple[bool, ProblemView]]:
     if find_sign(outcome) != "fail" or isinstance(outcome, Errored):
         return
-    blocked = isinstance(outcome, Skipped)
-    told = [(finding.message, finding.path) for finding in outcome.findings]
-    told = told or [(outcome.reason if isinstance(outcome, Skipped) else "did not pass", "")]
+    told = [(render_finding(finding), finding.path) for finding in outcome.findings]
+    if isinstance(outcome, Scored):
+        told = told or [(f"{criterion} did not pass", "")]
     for words, path in told:
         anchor = find_anchor(path, trace) if path else ""
-        yield (
-            blocked,
-            ProblemView(stage, criterion, where, _clip(words), f"{prefix}{anchor}" if anchor else ""),
-        )
+        problem = ProblemView(stage, criterion, where, _clip(words), f"{prefix}{anchor}" if anchor else "")
+        yield isinstance(outcome, Skipped), problem
 
 
 def describe_problem(verdict: StepVerdict) -> str:
     """What is wrong with a step, in a few words."""
-    for outcome in verdict.outcomes.values():
+    for name, outcome in verdict.outcomes.items():
         if isinstance(outcome, Scored) and not outcome.passed:
-            return _clip(outcome.findings[0].message if outcome.findings else "did not pass")
+            return _clip(render_finding(outcome.findings[0]) if outcome.findings else f"{name} did not pass")
     if verdict.unexpected:
         return "a call too many"
     for outcome in verdict.outcomes.values():
         if isinstance(outcome, Skipped) and outcome.cause == "blocked":
-            return _clip(outcome.findings[0].message if outcome.findings else outcome.reason)
+            return _clip(render_finding(outcome.findings[0]) if outcome.findings else outcome.reason)
     return ""
 
 

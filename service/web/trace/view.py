@@ -167,4 +167,14 @@ class TraceView:
     """Whether the trace itself is at hand; else there is the report alone."""
 
 
-__all__ = ["OpenView", "Piece", "ProblemView", "StageView", "StepView", "StripView", "TextView", "TraceView", "TurnView"]
+__all__ = [
+    "OpenView",
+    "Piece",
+    "ProblemView",
+    "StageView",
+    "StepView",
+    "StripView",
+    "TextView",
+    "TraceView",
+    "TurnView",
+]
