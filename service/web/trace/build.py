@@ -9,14 +9,16 @@ from pydantic import JsonValue
 
 from service.core.expectation import Expectation
 from service.core.json.values import format_value
+from service.core.outcome import Errored
 from service.core.report import CriterionScore, LooseOutcome, Report, StepVerdict
 from service.core.trace import ResourceUsage, State, Step, Trace
-from service.web.trace.compared import CallComparer, StateComparer, StateRow, list_patterns
+from service.web.trace.compared import BY_CODE, CallComparer, StateComparer, StateRow, list_patterns
 from service.web.trace.evidence import list_evidence
 from service.web.trace.links import LinkBuilder, Links
 from service.web.trace.marks import spell_unseen
-from service.web.trace.outcomes import OutcomeView, build_outcome, sort_outcomes, split_outcomes
+from service.web.trace.outcomes import OutcomeView, build_outcome, find_sign, sort_outcomes, split_outcomes
 from service.web.trace.payloads import CUT, Payload, PayloadChoices, build_payload
+from service.web.trace.places import find_anchor
 from service.web.trace.problems import (
     describe_problem,
     find_first_failing,
@@ -75,7 +77,7 @@ class _Builder(NamedTuple):
         low, high = report.score_range or (report.score, report.score)
         comparer = CallComparer(list_patterns(self.scored.expectation), self.links, self.choices)
         steps = self._build_steps(comparer, first)
-        state = tuple(self._list_state())
+        state, told, strip = tuple(self._list_state()), self._group_loose(), self._build_strip()
         return TraceView(
             name=spell_unseen(self.scored.name or report.trace_id or "trace"),
             prefix=self.prefix,
@@ -92,12 +94,12 @@ class _Builder(NamedTuple):
             first_failing=first,
             open=list_open_views(report, trace, self.prefix),
             stages=tuple(_list_stages(report)),
-            strip=self._build_strip(),
-            strip_left_out=max(0, len(report.steps) - len(self._build_strip())),
+            strip=strip,
+            strip_left_out=len(report.steps) - len(strip),
             steps=len(report.steps),
-            turns=self._build_turns(steps),
+            turns=self._build_turns(steps, told),
             missing=tuple([comparer.build_missing(one.expected, one.tool) for one in report.missing]),
-            elsewhere=tuple(self._list_elsewhere()),
+            elsewhere=tuple(sort_outcomes(_list_loud(told.get(None, ())))),
             state=state,
             state_says=_say_state(trace, state),
             expectation=None if self.scored.expected is None else self._show(self.scored.expected, "/expected"),
@@ -132,9 +134,11 @@ class _Builder(NamedTuple):
     ) -> StepView:
         anchor = f"{self.prefix}step-{verdict.index}"
         root = f"/steps/{verdict.index}"
-        outcomes = [build_outcome(name, stages.get(name, ""), one) for name, one in verdict.outcomes.items()]
-        loud, passed, silent = split_outcomes(outcomes)
         expected = None if step is None else comparer.compare(step, verdict)
+        seen = BY_CODE if expected is not None and expected.rows else ()
+        loud, passed, silent = split_outcomes(
+            [build_outcome(name, stages.get(name, ""), one, seen=seen) for name, one in verdict.outcomes.items()]
+        )
         result = None if step is None else step.result
         return StepView(
             kind="step",
@@ -166,20 +170,24 @@ class _Builder(NamedTuple):
         value = step.call.raw if step.call.arguments is None else dict(step.call.arguments)
         return self._show(value, f"/steps/{step.index}/call/arguments")
 
-    def _build_turns(self, steps: Sequence[StepView]) -> tuple[TurnView, ...]:
+    def _build_turns(
+        self, steps: Sequence[StepView], told: Mapping[int | None, Sequence[OutcomeView]]
+    ) -> tuple[TurnView, ...]:
         """The turns in order, each with its texts and calls as they came."""
         events: dict[int, list[TextView | StepView]] = {}
-        for turn, event in self._iter_events(steps):
+        for turn, event in self._iter_events(steps, told):
             events.setdefault(turn, []).append(event)
         return tuple([TurnView(turn, tuple(events[turn])) for turn in sorted(events)])
 
-    def _iter_events(self, steps: Sequence[StepView]) -> Iterator[tuple[int, TextView | StepView]]:
+    def _iter_events(
+        self, steps: Sequence[StepView], told: Mapping[int | None, Sequence[OutcomeView]]
+    ) -> Iterator[tuple[int, TextView | StepView]]:
         trace = self.scored.trace
         if trace is None:
             yield from [(verdict.turn, view) for verdict, view in zip(self.scored.report.steps, steps, strict=True)]
             return
         waiting = sorted(zip(trace.steps, steps, strict=False), key=lambda pair: (pair[0].message, pair[0].index))
-        at, told = 0, self._group_texts()
+        at = 0
         for n, message in enumerate(trace.messages):
             if message.text:
                 yield message.turn, self._build_text(n, message.role, message.text, told.get(n, ()))
@@ -192,37 +200,48 @@ class _Builder(NamedTuple):
         path = f"/messages/{number}/text"
         payload = self._show(text, path)
         claims = self.links.list_claims(path)
+        checked = [one for one in claims if one.to or one.sign not in ("", "not_checkable")]
         return TextView(
-            "text", f"{self.prefix}text-{number}", role, payload, payload.whole, claims, tuple(sort_outcomes(outcomes))
+            kind="text",
+            anchor=f"{self.prefix}text-{number}",
+            role=role,
+            text=payload,
+            field=payload.whole,
+            claims=checked,
+            unchecked=len(claims) - len(checked),
+            problems=tuple(sort_outcomes(_list_loud(outcomes))),
         )
 
-    def _group_texts(self) -> dict[int, list[OutcomeView]]:
-        """What was found of the texts of a turn, at the last of the assistant's."""
-        trace, found = self.scored.trace, dict[int, list[OutcomeView]]()
-        if trace is None:
-            return found
-        last = {
-            message.turn: n for n, message in enumerate(trace.messages) if message.role == "assistant" and message.text
-        }
+    def _group_loose(self) -> Mapping[int | None, list[OutcomeView]]:
+        """What was found of no step: by the message that shows it, None for what belongs to none."""
+        found: dict[int | None, list[OutcomeView]] = {}
+        last = self._find_last_texts()
         for criterion, loose in self._iter_loose():
-            place = last.get(loose.turn) if loose.turn is not None else None
-            if place is not None and criterion.stage == "integrate":
-                outcome = build_outcome(criterion.id, criterion.stage, loose.outcome)
-                found.setdefault(place, []).append(outcome)
+            place = self._find_message(criterion, loose, last)
+            where = _describe_where(loose) if place is None else ""
+            found.setdefault(place, []).append(build_outcome(criterion.id, criterion.stage, loose.outcome, where))
         return found
+
+    def _find_last_texts(self) -> Mapping[int, int]:
+        """By turn the last message in which the assistant says something."""
+        messages = () if self.scored.trace is None else self.scored.trace.messages
+        return {one.turn: n for n, one in enumerate(messages) if one.role == "assistant" and one.text}
+
+    def _find_message(self, criterion: CriterionScore, loose: LooseOutcome, last: Mapping[int, int]) -> int | None:
+        """The message that an outcome is about: that of its first finding, else what the assistant said last in its turn."""
+        trace, outcome = self.scored.trace, loose.outcome
+        if trace is None or find_sign(outcome) == "skip":
+            return None
+        path = "" if isinstance(outcome, Errored) or not outcome.findings else outcome.findings[0].path
+        anchor = find_anchor(path, trace) if path else ""
+        if anchor.startswith("text-") and int(anchor[5:]) < len(trace.messages):
+            return int(anchor[5:])
+        return last.get(loose.turn) if loose.turn is not None and criterion.stage == "integrate" else None
 
     def _iter_loose(self) -> Iterator[tuple[CriterionScore, LooseOutcome]]:
         for criterion in self.scored.report.criteria:
             for loose in criterion.outcomes:
                 yield criterion, loose
-
-    def _list_elsewhere(self) -> Sequence[OutcomeView]:
-        """What was found of the trace and of turns, but for what passed in silence or does not apply."""
-        found = [
-            build_outcome(criterion.id, criterion.stage, loose.outcome, _describe_where(loose))
-            for criterion, loose in self._iter_loose()
-        ]
-        return sort_outcomes([one for one in found if one.sign in ("fail", "open") or one.judges])
 
     def _build_strip(self) -> tuple[StripView, ...]:
         steps = self.scored.report.steps
@@ -245,6 +264,11 @@ class _Builder(NamedTuple):
         if trace is None or trace.output is None or not trace.output.captured:
             return None
         return self._show(trace.output.content, "/output/content")
+
+
+def _list_loud(outcomes: Sequence[OutcomeView]) -> Sequence[OutcomeView]:
+    """Those that failed, are open, or were judged."""
+    return [one for one in outcomes if one.sign in ("fail", "open") or one.judges]
 
 
 def _describe_where(loose: LooseOutcome) -> str:

@@ -20,7 +20,7 @@ from service.core.trace import State, Step
 from service.errors import InputError
 from service.web.trace.links import Links, RootMarks
 from service.web.trace.marks import spell_unseen
-from service.web.trace.payloads import Payload, PayloadChoices, build_payload
+from service.web.trace.payloads import Payload, PayloadChoices, build_cell
 
 RowStatus = Literal["same", "close", "differs", "missing", "extra", "extra_ok", "open", "free"]
 
@@ -34,7 +34,7 @@ ROW_WORDS: Mapping[RowStatus, str] = {
     "open": "for a judge",
     "free": "left out, which is fine",
 }
-_BY_CODE: Mapping[str, RowStatus] = {
+BY_CODE: Mapping[str, RowStatus] = {
     "wrong_argument": "differs",
     "missing_argument": "missing",
     "extra_argument": "extra",
@@ -56,6 +56,8 @@ class ArgumentRow:
     note: str = ""
     weight: str = ""
     """How much it counts, where the expectation says."""
+    matcher: str = ""
+    """The kind of matcher that compares; empty: by typed equality."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +136,9 @@ class CallComparer(NamedTuple):
         if pattern is None:
             return ExpectedCallView(path, tool, "", (), True)
         rows = [
-            ArgumentRow(spell_unseen(name), "missing", "", self._show(spell_template(value), path, None), None)
+            ArgumentRow(spell_unseen(name), "missing", "", payload, None, matcher=matcher)
             for name, value in (pattern.args or {}).items()
+            for matcher, payload in [self._show_wanted(value)]
         ]
         return self._build(path, pattern, tuple(rows))
 
@@ -152,16 +155,41 @@ class CallComparer(NamedTuple):
         token = escape_token(name)
         root = f"/steps/{step.index}/call/arguments"
         marks = _narrow(self.links.find_marks(root), f"/{token}")
-        expected = self._show(spell_template(wanted[name]), "", None) if name in wanted else None
+        matcher, expected = self._show_wanted(wanted[name]) if name in wanted else ("", None)
         actual = self._show(given[name], f"{root}/{token}", marks) if name in given else None
-        note = "" if finding is None or status == "missing" else spell_unseen(finding.message).removeprefix(f"{name}: ")
-        weight = pattern.weights.get(name)
         return ArgumentRow(
-            spell_unseen(name), status, ROW_WORDS[status], expected, actual, note, "" if weight is None else str(weight)
+            name=spell_unseen(name),
+            status=status,
+            words=ROW_WORDS[status],
+            expected=expected,
+            actual=actual,
+            note="" if finding is None else _shorten_note(finding, name),
+            weight="" if name not in pattern.weights else str(pattern.weights[name]),
+            matcher=matcher,
         )
 
+    def _show_wanted(self, wanted: object) -> tuple[str, Payload]:
+        """The kind of a matcher and what it compares with; no kind for a value."""
+        value = spell_template(wanted)
+        if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
+            return "", self._show(value, "", None)
+        rest = {name: item for name, item in value.items() if name != "kind"}
+        return str(value["kind"]), self._show(rest["value"] if rest.keys() == {"value"} else rest, "", None)
+
     def _show(self, value: JsonValue, path: str, marks: RootMarks | None) -> Payload:
-        return build_payload(value, path, marks, self.choices)
+        return build_cell(value, path, marks, self.choices)
+
+
+def _shorten_note(finding: Finding, name: str) -> str:
+    """What a finding says beyond what stands beside it.
+
+    >>> _shorten_note(Finding("wrong_argument", "n: expected 5, got 4 (off by 1)", ""), "n")
+    'off by 1'
+    """
+    note = spell_unseen(finding.message).removeprefix(f"{spell_unseen(name)}: ")
+    if note.startswith("expected ") and ", got " in note:
+        return note[:-1].rpartition(" (")[2] if note.endswith(")") else ""
+    return "" if note in ("missing", "not expected") else note
 
 
 def _find_status(
@@ -173,7 +201,7 @@ def _find_status(
     open_: bool,
 ) -> RowStatus:
     if finding is not None:
-        return _BY_CODE[finding.code]
+        return BY_CODE[finding.code]
     if name not in wanted:
         return "extra_ok"
     if name not in given:
@@ -190,7 +218,7 @@ def _list_argument_findings(verdict: StepVerdict) -> dict[str, Finding]:
     found: dict[str, Finding] = {}
     for outcome in verdict.outcomes.values():
         for finding in () if isinstance(outcome, Errored) else outcome.findings:
-            if finding.code in _BY_CODE and finding.path.startswith(root):
+            if finding.code in BY_CODE and finding.path.startswith(root):
                 name = finding.path.removeprefix(root).replace("~1", "/").replace("~0", "~")
                 if name not in found or found[name].code == "close_match":
                     found[name] = finding
@@ -250,7 +278,7 @@ class StateComparer(NamedTuple):
 
     def _build(self, status: str, change: JsonChange, due: JsonChange | None) -> StateRow:
         def show(value: JsonValue) -> Payload:
-            return build_payload(value, f"/state/final{change.path}", None, self.choices)
+            return build_cell(value, f"/state/final{change.path}", None, self.choices)
 
         still = due.op if due is not None and status == "missing" else ""
         return StateRow(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -63,9 +63,11 @@ _BY_WHAT = {
 }
 
 
-def build_outcome(criterion: str, stage: str, outcome: ReportOutcome, where: str = "") -> OutcomeView:
-    """The outcome in words."""
-    told = tuple(dict.fromkeys(map(spell_unseen, _list_words(outcome))))
+def build_outcome(
+    criterion: str, stage: str, outcome: ReportOutcome, where: str = "", *, seen: Container[str] = ()
+) -> OutcomeView:
+    """The outcome in words. `seen`: codes of findings that are told beside it."""
+    told = tuple(dict.fromkeys(map(spell_unseen, _list_words(outcome, seen))))
     passed = isinstance(outcome, Scored) and outcome.passed
     return OutcomeView(
         criterion,
@@ -90,11 +92,11 @@ def find_sign(outcome: ReportOutcome) -> OutcomeSign:
     return "open" if outcome.open else "skip"
 
 
-def _list_words(outcome: ReportOutcome) -> Iterator[str]:
+def _list_words(outcome: ReportOutcome, seen: Container[str]) -> Iterator[str]:
     if isinstance(outcome, Errored):
         yield f"could not be checked ({outcome.cause}): {outcome.reason}"
         return
-    yield from map(render_finding, outcome.findings)
+    yield from [render_finding(finding) for finding in outcome.findings if finding.code not in seen]
     if isinstance(outcome, Skipped):
         yield f"counts as 0: {outcome.reason}" if outcome.cause == "blocked" else outcome.reason
     if isinstance(outcome, PartlyOpenScore):

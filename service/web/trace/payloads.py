@@ -17,6 +17,8 @@ FOLD_CHARS = 16_000
 """Characters from which on a payload is folded."""
 HEAD_CHARS = 2_000
 """Characters of a folded payload that a page shows; the rest is a download."""
+MAX_QUOTED_CHARS = 200
+"""Characters of a text in a table up to which it stands in quotes."""
 MAX_DEPTH = 200
 """Levels of a value that are set out one below the other."""
 
@@ -63,6 +65,19 @@ def build_payload(value: JsonValue, path: str, marks: RootMarks | None, choices:
     if folded and choices.head is not None:
         return Payload(path, _take_head(pieces, choices.head), size, folded=True, cut=True, whole=whole)
     return Payload(path, pieces, size, folded=folded, whole=whole)
+
+
+def build_cell(value: JsonValue, path: str, marks: RootMarks | None, choices: PayloadChoices) -> Payload:
+    """The payload of a value that stands in a table: a short text is in quotes, for "1" is not 1."""
+    if not isinstance(value, str) or len(value) > MAX_QUOTED_CHARS or "\n" in value:
+        return build_payload(value, path, marks, choices)
+    spans = () if marks is None else marks.spans.get("", ())
+    inside = cut_pieces(json.dumps(value, ensure_ascii=False)[1:-1], ()) if '"' in value or "\\" in value else None
+    whole = marks.leaves.get("") if marks is not None else None
+    pieces = (Piece('"'), *(inside or cut_pieces(value, spans)), Piece('"'))
+    if whole is not None:
+        pieces = (Piece("".join([piece.text for piece in pieces]), whole),)
+    return Payload(path, pieces, len(value), whole=whole)
 
 
 def spell_payload(value: JsonValue) -> str:

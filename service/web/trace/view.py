@@ -64,6 +64,9 @@ class TextView:
     field: Mark | None
     """The mark of all of it."""
     claims: Sequence[ClaimView]
+    """Those that code could look at."""
+    unchecked: int
+    """How many it could not."""
     problems: tuple[OutcomeView, ...]
     """What was found of it."""
 
