@@ -30,6 +30,7 @@ from service.api.routes.audit import AuditRoutes
 from service.api.routes.batches import BatchRoutes
 from service.api.routes.calibrations import CalibrationRoutes
 from service.api.routes.docs import build_docs_route
+from service.api.routes.overview import OverviewRoutes
 from service.api.routes.scoring import ScoringRoutes
 from service.api.routes.usage import UsageRoutes
 from service.api.stopping import watch_stop_signals
@@ -86,6 +87,7 @@ def create_app(
         apart=apart,
     )
     batches, calibrations = _build_job_routes(settings, engine, database, queue)
+    overview = OverviewRoutes(engine, batches.store, calibrations.store)
     callers, sessions = _build_key_caches(database)
     app = FastAPI(
         title="callgrade",
@@ -104,12 +106,13 @@ def create_app(
             *UsageRoutes(engine.days).all(),
             *batches.all(),
             *calibrations.all(),
+            *overview.all(),
             *AuditRoutes(None if database is None else Audit(database)).all(),
             build_docs_route(),
         ],
     )
     app.state.stopping = stopping
-    app.state.parts = ApiParts(settings, engine, database, scoring, batches, calibrations, callers, sessions)
+    app.state.parts = ApiParts(settings, engine, database, scoring, batches, calibrations, overview, callers, sessions)
     app.add_middleware(Fairness, load=_build_load(settings))
     app.add_middleware(
         Access,

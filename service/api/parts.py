@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from service.api.key_cache import KeyCache
 from service.api.routes.batches import BatchRoutes
 from service.api.routes.calibrations import CalibrationRoutes
+from service.api.routes.overview import OverviewRoutes
 from service.api.routes.scoring import ScoringRoutes
 from service.engine import Engine
 from service.settings import Settings
@@ -26,5 +27,6 @@ class ApiParts:
     scoring: ScoringRoutes
     batches: BatchRoutes
     calibrations: CalibrationRoutes
+    overview: OverviewRoutes
     callers: KeyCache | None
     sessions: KeyCache | None

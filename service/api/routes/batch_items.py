@@ -42,6 +42,8 @@ class ItemChoiceQuery(FrozenModel):
     """The code of the first finding there, or the criterion where it has none"""
     tool: Annotated[str, Field(max_length=200)] | None = None
     """The tool of the call at which they broke; empty: no call did"""
+    failed: Stage | None = None
+    """A stage that failed, whether or not another one broke before it"""
 
 
 class ItemPageQuery(ItemChoiceQuery):
@@ -100,7 +102,7 @@ class BatchItemReading:
 
 def build_choice(asked: ItemChoiceQuery) -> ItemChoice:
     """The choice that a query makes."""
-    return ItemChoice(asked.verdict, asked.stage, asked.finding, asked.tool)
+    return ItemChoice(asked.verdict, asked.stage, asked.finding, asked.tool, asked.failed)
 
 
 def _read_index(request: Request) -> int:
