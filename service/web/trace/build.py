@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -13,7 +13,7 @@ from service.core.outcome import Errored
 from service.core.report import CriterionScore, LooseOutcome, Report, StepVerdict
 from service.core.trace import ResourceUsage, State, Step, Trace
 from service.web.trace.compared import BY_CODE, CallComparer, StateComparer, StateRow, list_patterns
-from service.web.trace.evidence import list_evidence
+from service.web.trace.evidence import WRONG, EvidenceItem, list_evidence
 from service.web.trace.links import LinkBuilder, Links
 from service.web.trace.marks import spell_unseen
 from service.web.trace.outcomes import OutcomeView, build_outcome, find_sign, sort_outcomes, split_outcomes
@@ -52,16 +52,28 @@ def build_trace_view(scored: ScoredTrace, *, prefix: str = "", choices: PayloadC
 
     `prefix` goes before every id, so that several traces may share a page; it is to be letters, digits and hyphens.
     """
-    return _Builder(scored, prefix, choices, _build_links(scored, prefix)).build()
+    items = () if scored.trace is None else tuple(list_evidence(scored.report))
+    refuting = [item.source for item in items if item.sign in WRONG]
+    return _Builder(
+        scored, prefix, choices, _build_links(scored.trace, items, prefix), frozenset(_list_steps(refuting))
+    ).build()
 
 
-def _build_links(scored: ScoredTrace, prefix: str) -> Links:
-    if scored.trace is None:
+def _build_links(trace: Trace | None, items: Iterable[EvidenceItem], prefix: str) -> Links:
+    if trace is None:
         return Links({}, {})
-    builder = LinkBuilder(scored.trace, prefix)
-    for item in list_evidence(scored.report):
+    builder = LinkBuilder(trace, prefix)
+    for item in items:
         builder.add(item)
     return builder.build()
+
+
+def _list_steps(paths: Iterable[str]) -> Iterator[int]:
+    """The steps that pointers lead into."""
+    for path in paths:
+        anchor = find_anchor(path, None)
+        if anchor.startswith("step-"):
+            yield int(anchor.removeprefix("step-"))
 
 
 class _Builder(NamedTuple):
@@ -69,6 +81,8 @@ class _Builder(NamedTuple):
     prefix: str
     choices: PayloadChoices
     links: Links
+    refuting: frozenset[int]
+    """The steps whose results or arguments contradict what was said."""
 
     def build(self) -> TraceView:
         report, trace = self.scored.report, self.scored.trace
@@ -149,7 +163,7 @@ class _Builder(NamedTuple):
             verdict=verdict.verdict,
             score=verdict.score,
             problem=describe_problem(verdict),
-            open=anchor == first,
+            open=anchor == first or verdict.index in self.refuting,
             unexpected=verdict.unexpected,
             arguments=self._build_arguments(step) if expected is None or not expected.rows else None,
             arguments_problem="" if step is None else _describe_arguments(step),
