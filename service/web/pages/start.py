@@ -6,9 +6,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
-from pydantic import JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,9 +14,11 @@ from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
 from service.api.routes.scoring import EXAMPLE
 from service.errors import CallgradeError
-from service.pasted import PastedTrace, read_pasted
+from service.pasted import read_pasted
 from service.problems import ProblemDetails, describe_error
 from service.web.page import NavLink, PageSet, page, read_form, render
+from service.web.trace.payloads import COMPLETE
+from service.web.trace.stored import build_stored_view
 from service.wiring import build_limits
 
 
@@ -42,7 +42,9 @@ class StartPages:
             answer = await self._scoring.score_data(request, pasted.body)
         except CallgradeError as error:
             return await self._render(request, text=text, refusal=describe_error(error))
-        return _render_scored(request, pasted, json.loads(bytes(answer.body)))
+        body, report = json.loads(pasted.body), json.loads(bytes(answer.body))
+        view = await asyncio.to_thread(build_stored_view, body, report, "", choices=COMPLETE)
+        return render(request, "scored.html", twin="/v1/score", pasted=pasted, view=view)
 
     async def _render(self, request: Request, *, text: str = "", refusal: ProblemDetails | None = None) -> Response:
         found = await self._overview.show_overview(request)
@@ -56,13 +58,6 @@ class StartPages:
             text=text,
             refusal=refusal,
         )
-
-
-def _render_scored(request: Request, pasted: PastedTrace, report: Any) -> Response:
-    body: dict[str, JsonValue] = json.loads(pasted.body)
-    return render(
-        request, "scored.html", twin="/v1/score", pasted=pasted, body=json.dumps(body, indent=1), report=report
-    )
 
 
 @cache
