@@ -15,7 +15,7 @@ from service.asking.failures import LONGEST_PAUSE
 from service.asking.faults import CallError, NotSentError, closes_key, is_rate_limit
 from service.core.plan import Plan
 from service.core.report import Report
-from service.engine import Engine, report_json
+from service.engine import REPORT, Engine, report_json
 from service.errors import (
     AllowanceSpentError,
     CallgradeError,
@@ -26,9 +26,11 @@ from service.errors import (
 )
 from service.jobs.pauses import describe_pause
 from service.problems import PROBLEM, ProblemDetails, build_details, describe_error
+from service.reporting.breaks import describe_break
 from service.request import ScoreRequest, read_request
 from service.scoring_process import LARGE_BYTES, ApartRefusal, ApartScorer, TakenDownError
 from service.store.chunks import ChunkItem, OutcomeRow
+from service.store.items import ERROR, ItemFacts
 from service.store.suspects import QUARANTINE_AT
 from service.strict_json import Limits, parse
 
@@ -131,7 +133,11 @@ class ItemScorer:
             return _give_up_apart(item)
         if isinstance(answer, ApartRefusal):
             return build_error_row(item.position, _read_name(item), describe_error(answer.error(answer.problems)))
-        return None if answer is None else _build_row(item, _read_name(item), answer.report)
+        return (
+            None
+            if answer is None
+            else _build_row(item, _read_name(item), answer.report, REPORT.validate_json(answer.report))
+        )
 
     async def finish(self, waiting: WaitingItem, tenant: str, whole: Spending, *, last: bool) -> OutcomeRow | Deferral:
         """The outcome of an item that waited, or why it has none yet. `last`: what may be chance is an outcome too.
@@ -182,13 +188,14 @@ def _defer_for_fault(fault: JudgeError) -> Deferral | None:
 def _build_scored_row(item: ChunkItem, custom_id: str, report: Report) -> OutcomeRow:
     made = report.provenance
     tokens_in, tokens_out = (min(count or 0, MOST_TOKENS) for count in (made.tokens_in, made.tokens_out))
-    row = _build_row(item, custom_id, report_json(report))
+    row = _build_row(item, custom_id, report_json(report), report)
     return row._replace(tokens_in=tokens_in, tokens_out=tokens_out, cache_hits=made.cache_hits)
 
 
-def _build_row(item: ChunkItem, custom_id: str, report: bytes) -> OutcomeRow:
-    line = b'{"custom_id":%b,"index":%d,"report":%b}' % (_dump_text(custom_id), item.position, report)
-    return OutcomeRow(item.position, True, line.decode())
+def _build_row(item: ChunkItem, custom_id: str, data: bytes, report: Report) -> OutcomeRow:
+    line = b'{"custom_id":%b,"index":%d,"report":%b}' % (_dump_text(custom_id), item.position, data)
+    facts = ItemFacts(custom_id, **describe_break(report)._asdict(), cluster=report.tags.get("group", ""))
+    return OutcomeRow(item.position, True, line.decode(), facts=facts)
 
 
 def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> OutcomeRow:
@@ -204,7 +211,7 @@ def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> Outc
 def build_error_row(position: int, custom_id: str, told: ProblemDetails) -> OutcomeRow:
     """The outcome of an item that could not be scored."""
     line = b'{"custom_id":%b,"index":%d,"error":%b}' % (_dump_text(custom_id), position, PROBLEM.dump_json(told))
-    return OutcomeRow(position, False, line.decode())
+    return OutcomeRow(position, False, line.decode(), facts=ItemFacts(custom_id, ERROR))
 
 
 def build_unrecordable_row(position: int) -> OutcomeRow:

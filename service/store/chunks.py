@@ -14,9 +14,10 @@ from typing import Any, Literal, NamedTuple
 import sqlalchemy as sa
 
 from service.store.database import Database
+from service.store.items import ItemFacts, build_item_values
 from service.store.queue import Queue
 from service.store.suspects import Suspects, parse_suspects
-from service.store.tables import BATCHES, CHUNKS, RESULTS
+from service.store.tables import BATCHES, CHUNKS, ITEMS, RESULTS
 
 RUNNING = frozenset({"in_progress", "paused_provider"})
 """The states of a batch whose items may be worked on."""
@@ -84,6 +85,8 @@ class OutcomeRow(NamedTuple):
     tokens_in: int = 0
     tokens_out: int = 0
     cache_hits: int = 0
+    facts: ItemFacts | None = None
+    """What lists and counts hold of it; None: it is in none."""
 
 
 class OutcomeRows(NamedTuple):
@@ -198,6 +201,8 @@ class Chunks:
             rows = [_build_row_values(group.hold.chunk.batch, row) for group, new in found for row in new or ()]
             if rows:
                 connection.execute(sa.insert(RESULTS), rows)
+            if listed := [one for group, new in found for one in _list_item_values(group, new or ())]:
+                connection.execute(sa.insert(ITEMS), listed)
             for batch in sorted({group.hold.chunk.batch for group, new in found if new}):
                 connection.execute(_RESUMED, {"of": batch})
             for group, new in found:
@@ -347,6 +352,11 @@ def _match_lease(hold: Lease) -> tuple[sa.ColumnElement[bool], ...]:
 
 def _build_row_values(batch: str, row: OutcomeRow) -> dict[str, object]:
     return {"batch": batch, "position": row.position, "ok": row.ok, "line": row.line}
+
+
+def _list_item_values(group: OutcomeRows, new: Sequence[OutcomeRow]) -> list[dict[str, object]]:
+    batch = group.hold.chunk.batch
+    return [build_item_values(batch, row.position, row.facts) for row in new if row.facts is not None]
 
 
 def _read_done(connection: sa.Connection, batch: str, first: int, size: int) -> set[int]:
