@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from service.core.json.pointers import escape_token
 from service.web.trace.links import RootMarks
@@ -37,6 +38,11 @@ class Payload:
     """Whether only its first characters are in `pieces`."""
     whole: Mark | None = None
     """The mark of all of it."""
+
+    @property
+    def plain(self) -> str | None:
+        """The text, where no part of it has a mark; None: `pieces` have."""
+        return self.pieces[0].text if len(self.pieces) == 1 and self.pieces[0].mark is None else None
 
 
 class PayloadChoices(NamedTuple):
@@ -82,7 +88,7 @@ def build_cell(value: JsonValue, path: str, marks: RootMarks | None, choices: Pa
 
 def spell_payload(value: JsonValue) -> str:
     """The whole of a value as it is downloaded: a text as it is, all else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+    return value if isinstance(value, str) else set_out(value)
 
 
 def _build_text(text: str, path: str, marks: RootMarks | None, whole: Mark | None, choices: PayloadChoices) -> Payload:
@@ -127,6 +133,18 @@ def _list_above(leaves: Mapping[str, Mark]) -> Iterator[str]:
                 yield path[:n]
 
 
+def set_out(value: JsonValue) -> str:
+    r"""JSON over several lines. A lone surrogate, which is no character, is an escape in it.
+
+    >>> set_out({"a": [1.0, "\ud800"]})
+    '{\n  "a": [\n    1.0,\n    "\\ud800"\n  ]\n}'
+    """
+    try:
+        return to_json(value, indent=2, inf_nan_mode="constants").decode()
+    except (ValueError, TypeError):  # a lone surrogate, or deeper than it goes
+        return json.dumps(value, ensure_ascii=True, indent=2)
+
+
 class _Writer(NamedTuple):
     leaves: Mapping[str, Mark]
     above: frozenset[str]
@@ -151,8 +169,5 @@ class _Writer(NamedTuple):
 
 
 def _spell(value: JsonValue, depth: int) -> str:
-    try:
-        text = json.dumps(value, ensure_ascii=False, indent=2)
-    except RecursionError:
-        text = json.dumps(str(type(value).__name__))
+    text = set_out(value)
     return spell_unseen(text.replace("\n", "\n" + "  " * depth) if depth else text)
