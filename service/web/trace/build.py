@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -11,6 +12,7 @@ from service.core.expectation import Expectation
 from service.core.json.values import format_value
 from service.core.outcome import Errored
 from service.core.report import CriterionScore, LooseOutcome, Report, StepVerdict
+from service.core.scores import Verdict
 from service.core.trace import ResourceUsage, State, Step, Trace
 from service.web.trace.compared import BY_CODE, CallComparer, StateComparer, StateRow, list_patterns
 from service.web.trace.evidence import WRONG, EvidenceItem, list_evidence
@@ -26,11 +28,14 @@ from service.web.trace.problems import (
     list_problems,
     say_verdict,
 )
-from service.web.trace.view import StageView, StepView, StripView, TextView, TraceView, TurnView
+from service.web.trace.view import QuietSteps, StageView, StepView, StripView, TextView, TraceView, TurnView
 
 MAX_STRIP = 300
 """Steps in the row of all; of a longer trace those that did not pass."""
-MAX_PROBLEMS = 8
+MAX_PROBLEMS = 12
+MIN_FOLDED = 12
+"""Calls in a row without a problem that are folded into one line."""
+QUIET: frozenset[Verdict] = frozenset({"pass", "not_applicable"})
 MAX_BRIEF_CHARS = 100
 MAX_TOOLS = 200
 
@@ -191,7 +196,7 @@ class _Builder(NamedTuple):
         events: dict[int, list[TextView | StepView]] = {}
         for turn, event in self._iter_events(steps, told):
             events.setdefault(turn, []).append(event)
-        return tuple([TurnView(turn, tuple(events[turn])) for turn in sorted(events)])
+        return tuple([TurnView(turn, tuple(_fold_quiet(events[turn]))) for turn in sorted(events)])
 
     def _iter_events(
         self, steps: Sequence[StepView], told: Mapping[int | None, Sequence[OutcomeView]]
@@ -260,7 +265,7 @@ class _Builder(NamedTuple):
     def _build_strip(self) -> tuple[StripView, ...]:
         steps = self.scored.report.steps
         if len(steps) > MAX_STRIP:
-            steps = [one for one in steps if one.verdict not in ("pass", "not_applicable")][:MAX_STRIP]
+            steps = [one for one in steps if one.verdict not in QUIET][:MAX_STRIP]
         return tuple(
             [
                 StripView(f"{self.prefix}step-{one.index}", one.index + 1, spell_unseen(one.tool), one.verdict)
@@ -278,6 +283,21 @@ class _Builder(NamedTuple):
         if trace is None or trace.output is None or not trace.output.captured:
             return None
         return self._show(trace.output.content, "/output/content")
+
+
+def _fold_quiet(events: Sequence[TextView | StepView]) -> Iterator[TextView | StepView | QuietSteps]:
+    """The events with long rows of calls folded of which there is nothing to say."""
+    for quiet, row in groupby(events, _is_quiet):
+        found = list(row)
+        steps = [one for one in found if isinstance(one, StepView)]
+        if quiet and len(steps) >= MIN_FOLDED:
+            yield QuietSteps("quiet", tuple(steps))
+        else:
+            yield from found
+
+
+def _is_quiet(event: TextView | StepView) -> bool:
+    return isinstance(event, StepView) and event.verdict in QUIET and not (event.open or event.problem)
 
 
 def _list_loud(outcomes: Sequence[OutcomeView]) -> Sequence[OutcomeView]:

@@ -9,7 +9,7 @@ from typing import Literal
 from service.core.scores import Verdict
 from service.web.trace.compared import ExpectedCallView, StateRow
 from service.web.trace.links import ClaimView
-from service.web.trace.marks import Mark, Piece
+from service.web.trace.marks import Mark
 from service.web.trace.outcomes import OutcomeView
 from service.web.trace.payloads import Payload
 
@@ -107,11 +107,19 @@ class StepView:
 
 
 @dataclass(frozen=True, slots=True)
+class QuietSteps:
+    """Many calls in a row of which there is nothing to say: they are folded into one line."""
+
+    kind: Literal["quiet"]
+    steps: tuple[StepView, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TurnView:
     """A user's message and all that follows up to the next one. 0 is what precedes the first."""
 
     number: int
-    events: tuple[TextView | StepView, ...]
+    events: tuple[TextView | StepView | QuietSteps, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,16 +176,3 @@ class TraceView:
     provenance: tuple[tuple[str, str], ...]
     has_trace: bool
     """Whether the trace itself is at hand; else there is the report alone."""
-
-
-__all__ = [
-    "OpenView",
-    "Piece",
-    "ProblemView",
-    "StageView",
-    "StepView",
-    "StripView",
-    "TextView",
-    "TraceView",
-    "TurnView",
-]
