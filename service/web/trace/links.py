@@ -156,6 +156,8 @@ class LinkBuilder:
         if place is None:
             return None
         span = place.span or self._find_argument(item, place)
+        if not place.exists and span is None:
+            return None
         key = (place.root, place.rest, span)
         if key not in self._fields:
             number = len(self._fields) + 1

@@ -91,6 +91,8 @@ class StepView:
     unexpected: bool
     arguments: Payload | None
     """None: the trace does not tell them, or they stand beside those expected."""
+    arguments_mark: Mark | None
+    """The mark of all of them."""
     arguments_problem: str
     expected: ExpectedCallView | None
     origins: Sequence[ClaimView]
