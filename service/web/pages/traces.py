@@ -66,7 +66,7 @@ class TracePages:
 
     async def download_payload(self, request: Request) -> Response:
         """The whole of a text or value of a trace that its page shows cut: `at` is its pointer."""
-        item = await self._batches.items.show_batch_item(request)
+        item = await self._batches.items.find_item(request)
         at = request.query_params.get("at", "")
         found = await asyncio.to_thread(find_payload, item.request, at)
         if found is None:
