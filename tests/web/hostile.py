@@ -26,6 +26,8 @@ MEANT = "zqx"
 SAID = "nothing speaks against it"
 """What the stand-in judge says."""
 
+ARGUMENTS = f'{{"{MEANT}": "{MEANT}", "id": "4711"}}'
+
 REQUEST: dict[str, Any] = {
     "trace": {
         "format": "openai",
@@ -37,9 +39,7 @@ REQUEST: dict[str, Any] = {
             {
                 "role": "assistant",
                 "content": MEANT,
-                "tool_calls": [
-                    {"id": "c1", "type": "function", "function": {"name": MEANT, "arguments": f'{{"{MEANT}": "{MEANT}", "id": "4711"}}'}}
-                ],
+                "tool_calls": [{"id": "c1", "type": "function", "function": {"name": MEANT, "arguments": ARGUMENTS}}],
             },
             {"role": "tool", "tool_call_id": "c1", "content": f'{{"{MEANT}": "{MEANT}", "price_cents": 540000}}'},
             {"role": "assistant", "content": f"{MEANT}: the price is $54.00."},
@@ -47,7 +47,11 @@ REQUEST: dict[str, Any] = {
     },
     "expected": {
         "calls": [
-            {"tool": MEANT, "reason": MEANT, "args": {MEANT: {"kind": "contains", "value": f"{MEANT} more"}, "other": MEANT}},
+            {
+                "tool": MEANT,
+                "reason": MEANT,
+                "args": {MEANT: {"kind": "contains", "value": f"{MEANT} more"}, "other": MEANT},
+            },
             {"tool": f"{MEANT}2", "args": {MEANT: MEANT}},
         ],
         "answer": {"kind": "contains", "value": f"{MEANT}!"},

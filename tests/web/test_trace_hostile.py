@@ -52,7 +52,20 @@ HARMLESS = Page(render("harmless"))
 @pytest.mark.parametrize("text", [text for _, text in HOSTILE], ids=[name for name, _ in HOSTILE])
 def test_a_page_has_the_elements_that_it_has_with_a_harmless_text(text: str) -> None:
     page = Page(render(text))
-    marked = {"a", "span", "sup", "td", "tr", "details", "summary", "p", "div", "pre", "br", "code"}  # more or fewer places
+    marked = {
+        "a",
+        "span",
+        "sup",
+        "td",
+        "tr",
+        "details",
+        "summary",
+        "p",
+        "div",
+        "pre",
+        "br",
+        "code",
+    }  # more or fewer places
     assert {tag: n for tag, n in page.tags.items() if tag not in marked} == {
         tag: n for tag, n in HARMLESS.tags.items() if tag not in marked
     }
