@@ -126,7 +126,7 @@ class LinkBuilder:
         return Links(self.marks, self.claims)
 
     def _place_claim(self, item: EvidenceItem, mark: Mark) -> tuple[str, bool]:
-        """Marks where a claim is made. Gives the root of that, of a text or of arguments, and whether it is there to be marked."""
+        """Marks where a claim is made. Gives the root of that, and whether it is there to be marked."""
         place = find_place(item.path, self.trace)
         if place is None or not place.exists:
             return normalize_path(item.path, self.trace) if place is None else place.root, False

@@ -151,9 +151,9 @@ def _skip(text: str, at: int) -> int:
 def _find_spelled(text: str, start: int, end: int, value: JsonValue) -> tuple[int, int] | None:
     """Where the value is spelt within a stretch, if it is so once; else the stretch, if it is short."""
     spelled = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if spelled and text.count(spelled, start, end) == 1:
-        at = text.find(spelled, start, end)
-        return at, at + len(spelled)
+    found = [] if not spelled else list(re.finditer(rf"(?<!\w){re.escape(spelled)}(?!\w)", text[start:end]))
+    if len(found) == 1:
+        return start + found[0].start(), start + found[0].end()
     return (start, end) if end - start <= MAX_SPELLED else None
 
 
