@@ -59,14 +59,14 @@ def _spell(found: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def cut_pieces(text: str, spans: Iterable[MarkedSpan], most: int | None = None) -> tuple[Piece, ...]:
-    """The text in pieces, of its first `most` characters. Of spans that overlap the first stands.
+def cut_pieces(text: str, spans: Iterable[MarkedSpan]) -> tuple[Piece, ...]:
+    """The text in pieces. Of spans that overlap the first stands; the mark of another has an empty piece.
 
     >>> mark = Mark("1")
     >>> [(one.text, one.mark is mark) for one in cut_pieces("a 1 b", [MarkedSpan(2, 3, mark)])]
     [('a ', False), ('1', True), (' b', False)]
     """
-    return tuple(_iter_pieces(text if most is None else text[:most], spans))
+    return tuple(_iter_pieces(text, spans))
 
 
 def _iter_pieces(text: str, spans: Iterable[MarkedSpan]) -> Iterator[Piece]:
@@ -77,6 +77,8 @@ def _iter_pieces(text: str, spans: Iterable[MarkedSpan]) -> Iterator[Piece]:
                 yield Piece(spell_unseen(text[at:start]))
             yield Piece(spell_unseen(text[start:end]), mark)
             at = end
+        else:
+            yield Piece("", mark)
     if at < len(text):
         yield Piece(spell_unseen(text[at:]))
 
