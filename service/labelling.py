@@ -20,7 +20,7 @@ from service.store.database import Database
 from service.store.labelling.choice import LabelChoice, LabelChooser, LabelProgress
 from service.store.labelling.drafts import LabelSource
 from service.store.labelling.items import LabelSubject
-from service.store.labelling.labels import JudgeWord, HumanLabel, Labels
+from service.store.labelling.labels import HumanLabel, JudgeWord, Labels
 from service.store.labelling.opinions import LabelledCase, Opinions
 
 Between = Literal["annotators", "judge"]

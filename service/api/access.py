@@ -16,12 +16,13 @@ from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from service.api.fairness.buckets import Buckets
-from service.api.foreign import refuse_foreign
+from service.api.foreign import refuse_foreign, refuse_host, refuse_origin
 from service.api.key_cache import KeyCache, KeyThrottle, find_peer, read_key
+from service.api.page_route import PageRoute, read_cookie
 from service.api.problems import render_refusal
 from service.errors import CallgradeError
 from service.store.audit import Actor
-from service.store.callers import NAMELESS, Caller, Scope
+from service.store.callers import NAMELESS, UNKNOWN, Caller, Scope
 
 PROBES = frozenset({"/livez", "/readyz"})
 """The routes of which nobody is asked who they are."""
@@ -84,21 +85,24 @@ class _Target(NamedTuple):
     """None where none will."""
     exact: bool
     """Whether it has this method."""
+    is_page: bool = False
 
 
 class Access:
     """Lets a request pass to the routes, with its Caller in `scope["state"]["caller"]`, or answers with what is missing.
 
     `callers` None: nobody is asked for a key. `opened`: the same while the store has no key. Who is not asked for one must not
-    be a web page of elsewhere; `hosts` are names by which the service is called besides those of the loopback.
+    be a web page of elsewhere; `hosts` are names by which the service is called besides those of the loopback. `sessions`: those
+    who are signed in to pages, which alone ask for it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (each by name)
         self,
         app: ASGIApp,
         *,
         routes: Sequence[BaseRoute],
         callers: KeyCache | None,
+        sessions: KeyCache | None = None,
         opened: bool,
         hosts: Collection[str] = (),
         rates: Buckets | None,
@@ -107,6 +111,7 @@ class Access:
         self.hosts = hosts
         self.routes = routes
         self.callers = callers
+        self.sessions = sessions
         self.opened = opened
         self.rates = rates
 
@@ -137,7 +142,10 @@ class Access:
         target = self._find_target(scope)
         if target.exact and target.template in PROBES:
             return None
-        if self.callers is None or (self.opened and not await self.callers.any_key()):
+        without_key = self.callers is None or (self.opened and not await self.callers.any_key())
+        if target.exact and target.is_page:
+            return await self._find_signed_in(scope, without_key=without_key)
+        if self.callers is None or without_key:
             refuse_foreign(scope["headers"], self.hosts)
             return NAMELESS
         if target.exact and target.template in PUBLIC:
@@ -156,13 +164,23 @@ class Access:
             raise HTTPException(401, NO_KEY if key is None else WRONG_KEY, CHALLENGE)
         return found
 
+    async def _find_signed_in(self, scope: AsgiScope, *, without_key: bool) -> Caller:
+        """Who opens a page. What another site sends is no page that somebody opens."""
+        if without_key:
+            refuse_host([value.decode("latin-1") for name, value in scope["headers"] if name == b"host"], self.hosts)
+        if scope["method"] != "GET":
+            refuse_origin(scope["headers"])
+        session = read_cookie(scope)
+        found = await self.sessions.of(session, find_peer(scope)) if session and self.sessions is not None else None
+        return found if isinstance(found, Caller) else UNKNOWN
+
     def _find_target(self, scope: AsgiScope) -> _Target:
         """As the router chooses: the first route with path and method, else the first with the path."""
         partly = _Target(None, False)
         for route in self.routes:
             match, _ = route.matches(scope)
             if match is Match.FULL:
-                return _Target(getattr(route, "path", ""), True)
+                return _Target(getattr(route, "path", ""), True, isinstance(route, PageRoute))
             if match is Match.PARTIAL and partly.template is None:
                 partly = _Target(getattr(route, "path", ""), False)
         return partly

@@ -23,6 +23,7 @@ from service.api.key_cache import KeyCache
 from service.api.metrics import ServiceMetrics
 from service.api.middleware import RequestMiddleware
 from service.api.openapi import describe_api
+from service.api.parts import ApiParts
 from service.api.problems import render_refusal
 from service.api.readiness import Readiness
 from service.api.routes.audit import AuditRoutes
@@ -75,6 +76,17 @@ def create_app(
     readiness = Readiness(_list_loads(settings, engine, database), stopping)
     stock = None if database is None else BacklogCollector(partial(read_backlog, database))
     metrics = _build_metrics(engine, stock)
+    scoring = ScoringRoutes(
+        engine,
+        build_limits(settings),
+        max_many=settings.max_many,
+        metrics=metrics,
+        readiness=readiness,
+        repeats=IdempotentAnswers(None if database is None else Answers(database)),
+        apart=apart,
+    )
+    batches, calibrations = _build_job_routes(settings, engine, database, queue)
+    callers, sessions = _build_key_caches(database)
     app = FastAPI(
         title="callgrade",
         version=__version__,
@@ -88,27 +100,22 @@ def create_app(
         # Given whole instead of included: a router between costs as much again for every request.
         lifespan=_build_lifespan(engine, database, readiness, apart),
         routes=[
-            *ScoringRoutes(
-                engine,
-                build_limits(settings),
-                max_many=settings.max_many,
-                metrics=metrics,
-                readiness=readiness,
-                repeats=IdempotentAnswers(None if database is None else Answers(database)),
-                apart=apart,
-            ).all(),
+            *scoring.all(),
             *UsageRoutes(engine.days).all(),
-            *[found for routes in _build_job_routes(settings, engine, database, queue) for found in routes.all()],
+            *batches.all(),
+            *calibrations.all(),
             *AuditRoutes(None if database is None else Audit(database)).all(),
             build_docs_route(),
         ],
     )
     app.state.stopping = stopping
+    app.state.parts = ApiParts(settings, engine, database, scoring, batches, calibrations, callers, sessions)
     app.add_middleware(Fairness, load=_build_load(settings))
     app.add_middleware(
         Access,
         routes=app.routes,
-        callers=_build_key_cache(database),
+        callers=callers,
+        sessions=sessions,
         opened=is_loopback(settings.host),
         hosts=settings.allowed_hosts,
         rates=Buckets(rate) if (rate := settings.tenant_requests_per_minute) else None,
@@ -156,12 +163,14 @@ def _build_job_routes(
     )
 
 
-def _build_key_cache(database: Database | None) -> KeyCache | None:
+def _build_key_caches(database: Database | None) -> tuple[KeyCache | None, KeyCache | None]:
+    """Those of callers, and of those who are signed in to pages."""
     if database is None:
-        return None
+        return None, None
     from service.store.keys import Keys  # noqa: PLC0415 (SQLAlchemy is not loaded for nothing)
+    from service.store.sessions import Sessions  # noqa: PLC0415
 
-    return KeyCache(Keys(database))
+    return KeyCache(Keys(database)), KeyCache(Sessions(database))
 
 
 def _build_load(settings: Settings) -> ProcessLoad:

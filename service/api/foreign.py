@@ -37,11 +37,20 @@ def refuse_foreign(headers: Headers, hosts: Collection[str]) -> None:
 
     `hosts`: names that are ours besides those of the loopback, with or without a port. No browser leaves `Host` out.
     """
+    refuse_host([value.decode("latin-1") for name, value in headers if name == b"host"], hosts)
+    refuse_origin(headers)
+
+
+def refuse_host(authorities: Iterable[str], hosts: Collection[str]) -> None:
+    """HTTPException 403 where a request was sent to another name than ours."""
+    if not all(is_own(authority, hosts) for authority in authorities):
+        told = "the Host of the request is not a name of this service; CALLGRADE_ALLOWED_HOSTS can make it one"
+        raise HTTPException(403, told)
+
+
+def refuse_origin(headers: Headers) -> None:
+    """HTTPException 403 where a request was sent for a page of another origin."""
     given = _read_origin_headers(headers)
-    for authority in given["host"]:
-        if not is_own(authority, hosts):
-            told = "the Host of the request is not a name of this service; CALLGRADE_ALLOWED_HOSTS can make it one"
-            raise HTTPException(403, told)
     if not all(map(OWN_SITES.__contains__, given["sec-fetch-site"])):
         raise HTTPException(403, "the request comes from a page of another site (Sec-Fetch-Site)")
     if not all(_is_same(origin, given["host"]) for origin in given["origin"]):

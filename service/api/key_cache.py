@@ -92,6 +92,10 @@ class KeyCache:
         found, _ = await self._flights.run_once(digest, lambda: self._look_up(key, digest, peer))
         return found
 
+    def forget(self, key: str) -> None:
+        """The store is asked about this key the next time."""
+        self._known.pop(sha256(key.encode()).hexdigest(), None)
+
     async def _look_up(self, key: str, digest: str, peer: str) -> Caller | KeyThrottle | None:
         at = self._now()
         caller = await asyncio.to_thread(self._keys.authenticate, key)

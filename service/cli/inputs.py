@@ -6,7 +6,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -15,15 +14,14 @@ import typer
 from pydantic import JsonValue, TypeAdapter
 
 from service.bare_lists import join_messages
+from service.bare_traces import build_body, is_bare
 from service.cli.context import read_settings
 from service.cli.rendering.console import plural, say
-from service.core.json.pointers import escape_token
 from service.core.models.invalid import validate
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, Problem, SettingsError
-from service.intake import require_format
 from service.packaged_files import read_yaml
 from service.registry import Shelf, read_rubric
 from service.request import CustomId, Expected, ScoreRequest, read_request
@@ -33,13 +31,6 @@ from service.span_files import group_spans
 from service.strict_json import Limits, parse
 from service.trace_files import BadRecord, RecordPlace, TraceRecord, scan_records
 from service.wiring import build_engine, build_limits
-
-BESIDE = ("custom_id", "expected", "judges", "rubric", "tags")
-"""Fields of a request, or of a line of a batch, that a bare trace may have beside its own."""
-
-_OURS = frozenset({"expected", "rubric"})
-"""Those that no trace has under a similar name: a misspelt one would pass in silence."""
-MAX_NAME_CHARS = 40
 
 EXPECTED: TypeAdapter[Any] = TypeAdapter(Expected)
 CUSTOM_ID: TypeAdapter[str] = TypeAdapter(CustomId)
@@ -221,30 +212,6 @@ def _scan_file(file: Path, limits: Limits) -> Iterator[TraceRecord | BadRecord]:
     return split_samples(join_messages(scan_records(file, limits=limits)))
 
 
-def is_bare(record: TraceRecord) -> bool:
-    """Whether a record is a trace without a request around it."""
-    return not isinstance(record.value.get("trace"), dict)
-
-
-def build_body(record: TraceRecord, *, named: str | None, guessed: Counter[str]) -> dict[str, JsonValue]:
-    """The request that a record means, its trace with its format: `named` or a guess, which is counted, where it names none.
-
-    InputError, with pointers into the request, where no format fits.
-    """
-    body = wrap_trace(record.value) if is_bare(record) else dict(record.value)
-    trace = body["trace"]
-    if not isinstance(trace, dict) or "format" in trace:
-        return body
-    try:
-        found = named or require_format(trace)
-    except ValueError as error:
-        raise InputError.at("/trace", f"{error}; --input-format names it") from None
-    if named is None:
-        guessed[found] += 1
-    formatted: dict[str, JsonValue] = {"format": found, **trace}
-    return {**body, "trace": formatted}
-
-
 def _split_custom_id(body: dict[str, JsonValue]) -> tuple[str | None, dict[str, JsonValue]]:
     """The name of a line of a batch, and the request in it."""
     if "custom_id" not in body:
@@ -260,23 +227,6 @@ def tell_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:
         say(f"guessed format: {told}")
     for reason, count in sorted(left_out.items()):
         say(f"left out: {plural(count, 'trace')} {reason}")
-
-
-def wrap_trace(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The request around a bare trace. `tags` and `judges` of another shape are the trace's own.
-
-    InputError: a member that is nearly one of the request's.
-    """
-    shapes: dict[str, type | tuple[type, ...]] = {"tags": dict, "judges": str}
-    for name in record:
-        meant = get_close_matches(name[:MAX_NAME_CHARS], _OURS - record.keys(), n=1, cutoff=0.8)
-        if meant and name not in BESIDE:
-            message = f"no field of that name is known beside a trace; did you mean {meant[0]!r}?"
-            raise InputError.at(f"/{escape_token(name)}", message)
-    found = {
-        name: record[name] for name in BESIDE if name in record and isinstance(record[name], shapes.get(name, object))
-    }
-    return {"trace": {name: value for name, value in record.items() if name not in found}, **found}
 
 
 def locate_error(error: InputError, place: RecordPlace, *, bare: bool = False) -> InputError:

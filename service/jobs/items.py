@@ -16,7 +16,7 @@ from service.asking.faults import CallError, NotSentError, closes_key, is_rate_l
 from service.calibration.labelling import list_label_items
 from service.core.plan import Plan
 from service.core.report import Report
-from service.engine import Engine, report_json
+from service.engine import REPORT, Engine, report_json
 from service.errors import (
     AllowanceSpentError,
     CallgradeError,
@@ -27,9 +27,11 @@ from service.errors import (
 )
 from service.jobs.pauses import describe_pause
 from service.problems import PROBLEM, ProblemDetails, build_details, describe_error
+from service.reporting.breaks import describe_break
 from service.request import ScoreRequest, read_request
 from service.scoring_process import LARGE_BYTES, ApartRefusal, ApartScorer, TakenDownError
 from service.store.chunks import ChunkItem, OutcomeRow
+from service.store.items import ERROR, ItemFacts
 from service.store.labelling.drafts import LabelItem
 from service.store.suspects import QUARANTINE_AT
 from service.strict_json import Limits, parse
@@ -137,7 +139,8 @@ class ItemScorer:
             return build_error_row(item.position, _read_name(item), describe_error(answer.error(answer.problems)))
         if answer is None:
             return None
-        return _build_row(item, _read_name(item), answer.report)._replace(labelled=answer.labelled)
+        row = _build_row(item, _read_name(item), answer.report, REPORT.validate_json(answer.report))
+        return row._replace(labelled=answer.labelled)
 
     def _list_label_items(self, request: ScoreRequest, report: Report) -> Sequence[LabelItem]:
         return list_label_items(report, self._engine.shelf.find(request.rubric))
@@ -193,14 +196,15 @@ def _defer_for_fault(fault: JudgeError) -> Deferral | None:
 def _build_scored_row(item: ChunkItem, custom_id: str, report: Report, labelled: Sequence[LabelItem]) -> OutcomeRow:
     made = report.provenance
     tokens_in, tokens_out = (min(count or 0, MOST_TOKENS) for count in (made.tokens_in, made.tokens_out))
-    row = _build_row(item, custom_id, report_json(report))
+    row = _build_row(item, custom_id, report_json(report), report)
     spent = {"tokens_in": tokens_in, "tokens_out": tokens_out, "cache_hits": made.cache_hits}
     return row._replace(**spent, labelled=labelled)
 
 
-def _build_row(item: ChunkItem, custom_id: str, report: bytes) -> OutcomeRow:
-    line = b'{"custom_id":%b,"index":%d,"report":%b}' % (_dump_text(custom_id), item.position, report)
-    return OutcomeRow(item.position, True, line.decode())
+def _build_row(item: ChunkItem, custom_id: str, data: bytes, report: Report) -> OutcomeRow:
+    line = b'{"custom_id":%b,"index":%d,"report":%b}' % (_dump_text(custom_id), item.position, data)
+    facts = ItemFacts(custom_id, **describe_break(report)._asdict(), cluster=report.tags.get("group", ""))
+    return OutcomeRow(item.position, True, line.decode(), facts=facts)
 
 
 def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> OutcomeRow:
@@ -216,7 +220,7 @@ def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> Outc
 def build_error_row(position: int, custom_id: str, told: ProblemDetails) -> OutcomeRow:
     """The outcome of an item that could not be scored."""
     line = b'{"custom_id":%b,"index":%d,"error":%b}' % (_dump_text(custom_id), position, PROBLEM.dump_json(told))
-    return OutcomeRow(position, False, line.decode())
+    return OutcomeRow(position, False, line.decode(), facts=ItemFacts(custom_id, ERROR))
 
 
 def build_unrecordable_row(position: int) -> OutcomeRow:

@@ -30,3 +30,6 @@ class Caller:
 
 NAMELESS = Caller("", "", frozenset({"admin"}))
 """Whoever asks where there are no keys. No key has this tenant."""
+
+UNKNOWN = Caller("", "", frozenset())
+"""Whoever opens a page and is not signed in: they may do nothing."""

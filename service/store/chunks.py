@@ -14,11 +14,12 @@ from typing import Any, Literal, NamedTuple
 import sqlalchemy as sa
 
 from service.store.database import Database
+from service.store.items import ItemFacts, build_item_values
 from service.store.labelling.drafts import LabelItem
 from service.store.labelling.items import ItemPlace, insert_items, name_batch_item
 from service.store.queue import Queue
 from service.store.suspects import Suspects, parse_suspects
-from service.store.tables import BATCHES, CHUNKS, RESULTS
+from service.store.tables import BATCHES, CHUNKS, ITEMS, RESULTS
 
 RUNNING = frozenset({"in_progress", "paused_provider"})
 """The states of a batch whose items may be worked on."""
@@ -88,6 +89,8 @@ class OutcomeRow(NamedTuple):
     cache_hits: int = 0
     labelled: Sequence[LabelItem] = ()
     """What of it may be labelled."""
+    facts: ItemFacts | None = None
+    """What lists and counts hold of it; None: it is in none."""
 
 
 class OutcomeRows(NamedTuple):
@@ -205,6 +208,8 @@ class Chunks:
             if rows:
                 connection.execute(sa.insert(RESULTS), rows)
                 self._insert_label_items(connection, found)
+            if listed := [one for group, new in found for one in _list_item_values(group, new or ())]:
+                connection.execute(sa.insert(ITEMS), listed)
             for batch in sorted({group.hold.chunk.batch for group, new in found if new}):
                 connection.execute(_RESUMED, {"of": batch})
             for group, new in found:
@@ -368,6 +373,11 @@ def _match_lease(hold: Lease) -> tuple[sa.ColumnElement[bool], ...]:
 
 def _build_row_values(batch: str, row: OutcomeRow) -> dict[str, object]:
     return {"batch": batch, "position": row.position, "ok": row.ok, "line": row.line}
+
+
+def _list_item_values(group: OutcomeRows, new: Sequence[OutcomeRow]) -> list[dict[str, object]]:
+    batch = group.hold.chunk.batch
+    return [build_item_values(batch, row.position, row.facts) for row in new if row.facts is not None]
 
 
 def _read_done(connection: sa.Connection, batch: str, first: int, size: int) -> set[int]:

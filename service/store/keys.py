@@ -165,6 +165,13 @@ class Keys:
             return None
         return Caller(row["tenant"], found[1], frozenset(_parse_scopes(row["scopes"])))
 
+    def find_caller(self, key_id: str) -> Caller | None:
+        """Whose key an id is of; None for one that is unknown, expired or revoked."""
+        row = self._read_row(key_id)
+        if row is None or not row["live"]:
+            return None
+        return Caller(row["tenant"], key_id, frozenset(_parse_scopes(row["scopes"])))
+
     def _read_row(self, key_id: str) -> sa.RowMapping | None:
         look = sa.select(KEYS.c.tenant, KEYS.c.hash, KEYS.c.scopes, self._select_live()).where(KEYS.c.id == key_id)
         with self._database.read() as connection:

@@ -75,6 +75,25 @@ RESULTS = sa.Table(
     sa.Column("line", sa.Text, nullable=False),  # the line of the results or of the errors, as it is given
 )
 
+ITEMS = sa.Table(
+    "callgrade_items",
+    METADATA,
+    sa.Column("batch", sa.Text, sa.ForeignKey("callgrade_batches.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("custom_id", sa.Text, nullable=False),
+    sa.Column("verdict", sa.Text, nullable=False),  # error: it could not be scored
+    sa.Column("stage", sa.Text, nullable=False),  # where it broke first; empty: nowhere, as the two that follow
+    sa.Column("finding", sa.Text, nullable=False),  # the code of the first finding there
+    sa.Column("tool", sa.Text, nullable=False),  # of the call at which it broke
+    sa.Column("stages", sa.Text, nullable=False),  # a letter for each stage in its order: the verdict's first, or -
+    sa.Column("score", sa.Double),
+    sa.Column(
+        "grouped", sa.Boolean, nullable=False
+    ),  # whether it names its group, so that it is not independent of others
+    sa.Index("callgrade_items_by_verdict", "batch", "verdict", "stages", "cluster", "position"),
+    sa.Index("callgrade_items_by_break", "batch", "stage", "finding", "tool", "position"),
+)
+
 CALIBRATIONS = sa.Table(
     "callgrade_calibrations",
     METADATA,
@@ -230,6 +249,18 @@ KEYS = sa.Table(
     sa.Column("revoked_at", sa.Double),
     sa.Column("used_at", sa.Double),  # true to the minute
     sa.Column("replaced_by", sa.Text),  # the key that was made in its place
+)
+
+SESSIONS = sa.Table(
+    "callgrade_sessions",
+    METADATA,
+    sa.Column("hash", sa.Text, primary_key=True),  # sha256 of what the cookie holds, which has 256 bits of chance
+    sa.Column(
+        "key_id", sa.Text, nullable=False
+    ),  # whose key was entered; empty: the local token, while there is no key
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("expires_at", sa.Double, nullable=False),
+    sa.Index("callgrade_sessions_by_end", "expires_at"),
 )
 
 AUDIT = sa.Table(

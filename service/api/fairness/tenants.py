@@ -24,8 +24,8 @@ from service.api.problems import render_refusal
 ALWAYS_ANSWERED = frozenset({"/livez", "/readyz", "/metrics"})
 """However busy the service is: a process that is restarted for being busy helps nobody."""
 
-TRANSFER = re.compile(r"/v1/(?:batches|calibrations)(?:/[^/]+/(?:results|errors))?")
-WATCH = re.compile(r"/v1/(?:batches|calibrations)/[^/]+/events")
+TRANSFER = re.compile(r"/v1/(?:batches|calibrations)(?:/[^/]+/(?:results|errors))?|/runs/[^/]+/(?:results|errors)")
+WATCH = re.compile(r"(?:/v1/(?:batches|calibrations)|/runs)/[^/]+/events")
 
 SEND = 60.0
 """Seconds in which a caller must have taken the next part of a stream: one that does not read holds its place no longer."""

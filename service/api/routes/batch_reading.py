@@ -28,7 +28,7 @@ from service.reporting.summaries import (
     render_json,
     summarize_reports,
 )
-from service.reporting.summary import SummaryOptions
+from service.reporting.summary import Summary, SummaryOptions
 from service.store.batches import BATCH, Batch
 from service.store.results import find_window, read_error_pages, read_result_pages
 from service.strict_json import Limits, parse
@@ -92,10 +92,14 @@ class BatchReading:
         """Sum up the reports so far, with a gate on them if assertions are given."""
         batch = await self._store.find(request)
         wanted = _read_wishes(read_given(request.query_params, BatchSummaryQuery), self._limits)
+        return Response(render_json(await self.sum_up(request, batch, wanted)), media_type=JSON)
+
+    async def sum_up(self, request: Request, batch: Batch, wanted: SummaryRequest) -> Summary:
+        """The summary of the reports so far; InputError where they are too many, JobStateError where there is none."""
         if batch.request_counts.completed > MAX_SUMMED:
             told = f"{batch.request_counts.completed} reports, and at most {MAX_SUMMED} are summed up here"
             raise InputError.at("", f"{told}; read the results, and use `callgrade summarize`")
-        return Response(await self._store.run_long(request, lambda: self._summarize(batch, wanted)), media_type=JSON)
+        return await self._store.run_long(request, lambda: self._summarize(batch, wanted))
 
     async def watch_batch(self, request: Request) -> Response:
         """Watch a batch: an event with the whole of it whenever it changes, until it has ended."""
@@ -119,12 +123,12 @@ class BatchReading:
         while (page := await self._store.run_once(request, lambda: next(pages, None))) is not None:
             yield page
 
-    def _summarize(self, batch: Batch, wanted: SummaryRequest) -> bytes:
+    def _summarize(self, batch: Batch, wanted: SummaryRequest) -> Summary:
         reports = tuple(self._read_reports(batch))
         if not reports:
             raise JobStateError("no item of the batch has a report yet")
         wishes = SummaryOptions(families=find_families(reports, self._declared), by=wanted.by)
-        return render_json(summarize_reports(reports, wishes, wanted.assertions, wanted.labels))
+        return summarize_reports(reports, wishes, wanted.assertions, wanted.labels)
 
     def _read_reports(self, batch: Batch) -> Iterator[Report]:
         database = self._store.jobs.database

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from service.api.operations import JSON, TEXT, Answer, Operation, RequestBody
+from service.api.operations import JSON, TEXT, Answer, Operation, RequestBody, describe_named
+from service.api.routes.batch_items import BatchBreakdown, BatchItemReading, ItemChoiceQuery, ItemPageQuery
 from service.api.routes.batch_reading import EVENTS, NDJSON, BatchReading, BatchSummaryQuery, WindowQuery
 from service.api.routes.jobs import JobPageQuery, JobRoutes
 from service.jobs.admission import BatchDraft
@@ -14,6 +15,7 @@ from service.jobs.quotes import Quote
 from service.jobs.submissions import BatchOptions, BatchRequest
 from service.reporting.summary import Summary
 from service.store.batches import Batch, BatchList
+from service.store.items import BatchItemList, WholeItem
 
 EXAMPLE = {
     "items": [
@@ -25,6 +27,8 @@ EXAMPLE = {
     ],
     "tags": {"suite": "nightly"},
 }
+
+INDEX = describe_named("index", "The position of an item in its batch, from 0", "0")
 
 WINDOW = {
     "X-Callgrade-Next-Offset": {
@@ -55,7 +59,11 @@ class BatchRoutes(JobRoutes[Batch]):
 
     def list_own(self) -> list[Operation]:
         """Its results, its errors, their summary, and how it gets on."""
-        reading, build = BatchReading(self._engine, self._bounds.limits, self.store), self.build_named
+        self.reading, self.items = (
+            BatchReading(self._engine, self._bounds.limits, self.store),
+            BatchItemReading(self.store),
+        )
+        reading, items, build = self.reading, self.items, self.build_named
         results, errors = _describe_lines("`report`, a `Report`"), _describe_lines("`error`, a `ProblemDetails`")
         events = [Answer({EVENTS: TEXT | {"description": "Events named `batch`, each with a `Batch` as data"}})]
         return [
@@ -63,6 +71,17 @@ class BatchRoutes(JobRoutes[Batch]):
             build("GET", "/errors", reading.read_errors, errors, 422, query=WindowQuery),
             build("GET", "/summary", reading.summarize_batch, Summary, 409, 422, query=BatchSummaryQuery),
             build("GET", "/events", reading.watch_batch, events),
+            build("GET", "/breakdown", items.break_down_batch, BatchBreakdown),
+            build("GET", "/items", items.list_batch_items, BatchItemList, 422, query=ItemPageQuery),
+            build(
+                "GET",
+                "/items/{index}",
+                items.show_batch_item,
+                WholeItem,
+                422,
+                query=ItemChoiceQuery,
+                parameters=[INDEX],
+            ),
         ]
 
 

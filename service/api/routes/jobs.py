@@ -122,7 +122,9 @@ class JobRoutes(ABC, Generic[J]):
         example = f"{self.noun}_019aa5b3c4d000112233445566778899"
         named = describe_named(f"{self.noun}_id", f"The id of a {self.noun}", example)
         path = f"/{{{self.noun}_id}}{path}"
-        return self._build(method, path, handler, gives, 404, 503, *errors, parameters=[named], **more)
+        return self._build(
+            method, path, handler, gives, 404, 503, *errors, parameters=[named, *more.pop("parameters", ())], **more
+        )
 
     def _build(self, method: str, path: str, handler: Handler, gives: Any, *errors: int, **more: Any) -> Operation:
         """One operation. Handlers that all kinds share speak of jobs, by name and by description."""

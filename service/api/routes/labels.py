@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
-from pydantic import Field, JsonValue, TypeAdapter
+from pydantic import Field, TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -15,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from service.api.access import find_actor, find_caller, find_payer
 from service.api.body import read_body
 from service.api.fairness.threads import Threads
-from service.api.operations import JSON, TEXT, Answer, Operation, RequestBody, describe_named
+from service.api.operations import TEXT, Answer, Operation, RequestBody, describe_named
 from service.api.queries import read_query
 from service.api.uploads import is_packed, read_form, receive
 from service.core.models.invalid import validate
@@ -24,7 +23,6 @@ from service.jobs.admission import PATIENCE
 from service.jobs.calibrations import MAX_BYTES
 from service.jobs.spool import Spool
 from service.labelling import (
-    Agreement,
     LabelDesk,
     LabelledPage,
     LabelSummary,
@@ -33,7 +31,7 @@ from service.labelling import (
 )
 from service.store.database import insist
 from service.store.labelling.drafts import LabelDraft, LabelSource, Word
-from service.store.labelling.labels import Label, LabelList
+from service.store.labelling.labels import HumanLabel, LabelList
 from service.strict_json import Limits, parse
 
 NO_STORE = "labels need a database, and none is open here"
@@ -78,7 +76,7 @@ class LabelRequest(FrozenModel):
 class LabelReply:
     """A label that was kept, and what the judge had said; null where none has."""
 
-    label: Label
+    label: HumanLabel
     judge: RevealedJudge | None
 
 
@@ -127,7 +125,7 @@ class DisagreementQuery(FrozenModel):
 
     criterion: str | None = None
     """Absent: all"""
-    between: Word | str = "annotators"  # noqa: RUF036
+    between: Word | str = "annotators"
     """annotators: people who differ, where nobody has settled it. judge: people who say another thing than the judge"""
     limit: int = Field(default=100, ge=1, le=1_000)
     """Items in the answer at most; absent: 100"""
@@ -150,15 +148,17 @@ class LabelRoutes:
         """The routes, each with what it takes and gives."""
         named = describe_named("label_id", "The id of a label", "label_019aa5b3c4d0001122334455667788")
         exported = [Answer({NDJSON: TEXT | {"description": "Lines of `LabelledItem`, and of `Prediction`"}})]
-        taken = RequestBody(MARKS, required=True, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)")
+        taken = RequestBody(
+            MARKS, required=True, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)"
+        )
         one = RequestBody(LabelRequest, EXAMPLE)
         return [
             Operation("POST", "/v1/labels", self.put_label, LabelReply, 404, 422, 503, takes=one),
             Operation("GET", "/v1/labels", self.list_labels, LabelList, 422, 503, query=LabelPageQuery),
+            Operation("GET", "/v1/labels/next", self.choose_next_label, LabelTask, 404, 422, 503, query=NextQuery),
             Operation(
-                "GET", "/v1/labels/next", self.choose_next_label, LabelTask, 404, 422, 503, query=NextQuery
+                "GET", "/v1/labels/agreement", self.measure_agreement, LabelSummary, 422, 503, query=CriterionQuery
             ),
-            Operation("GET", "/v1/labels/agreement", self.measure_agreement, LabelSummary, 422, 503, query=CriterionQuery),
             Operation(
                 *("GET", "/v1/labels/disagreements", self.list_disagreements, LabelledPage, 422, 503),
                 query=DisagreementQuery,

@@ -168,7 +168,8 @@ class ScoringRoutes:
     ) -> None:
         """`keeper` keeps scores; None: nobody does.
 
-        `apart` scores large requests, so that they stall no small ones; None: threads do."""
+        `apart` scores large requests, so that they stall no small ones; None: threads do.
+        """
         self.engine = engine
         self.limits = limits
         self.max_many = max_many
@@ -202,10 +203,11 @@ class ScoringRoutes:
         """Score one trace: a verdict for each step, with findings and their places."""
         key, data = read_idempotency_key(request.headers), await read_body(request, self.limits)
         if key is None:
-            return await self._score(request, data)
-        return await self.repeats.run_once(request, key, data, lambda: self._score(request, data))
+            return await self.score_data(request, data)
+        return await self.repeats.run_once(request, key, data, lambda: self.score_data(request, data))
 
-    async def _score(self, request: Request, data: bytes) -> Response:
+    async def score_data(self, request: Request, data: bytes) -> Response:
+        """The answer to the body of POST /v1/score, wherever it came from."""
         apart = None if self.apart is None else partial(self._score_apart, self.apart)
         found = await self.workroom.make(request, data, self.limits, self._begin, apart)
         if isinstance(found, ScoredRequest):

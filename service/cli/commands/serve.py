@@ -38,13 +38,14 @@ def run_serve(
     """Serve until told to stop. What is not given comes from the settings; SettingsError where one cannot be used."""
     from service.api.app import create_app
     from service.api.fairness.connections import allow_files
-    from service.cli.serving.server import LOG, listener_at, log_address, make_first_key, serve_on
+    from service.cli.serving.server import LOG, listener_at, log_address, make_first_key, say_where_pages_are, serve_on
     from service.cli.serving.supervise import worker_beside
     from service.jobs.job_queue import prepare
     from service.logs import configure, log_warnings
     from service.own_files import note_own_files
     from service.scoring_process import ScoringProcess
     from service.store.keys import Keys
+    from service.web.app import add_pages, make_local_token
     from service.wiring import build_engine, prepare_database
 
     read = read_settings()
@@ -57,17 +58,19 @@ def run_serve(
     make_first_key(settings, Keys(database))
     engine = build_engine(settings, database)
     # Here, also for workers: what cannot be used is told before anything listens.
-    app = create_app(settings, engine=engine, database=database, apart=ScoringProcess())
+    token = make_local_token()
+    app = add_pages(create_app(settings, engine=engine, database=database, apart=ScoringProcess()), token=token)
     log_warnings(engine.list_warnings())
     note_own_files(settings, database)
     with listener_at(settings.host, read.port if port is None else port) as listener:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         log_address(listener, workers)
+        say_where_pages_are(listener, "" if Keys(database).any_key() else token)
         try:
             with worker_beside(
                 log_level=level, grace=settings.graceful_seconds, wanted=settings.worker, stopping=app.state.stopping
             ):
-                serve_on(app, settings, listener, workers=workers)
+                serve_on(app, settings, listener, workers=workers, token=token)
         except KeyboardInterrupt:
             LOG.info("stopped")
     return ExitCode.PASSED

@@ -24,6 +24,7 @@ from service.logs import configure
 from service.scoring_process import ScoringProcess
 from service.settings import Settings
 from service.store.keys import Keys
+from service.web.app import add_pages
 from service.wiring import build_database
 
 LOG = logging.getLogger("callgrade.serve")
@@ -34,11 +35,12 @@ SWITCH_S = 0.0005
 """Seconds for which a thread that scores keeps the event loop waiting; with Python's own 5 ms it answers half as fast."""
 
 
-def build_application(settings: Settings) -> FastAPI:
-    """The application of a worker process, which starts from nothing but the settings."""
+def build_application(settings: Settings, token: str) -> FastAPI:
+    """The application of a worker process, which starts from nothing but the settings and the local token."""
     configure(settings.log_level)
     _own()
     app = create_app(settings, database=build_database(settings), apart=ScoringProcess())
+    add_pages(app, token=token)
     end_by(app.state.stopping, grace=settings.graceful_seconds)
     return app
 
@@ -80,13 +82,13 @@ def make_first_key(settings: Settings, keys: Keys) -> None:
         raise SettingsError.at("CALLGRADE_HOST", message)
 
 
-def serve_on(app: FastAPI, settings: Settings, listener: socket.socket, *, workers: int) -> None:
-    """Serves until told to stop."""
+def serve_on(app: FastAPI, settings: Settings, listener: socket.socket, *, workers: int, token: str) -> None:
+    """Serves until told to stop. `token`: what opens the pages of further processes while there is no key."""
     stopping, grace = app.state.stopping, settings.graceful_seconds
     if workers > 1:
         listener.set_inheritable(True)
         processes = Processes(
-            _build_config(partial(build_application, settings), settings, workers), listener, stopping
+            _build_config(partial(build_application, settings, token), settings, workers), listener, stopping
         )
         end_by(stopping, grace=grace, last=processes.kill)
         processes.run()
@@ -130,3 +132,11 @@ def log_address(listener: socket.socket, workers: int) -> None:
     """Says where the service listens."""
     host, port = listener.getsockname()[:2]
     LOG.info("listening", extra={"fields": {"host": host, "port": port, "workers": workers}})
+
+
+def say_where_pages_are(listener: socket.socket, token: str) -> None:
+    """Prints the address that a person opens; with `token` it signs them in. It stands in no log, for it opens all there is."""
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    query = f"sign-in?token={token}" if token else ""
+    typer.echo(f"pages: http://{shown}:{port}/{query}", err=True)

@@ -198,7 +198,9 @@ def _build_values(draft: LabelDraft) -> dict[str, object]:
 def _build_label(row: sa.RowMapping) -> HumanLabel:
     copied: dict[str, Any] = {name: row[name] for name in _AS_STORED}
     step = cast("int", row["step"])
-    return HumanLabel(**copied, step=None if step == WHOLE else step, made_at=format_rfc3339(cast("float", row["made_at"])))
+    return HumanLabel(
+        **copied, step=None if step == WHOLE else step, made_at=format_rfc3339(cast("float", row["made_at"]))
+    )
 
 
 _AS_STORED = (

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from service.store.database import Database
 from service.store.labelling.items import LabelSubject, read_subject
-from service.store.labelling.labels import JudgeWord, HumanLabel, build_judge_word, read_labels_of
+from service.store.labelling.labels import HumanLabel, JudgeWord, build_judge_word, read_labels_of
 from service.store.tables import LABEL_ITEMS, LABELS
 
 PAGE = 32

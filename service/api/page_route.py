@@ -1,0 +1,46 @@
+"""Routes for people: opened by a cookie, never by a key in a header. Operations are the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Scope as AsgiScope
+
+from service.store.callers import Scope
+
+COOKIE = "callgrade_session"
+
+PageHandler = Callable[[Request], Awaitable[Response]]
+
+
+class PageRoute(Route):
+    """A page. Who asks is in `scope["state"]["caller"]`, UNKNOWN where nobody is signed in: `wrap` has to see to that."""
+
+    def __init__(
+        self,
+        path: str,
+        handler: PageHandler,
+        *,
+        needs: Scope | None = None,
+        public: bool = False,
+        method: str = "GET",
+        wrap: Callable[[PageRoute, PageHandler], PageHandler],
+    ) -> None:
+        """`needs`: the scope that opens it; None: any key's. `public`: opened without signing in too."""
+        self.needs: Scope | None = needs
+        self.public = public
+        super().__init__(path, wrap(self, handler), methods=[method])
+
+
+def read_cookie(asked: AsgiScope) -> str:
+    """What the browser keeps of the session; empty where it keeps nothing."""
+    return Request(asked).cookies.get(COOKIE, "")
+
+
+def make_csrf(session: str) -> str:
+    """What a form of this session holds, which no page of elsewhere can know."""
+    return sha256(f"csrf:{session}".encode()).hexdigest()

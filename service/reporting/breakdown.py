@@ -1,0 +1,98 @@
+"""A run in short, from counts alone: its pass rate and each stage. The same figures as in the summary of its reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from service.core.rubric import STAGES, Stage
+from service.reporting.breaks import ABSENT, FAILED, OPEN, PASSED
+from service.stats import choose_interval, wilson
+from service.stats.rates import NOTHING, Ends, Estimate, estimate_between
+
+LETTERS = {"pass": PASSED, "warn": PASSED, "fail": FAILED, "abstain": OPEN}
+"""How a verdict counts in a pass rate; one that is not here counts in none."""
+
+
+class OutcomeKind(NamedTuple):
+    """What items are counted by: verdict, a letter for each stage, and their group, empty for none."""
+
+    verdict: str
+    stages: str
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True)
+class StageTally:
+    """One stage over the reports that it applies to."""
+
+    stage: Stage
+    passed: int
+    failed: int
+    open: int
+    rate: Estimate
+    """The share that passed of those that were decided, and between which ends it lies with those that are open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """What came of the items of a run so far."""
+
+    items: int
+    """Items with an outcome."""
+    verdicts: dict[str, int]
+    """How many have each; `error`: those that could not be scored."""
+    passed: Estimate
+    stages: tuple[StageTally, ...]
+    """Those that apply to any report, in their order."""
+
+
+def build_breakdown(counts: Mapping[OutcomeKind, int]) -> Breakdown:
+    """The breakdown of items by their kind. Pure; as quick for many items as for few, but where they name groups."""
+    verdicts: Counter[str] = Counter()
+    for kind, count in counts.items():
+        verdicts[kind.verdict] += count
+    tallies = [_tally_stage(n, counts) for n in range(len(STAGES))]
+    return Breakdown(
+        items=verdicts.total(),
+        verdicts=dict(sorted(verdicts.items())),
+        passed=_estimate([(kind.cluster, LETTERS.get(kind.verdict, ABSENT), n) for kind, n in counts.items()]),
+        stages=tuple([one for one in tallies if one.passed or one.failed or one.open]),
+    )
+
+
+_Part = tuple[str, str, int]
+"""A group, a letter, and how many reports of that group have it."""
+
+
+def _tally_stage(place: int, counts: Mapping[OutcomeKind, int]) -> StageTally:
+    parts = [(kind.cluster, kind.stages[place], n) for kind, n in counts.items() if kind.stages]
+    passed, failed, undecided = (_count(parts, letter) for letter in (PASSED, FAILED, OPEN))
+    return StageTally(STAGES[place], passed, failed, undecided, _estimate(parts))
+
+
+def _count(parts: Iterable[_Part], letter: str) -> int:
+    return sum(count for _, one, count in parts if one == letter)
+
+
+def _estimate(parts: list[_Part]) -> Estimate:
+    kept = [part for part in parts if part[1] != ABSENT]
+    if any(group for group, _, _ in kept):
+        return estimate_between([one for part in kept for one in [_build_ends(part)] * part[2]], choose_interval)
+    passed, failed, undecided = (_count(kept, letter) for letter in (PASSED, FAILED, OPEN))
+    decided, whole = passed + failed, passed + failed + undecided
+    if not whole:
+        return NOTHING
+    worst, best = passed / whole, (passed + undecided) / whole
+    if not decided:
+        return Estimate(None, None, None, 0, worst, best, undecided)
+    value, (low, high) = passed / decided, wilson(passed, decided)
+    return Estimate(value, min(low, value), max(high, value), decided, worst, best, undecided)
+
+
+def _build_ends(part: _Part) -> Ends:
+    group, letter, _ = part
+    measured = {PASSED: 1.0, FAILED: 0.0}.get(letter)
+    return Ends(group or None, float(letter == PASSED), float(letter != FAILED), measured)

@@ -1,0 +1,203 @@
+"""The items of a batch as they are listed and counted: one short row each, written with its result.
+
+Lists and counts read these rows and indexes over them, never the results: a batch of 100,000 items is as quick as one of ten.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from pydantic import JsonValue
+
+from service.store.database import Database
+from service.store.tables import CHUNKS, ITEMS, RESULTS
+
+MOST_GROUPS = 200
+"""Groups of failures that are told at most, the largest first."""
+
+MOST_CHARACTERS = 160
+"""Characters of a text that is counted by: names of tools and groups are somebody's, and may be of any length."""
+
+ERROR = "error"
+"""What stands for the verdict of an item that could not be scored."""
+
+
+class ItemFacts(NamedTuple):
+    """What is kept of one item. Empty texts: there is none."""
+
+    custom_id: str
+    verdict: str
+    stage: str = ""
+    finding: str = ""
+    tool: str = ""
+    stages: str = ""
+    """How each stage did, a letter for each."""
+    score: float | None = None
+    cluster: str = ""
+    """Its tag `group`: items of one are not independent."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItem:
+    """An item of a batch in a list. `stage`, `finding` and `tool`: where it broke first; null where it did not."""
+
+    index: int
+    custom_id: str
+    verdict: str
+    """`error` where it could not be scored."""
+    score: float | None
+    stage: str | None
+    finding: str | None
+    tool: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchItemList:
+    """Items of a batch in their order. `next`: what to ask for as `after` to go on; null at the end."""
+
+    data: tuple[BatchItem, ...]
+    has_more: bool
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """The items that broke first at one stage, with one finding, at a call of one tool. Null: no call did."""
+
+    stage: str
+    finding: str
+    tool: str | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WholeItem:
+    """One item of a batch: what was sent, and what came of it. `report` and `error` are null before it was looked at."""
+
+    index: int
+    custom_id: str
+    request: JsonValue
+    """As POST /v1/score takes it, with the options of the batch filled in; null once it has expired."""
+    report: JsonValue
+    error: JsonValue
+    previous: int | None
+    """The index of the item before, in the same list; null where it is the first."""
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemChoice:
+    """Which items are listed; None: whatever it is. An empty `tool` stands for none."""
+
+    verdict: str | None = None
+    stage: str | None = None
+    finding: str | None = None
+    tool: str | None = None
+
+    def match(self, batch: str) -> list[sa.ColumnElement[bool]]:
+        """What holds of the rows that are chosen."""
+        asked = {"verdict": self.verdict, "stage": self.stage, "finding": self.finding, "tool": self.tool}
+        return [ITEMS.c.batch == batch, *[ITEMS.c[name] == value for name, value in asked.items() if value is not None]]
+
+
+EVERY = ItemChoice()
+
+_LISTED = [ITEMS.c[name] for name in ("position", "custom_id", "verdict", "score", "stage", "finding", "tool")]
+
+
+def build_item_values(batch: str, position: int, facts: ItemFacts) -> dict[str, object]:
+    """The row of an item."""
+    values = facts._asdict()
+    short = {name: _shorten(values[name]) for name in ("stage", "finding", "tool", "cluster")}
+    return {"batch": batch, "position": position, **values, **short}
+
+
+def list_items(
+    database: Database, batch: str, choice: ItemChoice = EVERY, *, limit: int, after: int | None = None
+) -> BatchItemList:
+    """At most `limit` of the items that are chosen, of those behind the index `after`."""
+    chosen = sa.select(*_LISTED).where(*choice.match(batch)).order_by(ITEMS.c.position).limit(limit + 1)
+    if after is not None:
+        chosen = chosen.where(ITEMS.c.position > after)
+    with database.read() as connection:
+        found = [_build_item(row) for row in connection.execute(chosen)]
+    more = len(found) > limit
+    return BatchItemList(tuple(found[:limit]), more, found[limit - 1].index if more else None)
+
+
+def count_items(database: Database, batch: str, choice: ItemChoice = EVERY) -> int:
+    """How many items are chosen, of those that have an outcome."""
+    with database.read() as connection:
+        return connection.execute(
+            sa.select(sa.func.count()).select_from(ITEMS).where(*choice.match(batch))
+        ).scalar_one()
+
+
+def count_outcomes(database: Database, batch: str) -> Counter[tuple[str, str, str]]:
+    """How many items have each verdict, stages and cluster."""
+    told = [ITEMS.c.verdict, ITEMS.c.stages, ITEMS.c.cluster]
+    counted = sa.select(*told, sa.func.count().label("n")).where(ITEMS.c.batch == batch).group_by(*told)
+    with database.read() as connection:
+        rows = connection.execute(counted).mappings()
+        return Counter({(row["verdict"], row["stages"], row["cluster"]): row["n"] for row in rows})
+
+
+def group_failures(database: Database, batch: str) -> tuple[FailureGroup, ...]:
+    """Where items broke first, what breaks most first: at most `MOST_GROUPS`."""
+    told, count = [ITEMS.c.stage, ITEMS.c.finding, ITEMS.c.tool], sa.func.count().label("n")
+    grouped = sa.select(*told, count).where(ITEMS.c.batch == batch, ITEMS.c.stage != "").group_by(*told)
+    with database.read() as connection:
+        rows = connection.execute(grouped.order_by(count.desc(), *told).limit(MOST_GROUPS)).mappings()
+        return tuple([FailureGroup(row["stage"], row["finding"], row["tool"] or None, row["n"]) for row in rows])
+
+
+def find_item(database: Database, batch: str, index: int, choice: ItemChoice = EVERY) -> WholeItem | None:
+    """An item whole, with its neighbours in the list of those that are chosen; None where there is no such item."""
+    within = (CHUNKS.c.batch == batch, CHUNKS.c.first <= index, CHUNKS.c.first + CHUNKS.c.size > index)
+    line = sa.select(RESULTS.c.line).where(RESULTS.c.batch == batch, RESULTS.c.position == index)
+    with database.read() as connection:
+        chunk = connection.execute(sa.select(CHUNKS.c.first, CHUNKS.c.payload).where(*within)).one_or_none()
+        if chunk is None:
+            return None
+        told = connection.execute(line).scalar_one_or_none()
+        previous, following = (_find_neighbour(connection, choice.match(batch), index, step) for step in (-1, 1))
+    sent = _read_sent(chunk.payload, index - chunk.first)
+    outcome: Mapping[str, Any] = json.loads(told) if told is not None else {}
+    name = outcome.get("custom_id") or sent.get("custom_id") or f"item-{index}"
+    return WholeItem(index, name, sent.get("request"), outcome.get("report"), outcome.get("error"), previous, following)
+
+
+def _shorten(text: str) -> str:
+    """A text that an index takes; a long one ends in its digest, so that it stays apart from others."""
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    return f"{text[: MOST_CHARACTERS - 18]}… {sha256(text.encode(errors='replace')).hexdigest()[:16]}"
+
+
+def _build_item(row: sa.Row[Any]) -> BatchItem:
+    stage, finding, tool = (text or None for text in (row.stage, row.finding, row.tool))
+    return BatchItem(row.position, row.custom_id, row.verdict, row.score, stage, finding, tool)
+
+
+def _find_neighbour(
+    connection: sa.Connection, chosen: list[sa.ColumnElement[bool]], index: int, step: int
+) -> int | None:
+    place = ITEMS.c.position
+    beyond, order = (place < index, place.desc()) if step < 0 else (place > index, place)
+    return connection.execute(sa.select(place).where(*chosen, beyond).order_by(order).limit(1)).scalar_one_or_none()
+
+
+def _read_sent(payload: bytes | None, offset: int) -> Mapping[str, Any]:
+    """What was sent of the item at an offset of its chunk; nothing where it has expired, or is damaged."""
+    try:
+        lines = zlib.decompress(payload or b"").splitlines()
+    except zlib.error:
+        return {}
+    return json.loads(lines[offset]) if offset < len(lines) else {}

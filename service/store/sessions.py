@@ -1,0 +1,66 @@
+"""Who is signed in to the pages. What a browser keeps is 256 bits of chance; what is kept here is its sha256.
+
+A session is worth what its key is worth, and no longer than `LASTS_S`: a key that ends, ends its sessions.
+"""
+
+from __future__ import annotations
+
+import secrets
+from hashlib import sha256
+
+import sqlalchemy as sa
+
+from service.store.callers import NAMELESS, Caller
+from service.store.database import Database, insist
+from service.store.keys import PATIENCE, Keys
+from service.store.tables import SESSIONS
+
+LASTS_S = 43_200.0
+"""Seconds after which somebody signs in again: half a day."""
+
+
+class Sessions:
+    """The sessions in a database. Safe to share between threads. Asked about as keys are (`KeyCache`)."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._keys = Keys(database)
+        self.any_key = self._keys.any_key
+
+    def create(self, key_id: str, *, lasts_s: float = LASTS_S) -> str:
+        """A new session with the key of an id, "" for none; what the browser keeps. Those that are over are deleted."""
+        token, now = secrets.token_urlsafe(32), self._database.now()
+        values = {"hash": _hash_token(token), "key_id": key_id, "created_at": now, "expires_at": now + lasts_s}
+        with self._database.begin() as connection:
+            connection.execute(SESSIONS.delete().where(SESSIONS.c.expires_at <= now))
+            connection.execute(SESSIONS.insert().values(values))
+        return token
+
+    def authenticate(self, text: str) -> Caller | None:
+        """Who is signed in; None where nobody is, or not any more. One without a key ends when there is one."""
+        key_id = insist(lambda: self._read_key_id(text), give_up=PATIENCE)
+        if key_id is None:
+            return None
+        if not key_id:
+            return None if self.any_key() else NAMELESS
+        return insist(lambda: self._keys.find_caller(key_id), give_up=PATIENCE)
+
+    def end(self, text: str) -> None:
+        """Signs somebody out."""
+        with self._database.begin() as connection:
+            connection.execute(SESSIONS.delete().where(SESSIONS.c.hash == _hash_token(text)))
+
+    def note_use(self, key_id: str) -> None:
+        """Keeps that a key is used, if there is one."""
+        if key_id:
+            self._keys.note_use(key_id)
+
+    def _read_key_id(self, text: str) -> str | None:
+        lasts = SESSIONS.c.expires_at > self._database.now()
+        look = sa.select(SESSIONS.c.key_id).where(SESSIONS.c.hash == _hash_token(text), lasts)
+        with self._database.read() as connection:
+            return connection.execute(look).scalar_one_or_none()
+
+
+def _hash_token(token: str) -> str:
+    return sha256(token.encode()).hexdigest()

@@ -1,0 +1,166 @@
+"""What a page module gives, and what every page passes through: who is signed in, CSRF, headers, errors as pages."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import cast
+from urllib.parse import parse_qs, quote
+
+from markupsafe import Markup
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from service import __version__
+from service.api.access import find_caller
+from service.api.body import read_form_body
+from service.api.page_route import PageHandler, PageRoute, make_csrf, read_cookie
+from service.api.parts import ApiParts
+from service.api.problems import build_details, describe_error
+from service.errors import CallgradeError
+from service.problems import ProblemDetails
+from service.store.callers import UNKNOWN, Scope
+from service.web.rendering import render_template
+
+HEADERS = {
+    "content-security-policy": "default-src 'self'; base-uri 'none'; object-src 'none'; frame-ancestors 'none'; "
+    "form-action 'self'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+"""Of everything that pages answer with."""
+
+CSRF = "csrf"
+"""The field of a form that only our own pages can fill in."""
+
+MOST_FIELDS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class NavLink:
+    """A link in the head of every page, for those who may open it."""
+
+    place: int
+    label: str
+    path: str
+    needs: Scope | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageSet:
+    """The pages of one module."""
+
+    build: Callable[[ApiParts], Sequence[PageRoute]]
+    nav: NavLink | None = None
+
+
+def page(
+    path: str, handler: PageHandler, *, needs: Scope | None = None, public: bool = False, method: str = "GET"
+) -> PageRoute:
+    """One page; `needs` is the scope that opens it, None: that of any key. Sign-in is asked for unless it is `public`."""
+    return PageRoute(path, handler, needs=needs, public=public, method=method, wrap=_guard)
+
+
+def render(
+    request: Request, template: str, *, status: int = 200, twin: str | None = None, **values: object
+) -> Response:
+    """A page. `twin`: the path of the operation that gives the same as JSON."""
+    return Response(
+        render_template(template, **_list_common(request, twin), **values),
+        status,
+        {"cache-control": "no-store"},
+        "text/html",
+    )
+
+
+def read_form(request: Request) -> Mapping[str, str]:
+    """The fields of the form that was sent, the last of those of one name."""
+    return request.state.form
+
+
+def redirect(path: str) -> Response:
+    """Goes on to a page, which is then asked for by GET. `path` is one of ours."""
+    return RedirectResponse(path, 303)
+
+
+def _list_common(request: Request, twin: str | None) -> dict[str, object]:
+    """What every template knows of the request."""
+    caller, session = find_caller(request), read_cookie(request.scope)
+    links = [one for one in request.app.state.nav if caller != UNKNOWN and caller.may(one.needs)]
+    return {
+        "nav": links,
+        "path": request.url.path,
+        "signed_in": caller != UNKNOWN,
+        "caller": caller,
+        "csrf_field": partial(_write_csrf_field, make_csrf(session)),
+        "twin": twin,
+        "version": __version__,
+        "problem": None,
+    }
+
+
+def _write_csrf_field(token: str) -> Markup:
+    """What a form holds that changes something."""
+    return Markup('<input type="hidden" name="{}" value="{}">').format(CSRF, token)
+
+
+def _guard(route: PageRoute, handler: PageHandler) -> PageHandler:
+    """The handler, behind what is asked of everybody."""
+
+    async def handle(request: Request) -> Response:
+        try:
+            response = await _answer(route, handler, request)
+        except HTTPException as error:
+            response = render_problem_page(request, build_details(error.status_code, str(error.detail)))
+        except CallgradeError as error:
+            response = render_problem_page(request, describe_error(error))
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    return handle
+
+
+async def _answer(route: PageRoute, handler: PageHandler, request: Request) -> Response:
+    caller = find_caller(request)
+    if caller == UNKNOWN and not route.public:
+        return redirect(_build_sign_in_path(request))
+    if not route.public and not caller.may(route.needs):
+        raise HTTPException(403, f"the key that you signed in with lacks the scope {route.needs}")
+    if request.method == "POST":
+        request.state.form = await _read_checked_form(request, signed_in=caller != UNKNOWN)
+    return await handler(request)
+
+
+def _build_sign_in_path(request: Request) -> str:
+    """Where somebody signs in, and comes back from; nowhere in particular where something was to be changed."""
+    if request.method != "GET" or request.url.path == "/":
+        return "/sign-in"
+    query = f"?{request.url.query}" if request.url.query else ""
+    return f"/sign-in?next={quote(request.url.path + query, safe='')}"
+
+
+async def _read_checked_form(request: Request, *, signed_in: bool) -> Mapping[str, str]:
+    """The fields; HTTPException 403 where the form is none of this session's."""
+    parts = cast("ApiParts", request.app.state.parts)
+    data = await read_form_body(request, parts.settings.max_body_bytes)
+    try:
+        pairs = parse_qs(data.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise HTTPException(400, "the form cannot be read: expected UTF-8 and at most 200 fields") from None
+    form = {name: values[-1] for name, values in pairs.items()}
+    token = make_csrf(read_cookie(request.scope))
+    if signed_in and not hmac.compare_digest(form.get(CSRF, "").encode(), token.encode()):
+        raise HTTPException(403, "the form was made for another session; open the page again and send it from there")
+    return form
+
+
+def render_problem_page(request: Request, told: ProblemDetails) -> Response:
+    """The page of an error."""
+    return render(request, "problem.html", status=told.status, told=told)

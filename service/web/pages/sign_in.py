@@ -1,0 +1,107 @@
+"""Signing in by API key, or by the local token while there is no key; signing out."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+from functools import partial
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.api.access import WRONG_KEY
+from service.api.fairness.threads import Threads
+from service.api.key_cache import KeyThrottle, find_peer
+from service.api.page_route import COOKIE, PageRoute, read_cookie
+from service.api.parts import ApiParts
+from service.store.sessions import LASTS_S, Sessions
+from service.web.page import PageSet, page, read_form, redirect, render
+
+WRONG_TOKEN = "the token is not the one that `callgrade serve` printed when it started"  # noqa: S105 (a text)
+
+
+def build_sign_in_pages(parts: ApiParts) -> Sequence[PageRoute]:
+    """The form, what it sends, and the way out."""
+    desk = SignInDesk(parts)
+    return [
+        page("/sign-in", desk.show_form, public=True),
+        page("/sign-in", desk.sign_in, public=True, method="POST"),
+        page("/sign-out", desk.sign_out, method="POST"),
+    ]
+
+
+class SignInDesk:
+    """The handlers over the keys and sessions of one database."""
+
+    def __init__(self, parts: ApiParts) -> None:
+        if parts.database is None or parts.callers is None or parts.sessions is None:
+            raise ValueError("pages need a database")
+        self._callers = parts.callers
+        self._cache = parts.sessions
+        self._sessions = Sessions(parts.database)
+        self._threads = Threads(2, name="sessions")
+
+    async def show_form(self, request: Request) -> Response:
+        """The form; with `?token=` of the address that was printed, straight on to the start page."""
+        if token := request.query_params.get("token"):
+            return await self._enter(request, await self._check_token(request, token))
+        return await self._render(request)
+
+    async def sign_in(self, request: Request) -> Response:
+        """A session for the key or token that was entered."""
+        entered = read_form(request).get("key", "").strip()
+        try:
+            check = self._check_key if await self._callers.any_key() else self._check_token
+            key_id = await check(request, entered)
+        except HTTPException as error:
+            return await self._render(request, problem=str(error.detail), status=error.status_code)
+        return await self._enter(request, key_id)
+
+    async def sign_out(self, request: Request) -> Response:
+        """The end of the session, here and wherever else its cookie was copied to."""
+        session = read_cookie(request.scope)
+        await self._threads.run(find_peer(request.scope), partial(self._sessions.end, session))
+        self._cache.forget(session)
+        response = redirect("/sign-in")
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return response
+
+    async def _render(self, request: Request, *, problem: str | None = None, status: int = 200) -> Response:
+        by_key = await self._callers.any_key()
+        onwards = _read_next(request)
+        return render(request, "sign_in.html", status=status, by_key=by_key, onwards=onwards, refusal=problem)
+
+    async def _check_key(self, request: Request, key: str) -> str:
+        found = await self._callers.of(key, find_peer(request.scope))
+        if isinstance(found, KeyThrottle):
+            raise HTTPException(429, f"too many wrong keys from this address; wait {found.seconds:.0f} seconds")
+        if found is None:
+            raise HTTPException(401, WRONG_KEY)
+        return found.key_id
+
+    async def _check_token(self, request: Request, token: str) -> str:
+        held = request.app.state.local_token
+        if await self._callers.any_key():
+            raise HTTPException(401, "there are keys now, so the token opens nothing; enter a key")
+        if not held or not hmac.compare_digest(token.encode(), held.encode()):
+            raise HTTPException(401, WRONG_TOKEN)
+        return ""
+
+    async def _enter(self, request: Request, key_id: str) -> Response:
+        token = await self._threads.run(find_peer(request.scope), partial(self._sessions.create, key_id))
+        response = redirect(_read_next(request))
+        secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
+        response.set_cookie(COOKIE, token, max_age=int(LASTS_S), httponly=True, samesite="strict", secure=secure)
+        return response
+
+
+def _read_next(request: Request) -> str:
+    """Where somebody wanted to go; one of our own paths, for what else an address may say leads elsewhere."""
+    form = getattr(request.state, "form", {})
+    wanted = form.get("next") or request.query_params.get("next") or "/"
+    plain = wanted.startswith("/") and not wanted.startswith(("//", "/\\")) and wanted.isprintable()
+    return wanted if plain and "\\" not in wanted else "/"
+
+
+PAGES = PageSet(build_sign_in_pages)

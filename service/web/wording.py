@@ -1,0 +1,85 @@
+"""How numbers, times and names are written on pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from types import MappingProxyType
+
+STATUS_WORDS = {
+    "in_progress": "running",
+    "finalizing": "finishing",
+    "cancelling": "being cancelled",
+    "paused_budget": "paused: budget",
+    "paused_provider": "paused: provider",
+}
+"""States of a run that are not said as they are written."""
+
+
+def format_share(value: float | None) -> str:
+    """A share as a percentage; a dash for none.
+
+    >>> format_share(0.12345), format_share(1.0), format_share(None)
+    ('12.3 %', '100 %', '-')
+    """
+    if value is None:
+        return "-"
+    text = f"{value * 100:.1f}"
+    return f"{text.removesuffix('.0')} %"
+
+
+def format_score(value: float | None) -> str:
+    """A score from 0 to 1 with two digits.
+
+    >>> format_score(0.937), format_score(None)
+    ('0.94', '-')
+    """
+    return "-" if value is None else f"{value:.2f}"
+
+
+def format_usd(value: float | None) -> str:
+    """Dollars, with as many digits as say something.
+
+    >>> format_usd(12.345), format_usd(0.00042), format_usd(0.0), format_usd(None)
+    ('$12.35', '$0.00042', '$0.00', '-')
+    """
+    if value is None:
+        return "-"
+    return f"${value:.2f}" if value == 0 or value >= 0.01 else f"${value:.2g}"
+
+
+def format_count(value: int | None) -> str:
+    """A whole number with thin spaces between thousands.
+
+    >>> format_count(100000)
+    '100\u202f000'
+    """
+    return "-" if value is None else f"{value:,}".replace(",", "\u202f")
+
+
+def format_time(value: str | None) -> str:
+    """A time as RFC 3339 to the minute, in UTC.
+
+    >>> format_time("2026-11-23T04:25:34.123Z")
+    '2026-11-23 04:25 UTC'
+    """
+    if value is None:
+        return "-"
+    return f"{datetime.fromisoformat(value):%Y-%m-%d %H:%M} UTC"
+
+
+def say_status(value: str) -> str:
+    """The state of a run in words."""
+    return STATUS_WORDS.get(value, value)
+
+
+FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
+    {
+        "share": format_share,
+        "score": format_score,
+        "usd": format_usd,
+        "count": format_count,
+        "time": format_time,
+        "status": say_status,
+    }
+)
