@@ -87,9 +87,7 @@ ITEMS = sa.Table(
     sa.Column("tool", sa.Text, nullable=False),  # of the call at which it broke
     sa.Column("stages", sa.Text, nullable=False),  # a letter for each stage in its order: the verdict's first, or -
     sa.Column("score", sa.Double),
-    sa.Column(
-        "grouped", sa.Boolean, nullable=False
-    ),  # whether it names its group, so that it is not independent of others
+    sa.Column("cluster", sa.Text, nullable=False),  # its tag `group`: items of one are not independent
     sa.Index("callgrade_items_by_verdict", "batch", "verdict", "stages", "cluster", "position"),
     sa.Index("callgrade_items_by_break", "batch", "stage", "finding", "tool", "position"),
 )

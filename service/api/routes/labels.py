@@ -23,6 +23,7 @@ from service.jobs.admission import PATIENCE
 from service.jobs.calibrations import MAX_BYTES
 from service.jobs.spool import Spool
 from service.labelling import (
+    Between,
     LabelDesk,
     LabelledPage,
     LabelSummary,
@@ -125,7 +126,7 @@ class DisagreementQuery(FrozenModel):
 
     criterion: str | None = None
     """Absent: all"""
-    between: Word | str = "annotators"
+    between: Between = "annotators"
     """annotators: people who differ, where nobody has settled it. judge: people who say another thing than the judge"""
     limit: int = Field(default=100, ge=1, le=1_000)
     """Items in the answer at most; absent: 100"""
@@ -179,8 +180,7 @@ class LabelRoutes:
         """Label an item, and learn what the judge had said. The same again changes nothing."""
         desk, caller = self._find_desk(), find_caller(request)
         asked = validate(REQUEST, parse(await read_body(request, self._limits), self._limits))
-        told = asked.model_dump() | {"annotator": asked.annotator or name_annotator(request)}
-        draft = LabelDraft(**told)
+        draft = build_draft(asked, name_annotator(request))
         label = await self._run(request, lambda: desk.labels.put(caller.tenant, draft))
         judge = await self._run(request, lambda: desk.reveal(caller.tenant, label.item, label.criterion))
         return LabelReply(label, judge)
@@ -256,6 +256,13 @@ class LabelRoutes:
     async def _stream(self, request: Request, lines: Iterator[bytes]) -> AsyncGenerator[bytes]:
         while (line := await self._threads.run(find_payer(request.scope), lambda: next(lines, None))) is not None:
             yield line
+
+
+def build_draft(asked: LabelRequest, annotator: str) -> LabelDraft:
+    """The label as it is kept. `annotator`: who gives it where the request names nobody."""
+    told: dict[str, Any] = asked.model_dump()
+    told["annotator"] = asked.annotator or annotator
+    return LabelDraft(**told)
 
 
 def name_annotator(request: Request) -> str:

@@ -93,6 +93,8 @@ def match_item(tenant: str, item: str, criterion: str) -> tuple[sa.ColumnElement
 
 def ensure_item(database: Database, connection: sa.Connection, tenant: str, item: str, criterion: str) -> None:
     """Takes in an item that somebody labels unasked. UnknownItemError where there is no such, or no such criterion."""
+    if "\0" in item + criterion:  # which no database takes
+        raise _build_unknown_error()
     known = sa.select(LABEL_ITEMS.c.item).where(*match_item(tenant, item, criterion))
     if connection.execute(known).one_or_none() is not None:
         return
