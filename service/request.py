@@ -141,13 +141,13 @@ def plan_request(request: ScoreRequest, rubric: Rubric, trace: Trace | None = No
     """
     trace = trace or read_request_trace(request)
     try:
-        return plan(trace, rubric, _find_expectation(request, trace))
+        return plan(trace, rubric, find_expectation(request, trace))
     except OverBudgetError as error:
         raise InputError.at("/trace", str(error)) from None
 
 
-def _find_expectation(request: ScoreRequest, trace: Trace) -> Expectation | None:
-    """What is expected: as the request says, else the gold that the trace's own format carries."""
+def find_expectation(request: ScoreRequest, trace: Trace) -> Expectation | None:
+    """What is expected: as the request says, else the gold of the trace's own format. InputError for gold that is none."""
     said = request.expected
     if isinstance(said, Expectation):
         return said

@@ -36,6 +36,7 @@ NEEDED: tuple[tuple[str, Scope | None], ...] = (
     ("/v1/summaries", "score"),
     ("/v1/rubrics", "score"),
     ("/v1/usage", None),
+    ("/v1/overview", None),
     ("/v1/batches", "batch"),
     ("/v1/calibrations", "calibrate"),
     ("/v1/fits", "calibrate"),

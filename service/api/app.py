@@ -32,6 +32,7 @@ from service.api.routes.calibrations import CalibrationRoutes
 from service.api.routes.docs import build_docs_route
 from service.api.routes.fits import FitRoutes
 from service.api.routes.labels import LabelRoutes
+from service.api.routes.overview import OverviewRoutes
 from service.api.routes.scores import KeptScoreRoutes
 from service.api.routes.scoring import ScoringRoutes
 from service.api.routes.usage import UsageRoutes
@@ -95,6 +96,7 @@ def create_app(
     )
     batches, calibrations = _build_job_routes(settings, engine, database, queue)
     labels, fits = _build_label_routes(settings, engine, database, calibrations)
+    overview = OverviewRoutes(engine, batches.store, calibrations.store)
     callers, sessions = _build_key_caches(database)
     app = FastAPI(
         title="callgrade",
@@ -116,13 +118,14 @@ def create_app(
             *KeptScoreRoutes(None if database is None else KeptScores(database)).all(),
             *labels.all(),
             *fits.all(),
+            *overview.all(),
             *AuditRoutes(None if database is None else Audit(database)).all(),
             build_docs_route(),
         ],
     )
     app.state.stopping = stopping
     app.state.parts = ApiParts(
-        settings, engine, database, scoring, batches, calibrations, callers, sessions, labels, fits
+        settings, engine, database, scoring, batches, calibrations, overview, callers, sessions, labels, fits
     )
     app.add_middleware(Fairness, load=_build_load(settings))
     app.add_middleware(

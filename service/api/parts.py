@@ -10,6 +10,7 @@ from service.api.routes.batches import BatchRoutes
 from service.api.routes.calibrations import CalibrationRoutes
 from service.api.routes.fits import FitRoutes
 from service.api.routes.labels import LabelRoutes
+from service.api.routes.overview import OverviewRoutes
 from service.api.routes.scoring import ScoringRoutes
 from service.engine import Engine
 from service.settings import Settings
@@ -28,6 +29,7 @@ class ApiParts:
     scoring: ScoringRoutes
     batches: BatchRoutes
     calibrations: CalibrationRoutes
+    overview: OverviewRoutes
     callers: KeyCache | None
     sessions: KeyCache | None
     labels: LabelRoutes

@@ -29,6 +29,10 @@ class Reports:
     files: Sequence[Path]
     read: list[Report] = field(default_factory=list[Report])
     places: list[RecordPlace] = field(default_factory=list[RecordPlace])
+    names: list[str] = field(default_factory=list[str])
+    """What each is called: as the line of a batch says, else its trace's id; empty where neither says."""
+    positions: list[int] = field(default_factory=list[int])
+    """Where each stands among all records, from 0."""
     refused: list[tuple[RecordPlace, InputError]] = field(default_factory=list[tuple[RecordPlace, InputError]])
 
     def load(self) -> Reports:
@@ -47,9 +51,12 @@ class Reports:
         if isinstance(found, InputError):
             self.refused.append((place, found))
             return
+        position = len(self.read) + len(self.refused)
         try:
             self.read.append(_report(found))
             self.places.append(place)
+            self.names.append(_name(found, self.read[-1]))
+            self.positions.append(position)
         except InputError as error:
             self.refused.append((place, error))
 
@@ -59,6 +66,11 @@ class Reports:
                 say(line if line.startswith(" ") else f"error: {line}")
         if len(self.refused) > TOLD:
             say(f"... and {plural(len(self.refused) - TOLD, 'more record')}")
+
+
+def _name(value: dict[str, JsonValue], report: Report) -> str:
+    name = value.get("custom_id")
+    return name if isinstance(name, str) else report.trace_id or ""
 
 
 def _report(value: dict[str, JsonValue]) -> Report:

@@ -1,9 +1,10 @@
-"""Documents as one HTML page that needs nothing else: no script, no other file."""
+"""Documents as one HTML page that needs no other file."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable
+from hashlib import sha256
 from html import escape
 
 from service.reporting.document import Cell, Figure, Link, Section, Table
@@ -26,13 +27,40 @@ MANY = 8
 
 def render_page(title: str, sections: Iterable[Section]) -> str:
     """The whole page. A drawing that cannot be made is missing, and the page says so."""
-    body = "\n".join([_render_section(one) for one in sections])
+    return build_document(title, render_sections(sections), style=_STYLE)
+
+
+def render_sections(sections: Iterable[Section]) -> str:
+    """The sections alone, for a page that has more."""
+    return "\n".join([_render_section(one) for one in sections])
+
+
+def build_document(title: str, body: str, *, style: str, script: str = "") -> str:
+    """A page with its style and script in it, and a policy that allows these two, drawings in the page, and nothing else.
+
+    `body` is HTML. `script` runs when the body is there.
+    """
+    policy = [
+        "default-src 'none'",
+        f"style-src {_digest(style)}",
+        "script-src " + (_digest(script) if script else "'none'"),
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="content-security-policy" content="{"; ".join(policy)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n{body}\n</body>\n</html>\n"
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n"
+        f"<body>\n{body}\n{f'<script>{script}</script>' if script else ''}</body>\n</html>\n"
     )
+
+
+def _digest(text: str) -> str:
+    """What allows the very text."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode('ascii')}'"
 
 
 def _render_section(section: Section) -> str:

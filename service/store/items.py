@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from pydantic import JsonValue
 
+from service.core.rubric import STAGES, Stage
 from service.store.database import Database
 from service.store.tables import CHUNKS, ITEMS, RESULTS
 
@@ -24,6 +25,9 @@ MOST_GROUPS = 200
 
 MOST_CHARACTERS = 160
 """Characters of a text that is counted by: names of tools and groups are somebody's, and may be of any length."""
+
+FAILED = "f"
+"""The letter of a stage that failed."""
 
 ERROR = "error"
 """What stands for the verdict of an item that could not be scored."""
@@ -100,11 +104,19 @@ class ItemChoice:
     stage: str | None = None
     finding: str | None = None
     tool: str | None = None
+    failed: Stage | None = None
+    """A stage that failed, whether or not another one broke before it."""
 
     def match(self, batch: str) -> list[sa.ColumnElement[bool]]:
         """What holds of the rows that are chosen."""
         asked = {"verdict": self.verdict, "stage": self.stage, "finding": self.finding, "tool": self.tool}
-        return [ITEMS.c.batch == batch, *[ITEMS.c[name] == value for name, value in asked.items() if value is not None]]
+        found = [
+            ITEMS.c.batch == batch,
+            *[ITEMS.c[name] == value for name, value in asked.items() if value is not None],
+        ]
+        if self.failed is not None:
+            found.append(sa.func.substr(ITEMS.c.stages, STAGES.index(self.failed) + 1, 1) == FAILED)
+        return found
 
 
 EVERY = ItemChoice()

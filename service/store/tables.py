@@ -87,7 +87,7 @@ ITEMS = sa.Table(
     sa.Column("tool", sa.Text, nullable=False),  # of the call at which it broke
     sa.Column("stages", sa.Text, nullable=False),  # a letter for each stage in its order: the verdict's first, or -
     sa.Column("score", sa.Double),
-    sa.Column("cluster", sa.Text, nullable=False),  # its tag `group`: items of one are not independent
+    sa.Column("cluster", sa.Text, nullable=False),  # its tag `group`; empty: it is independent of the others
     sa.Index("callgrade_items_by_verdict", "batch", "verdict", "stages", "cluster", "position"),
     sa.Index("callgrade_items_by_break", "batch", "stage", "finding", "tool", "position"),
 )

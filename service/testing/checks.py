@@ -9,8 +9,9 @@ from typing import Literal, cast
 
 from pydantic import JsonValue
 
+from service.bare_traces import wrap_trace
 from service.cli.context import read_settings
-from service.cli.inputs import find_rubric, names_file, read_text, wrap_trace
+from service.cli.inputs import find_rubric, names_file, read_text
 from service.core.report import JudgeMode, Report
 from service.engine import Engine
 from service.packaged_files import read_yaml

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs, quote, urlencode
 
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
@@ -82,6 +82,12 @@ def render(
 def read_form(request: Request) -> Mapping[str, str]:
     """The fields of the form that was sent, the last of those of one name."""
     return request.state.form
+
+
+def build_twin(request: Request, path: str, **more: str) -> str:
+    """The path of the operation that gives the same as JSON: `path` with the query of the page, or with `more` instead."""
+    query = urlencode(more) if more else request.url.query
+    return f"{path}?{query}" if query else path
 
 
 def redirect(path: str) -> Response:

@@ -17,15 +17,16 @@ STATUS_WORDS = {
 
 
 def format_share(value: float | None) -> str:
-    """A share as a percentage; a dash for none.
+    """A share as a percentage, with a space that does not break; a dash for none. Only all and none are written whole.
 
-    >>> format_share(0.12345), format_share(1.0), format_share(None)
-    ('12.3 %', '100 %', '-')
+    >>> format_share(0.12345), format_share(0.39), format_share(0.99999), format_share(1.0), format_share(None)
+    ('12.3\xa0%', '39.0\xa0%', '99.9\xa0%', '100\xa0%', '-')
     """
     if value is None:
         return "-"
-    text = f"{value * 100:.1f}"
-    return f"{text.removesuffix('.0')} %"
+    if value in (0, 1):
+        return f"{value * 100:.0f}\xa0%"
+    return f"{min(max(value * 100, 0.1), 99.9):.1f}\xa0%"
 
 
 def format_score(value: float | None) -> str:

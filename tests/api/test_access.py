@@ -47,6 +47,7 @@ SCOPES = {
     "/v1/score": "score",
     "/v1/summaries": "score",
     "/v1/usage": "",
+    "/v1/overview": "",
     "/v1/rubrics": "score",
     "/v1/batches": "batch",
     "/v1/calibrations": "calibrate",

@@ -17,6 +17,7 @@ from service.core.rubric import Stage
 from service.reporting.breakdown import Breakdown, OutcomeKind, build_breakdown
 from service.store.batches import Batch
 from service.store.items import (
+    EVERY,
     BatchItemList,
     FailureGroup,
     ItemChoice,
@@ -42,6 +43,8 @@ class ItemChoiceQuery(FrozenModel):
     """The code of the first finding there, or the criterion where it has none"""
     tool: Annotated[str, Field(max_length=200)] | None = None
     """The tool of the call at which they broke; empty: no call did"""
+    failed: Stage | None = None
+    """A stage that failed, whether or not another one broke before it"""
 
 
 class ItemPageQuery(ItemChoiceQuery):
@@ -79,7 +82,11 @@ class BatchItemReading:
 
     async def show_batch_item(self, request: Request) -> WholeItem:
         """Show one item of a batch: what was sent, and its report or why it has none."""
-        index, choice = _read_index(request), build_choice(read_query(request.query_params, ItemChoiceQuery))
+        return await self.find_item(request, build_choice(read_query(request.query_params, ItemChoiceQuery)))
+
+    async def find_item(self, request: Request, choice: ItemChoice = EVERY) -> WholeItem:
+        """The item that a path names, among those that are chosen; HTTPException 404 where there is none."""
+        index = _read_index(request)
         batch, database = await self._store.find(request), self._store.jobs.database
         found = await self._store.run_insisting(request, lambda: find_item(database, batch.id, index, choice))
         if found is None:
@@ -100,7 +107,7 @@ class BatchItemReading:
 
 def build_choice(asked: ItemChoiceQuery) -> ItemChoice:
     """The choice that a query makes."""
-    return ItemChoice(asked.verdict, asked.stage, asked.finding, asked.tool)
+    return ItemChoice(asked.verdict, asked.stage, asked.finding, asked.tool, asked.failed)
 
 
 def _read_index(request: Request) -> int:

@@ -1,4 +1,4 @@
-"""`callgrade serve`: the HTTP API, and a worker beside it."""
+"""`callgrade serve`: the HTTP API with its pages, and a worker beside it."""
 
 from __future__ import annotations
 
@@ -28,17 +28,33 @@ def serve(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that serve.")] = 1,
 ) -> int:
-    """Serve the HTTP API. Settings come from CALLGRADE_* variables; logs are JSON lines on standard error."""
+    """Serve the HTTP API and the pages. Settings come from CALLGRADE_* variables; logs are JSON lines on standard error."""
     return run_serve(host=host, port=port, log_level=log_level, workers=workers)
 
 
 def run_serve(
-    *, host: str | None = None, port: int | None = None, log_level: str | None = None, workers: int = 1
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    log_level: str | None = None,
+    workers: int = 1,
+    browser: bool = False,
 ) -> ExitCode:
-    """Serve until told to stop. What is not given comes from the settings; SettingsError where one cannot be used."""
+    """Serve until told to stop, with the pages in a browser where that is wanted.
+
+    What is not given comes from the settings; SettingsError where one cannot be used.
+    """
     from service.api.app import create_app
     from service.api.fairness.connections import allow_files
-    from service.cli.serving.server import LOG, listener_at, log_address, make_first_key, say_where_pages_are, serve_on
+    from service.cli.serving.server import (
+        LOG,
+        build_page_url,
+        listener_at,
+        log_address,
+        make_first_key,
+        serve_on,
+        show_pages,
+    )
     from service.cli.serving.supervise import worker_beside
     from service.jobs.job_queue import prepare
     from service.logs import configure, log_warnings
@@ -65,7 +81,7 @@ def run_serve(
     with listener_at(settings.host, read.port if port is None else port) as listener:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         log_address(listener, workers)
-        say_where_pages_are(listener, "" if Keys(database).any_key() else token)
+        show_pages(build_page_url(listener, "" if Keys(database).any_key() else token), browser=browser)
         try:
             with worker_beside(
                 log_level=level, grace=settings.graceful_seconds, wanted=settings.worker, stopping=app.state.stopping

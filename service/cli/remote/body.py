@@ -14,7 +14,8 @@ from types import TracebackType
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from service.cli.inputs import Refusal, build_body, is_bare, locate_error, read_records
+from service.bare_traces import build_body, is_bare
+from service.cli.inputs import Refusal, locate_error, read_records
 from service.errors import InputError, Problem
 from service.strict_json import Limits
 from service.trace_files import BadRecord, RecordPlace, TraceRecord

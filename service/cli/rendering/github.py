@@ -12,12 +12,13 @@ from typing import BinaryIO, Literal
 from service.cli.exits import describe_error
 from service.cli.inputs import Refusal
 from service.cli.rendering.console import number, share
-from service.cli.rendering.results import Tally, list_findings, render_finding
+from service.cli.rendering.results import Tally, list_findings
 from service.cli.rendering.streams import JsonLines
 from service.cli.scoring import Result, ScoredRecord
 from service.core.report import Report
 from service.reporting.document import Section, Table
 from service.reporting.escaping import escape_unprintable
+from service.reporting.findings import render_finding
 from service.reporting.markdown import render_markdown
 
 Level = Literal["error", "warning", "notice"]

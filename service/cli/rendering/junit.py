@@ -12,7 +12,7 @@ from typing import BinaryIO
 from service.cli.exits import describe_error
 from service.cli.inputs import Refusal
 from service.cli.rendering.console import number, share
-from service.cli.rendering.results import MOST_REASONS, list_outcomes, render_finding
+from service.cli.rendering.results import MOST_REASONS, list_outcomes
 from service.cli.scoring import Result, ScoredRecord
 from service.core.outcome import Scored, Skipped
 from service.core.report import Report
@@ -25,6 +25,7 @@ from service.errors import (
     TooLargeError,
     UnknownRubricError,
 )
+from service.reporting.findings import render_finding
 from service.trace_files import RecordPlace
 
 IN_MEMORY = 2**20

@@ -188,13 +188,3 @@ def list_findings(report: Report) -> list[Finding]:
     """Every finding once, the first broken step of the contract first."""
     outcomes = (one.outcome for one in list_outcomes(report))
     return list(dict.fromkeys(f for o in outcomes if not isinstance(o, Errored) for f in o.findings))
-
-
-def render_finding(finding: Finding) -> str:
-    """The message of a finding, with the argument it is about where the message does not begin with it.
-
-    >>> render_finding(Finding("schema_required", "required, and missing", "/steps/0/call/arguments/order_id"))
-    'order_id: required, and missing'
-    """
-    _, _, argument = finding.path.partition("/call/arguments/")
-    return finding.message if finding.message.startswith(argument) else f"{argument}: {finding.message}"

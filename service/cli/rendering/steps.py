@@ -10,10 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli.rendering.console import number, plural, share, verdict_text
-from service.cli.rendering.results import CriterionOutcome, list_outcomes, render_finding
+from service.cli.rendering.results import CriterionOutcome, list_outcomes
 from service.core.outcome import Errored, Scored, Skipped
 from service.core.report import Report
 from service.reporting.escaping import escape_unprintable
+from service.reporting.findings import render_finding
 
 MOST_NOTES = 6
 """How many findings of one step are shown."""

@@ -12,10 +12,11 @@ from rich.text import Text
 from service.cli.inputs import Refusal
 from service.cli.rendering.console import WIDEST, console, number, share, verdict_text
 from service.cli.rendering.refusals import REFUSALS_TOLD
-from service.cli.rendering.results import Tally, list_findings, render_finding
+from service.cli.rendering.results import Tally, list_findings
 from service.cli.rendering.steps import show_steps
 from service.cli.scoring import Result, ScoredRecord
 from service.reporting.escaping import escape_unprintable
+from service.reporting.findings import render_finding
 
 LOOKAHEAD = 100
 """How many results are seen before the width of the first column is fixed."""

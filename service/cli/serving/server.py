@@ -6,6 +6,7 @@ import logging
 import socket
 import sys
 import threading
+import webbrowser
 from functools import partial
 
 import typer
@@ -134,9 +135,17 @@ def log_address(listener: socket.socket, workers: int) -> None:
     LOG.info("listening", extra={"fields": {"host": host, "port": port, "workers": workers}})
 
 
-def say_where_pages_are(listener: socket.socket, token: str) -> None:
-    """Prints the address that a person opens; with `token` it signs them in. It stands in no log, for it opens all there is."""
-    host, port = listener.getsockname()[:2]
+def build_page_url(listener: socket.socket, token: str) -> str:
+    """The address that a person opens; with `token` it signs them in."""
+    bound, port = listener.getsockname()[:2]
+    host = str({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bound, bound))  # noqa: S104 (what listens everywhere is reached here too)
     shown = f"[{host}]" if ":" in host else host
-    query = f"sign-in?token={token}" if token else ""
-    typer.echo(f"pages: http://{shown}:{port}/{query}", err=True)
+    return f"http://{shown}:{port}/" + (f"sign-in?token={token}" if token else "")
+
+
+def show_pages(url: str, *, browser: bool) -> None:
+    """Says where the pages are, and opens them. It stands in no log, for it may open all there is."""
+    typer.echo(f"pages: {url}", err=True)
+    if browser:
+        # A browser on a terminal would wait until it is closed; one that is not there is no reason to stop.
+        threading.Thread(target=webbrowser.open, args=(url,), name="browser", daemon=True).start()

@@ -1,25 +1,75 @@
-"""The start page."""
+"""The start page: what runs, what ran last, how judges stand; and the form that scores a pasted log."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Sequence
+from functools import cache
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
-from service.web.page import NavLink, PageSet, page, render
+from service.api.routes.scoring import EXAMPLE
+from service.errors import CallgradeError
+from service.pasted import read_pasted
+from service.problems import ProblemDetails, describe_error
+from service.web.page import NavLink, PageSet, page, read_form, render
+from service.web.trace.payloads import COMPLETE
+from service.web.trace.stored import build_stored_view
+from service.wiring import build_limits
 
 
-def build_start_pages(_: ApiParts) -> Sequence[PageRoute]:
-    """The page itself."""
-    return [page("/", show_start)]
+class StartPages:
+    """The handlers over the parts of one application."""
+
+    def __init__(self, parts: ApiParts) -> None:
+        self._overview = parts.overview
+        self._scoring = parts.scoring
+        self._limits = build_limits(parts.settings)
+
+    async def show_start(self, request: Request) -> Response:
+        """What there is."""
+        return await self._render(request)
+
+    async def score_pasted(self, request: Request) -> Response:
+        """Scores what was pasted as POST /v1/score would, and shows what came of it; nothing is kept."""
+        text = read_form(request).get("text", "")
+        try:
+            pasted = await asyncio.to_thread(read_pasted, text, self._limits)
+            answer = await self._scoring.score_data(request, pasted.body)
+        except CallgradeError as error:
+            return await self._render(request, text=text, refusal=describe_error(error))
+        body, report = json.loads(pasted.body), json.loads(bytes(answer.body))
+        view = await asyncio.to_thread(build_stored_view, body, report, "", choices=COMPLETE)
+        return render(request, "scored.html", twin="/v1/score", pasted=pasted, view=view)
+
+    async def _render(self, request: Request, *, text: str = "", refusal: ProblemDetails | None = None) -> Response:
+        found = await self._overview.show_overview(request)
+        return render(
+            request,
+            "start.html",
+            status=200 if refusal is None else refusal.status,
+            twin="/v1/overview",
+            overview=found,
+            example=_build_example(),
+            text=text,
+            refusal=refusal,
+        )
 
 
-async def show_start(request: Request) -> Response:
-    """What is running, what ran last, and what waits."""
-    return render(request, "start.html")
+@cache
+def _build_example() -> str:
+    """A log that can be pasted: the one that the contract gives as an example."""
+    return json.dumps(EXAMPLE, indent=1)
+
+
+def build_start_pages(parts: ApiParts) -> Sequence[PageRoute]:
+    """The page itself, and where its form leads."""
+    pages = StartPages(parts)
+    return [page("/", pages.show_start), page("/score", pages.score_pasted, needs="score", method="POST")]
 
 
 PAGES = PageSet(build_start_pages, NavLink(10, "Start", "/"))

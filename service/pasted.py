@@ -1,0 +1,45 @@
+"""A text that somebody pastes: a log, or a request, as the body of POST /v1/score."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from typing import NamedTuple
+
+from service.bare_lists import join_messages
+from service.bare_traces import build_body
+from service.errors import InputError
+from service.samples import split_samples
+from service.span_files import group_spans
+from service.strict_json import Limits
+from service.trace_files import BadRecord, TraceRecord, scan_records
+
+
+class PastedTrace(NamedTuple):
+    """What a text holds."""
+
+    body: bytes
+    """The request of its first trace."""
+    guessed: str | None
+    """The format that was guessed; None where the trace names its own."""
+    others: int
+    """Traces that come after the first."""
+
+
+def read_pasted(text: str, limits: Limits) -> PastedTrace:
+    """The first trace of a text, in any form that files have; InputError, with places in the text, where there is none."""
+    source = io.BytesIO(text.strip().encode(errors="replace"))
+    records = split_samples(join_messages(scan_records(source, limits=limits, name="the text")))
+    found = list(group_spans(records, limits, left_out=Counter(), named=None))
+    if not found:
+        raise InputError.at("", "the text holds no trace")
+    first = found[0]
+    if isinstance(first, BadRecord):
+        raise first.error
+    guessed: Counter[str] = Counter()
+    body = {
+        name: value for name, value in build_body(first, named=None, guessed=guessed).items() if name != "custom_id"
+    }
+    others = sum(isinstance(one, TraceRecord) for one in found[1:])
+    return PastedTrace(json.dumps(body).encode(), next(iter(guessed), None), others)

@@ -1,0 +1,93 @@
+"""The traces of a run: their list, and each of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.api.page_route import PageRoute
+from service.api.parts import ApiParts
+from service.api.queries import read_query
+from service.api.routes.batch_items import ItemChoiceQuery, ItemPageQuery, build_choice
+from service.store.items import count_items
+from service.web.page import PageSet, build_twin, page, render
+from service.web.trace.stored import build_stored_view, find_payload
+
+
+class TracePages:
+    """The handlers over the items of batches."""
+
+    def __init__(self, parts: ApiParts) -> None:
+        self._batches = parts.batches
+
+    async def list_traces(self, request: Request) -> Response:
+        """The traces of a run, by what came of them."""
+        batch = await self._batches.store.find(request)
+        items = await self._batches.items.list_batch_items(request)
+        choice = build_choice(read_query(request.query_params, ItemPageQuery))
+        database = self._batches.store.jobs.database
+        count = await self._batches.store.run_insisting(request, lambda: count_items(database, batch.id, choice))
+        chosen = list_chosen(request)
+        return render(
+            request,
+            "traces.html",
+            twin=build_twin(request, f"/v1/batches/{batch.id}/items"),
+            job=batch,
+            items=items,
+            count=count,
+            chosen=chosen,
+            query=urlencode(chosen),
+            first="after" not in request.query_params,
+        )
+
+    async def show_trace(self, request: Request) -> Response:
+        """One trace of a run, with its neighbours in the list that it was opened from."""
+        batch = await self._batches.store.find(request)
+        item = await self._batches.items.show_batch_item(request)
+        base, query = f"/runs/{batch.id}/traces", urlencode(list_chosen(request))
+        view = None
+        if item.report is not None:
+            view = await asyncio.to_thread(build_stored_view, item.request, item.report, item.custom_id)
+        return render(
+            request,
+            "trace.html",
+            twin=build_twin(request, f"/v1/batches/{batch.id}/items/{item.index}"),
+            job=batch,
+            item=item,
+            view=view,
+            base=base,
+            query=f"?{query}" if query else "",
+        )
+
+    async def download_payload(self, request: Request) -> Response:
+        """The whole of a text or value of a trace that its page shows cut: `at` is its pointer."""
+        item = await self._batches.items.find_item(request)
+        at = request.query_params.get("at", "")
+        found = await asyncio.to_thread(find_payload, item.request, at)
+        if found is None:
+            raise HTTPException(404, "no such part of the trace")
+        headers = {"content-disposition": f'attachment; filename="item-{item.index}.txt"', "cache-control": "no-store"}
+        return Response(found.encode(errors="backslashreplace"), 200, headers, "text/plain")
+
+
+def list_chosen(request: Request) -> dict[str, str]:
+    """What the query says of the traces that are meant."""
+    return {name: value for name, value in request.query_params.items() if name in ItemChoiceQuery.model_fields}
+
+
+def build_trace_pages(parts: ApiParts) -> Sequence[PageRoute]:
+    """The pages, and what they cut."""
+    pages = TracePages(parts)
+    return [
+        page("/runs/{batch_id}/traces", pages.list_traces, needs="batch"),
+        page("/runs/{batch_id}/traces/{index}", pages.show_trace, needs="batch"),
+        page("/runs/{batch_id}/traces/{index}/payload", pages.download_payload, needs="batch"),
+    ]
+
+
+PAGES = PageSet(build_trace_pages)

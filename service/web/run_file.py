@@ -1,0 +1,32 @@
+"""A run as one HTML file, which holds all that it shows and asks nobody for anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from service import __version__
+from service.reporting.document import Section
+from service.reporting.page import build_document, render_sections
+from service.web.rendering import read_static, render_template
+from service.web.trace.run import RunView
+
+
+def render_run_file(view: RunView, numbers: Iterable[Section] = ()) -> str:
+    """The file. `numbers` is the summary of the run as a document."""
+    from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2, and is loaded with it)
+
+    body = render_template(
+        "trace/run.html",
+        view=view,
+        numbers=Markup(render_sections(numbers)),  # noqa: S704 (escaped where it is written)
+        version=__version__,
+    )
+    style = f"{_read('style.css')}\n{_read('trace.css')}"
+    return build_document(f"{view.title} · callgrade", body, style=style, script=_read("trace.js"))
+
+
+def _read(name: str) -> str:
+    found = read_static(name)
+    if found is None:
+        raise FileNotFoundError(name)
+    return found[0].decode()

@@ -1,0 +1,381 @@
+"""From a scored request to what a person reads of it. Pure, and linear in the size of the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from service.core.expectation import Expectation
+from service.core.json.values import format_value
+from service.core.outcome import Errored
+from service.core.report import CriterionScore, LooseOutcome, Report, StepVerdict
+from service.core.trace import ResourceUsage, State, Step, Trace
+from service.web.trace.compared import BY_CODE, CallComparer, StateComparer, StateRow, list_patterns
+from service.web.trace.evidence import WRONG, EvidenceItem, list_evidence
+from service.web.trace.links import LinkBuilder, Links
+from service.web.trace.marks import spell_unseen
+from service.web.trace.outcomes import OutcomeView, build_outcome, find_sign, sort_outcomes, split_outcomes
+from service.web.trace.payloads import CUT, Payload, PayloadChoices, build_payload
+from service.web.trace.places import find_anchor
+from service.web.trace.problems import (
+    describe_problem,
+    find_first_failing,
+    list_open_views,
+    list_problems,
+    say_verdict,
+)
+from service.web.trace.view import StageView, StepView, StripView, TextView, TraceView, TurnView
+
+MAX_STRIP = 300
+"""Steps in the row of all; of a longer trace those that did not pass."""
+MAX_PROBLEMS = 8
+MAX_BRIEF_CHARS = 100
+MAX_TOOLS = 200
+
+
+class ScoredTrace(NamedTuple):
+    """What a page is made of. Without a trace it shows what the report has."""
+
+    report: Report
+    trace: Trace | None = None
+    expectation: Expectation | None = None
+    expected: JsonValue = None
+    """The expectation as it was sent."""
+    name: str = ""
+    """What the trace is called here; empty: its own id."""
+
+
+def build_trace_view(scored: ScoredTrace, *, prefix: str = "", choices: PayloadChoices = CUT) -> TraceView:
+    """The page of one scored trace.
+
+    `prefix` goes before every id, so that several traces may share a page; it is to be letters, digits and hyphens.
+    """
+    items = () if scored.trace is None else tuple(list_evidence(scored.report))
+    refuting = [item.source for item in items if item.sign in WRONG]
+    return _Builder(
+        scored, prefix, choices, _build_links(scored.trace, items, prefix), frozenset(_list_steps(refuting))
+    ).build()
+
+
+def _build_links(trace: Trace | None, items: Iterable[EvidenceItem], prefix: str) -> Links:
+    if trace is None:
+        return Links({}, {})
+    builder = LinkBuilder(trace, prefix)
+    for item in items:
+        builder.add(item)
+    return builder.build()
+
+
+def _list_steps(paths: Iterable[str]) -> Iterator[int]:
+    """The steps that pointers lead into."""
+    for path in paths:
+        anchor = find_anchor(path, None)
+        if anchor.startswith("step-"):
+            yield int(anchor.removeprefix("step-"))
+
+
+class _Builder(NamedTuple):
+    scored: ScoredTrace
+    prefix: str
+    choices: PayloadChoices
+    links: Links
+    refuting: frozenset[int]
+    """The steps whose results or arguments contradict what was said."""
+
+    def build(self) -> TraceView:
+        report, trace = self.scored.report, self.scored.trace
+        problems = list_problems(report, trace, self.prefix)
+        first = find_first_failing(report, problems, self.prefix)
+        low, high = report.score_range or (report.score, report.score)
+        comparer = CallComparer(list_patterns(self.scored.expectation), self.links, self.choices)
+        steps = self._build_steps(comparer, first)
+        state, told, strip = tuple(self._list_state()), self._group_loose(), self._build_strip()
+        return TraceView(
+            name=spell_unseen(self.scored.name or report.trace_id or "trace"),
+            prefix=self.prefix,
+            verdict=report.verdict,
+            says=say_verdict(report),
+            score=report.score,
+            score_range=None if low is None or high is None or low == high else (low, high),
+            coverage=report.coverage,
+            rubric=f"{report.rubric.id}@{report.rubric.version}",
+            scope=report.scope,
+            format=report.format,
+            problems=problems[:MAX_PROBLEMS],
+            more_problems=max(0, len(problems) - MAX_PROBLEMS),
+            first_failing=first,
+            open=list_open_views(report, trace, self.prefix),
+            stages=tuple(_list_stages(report)),
+            strip=strip,
+            strip_left_out=len(report.steps) - len(strip),
+            steps=len(report.steps),
+            turns=self._build_turns(steps, told),
+            missing=tuple([comparer.build_missing(one.expected, one.tool) for one in report.missing]),
+            elsewhere=tuple(sort_outcomes(_list_loud(told.get(None, ())))),
+            state=state,
+            state_says=_say_state(trace, state),
+            expectation=None if self.scored.expected is None else self._show(self.scored.expected, "/expected"),
+            output=self._build_output(trace),
+            tools=_list_tools(trace, report),
+            unread=tuple([(spell_unseen(part.path), spell_unseen(part.reason)) for part in report.unread]),
+            notes=tuple([spell_unseen(f"{note.message} ({note.path})") for note in report.notes]),
+            not_asked=tuple(dict.fromkeys([f"{one.criterion} ({one.judge}): {one.why}" for one in report.not_asked])),
+            calibration=_describe_calibration(report),
+            provenance=tuple(_list_provenance(report)),
+            has_trace=trace is not None,
+        )
+
+    def _show(self, value: JsonValue, path: str) -> Payload:
+        return build_payload(value, path, self.links.find_marks(path), self.choices)
+
+    def _build_steps(self, comparer: CallComparer, first: str) -> Sequence[StepView]:
+        stages = {criterion.id: criterion.stage for criterion in self.scored.report.criteria}
+        made = () if self.scored.trace is None else self.scored.trace.steps
+        return [
+            self._build_step(verdict, made[n] if n < len(made) else None, comparer, stages, first)
+            for n, verdict in enumerate(self.scored.report.steps)
+        ]
+
+    def _build_step(
+        self,
+        verdict: StepVerdict,
+        step: Step | None,
+        comparer: CallComparer,
+        stages: Mapping[str, str],
+        first: str,
+    ) -> StepView:
+        anchor = f"{self.prefix}step-{verdict.index}"
+        root = f"/steps/{verdict.index}"
+        expected = None if step is None else comparer.compare(step, verdict)
+        seen = BY_CODE if expected is not None and expected.rows else ()
+        loud, passed, silent = split_outcomes(
+            [build_outcome(name, stages.get(name, ""), one, seen=seen) for name, one in verdict.outcomes.items()]
+        )
+        result = None if step is None else step.result
+        return StepView(
+            kind="step",
+            anchor=anchor,
+            number=verdict.index + 1,
+            tool=spell_unseen(verdict.tool),
+            brief="" if step is None else _describe_briefly(step),
+            verdict=verdict.verdict,
+            score=verdict.score,
+            problem=describe_problem(verdict),
+            open=anchor == first or verdict.index in self.refuting,
+            unexpected=verdict.unexpected,
+            arguments=self._build_arguments(step) if expected is None or not expected.rows else None,
+            arguments_problem="" if step is None else _describe_arguments(step),
+            expected=expected,
+            origins=self.links.list_claims(f"{root}/call/arguments"),
+            result=None if result is None else self._show(result.content, f"{root}/result/content"),
+            result_problem="" if step is None else _describe_result(step),
+            forms=verdict.result_forms,
+            outcomes=loud,
+            passed=passed,
+            silent=silent,
+            usage=describe_usage(verdict.usage),
+        )
+
+    def _build_arguments(self, step: Step | None) -> Payload | None:
+        if step is None or not step.call.captured:
+            return None
+        value = step.call.raw if step.call.arguments is None else dict(step.call.arguments)
+        return self._show(value, f"/steps/{step.index}/call/arguments")
+
+    def _build_turns(
+        self, steps: Sequence[StepView], told: Mapping[int | None, Sequence[OutcomeView]]
+    ) -> tuple[TurnView, ...]:
+        """The turns in order, each with its texts and calls as they came."""
+        events: dict[int, list[TextView | StepView]] = {}
+        for turn, event in self._iter_events(steps, told):
+            events.setdefault(turn, []).append(event)
+        return tuple([TurnView(turn, tuple(events[turn])) for turn in sorted(events)])
+
+    def _iter_events(
+        self, steps: Sequence[StepView], told: Mapping[int | None, Sequence[OutcomeView]]
+    ) -> Iterator[tuple[int, TextView | StepView]]:
+        trace = self.scored.trace
+        if trace is None:
+            yield from [(verdict.turn, view) for verdict, view in zip(self.scored.report.steps, steps, strict=True)]
+            return
+        waiting = sorted(zip(trace.steps, steps, strict=False), key=lambda pair: (pair[0].message, pair[0].index))
+        at = 0
+        for n, message in enumerate(trace.messages):
+            if message.text:
+                yield message.turn, self._build_text(n, message.role, message.text, told.get(n, ()))
+            while at < len(waiting) and waiting[at][0].message <= n:
+                yield waiting[at][0].turn, waiting[at][1]
+                at += 1
+        yield from [(step.turn, view) for step, view in waiting[at:]]
+
+    def _build_text(self, number: int, role: str, text: str, outcomes: Sequence[OutcomeView]) -> TextView:
+        path = f"/messages/{number}/text"
+        payload = self._show(text, path)
+        claims = self.links.list_claims(path)
+        checked = [one for one in claims if one.to or one.sign not in ("", "not_checkable")]
+        return TextView(
+            kind="text",
+            anchor=f"{self.prefix}text-{number}",
+            role=role,
+            text=payload,
+            field=payload.whole,
+            claims=checked,
+            unchecked=len(claims) - len(checked),
+            problems=tuple(sort_outcomes(_list_loud(outcomes))),
+        )
+
+    def _group_loose(self) -> Mapping[int | None, list[OutcomeView]]:
+        """What was found of no step: by the message that shows it, None for what belongs to none."""
+        found: dict[int | None, list[OutcomeView]] = {}
+        last = self._find_last_texts()
+        for criterion, loose in self._iter_loose():
+            place = self._find_message(criterion, loose, last)
+            where = _describe_where(loose) if place is None else ""
+            found.setdefault(place, []).append(build_outcome(criterion.id, criterion.stage, loose.outcome, where))
+        return found
+
+    def _find_last_texts(self) -> Mapping[int, int]:
+        """By turn the last message in which the assistant says something."""
+        messages = () if self.scored.trace is None else self.scored.trace.messages
+        return {one.turn: n for n, one in enumerate(messages) if one.role == "assistant" and one.text}
+
+    def _find_message(self, criterion: CriterionScore, loose: LooseOutcome, last: Mapping[int, int]) -> int | None:
+        """The message that an outcome is about: that of its first finding, else what the assistant said last in its turn."""
+        trace, outcome = self.scored.trace, loose.outcome
+        if trace is None or find_sign(outcome) == "skip":
+            return None
+        path = "" if isinstance(outcome, Errored) or not outcome.findings else outcome.findings[0].path
+        anchor = find_anchor(path, trace) if path else ""
+        if anchor.startswith("text-") and int(anchor[5:]) < len(trace.messages):
+            return int(anchor[5:])
+        return last.get(loose.turn) if loose.turn is not None and criterion.stage == "integrate" else None
+
+    def _iter_loose(self) -> Iterator[tuple[CriterionScore, LooseOutcome]]:
+        for criterion in self.scored.report.criteria:
+            for loose in criterion.outcomes:
+                yield criterion, loose
+
+    def _build_strip(self) -> tuple[StripView, ...]:
+        steps = self.scored.report.steps
+        if len(steps) > MAX_STRIP:
+            steps = [one for one in steps if one.verdict not in ("pass", "not_applicable")][:MAX_STRIP]
+        return tuple(
+            [
+                StripView(f"{self.prefix}step-{one.index}", one.index + 1, spell_unseen(one.tool), one.verdict)
+                for one in steps
+            ]
+        )
+
+    def _list_state(self) -> Iterator[StateRow]:
+        trace, expectation = self.scored.trace, self.scored.expectation
+        wanted = None if expectation is None else expectation.state
+        if trace is not None and (trace.state is not None or wanted is not None):
+            yield from StateComparer(trace.state or State(), wanted, self.choices).list_rows()
+
+    def _build_output(self, trace: Trace | None) -> Payload | None:
+        if trace is None or trace.output is None or not trace.output.captured:
+            return None
+        return self._show(trace.output.content, "/output/content")
+
+
+def _list_loud(outcomes: Sequence[OutcomeView]) -> Sequence[OutcomeView]:
+    """Those that failed, are open, or were judged."""
+    return [one for one in outcomes if one.sign in ("fail", "open") or one.judges]
+
+
+def _describe_where(loose: LooseOutcome) -> str:
+    if loose.expected is not None:
+        return "an expected call"
+    return "the whole trace" if loose.turn is None else f"turn {loose.turn}"
+
+
+def _list_stages(report: Report) -> Iterator[StageView]:
+    for one in report.stages:
+        yield StageView(one.stage, one.verdict, one.score, one.coverage, one.stage == report.first_failing_stage)
+
+
+def _describe_briefly(step: Step) -> str:
+    if step.call.arguments is None:
+        return "arguments that are no object" if step.call.captured else "arguments not captured"
+    text = ", ".join([f"{name}: {format_value(value, 40)}" for name, value in list(step.call.arguments.items())[:6]])
+    return spell_unseen(text if len(text) <= MAX_BRIEF_CHARS else f"{text[:MAX_BRIEF_CHARS]}…").replace("\n", " ")
+
+
+def _describe_arguments(step: Step) -> str:
+    if not step.call.captured:
+        return "the trace does not tell the arguments"
+    return spell_unseen(step.call.problem or "") if step.call.arguments is None else ""
+
+
+def _describe_result(step: Step) -> str:
+    result = step.result
+    if result is None:
+        return "the trace has no result of this call"
+    if result.failure is not None:
+        return f"{'an error' if result.failure.certain else 'perhaps an error'}: {spell_unseen(result.failure.reason)}"
+    return "the tool reported an error" if result.is_error else ""
+
+
+def describe_usage(usage: ResourceUsage | None) -> str:
+    """Time, tokens and price in words; empty where nothing is told."""
+    if usage is None:
+        return ""
+    parts = [
+        "" if usage.duration_s is None else f"{usage.duration_s:.2f} s",
+        "" if usage.input_tokens is None else f"{usage.input_tokens} tokens in",
+        "" if usage.output_tokens is None else f"{usage.output_tokens} out",
+        "" if usage.cost_usd is None else f"${usage.cost_usd:.4f}",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _list_tools(trace: Trace | None, report: Report) -> tuple[tuple[str, str], ...] | None:
+    if trace is not None and trace.tools is not None:
+        found = [(tool.name, tool.description) for tool in trace.tools]
+    elif report.offered is not None:
+        found = [(name, "") for name in report.offered]
+    else:
+        return None
+    return tuple([(spell_unseen(name[:200]), spell_unseen(told[:600])) for name, told in found[:MAX_TOOLS]])
+
+
+def _say_state(trace: Trace | None, rows: Sequence[StateRow]) -> str:
+    if trace is None or trace.state is None or "final" not in trace.state.captured:
+        return ""
+    return "" if rows else "nothing differs"
+
+
+def _describe_calibration(report: Report) -> str:
+    found = report.calibration
+    if not found.judged:
+        return ""
+    parts = [
+        f"{count} {words}"
+        for count, words in (
+            (found.calibrated, "calibrated against human labels"),
+            (found.uncalibrated, "uncalibrated"),
+            (found.withheld, "left open by their calibration"),
+        )
+        if count
+    ]
+    return f"{found.judged} judged outcome{'s' if found.judged > 1 else ''}: {', '.join(parts)}"
+
+
+def _list_provenance(report: Report) -> Iterator[tuple[str, str]]:
+    made = report.provenance
+    yield "rubric", f"{report.rubric.id}@{report.rubric.version}, sha256 {report.rubric.hash[:12]}"
+    yield "engine", made.engine
+    yield "judges", made.judges + (f", {made.judge_model}" if made.judge_model else "")
+    if made.stand_in:
+        yield "stand-in", "rules stood in for a model: what was judged means nothing"
+    if made.replies:
+        cost = "price unknown" if made.cost_usd is None else f"${made.cost_usd:.4f}"
+        yield "replies", f"{made.replies}, {made.cache_hits} from the cache, {cost}"
+    if made.calibrators != "uncalibrated":
+        yield "fits", ", ".join(made.calibrators)
+    if used := describe_usage(report.usage):
+        yield "the trace took", used
+    for name, value in report.tags.items():
+        yield f"tag {spell_unseen(name)}", spell_unseen(value)

@@ -1,0 +1,220 @@
+"""Claims and arguments beside the places that they rest on: which stretches of the page light up together."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from service.core.json.values import format_value
+from service.core.trace import Trace
+from service.web.trace.evidence import EvidenceItem
+from service.web.trace.marks import Mark, MarkedSpan, spell_unseen
+from service.web.trace.places import Place, find_place, normalize_path
+
+SIGNS: Mapping[str, str] = {
+    "supported": "borne out",
+    "located": "found",
+    "contradicted": "contradicted",
+    "nowhere": "found nowhere",
+    "suspected": "suspected",
+    "unsupported": "not borne out",
+    "not_checkable": "not checked by code",
+    "open": "not found, which proves nothing",
+}
+"""The verdicts on claims and arguments, in words. Another one, which only a forged report has, is shown without a sign."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimView:
+    """One claim of a text with what it rests on, or one argument with where it comes from."""
+
+    text: str
+    """The words, or the argument's name."""
+    sign: str
+    """One of SIGNS, or empty."""
+    words: str
+    """The same in words."""
+    anchor: str
+    """The id of the stretch that makes the claim; empty where the page does not show it."""
+    to: str = ""
+    """The id of the field that it speaks of."""
+    links: str = ""
+    number: int = 0
+    source: str = ""
+    """The field in words: its name and its step, or the text it is in."""
+    value: str = ""
+    """What stands there, on one line."""
+    note: str = ""
+
+
+@dataclass(slots=True)
+class RootMarks:
+    """The marks of one text or JSON value, below its root."""
+
+    spans: dict[str, list[MarkedSpan]] = field(default_factory=dict[str, list[MarkedSpan]])
+    """By the pointer of a text below the root: stretches of it."""
+    leaves: dict[str, Mark] = field(default_factory=dict[str, Mark])
+    """By the pointer of a value below the root: the whole of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """All that lights up together on the page of a trace."""
+
+    marks: Mapping[str, RootMarks]
+    """By the pointer of what is shown as one: a text, arguments, a result."""
+    claims: Mapping[str, Sequence[ClaimView]]
+    """By the pointer of a text, or of a call's arguments: its claims."""
+
+    def find_marks(self, root: str) -> RootMarks | None:
+        """The marks below a root; None where it has none."""
+        return self.marks.get(root)
+
+    def list_claims(self, root: str) -> Sequence[ClaimView]:
+        """The claims of a text, or the origins of a call's arguments."""
+        return self.claims.get(root, ())
+
+
+class _Field(NamedTuple):
+    number: int
+    anchor: str
+    place: Place | None
+
+
+@dataclass(slots=True)
+class LinkBuilder:
+    """Gathers the items of one trace. `prefix` goes before every id, so that traces can share a page."""
+
+    trace: Trace
+    prefix: str = ""
+    marks: dict[str, RootMarks] = field(default_factory=dict[str, RootMarks])
+    claims: dict[str, list[ClaimView]] = field(default_factory=dict[str, list[ClaimView]])
+    _fields: dict[tuple[str, str, object], _Field] = field(default_factory=dict[tuple[str, str, object], _Field])
+    _after: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    _count: int = 0
+
+    def add(self, item: EvidenceItem) -> None:
+        """Takes one more claim or argument."""
+        self._count += 1
+        anchor = f"{self.prefix}claim-{self._count}"
+        sign = item.sign if item.sign in SIGNS else ""
+        source = self._find_source(item) if item.source else None
+        number = source.number if source else 0
+        links, to = (f"{self.prefix}{number}", source.anchor) if source else ("", "")
+        mark = Mark(links, anchor, to, "", number, sign)
+        root = self._place_claim(item, mark)
+        self.claims.setdefault(root, []).append(
+            ClaimView(
+                text=spell_unseen(item.text or _name_leaf(item.path)),
+                sign=sign,
+                words=SIGNS.get(sign, ""),
+                anchor=anchor,
+                to=to,
+                links=links,
+                number=number,
+                source=_describe_source(item.source, self.trace) if item.source else "",
+                value=_spell_value(source.place) if source else "",
+                note=spell_unseen(item.note or item.transform),
+            )
+        )
+
+    def build(self) -> Links:
+        """What was gathered."""
+        return Links(self.marks, self.claims)
+
+    def _place_claim(self, item: EvidenceItem, mark: Mark) -> str:
+        """Marks where a claim is made, and gives the root of that: of a text or of arguments."""
+        place = find_place(item.path, self.trace)
+        if place is None:
+            return normalize_path(item.path, self.trace)
+        marks = self.marks.setdefault(place.root, RootMarks())
+        if isinstance(place.value, str) and item.text and not place.rest:
+            span = self._find_words(item, place.value)
+            if span is not None:
+                marks.spans.setdefault("", []).append(MarkedSpan(*span, mark))
+        elif place.rest:
+            marks.leaves[place.rest] = _join_marks(marks.leaves.get(place.rest), mark)
+        return place.root
+
+    def _find_words(self, item: EvidenceItem, text: str) -> tuple[int, int] | None:
+        """Where the words of a claim stand. Where it is not told, claims are in the order of the text."""
+        if item.start is not None:
+            end = item.start + len(item.text)
+            return (item.start, end) if text[item.start : end] == item.text else None
+        at = text.find(item.text, self._after.get((item.path, ""), 0))
+        if at < 0:
+            return None
+        self._after[item.path, ""] = at + len(item.text)
+        return at, at + len(item.text)
+
+    def _find_source(self, item: EvidenceItem) -> _Field | None:
+        """The field that an item rests on, numbered when it is first named; None where nothing of it is shown."""
+        place = find_place(item.source, self.trace)
+        if place is None:
+            return None
+        span = place.span or self._find_argument(item, place)
+        key = (place.root, place.rest, span)
+        if key not in self._fields:
+            number = len(self._fields) + 1
+            found = self._fields[key] = _Field(number, f"{self.prefix}field-{number}", place)
+            self._mark_field(found, span)
+        return self._fields[key]
+
+    def _find_argument(self, item: EvidenceItem, place: Place) -> tuple[int, int] | None:
+        """Where in a text the value of an argument stands as it is."""
+        if item.text or not isinstance(place.value, str):
+            return None
+        argument = find_place(item.path, self.trace)
+        if argument is None or not isinstance(argument.value, str | int | float) or argument.value is True:
+            return None
+        spelled = argument.value if isinstance(argument.value, str) else json.dumps(argument.value)
+        found = re.search(rf"(?<!\w){re.escape(spelled)}(?!\w)", place.value) if spelled else None
+        return None if found is None else found.span()
+
+    def _mark_field(self, found: _Field, span: tuple[int, int] | None) -> None:
+        place = found.place
+        if place is None:
+            return
+        marks = self.marks.setdefault(place.root, RootMarks())
+        mark = Mark(f"{self.prefix}{found.number}", "", "", found.anchor, found.number)
+        if span is not None:
+            marks.spans.setdefault(place.rest, []).append(MarkedSpan(*span, mark))
+        else:
+            marks.leaves[place.rest] = _join_marks(marks.leaves.get(place.rest), mark)
+
+
+def _join_marks(one: Mark | None, other: Mark) -> Mark:
+    """Both in one: a value may be a claim, and what others speak of."""
+    if one is None:
+        return other
+    claim, spoken = (one, other) if one.anchor else (other, one)
+    if not claim.anchor or spoken.anchor:
+        return one
+    links = " ".join(dict.fromkeys([*claim.links.split(), *spoken.links.split()]))
+    return Mark(links, claim.anchor, claim.to, spoken.also, claim.number or spoken.number, claim.sign)
+
+
+def _name_leaf(path: str) -> str:
+    return path.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+
+
+def _spell_value(place: Place | None) -> str:
+    return format_value(place.value, 120) if place is not None and place.exists else ""
+
+
+def _describe_source(path: str, trace: Trace) -> str:
+    """A pointer in words: `amount_cents of step 1`."""
+    parts = normalize_path(path, trace).split("/")
+    kind, number, name = parts[1] if len(parts) > 1 else "", parts[2] if len(parts) > 2 else "", parts[-1]
+    name = spell_unseen(_name_leaf(name))
+    if kind == "steps" and number.isdecimal() and len(number) < 9:
+        field = f"{name} of " if len(parts) > 5 else ""
+        what = "the result" if len(parts) > 3 and parts[3] == "result" else "the call"
+        return f"{field}{what} of step {int(number) + 1}"
+    if kind == "messages" and number.isdecimal() and int(number[:8]) < len(trace.messages):
+        role = trace.messages[int(number[:8])].role
+        return {"user": "what the user said", "system": "the instructions"}.get(role, "what the assistant said")
+    return spell_unseen(path)

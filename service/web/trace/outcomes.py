@@ -1,0 +1,191 @@
+"""What came of each criterion, in words: findings, why it is open, what a judge said and how far that can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from service.core.judging.notes import JudgeNote
+from service.core.judging.votes import EarlierJudgement, JudgeCalibration, JudgedScore, MixedScore, UnsureJudgement
+from service.core.judging.withheld import WithheldJudgement
+from service.core.outcome import Errored, MethodScore, PartlyOpenScore, Scored, Skipped
+from service.core.report import ReportOutcome
+from service.reporting.findings import render_finding
+from service.web.trace.marks import spell_unseen
+
+OutcomeSign = Literal["pass", "fail", "open", "skip"]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeView:
+    """What one judge said, and what it is worth."""
+
+    id: str
+    model: str
+    label: str
+    reason: str
+    quotes: tuple[str, ...]
+    calibration: str
+    """In a sentence."""
+    price: str
+    """What it cost and took, in words."""
+    votes: tuple[tuple[str, str, str], ...] = ()
+    """Model, label and value of each, where there were several."""
+    spread: float | None = None
+    earlier: bool = False
+    """Whether another judge was asked after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeView:
+    """One criterion at one step, turn, expected call, or of the whole trace."""
+
+    criterion: str
+    stage: str
+    sign: OutcomeSign
+    where: str
+    """Of what it is, where that is no step: `turn 2`, `the whole trace`; empty for one of a step."""
+    value: float | None
+    words: tuple[str, ...]
+    """What was found, or why nothing was."""
+    notes: tuple[str, ...] = ()
+    """What is good to know, where it passed."""
+    judges: tuple[JudgeView, ...] = ()
+
+
+_BY_WHAT = {
+    "calibrated": "calibrated",
+    "stale": "its calibration is too old, or was made with another snapshot of the model",
+    "mismatched": "it is calibrated for another version of the judge or another model alone",
+    "out_of_domain": "its calibration does not cover such a value or such traces",
+    "uncalibrated": "uncalibrated: nobody has held it against human labels",
+}
+
+
+def build_outcome(
+    criterion: str, stage: str, outcome: ReportOutcome, where: str = "", *, seen: Container[str] = ()
+) -> OutcomeView:
+    """The outcome in words. `seen`: codes of findings that are told beside it."""
+    told = tuple(dict.fromkeys(map(spell_unseen, _list_words(outcome, seen))))
+    passed = isinstance(outcome, Scored) and outcome.passed
+    return OutcomeView(
+        criterion,
+        stage,
+        find_sign(outcome),
+        where,
+        outcome.value if isinstance(outcome, Scored) else None,
+        () if passed else told,
+        told if passed else (),
+        tuple(_list_judges(outcome)),
+    )
+
+
+def find_sign(outcome: ReportOutcome) -> OutcomeSign:
+    """Whether it passed, failed, is open, or says nothing."""
+    if isinstance(outcome, Scored):
+        return "pass" if outcome.passed else "fail"
+    if isinstance(outcome, Errored):
+        return "open"
+    if outcome.cause == "blocked":
+        return "fail"
+    return "open" if outcome.open else "skip"
+
+
+def _list_words(outcome: ReportOutcome, seen: Container[str]) -> Iterator[str]:
+    if isinstance(outcome, Errored):
+        yield f"could not be checked ({outcome.cause}): {outcome.reason}"
+        return
+    yield from [render_finding(finding) for finding in outcome.findings if finding.code not in seen]
+    if isinstance(outcome, Skipped):
+        yield f"counts as 0: {outcome.reason}" if outcome.cause == "blocked" else outcome.reason
+    if isinstance(outcome, PartlyOpenScore):
+        yield from (f"open in part ({part.cause}): {part.reason}" for part in outcome.open_parts)
+    if isinstance(outcome, MethodScore):
+        yield f"{outcome.raw:g} by the published method"
+        yield from (_describe_row(row.name, row.match, row.score, row.weight) for row in outcome.rows)
+
+
+def _describe_row(name: str, match: bool | None, score: float, weight: float) -> str:  # noqa: FBT001 (of a row)
+    came = {True: "matches", False: "does not match", None: "was not looked at"}[match]
+    return f"{name} {came}: {score:g} of weight {weight:g}"
+
+
+def _list_judges(outcome: ReportOutcome) -> Iterator[JudgeView]:
+    if isinstance(outcome, JudgedScore | WithheldJudgement):
+        yield from (_build_earlier(one) for one in outcome.earlier)
+        estimate = outcome.value if isinstance(outcome, JudgedScore) else outcome.estimate
+        yield _build_judge(outcome.judge, _describe_calibration(outcome.calibration, outcome.raw, estimate))
+    elif isinstance(outcome, UnsureJudgement):
+        yield _build_judge(outcome.judge, "it cannot tell, so nothing is decided")
+    elif isinstance(outcome, MixedScore):
+        for note, status in zip(outcome.judges, outcome.calibrations, strict=False):
+            yield _build_judge(note, _BY_WHAT[status])
+
+
+def _build_earlier(one: EarlierJudgement) -> JudgeView:
+    return _build_judge(one.judge, _describe_calibration(one.calibration, one.raw, one.value), earlier=True)
+
+
+def _build_judge(note: JudgeNote, calibration: str, *, earlier: bool = False) -> JudgeView:
+    votes = tuple([(vote.model, vote.label, "-" if vote.value is None else f"{vote.value:.2f}") for vote in note.votes])
+    return JudgeView(
+        id=note.id,
+        model=note.model,
+        label=spell_unseen(note.label),
+        reason=spell_unseen(note.reason),
+        quotes=tuple(map(spell_unseen, note.quotes)),
+        calibration=calibration,
+        price=", ".join(_list_prices(note)),
+        votes=votes,
+        spread=note.spread,
+        earlier=earlier,
+    )
+
+
+def _list_prices(note: JudgeNote) -> Iterator[str]:
+    yield {"hit": "from the cache", "miss": "asked now", "coalesced": "asked once, with another question"}[note.cache]
+    yield "price unknown" if note.cost_usd is None else f"${note.cost_usd:.4f}"
+    if note.tokens_in is not None and note.tokens_out is not None:
+        yield f"{note.tokens_in} tokens in, {note.tokens_out} out"
+    if note.latency_ms is not None:
+        yield f"{note.latency_ms / 1000:.1f} s"
+
+
+def _describe_calibration(found: JudgeCalibration, raw: float, estimate: float | None) -> str:
+    if found.status != "calibrated":
+        return f"{_BY_WHAT[found.status]}; its own value is {raw:.2f}"
+    parts = ["calibrated" + (f" by {found.fit}" if found.fit else "")]
+    if estimate is not None:
+        interval = f" [{found.interval[0]:.2f}, {found.interval[1]:.2f}]" if found.interval else ""
+        parts.append(f"a human would pass it with probability {estimate:.2f}{interval}")
+    if found.threshold is not None:
+        parts.append(f"{found.threshold:.2f} passes")
+    if found.ask_a_human:
+        parts.append("so near to that a human has to say")
+    if found.guarantee is not None:
+        parts.append(f"such verdicts agree with humans in at least {found.guarantee.share:.0%} of cases")
+    return "; ".join(parts)
+
+
+def split_outcomes(outcomes: Iterable[OutcomeView]) -> tuple[tuple[OutcomeView, ...], tuple[str, ...], tuple[str, ...]]:
+    """Those that have something to say, the names of those that passed in silence, and of those that do not apply."""
+    loud: list[OutcomeView] = []
+    passed: list[str] = []
+    silent: list[str] = []
+    for one in outcomes:
+        if one.sign in ("fail", "open") or one.judges or one.notes:
+            loud.append(one)
+        elif one.sign == "pass":
+            passed.append(one.criterion)
+        else:
+            silent.append(one.criterion)
+    return tuple(sort_outcomes(loud)), tuple(passed), tuple(silent)
+
+
+def sort_outcomes(outcomes: Iterable[OutcomeView]) -> Sequence[OutcomeView]:
+    """Failures first, then what is open, else in the order of the contract."""
+    return sorted(outcomes, key=lambda one: _ORDER[one.sign])
+
+
+_ORDER: dict[OutcomeSign, int] = {"fail": 0, "open": 1, "pass": 2, "skip": 3}
