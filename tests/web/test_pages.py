@@ -1,0 +1,244 @@
+"""What pages show: the numbers of their twins, every link leading somewhere, nothing broken by what a trace says."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.api.page_route import PageRoute
+from service.store.database import Database
+from service.web.wording import format_count, format_score, format_share
+from tests.api.asgi_caller import Answer
+from tests.web.site import Visitor, build_request, fill, list_links, strip_tags
+
+PAGES = [
+    "/",
+    "/sign-in",
+    "/runs",
+    "/calibrations",
+    "/runs/{batch}",
+    "/runs/{batch}/summary",
+    "/runs/{batch}/summary?assert=pass_rate%20%3E%3D%200.9",
+    "/runs/{batch}/traces",
+    "/runs/{batch}/traces?verdict=fail&after=3",
+    "/runs/{batch}/traces/3",
+]
+
+
+def twin_of(visitor: Visitor, page: Answer) -> Any:
+    """What the operation gives that a page names as its twin."""
+    found = re.search(r'<link rel="alternate" type="application/json" href="([^"]*)">', page.body.decode())
+    assert found
+    answer = visitor.ask("GET", found[1].replace("&amp;", "&"))
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_whole_and_holds_nothing_inline(visitor: Visitor, batch: str, path: str) -> None:
+    answer = visitor.open(path.format(batch=batch))
+    text = answer.body.decode()
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["content-security-policy"].startswith("default-src 'self'; ")
+    assert "unsafe" not in answer.headers["content-security-policy"]
+    assert answer.headers["cache-control"] == "no-store"
+    assert text.endswith("</html>")
+    assert not re.search(r"<style|\sstyle=|\son[a-z]+=|javascript:|https?://", text)
+    assert all("src=" in one for one in re.findall(r"<script[^>]*>", text))
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_link_leads_somewhere(visitor: Visitor, batch: str, path: str) -> None:
+    links = set(list_links(visitor.open(path.format(batch=batch)).body.decode()))
+    assert links
+    assert {link: visitor.open(link).status for link in links if visitor.open(link).status != 200} == {}
+
+
+def test_the_page_of_a_run_has_the_numbers_of_its_twin(visitor: Visitor, batch: str) -> None:
+    page = visitor.open(f"/runs/{batch}")
+    text, told = strip_tags(page.body.decode()), twin_of(visitor, page)
+    whole, rate = told["whole"], told["whole"]["passed"]
+    assert f"pass rate {format_share(rate['value'])}" in text
+    assert f"95 % interval {format_share(rate['low'])} to {format_share(rate['high'])}" in text
+    assert f"with {rate['open']} open: {format_share(rate['worst'])} to {format_share(rate['best'])}" in text
+    assert whole["verdicts"]
+    for verdict, count in whole["verdicts"].items():
+        assert f"{'could not be scored' if verdict == 'error' else verdict} {format_count(count)}" in text
+    for stage in whole["stages"]:
+        counts = f"{stage['passed']} passed, {stage['open']} open, {stage['failed']} failed"
+        assert f"{stage['stage']} {format_share(stage['rate']['value'])} {counts}" in text
+    for one in told["failures"]:
+        assert f"{one['count']} {one['stage']} {one['finding']} {one['tool'] or 'no call'}" in text
+
+
+def test_the_breakdown_has_the_numbers_of_the_summary(visitor: Visitor, batch: str) -> None:
+    whole = visitor.open(f"/v1/batches/{batch}/breakdown").json["whole"]
+    rates = visitor.open(f"/v1/batches/{batch}/summary").json["rates"]
+    assert whole["passed"] == pytest.approx(rates["passed"])
+    assert whole["verdicts"] == rates["verdicts"] | {"error": 1}
+    summed = {one["name"]: one["passed"] for one in rates["stages"]}
+    assert {one["stage"] for one in whole["stages"]} == {
+        name for name, one in summed.items() if one["n"] or one["open"]
+    }
+    for one in whole["stages"]:
+        assert one["rate"] == pytest.approx(summed[one["stage"]])
+
+
+def test_where_cases_are_of_groups_the_intervals_are_those_of_the_summary(visitor: Visitor, database: Database) -> None:
+    requests = [build_request(n, tags={"group": f"g{n // 6}"} if n % 4 else {}) for n in range(40)]
+    batch = fill(database, requests)
+    whole = visitor.open(f"/v1/batches/{batch}/breakdown").json["whole"]
+    rates = visitor.open(f"/v1/batches/{batch}/summary").json["rates"]
+    assert whole["passed"] == pytest.approx(rates["passed"])
+
+
+def test_every_count_leads_to_as_many_traces(visitor: Visitor, batch: str) -> None:
+    text = visitor.open(f"/runs/{batch}").body.decode()
+    links = re.findall(r'<a href="(/runs/[^"]*/traces\?[^"]*)">([0-9]+)(?: failed)?</a>', text)
+    assert len(links) >= 6
+    for link, count in links:
+        assert f"{count} of " in visitor.open(link.replace("&amp;", "&")).body.decode(), link
+
+
+def test_the_list_is_paged_to_its_end_without_a_gap(visitor: Visitor, batch: str) -> None:
+    path, seen = f"/runs/{batch}/traces?limit=25", []
+    while path:
+        text = visitor.open(path).body.decode()
+        seen += [int(n) for n in re.findall(r'<td data-label="#"[^>]*>(\d+)</td>', text)]
+        onwards = re.search(r'<a rel="next" href="([^"]*)"', text)
+        path = onwards[1].replace("&amp;", "&") + "&limit=25" if onwards else ""
+    assert seen == list(range(60))
+
+
+def test_a_list_has_what_its_twin_has(visitor: Visitor, batch: str) -> None:
+    page = visitor.open(f"/runs/{batch}/traces?stage=arguments&verdict=fail")
+    text, told = strip_tags(page.body.decode()), twin_of(visitor, page)
+    assert told["data"]
+    for one in told["data"]:
+        assert f"{one['index']} {one['custom_id']} fail {format_score(one['score'])} arguments {one['finding']}" in text
+
+
+def test_a_summary_holds_the_gate_that_is_asked_for(visitor: Visitor, batch: str) -> None:
+    page = visitor.open(f"/runs/{batch}/summary?assert=pass_rate%20%3E%3D%200.99%0Atool_name.score%20%3E%3D%200.1")
+    text, told = strip_tags(page.body.decode()), twin_of(visitor, page)
+    assert [one["status"] for one in told["gate"]["results"]] == ["failed", "passed"]
+    for one in told["gate"]["results"]:
+        assert f"{one['status']} {format_score(one['actual'])}" in text
+    refused = visitor.open(f"/runs/{batch}/summary?assert=nonsense")
+    assert refused.status == 422
+    assert "nonsense" in strip_tags(refused.body.decode())
+
+
+def test_a_run_that_goes_on_says_how_far_it_is_without_a_script(visitor: Visitor, database: Database) -> None:
+    running = fill(database, [build_request(n) for n in range(4)], over=False)
+    text = visitor.open(f"/runs/{running}").body.decode()
+    assert 'data-live="/runs/' in text
+    assert f'<a href="/runs/{running}">Look again</a>' in text
+    assert "4 of 5 items done" in strip_tags(text)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/runs/batch_00000000000000000000000000000000", 404),
+        ("/runs/nonsense", 404),
+        ("/runs/{batch}/traces/60", 404),
+        ("/runs/{batch}/traces/-1", 404),
+        ("/runs/{batch}/traces/x", 404),
+        ("/runs/{batch}/traces?verdict=nonsense", 422),
+        ("/runs/{batch}/traces?after=x", 422),
+        ("/runs?status=nonsense", 422),
+        ("/static/nothing.css", 404),
+        ("/static/..%2Fpage.py", 404),
+    ],
+)
+def test_what_is_not_there_is_told_as_a_page(visitor: Visitor, batch: str, path: str, status: int) -> None:
+    answer = visitor.open(path.format(batch=batch))
+    assert answer.status == status
+    assert answer.body.endswith(b"</html>")
+    assert answer.headers["content-security-policy"]
+
+
+LOGS = [
+    ("a log", json.dumps(build_request(1)["trace"])),
+    ("a log that names no format", json.dumps({k: v for k, v in build_request(1)["trace"].items() if k != "format"})),
+    ("a request", json.dumps(build_request(3))),
+    ("a list of messages", json.dumps(build_request(1)["trace"]["messages"])),
+    ("lines", "\n".join(json.dumps(build_request(n)["trace"]) for n in (1, 2))),
+]
+
+
+@pytest.mark.parametrize("text", [text for _, text in LOGS], ids=[name for name, _ in LOGS])
+def test_a_log_is_pasted_and_scored(visitor: Visitor, text: str) -> None:
+    answer = visitor.fill_in("/", "/score", text=text)
+    assert answer.status == 200
+    assert "scored just now" in answer.body.decode()
+    assert "refund" in strip_tags(answer.body.decode())
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "{", '{"a": 1}', '{"trace": {"format": "openai"}}', "[" * 100_000])
+def test_what_cannot_be_scored_is_told_beside_the_text(visitor: Visitor, text: str) -> None:
+    answer = visitor.fill_in("/", "/score", text=text)
+    assert 400 <= answer.status < 500
+    assert "could not be scored" in answer.body.decode()
+
+
+def test_the_example_on_an_empty_start_page_can_be_scored(visit: Callable[[], Visitor]) -> None:
+    from service.web.pages.start import _build_example
+
+    visitor = visit()
+    visitor.enter()
+    assert "scored just now" in visitor.fill_in("/", "/score", text=_build_example()).body.decode()
+
+
+def build_hostile(texts: list[str]) -> list[dict[str, Any]]:
+    """Requests whose every text is hostile: names, arguments, results, answers, tags."""
+    found: list[dict[str, Any]] = []
+    for text in texts:
+        one = build_request(len(found) * 3)
+        name = text.replace("\0", "") or "empty"
+        one["trace"]["messages"][0]["content"] = name
+        one["trace"]["messages"][1]["tool_calls"][0]["function"] |= {
+            "name": name,
+            "arguments": json.dumps({"order_id": name, name: name}),
+        }
+        one["trace"]["messages"][2]["content"] = json.dumps({"cents": name})
+        one["trace"]["messages"][3]["content"] = name
+        one["tags"] = {"difficulty": name, "group": name}
+        found.append({"custom_id": f"{name[:100]} {len(found)}", **one})
+    return found
+
+
+@pytest.mark.shared_data
+def test_hostile_texts_are_text_wherever_they_stand(visitor: Visitor, database: Database, shared_data: Path) -> None:
+    lines = (shared_data / "hostile" / "blns.jsonl").read_text("utf-8").splitlines()
+    lines += (shared_data / "hostile" / "injections.jsonl").read_text("utf-8").splitlines()
+    texts = [json.loads(line)["text"][:500] for line in lines if line]
+    requests = build_hostile([text for text in texts if "\0" not in text])
+    batch = fill(database, requests, name="<script>alert(1)</script>")
+    paths = [f"/runs/{batch}", f"/runs/{batch}/traces?limit=500", "/", "/runs", f"/runs/{batch}/summary"]
+    paths += [f"/runs/{batch}/traces/{n}" for n in range(0, len(requests), 7)]
+    for path in paths:
+        answer = visitor.open(path)
+        text = answer.body.decode()
+        assert answer.status == 200, path
+        assert len(re.findall(r"<script", text, re.IGNORECASE)) == len(
+            re.findall(r'<script src="/static/[a-z]+\.js\?v=', text)
+        ), path
+        assert not re.search(
+            r"<(?:img|iframe|object|embed|base|meta http|link rel=import|video|audio|marquee)", text, re.IGNORECASE
+        ), path
+        assert not re.search(r"<[a-z][^<>]*\son[a-z]+\s*=", text, re.IGNORECASE), path
+
+
+def test_pages_are_routes_that_ask_who_comes(visitor: Visitor) -> None:
+    pages = [route for route in visitor.app.routes if isinstance(route, PageRoute)]
+    assert len(pages) >= 15
+    public = {route.path for route in pages if route.public}
+    assert public == {"/sign-in", "/static/{name}"}
