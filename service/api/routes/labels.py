@@ -45,7 +45,6 @@ EXAMPLE = {
     "label": "fail",
     "claim": "cost $77.00",
 }
-MARKS: dict[str, Any] = {"type": "object", "description": "A labelled item, or what a judge said of one"}
 
 
 class LabelRequest(FrozenModel):
@@ -149,9 +148,7 @@ class LabelRoutes:
         """The routes, each with what it takes and gives."""
         named = describe_named("label_id", "The id of a label", "label_019aa5b3c4d0001122334455667788")
         exported = [Answer({NDJSON: TEXT | {"description": "Lines of `LabelledItem`, and of `Prediction`"}})]
-        taken = RequestBody(
-            MARKS, required=True, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)"
-        )
+        taken = RequestBody(None, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)")
         one = RequestBody(LabelRequest, EXAMPLE)
         return [
             Operation("POST", "/v1/labels", self.put_label, LabelReply, 404, 422, 503, takes=one),
