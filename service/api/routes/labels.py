@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter
 from starlette.exceptions import HTTPException
@@ -34,6 +34,8 @@ from service.store.database import insist
 from service.store.labelling.drafts import LabelDraft, LabelSource, Word
 from service.store.labelling.labels import HumanLabel, LabelList
 from service.strict_json import Limits, parse
+
+T = TypeVar("T")
 
 NO_STORE = "labels need a database, and none is open here"
 NDJSON = "application/x-ndjson"
@@ -175,18 +177,18 @@ class LabelRoutes:
 
     async def put_label(self, request: Request) -> LabelReply:
         """Label an item, and learn what the judge had said. The same again changes nothing."""
-        desk, caller = self._find_desk(), find_caller(request)
+        desk, caller = self.find_desk(), find_caller(request)
         asked = validate(REQUEST, parse(await read_body(request, self._limits), self._limits))
         draft = build_draft(asked, name_annotator(request))
-        label = await self._run(request, lambda: desk.labels.put(caller.tenant, draft))
-        judge = await self._run(request, lambda: desk.reveal(caller.tenant, label.item, label.criterion))
+        label = await self.run(request, lambda: desk.labels.put(caller.tenant, draft))
+        judge = await self.run(request, lambda: desk.reveal(caller.tenant, label.item, label.criterion))
         return LabelReply(label, judge)
 
     async def list_labels(self, request: Request) -> LabelList:
         """List labels, newest first."""
-        desk, tenant = self._find_desk(), find_caller(request).tenant
+        desk, tenant = self.find_desk(), find_caller(request).tenant
         asked = read_query(request.query_params, LabelPageQuery).model_dump()
-        return await self._run(request, lambda: desk.labels.page(tenant, **asked))
+        return await self.run(request, lambda: desk.labels.page(tenant, **asked))
 
     async def choose_next_label(self, request: Request) -> LabelTask:
         """Choose what an annotator labels next, without what the judge said. 404 where nothing is left for them.
@@ -194,60 +196,62 @@ class LabelRoutes:
         First what a fit leaves to humans, then second opinions on a fifth of all items, then what chance draws where a label
         narrows the interval of the pass rate most. Nothing comes twice to one annotator.
         """
-        desk, tenant = self._find_desk(), find_caller(request).tenant
+        desk, tenant = self.find_desk(), find_caller(request).tenant
         asked = read_query(request.query_params, NextQuery)
         annotator = asked.annotator or name_annotator(request)
-        found = await self._run(request, lambda: desk.choose(tenant, asked.criterion, annotator))
+        found = await self.run(request, lambda: desk.choose(tenant, asked.criterion, annotator))
         if found is None:
             raise HTTPException(404, "nothing is left to label for this annotator")
         return found
 
     async def measure_agreement(self, request: Request) -> LabelSummary:
         """Tell how far the labelling is, and how far annotators agree, criterion by criterion."""
-        desk, tenant = self._find_desk(), find_caller(request).tenant
+        desk, tenant = self.find_desk(), find_caller(request).tenant
         criterion = read_query(request.query_params, CriterionQuery).criterion
-        return await self._run(request, lambda: desk.summarize(tenant, criterion, name_annotator(request)))
+        return await self.run(request, lambda: desk.summarize(tenant, criterion, name_annotator(request)))
 
     async def list_disagreements(self, request: Request) -> LabelledPage:
         """List items on which people differ, from one another or from the judge, in the order of their first labels."""
-        desk, tenant = self._find_desk(), find_caller(request).tenant
+        desk, tenant = self.find_desk(), find_caller(request).tenant
         asked = read_query(request.query_params, DisagreementQuery).model_dump()
-        return await self._run(request, lambda: desk.list_disagreements(tenant, **asked))
+        return await self.run(request, lambda: desk.list_disagreements(tenant, **asked))
 
     async def export_labels(self, request: Request) -> Response:
         """Export labelled items as a labelled set for `callgrade calibrate`, with what judges said of them.
 
         Labels that are unsure, and those of single steps, are left out; so are items whose trace is gone.
         """
-        desk, tenant = self._find_desk(), find_caller(request).tenant
+        desk, tenant = self.find_desk(), find_caller(request).tenant
         criterion = read_query(request.query_params, CriterionQuery).criterion
-        lines = await self._run(request, lambda: desk.export(tenant, criterion))
+        lines = await self.run(request, lambda: desk.export(tenant, criterion))
         told = {"cache-control": "no-store"}
         return StreamingResponse(self._stream(request, lines), headers=told, media_type=NDJSON)
 
     async def import_labels(self, request: Request) -> LabelImport:
         """Import a labelled set, as JSON Lines; gzip is taken. Items that are there get the labels, and stay as they are."""
-        desk, tenant, by = self._find_desk(), find_caller(request).tenant, find_actor(request)
+        desk, tenant, by = self.find_desk(), find_caller(request).tenant, find_actor(request)
         if read_form(request.headers) != "lines":
             raise HTTPException(415, f"expected a body of type {NDJSON}", {"accept": NDJSON})
         with Spool(max_bytes=MAX_BYTES, packed=is_packed(request.headers)) as spool:
             await receive(request, spool)
-            counts = await self._run(request, lambda: desk.take_in(tenant, spool.file.read(), by=by))
+            counts = await self.run(request, lambda: desk.take_in(tenant, spool.file.read(), by=by))
         return LabelImport(*counts)
 
     async def delete_label(self, request: Request) -> Response:
         """Take a label back."""
-        desk, tenant, name = self._find_desk(), find_caller(request).tenant, request.path_params["label_id"]
+        desk, tenant, name = self.find_desk(), find_caller(request).tenant, request.path_params["label_id"]
         by = find_actor(request)
-        await self._run(request, lambda: desk.labels.delete(tenant, name, by=by))
+        await self.run(request, lambda: desk.labels.delete(tenant, name, by=by))
         return Response(status_code=204)
 
-    def _find_desk(self) -> LabelDesk:
+    def find_desk(self) -> LabelDesk:
+        """The desk; HTTPException 503 where there is no store."""
         if self._desk is None:
             raise HTTPException(503, NO_STORE)
         return self._desk
 
-    async def _run(self, request: Request, work: Any) -> Any:
+    async def run(self, request: Request, work: Callable[[], T]) -> T:
+        """What `work` gives, in a thread; BusyError where the database stays out of reach."""
         return await self._threads.run(find_payer(request.scope), lambda: insist(work, give_up=PATIENCE))
 
     async def _stream(self, request: Request, lines: Iterator[bytes]) -> AsyncGenerator[bytes]:
