@@ -78,7 +78,7 @@ def _list_parts(trace: Trace) -> Iterator[SeenPart]:
 
 
 def _list_step(step: Step) -> Iterator[SeenPart]:
-    yield SeenPart("call", spell_payload(step.call.arguments), step.index, step.call.name)
+    yield SeenPart("call", spell_payload(cast("JsonValue", step.call.arguments)), step.index, step.call.name)
     if step.result is not None:
         role = "error" if step.result.is_error else "result"
         yield SeenPart(role, spell_payload(step.result.content), step.index, step.call.name)

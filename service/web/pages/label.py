@@ -12,16 +12,13 @@ from starlette.responses import Response
 from service.api.access import find_actor, find_caller
 from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
-from service.api.routes.labels import LabelRequest, build_draft, name_annotator
+from service.api.routes.labels import REQUEST, build_draft, name_annotator
 from service.core.models.invalid import validate
 from service.labelling import LabelTask
 from service.store.labelling.labels import HumanLabel
 from service.web.label_view import build_seen
 from service.web.page import NavLink, PageSet, page, read_form, redirect, render
 
-from pydantic import TypeAdapter  # isort: skip
-
-REQUEST: TypeAdapter[LabelRequest] = TypeAdapter(LabelRequest)
 KEPT = ("criterion", "annotator")
 """What goes on from page to page."""
 FIELDS = ("item", "criterion", "annotator", "label", "claim", "note", "source")
@@ -74,6 +71,14 @@ class LabelPages:
         gone = await self._labels.run(request, lambda: desk.labels.delete(tenant, form.get("label", ""), by=by))
         asked = {"annotator": gone.annotator, "criterion": gone.criterion, "item": gone.item}
         return redirect(f"/label?{urlencode(asked)}")
+
+    async def download(self, request: Request) -> Response:
+        """What was labelled, for `callgrade calibrate run --labels`."""
+        desk, tenant = self._labels.find_desk(), find_caller(request).tenant
+        criterion = request.query_params.get("criterion") or None
+        lines = await self._labels.run(request, lambda: b"".join(desk.export(tenant, criterion)))
+        headers = {"content-disposition": 'attachment; filename="labels.jsonl"', "cache-control": "no-store"}
+        return Response(lines, 200, headers, "application/x-ndjson")
 
     async def list_disputed(self, request: Request) -> Response:
         """What people differ on, with what each of them said."""
@@ -138,6 +143,7 @@ def build_label_pages(parts: ApiParts) -> Sequence[PageRoute]:
     return [
         page("/label", pages.show_next, needs="label"),
         page("/label", pages.label, needs="label", method="POST"),
+        page("/label/export", pages.download, needs="label"),
         page("/label/undo", pages.undo, needs="label", method="POST"),
         page("/label/disagreements", pages.list_disputed, needs="label"),
         page("/label/disagreements", pages.settle, needs="label", method="POST"),
