@@ -98,13 +98,16 @@ def collect_outcomes(case: Case, seen: Callable[[], Iterable[tuple[Subject, T]]]
     A part of what a check sees would be another result than all of it.
     """
     found: list[tuple[Subject, T | Skipped]] = []
+    meter = case.meter
+    spent, most = meter.spent, meter.limits["outcomes"]
     try:
-        case.meter.spend("outcomes", 0)
-        case.meter.spend("finding characters", 0)
+        meter.require_room("outcomes", "finding characters")
         for one in seen():
-            case.meter.spend("outcomes")
-            if chars := _count_chars(one[1]):
-                case.meter.spend("finding characters", chars)
+            spent["outcomes"] += 1
+            if spent["outcomes"] > most:
+                meter.require_room("outcomes")
+            if one[1] is not PERFECT:
+                meter.spend("finding characters", _count_chars(one[1]))
             found.append(one)
     except OverBudgetError as error:
         return [(WHOLE, Skipped("too_long", f"the work of this check goes over its budget: {error}"))]
@@ -112,6 +115,8 @@ def collect_outcomes(case: Case, seen: Callable[[], Iterable[tuple[Subject, T]]]
 
 
 def _count_chars(outcome: object) -> int:
-    if outcome is PERFECT or not isinstance(outcome, Scored | Skipped | PartialOutcome):
-        return 0
-    return sum([len(finding.message) + len(finding.path) for finding in outcome.findings])
+    findings = getattr(outcome, "findings", ()) if isinstance(outcome, WITH_FINDINGS) else ()
+    return sum([len(finding.message) + len(finding.path) for finding in findings]) if findings else 0
+
+
+WITH_FINDINGS = (Scored, Skipped, PartialOutcome)
