@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal, NamedTuple, TypeVar, cast
 
 from pydantic import JsonValue
@@ -89,7 +90,7 @@ class Case:
         """What `make` gave the first time it was asked for under this key."""
         if key not in self._memo:
             self._memo[key] = make()
-        return cast("T", self._memo[key])
+        return self._memo[key]  # pyright: ignore[reportReturnType] (what `make` gave)
 
     @lazy
     def scopes(self) -> tuple[tuple[str, Scope, int | None], ...]:
@@ -116,13 +117,14 @@ class Case:
 
     def find_offered(self, step: Step) -> ToolDef | None:
         """The tool that a step calls, if it was on offer by then."""
-        came = self.trace.offers.get(step.call.name)
+        offers = self.trace.offers
+        came = offers.get(step.call.name) if offers else None
         return self.catalogue.get(step.call.name) if came is None or came.step <= step.index else None
 
     @lazy
     def subjects(self) -> tuple[Subject, ...]:
         """The subject of each step."""
-        return tuple([Subject(step.index, None, step.turn) for step in self.trace.steps])
+        return tuple([_build_subject(step.index, step.turn) for step in self.trace.steps])
 
     def find_schema(self, step: Step) -> Validator | None:
         """The compiled schema of the tool a step calls, where there is one that can be used."""
@@ -137,15 +139,20 @@ class Case:
 
     def schema(self, tool: ToolDef, dialect: Dialect = "auto", *, formats: bool = True) -> Validator:
         """The compiled parameters schema of a tool. Raises SchemaProblem where it cannot be used."""
-        key = ("schema", tool.name, dialect, formats)
-        return self.once(key, lambda: build_validator(tool.parameters, dialect=dialect, formats=formats))
+        kept = tool.memo.get((dialect, formats))
+        if kept is None:
+            kept = tool.memo[dialect, formats] = build_validator(tool.parameters, dialect=dialect, formats=formats)
+        return cast("Validator", kept)
 
     def list_violations(self, schema: Validator, value: JsonValue | Mapping[str, JsonValue]) -> tuple[Violation, ...]:
         """What of a value does not fit a schema. SchemaProblem as there; OverBudgetError beyond the budget of the item."""
-        self.meter.spend("comparisons", schema.estimate_work(value))
-        listed = schema.list_bounded(value)
-        self.meter.spend("comparisons", COST_OF_A_VIOLATION * listed.found)
+        listed = schema.list_bounded(value, self._spend_comparisons)
+        if listed.found:
+            self.meter.spend("comparisons", COST_OF_A_VIOLATION * listed.found)
         return listed.violations
+
+    def _spend_comparisons(self, units: int) -> None:
+        self.meter.spend("comparisons", units)
 
     def is_same_name(self, expected: str, actual: str) -> bool:
         """Whether two tool names are the same, as the rubric compares them."""
@@ -225,8 +232,10 @@ class Case:
 
     def _find_pair_value(self, pattern: CallPattern, step: Step) -> float:
         """Worked out once: alignment asks for it, and so does whoever looks for calls that could be an expected one."""
-        value = self.matching.arguments.pair_value
-        return self.once(("pair", id(pattern), step.index), lambda: value(self, pattern, step))
+        key = ("pair", id(pattern), step.index)
+        if key not in self._memo:
+            self._memo[key] = self.matching.arguments.pair_value(self, pattern, step)
+        return cast("float", self._memo[key])
 
     def find_meeting(self, expected: int) -> frozenset[int]:
         """The calls that can be an expected one by tool, turn and arguments. OverBudgetError beyond the budget."""
@@ -299,6 +308,11 @@ class Case:
         scopes = self.find_scopes(turn)
         said = [scope.allow_extra for scope in scopes if scope.allow_extra is not None]
         return said[-1] if said else self.matching.extra_calls == "allow"
+
+
+@lru_cache(maxsize=1024)
+def _build_subject(step: int, turn: int) -> Subject:
+    return Subject(step, None, turn)
 
 
 def _score_result(pattern: CallPattern, step: Step) -> float:

@@ -21,6 +21,7 @@ from service.core.judging.judges import WORDS, Judge, JudgeCheck
 from service.core.models.discovery import import_all
 from service.core.models.kinds import FrozenModel, Several, Some, TaggedUnion, list_kinds
 from service.core.models.lazy import lazy
+from service.core.outcome import Finding
 from service.core.results.failures.patterns import Patterns
 from service.core.standing import merge_expectations
 from service.core.weights import Weight, read_weight
@@ -184,6 +185,13 @@ class Rubric(FrozenModel):
     def folds(self) -> dict[object, object]:
         """What its criteria came to before, by what each of them did: kept by whoever folds them, and bounded there."""
         return {}
+
+    @lazy
+    def unused_judges(self) -> tuple[Finding, ...]:
+        """The judges it brings that no criterion asks, each as an oversight."""
+        said = f"no criterion of {self.id} asks the judge"
+        idle = [(n, one.id) for n, one in enumerate(self.judges) if one.id not in {*self.judge_ids, WORDS}]
+        return tuple([Finding("unused_judge", f"{said} {name}", f"/rubric/judges/{n}") for n, name in idle])
 
     @lazy
     def stage_weights(self) -> dict[Stage, float]:

@@ -35,6 +35,11 @@ class ToolDef:
         return self.annotations.get("readOnlyHint") is True
 
     @lazy
+    def memo(self) -> dict[object, object]:
+        """What others worked out of it alone, by keys of theirs."""
+        return {}
+
+    @lazy
     def texts(self) -> tuple[PlacedText, ...]:
         """What it says of itself, with pointers below the tool."""
         return (

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from html import unescape
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 from unicodedata import normalize
 from urllib.parse import unquote
 
@@ -31,7 +31,7 @@ from service.core.evidence.injection.phrases import (
 from service.core.json.texts import list_placed_texts, list_texts
 from service.core.json.values import format_value
 from service.core.outcome import Finding
-from service.core.trace import Trace
+from service.core.trace import ToolDef, Trace
 
 Sort = Literal["verdict_like", "instruction_to_judge", "role_markers", "invisible_characters", "encoded"]
 
@@ -72,15 +72,27 @@ def find_suspicions(trace: Trace) -> tuple[Finding, ...]:
 
 def _shows_anything(trace: Trace) -> bool:
     """Whether any text shows anything, or there are too many: most traces end here, without a pointer built."""
-    told = [text for tool in trace.tools or () for _, text in tool.texts]
-    told += [message.text for message in trace.messages if message.role == "user"]
+    size = 0
+    for tool in trace.tools or ():
+        chars, shows = cast("tuple[int, bool]", tool.memo.get(_look_at_tool) or _look_at_tool(tool))
+        size += chars
+        if shows:
+            return True
+    told = [message.text for message in trace.messages if message.role == "user"]
     heard = [trace.answer] if trace.answer else []
-    heard += [message.text for message in trace.messages if message.role == "assistant"]
+    heard += [message.text for message in trace.messages if message.role == "assistant" and message.text]
     for step in trace.steps:
         if step.result is not None:
             heard += list_texts(step.result.content)
-    size = sum(map(len, told)) + len(told) + sum(map(len, heard)) + len(heard)
+    size += len("\n".join(told)) + len("\n".join(heard)) + len(trace.messages)
     return size > MAX_CHARACTERS or any(map(_find_told, told)) or any(map(_find_heard, heard))
+
+
+def _look_at_tool(tool: ToolDef) -> tuple[int, bool]:
+    """The characters of a tool's texts, and whether one of them shows anything: kept with the tool."""
+    texts = [text for _, text in tool.texts]
+    found = tool.memo[_look_at_tool] = sum(map(len, texts)) + len(texts), any(map(_find_told, texts))
+    return found
 
 
 def _bound_places(places: Iterable[_TextPlace]) -> tuple[list[_TextPlace], tuple[Finding, ...]]:
