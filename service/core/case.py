@@ -92,6 +92,14 @@ class Case:
             self._memo[key] = make()
         return self._memo[key]  # pyright: ignore[reportReturnType] (what `make` gave)
 
+    def keep(self, key: object) -> None:
+        """Keeps that something holds."""
+        self._memo[key] = True
+
+    def keeps(self, key: object) -> bool:
+        """Whether that was kept."""
+        return key in self._memo
+
     @lazy
     def scopes(self) -> tuple[tuple[str, Scope, int | None], ...]:
         """What is said of the trace as a whole and of single turns: pointer, scope, turn."""

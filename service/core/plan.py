@@ -12,7 +12,7 @@ from service.core.decisions import Decision, find_decisions, find_unexpected
 from service.core.expectation import Expectation
 from service.core.judging.judges import WORDS, Ask, JudgeCheck, is_answered
 from service.core.judging.votes import PendingOutcome
-from service.core.outcome import Outcome, Scored, Skipped, is_open
+from service.core.outcome import PERFECT, Outcome, Scored, Skipped, is_open
 from service.core.partial import PartialOutcome
 from service.core.results.failures.marking import mark_failures
 from service.core.rubric import CompiledCriterion, Rubric
@@ -119,7 +119,7 @@ def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> Criterion
     seen = collect_outcomes(case, lambda: criterion.check.look(case)) or [NOTHING_SEEN]
     if case.trace.unread:
         seen = leave_open(_find_reach(criterion.check, case), seen, case.trace.unread)
-    if all([not isinstance(found, PartialOutcome) for _, found in seen]):  # noqa: C419 (a list is quicker, and short)
+    if not [found for _, found in seen if isinstance(found, PartialOutcome)]:
         return CriterionPlan(criterion, seen, False)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
     outcomes = [(subject, _build_pending(found, criterion, subject, case, rubric)) for subject, found in seen]
     return CriterionPlan(criterion, outcomes, any(isinstance(found, PendingOutcome) for _, found in outcomes))
@@ -214,6 +214,8 @@ class _Blockers:
         for criterion, outcomes, _, _ in seen:
             if criterion.blocking:
                 for subject, outcome in outcomes:
+                    if outcome is PERFECT:
+                        continue
                     decided_part = outcome.partial if isinstance(outcome, PendingOutcome) else outcome
                     if isinstance(decided_part, Scored | PartialOutcome) and not decided_part.passed:
                         self.by_rank.setdefault(criterion.rank, {}).setdefault(_widen_subject(subject), criterion.id)

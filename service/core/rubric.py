@@ -73,9 +73,9 @@ class Criterion(FrozenModel):
     """How its outcomes become one value: their mean or their minimum. Absent: as the check has it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CompiledCriterion:
-    """A criterion as scoring uses it: what is worked out once for a rubric instead of once for a trace."""
+    """A criterion as scoring uses it: what is worked out once for a rubric instead of once for a trace. Equal to itself alone."""
 
     id: str
     stage: Stage

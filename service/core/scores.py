@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from math import fsum
 from typing import Literal, NamedTuple, cast
@@ -63,14 +64,17 @@ PERFECT_WORTH = CriterionWorth(1.0, 1.0, False)
 
 def fold_criterion(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> CriterionResult:
     """The criterion over its outcomes: their mean or their least value. What is blocked counts as 0."""
+    others = [outcome for outcome in outcomes if outcome is not PERFECT]
+    if not others:
+        return _fold_perfect(criterion)
     if len(outcomes) == 1 and type(outcomes[0]) is Scored:
         return _fold_scored(criterion, outcomes[0])
     applying = [outcome for outcome in outcomes if outcome is PERFECT or not _is_free(outcome)]
     if not applying:
-        return CriterionResult(criterion, None, None, None, None, True)
-    if all([outcome is PERFECT for outcome in applying]):  # noqa: C419 (a list is quicker, and short)
-        return CriterionResult(criterion, PERFECT_WORTH, 1.0, PERFECT_WORTH, PERFECT_WORTH, True)
-    if all([type(outcome) is Scored for outcome in applying]):  # noqa: C419
+        return _fold_nothing(criterion)
+    if len(applying) == len(outcomes) - len(others):
+        return _fold_perfect(criterion)
+    if all([type(outcome) is Scored for outcome in applying]):  # noqa: C419 (a list is quicker, and short)
         return _fold_all_scored(criterion, applying)
     known = [_find_bounds(outcome) for outcome in applying if isinstance(outcome, Scored) or _is_blocked(outcome)]
     opened = [
@@ -87,6 +91,17 @@ def fold_criterion(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) ->
         best = _fold_worth(criterion, [(s.high, s.decided_high) for s in spans], failed=failed)
     clean = not failed and all([isinstance(outcome, Scored) for outcome in applying])  # noqa: C419
     return CriterionResult(criterion, measured, len(known) / len(applying), worst, best, clean)
+
+
+# What most criteria of most traces come to is made once.
+@lru_cache(maxsize=4096)
+def _fold_perfect(criterion: CompiledCriterion) -> CriterionResult:
+    return CriterionResult(criterion, PERFECT_WORTH, 1.0, PERFECT_WORTH, PERFECT_WORTH, True)
+
+
+@lru_cache(maxsize=4096)
+def _fold_nothing(criterion: CompiledCriterion) -> CriterionResult:
+    return CriterionResult(criterion, None, None, None, None, True)
 
 
 def _fold_scored(criterion: CompiledCriterion, outcome: Scored) -> CriterionResult:

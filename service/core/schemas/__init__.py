@@ -69,21 +69,12 @@ class Validator:
         self._cost = cost
         self._surface = surface
         self._named = _build_matcher(surface.patterns)
-
-    @property
-    def properties(self) -> frozenset[str] | None:
+        self.properties = surface.properties
         """The names declared at the top level, in any branch; None where none are or where they cannot all be known."""
-        return self._surface.properties
-
-    @property
-    def required(self) -> frozenset[str]:
+        self.required = surface.required
         """The names that every value must have."""
-        return self._surface.required
-
-    @property
-    def defaults(self) -> Mapping[str, JsonValue]:
+        self.defaults = surface.defaults
         """The default of each top-level property that has one."""
-        return self._surface.defaults
 
     def find_undeclared(self, instance: JsonValue | Mapping[str, JsonValue]) -> tuple[str, ...]:
         """The names at the top of `instance` that the schema does not know, sorted.
