@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Literal, NamedTuple, TypeVar, cast
 
 from pydantic import JsonValue
@@ -13,7 +12,7 @@ from service.core.alignment.assignment import Alignment, Pair, align
 from service.core.alignment.likeness import FEW_PAIRS, ComparisonRules, PairWorth
 from service.core.alignment.worths import Worths
 from service.core.budget import COST_OF_A_VIOLATION, Meter
-from service.core.checks import Check, Subject
+from service.core.checks import Check, Subject, build_subject
 from service.core.critics import Match
 from service.core.expectation import CallPattern, Expectation, ExpectedCall, Scope
 from service.core.json.text import read_structure
@@ -132,7 +131,7 @@ class Case:
     @lazy
     def subjects(self) -> tuple[Subject, ...]:
         """The subject of each step."""
-        return tuple([_build_subject(step.index, step.turn) for step in self.trace.steps])
+        return tuple([build_subject(step.index, step.turn) for step in self.trace.steps])
 
     def find_schema(self, step: Step) -> Validator | None:
         """The compiled schema of the tool a step calls, where there is one that can be used."""
@@ -316,11 +315,6 @@ class Case:
         scopes = self.find_scopes(turn)
         said = [scope.allow_extra for scope in scopes if scope.allow_extra is not None]
         return said[-1] if said else self.matching.extra_calls == "allow"
-
-
-@lru_cache(maxsize=1024)
-def _build_subject(step: int, turn: int) -> Subject:
-    return Subject(step, None, turn)
 
 
 def _score_result(pattern: CallPattern, step: Step) -> float:

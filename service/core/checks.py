@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
 
 from service.core.budget import OverBudgetError
@@ -57,6 +58,12 @@ SubjectOutcome = tuple[Subject, Outcome | PartialOutcome]
 """One outcome, or as much of it as code can tell, and what it speaks of."""
 
 
+@lru_cache(maxsize=1024)
+def build_subject(step: int | None, turn: int | None) -> Subject:
+    """The subject of a step or a turn: most traces have the same few."""
+    return Subject(step, None, turn)
+
+
 class Check(FrozenModel):
     """The base of all checks. A subclass names its `kind` and lives in one file with its doctests."""
 
@@ -92,8 +99,10 @@ class Check(FrozenModel):
         return False
 
 
-def collect_outcomes(case: Case, seen: Callable[[], Iterable[tuple[Subject, T]]]) -> list[tuple[Subject, T | Skipped]]:
-    """What a check sees, counted as it comes; where it goes over the budget of its item, that alone.
+def collect_outcomes(
+    case: Case, look: Callable[[Case], Iterable[tuple[Subject, T]]]
+) -> list[tuple[Subject, T | Skipped]]:
+    """What a check sees of a case, counted as it comes; where it goes over the budget of its item, that alone.
 
     A part of what a check sees would be another result than all of it.
     """
@@ -102,12 +111,13 @@ def collect_outcomes(case: Case, seen: Callable[[], Iterable[tuple[Subject, T]]]
     spent, most = meter.spent, meter.limits["outcomes"]
     try:
         meter.require_room("outcomes", "finding characters")
-        for one in seen():
+        for one in look(case):
             spent["outcomes"] += 1
             if spent["outcomes"] > most:
                 meter.require_room("outcomes")
-            if one[1] is not PERFECT:
-                meter.spend("finding characters", _count_chars(one[1]))
+            outcome = one[1]
+            if outcome is not PERFECT and not (type(outcome) is Skipped and not outcome.findings):
+                meter.spend("finding characters", _count_chars(outcome))
             found.append(one)
     except OverBudgetError as error:
         return [(WHOLE, Skipped("too_long", f"the work of this check goes over its budget: {error}"))]

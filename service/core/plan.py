@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from service.core.case import Alignment, Case
@@ -12,7 +13,7 @@ from service.core.decisions import Decision, find_decisions, find_unexpected
 from service.core.expectation import Expectation
 from service.core.judging.judges import WORDS, Ask, JudgeCheck, is_answered
 from service.core.judging.votes import PendingOutcome
-from service.core.outcome import PERFECT, Outcome, Scored, Skipped, is_open
+from service.core.outcome import PERFECT, Outcome, Scored, Skipped, is_idle, is_open
 from service.core.partial import PartialOutcome
 from service.core.results.failures.marking import mark_failures
 from service.core.rubric import CompiledCriterion, Rubric
@@ -33,6 +34,8 @@ class CriterionPlan(NamedTuple):
     """Whether an outcome waits for a judge."""
     saved: int = 0
     """How many questions code has answered in the judge's place."""
+    idle: Skipped | None = None
+    """Why it does not apply to the trace as a whole, where that is all there is to say of it."""
 
 
 class BlockedAsk(NamedTuple):
@@ -116,13 +119,23 @@ def _plan_criteria(case: Case, rubric: Rubric) -> tuple[CriterionPlan, ...]:
 
 
 def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> CriterionPlan:
-    seen = collect_outcomes(case, lambda: criterion.check.look(case)) or [NOTHING_SEEN]
+    seen = collect_outcomes(case, criterion.check.look) or [NOTHING_SEEN]
     if case.trace.unread:
         seen = leave_open(_find_reach(criterion.check, case), seen, case.trace.unread)
+    subject, first = seen[0]
+    if type(first) is Skipped and subject is WHOLE and not seen[1:] and is_idle(first):
+        return _plan_idle(criterion, first.reason)
     if not [found for _, found in seen if isinstance(found, PartialOutcome)]:
         return CriterionPlan(criterion, seen, False)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
     outcomes = [(subject, _build_pending(found, criterion, subject, case, rubric)) for subject, found in seen]
     return CriterionPlan(criterion, outcomes, any(isinstance(found, PendingOutcome) for _, found in outcomes))
+
+
+@lru_cache(maxsize=4096)
+def _plan_idle(criterion: CompiledCriterion, reason: str) -> CriterionPlan:
+    """A criterion that does not apply, made once: most do not."""
+    idle = Skipped("not_applicable", reason)
+    return CriterionPlan(criterion, ((WHOLE, idle),), False, idle=idle)
 
 
 def _find_reach(check: Check, case: Case) -> CheckReach:
@@ -145,18 +158,32 @@ def _ask(
         {subject for subject, found in before.outcomes if isinstance(found, Scored)} if before else set[Subject]()
     )
     judges = rubric.judges_by_id
-    asked = collect_outcomes(case, lambda: check.asks(case, criterion=criterion.id, judges=judges, answered=answered))
-    asked = leave_open(CheckReach(check.parts(rubric.judges_by_id), False), asked, case.trace.unread)
+    asked: Sequence[tuple[Subject, Ask | Outcome]] = collect_outcomes(
+        case, partial(check.asks, criterion=criterion.id, judges=judges, answered=answered)
+    )
+    if case.trace.unread:
+        asked = leave_open(CheckReach(check.parts(judges), False), asked, case.trace.unread)
     if before is None:
-        return CriterionPlan(criterion, asked, any(isinstance(found, Ask) for _, found in asked))
-    needless = Skipped("not_applicable", f"{check.unless} has decided it")
+        return _plan_asked(criterion, asked)
+    needless = build_needless(check.unless)
     outcomes = [
         (subject, needless if _is_question(found) and is_answered(subject, answered) else found)
         for subject, found in asked
     ]
     outcomes = _hold_back(outcomes, before)
-    saved = sum([found is needless for _, found in outcomes])
-    return CriterionPlan(criterion, outcomes, any(isinstance(found, Ask) for _, found in outcomes), saved)
+    return _plan_asked(criterion, outcomes, len([found for _, found in outcomes if found is needless]))
+
+
+def _plan_asked(
+    criterion: CompiledCriterion, outcomes: Sequence[tuple[Subject, Ask | Outcome]], saved: int = 0
+) -> CriterionPlan:
+    return CriterionPlan(criterion, outcomes, bool([found for _, found in outcomes if type(found) is Ask]), saved)
+
+
+@lru_cache(maxsize=256)
+def build_needless(criterion: str | None) -> Skipped:
+    """Why nobody is asked what another criterion has decided."""
+    return Skipped("not_applicable", f"{criterion} has decided it")
 
 
 def _hold_back(
@@ -164,7 +191,9 @@ def _hold_back(
 ) -> Sequence[tuple[Subject, Outcome | Ask]]:
     """The outcomes with those open that stand in for a check which is open itself: were it decided, they would not apply."""
     opened = {
-        subject for subject, found in before.outcomes if not isinstance(found, Ask | PendingOutcome) and is_open(found)
+        subject
+        for subject, found in before.outcomes
+        if found is not PERFECT and not isinstance(found, Ask | PendingOutcome) and is_open(found)
     }
     if not opened:
         return outcomes
@@ -176,7 +205,7 @@ def _hold_back(
 
 
 def _is_question(found: Outcome | Ask) -> bool:
-    return isinstance(found, Ask | Scored) or (isinstance(found, Skipped) and found.cause == "unread")
+    return found.cause == "unread" if isinstance(found, Skipped) else isinstance(found, Ask | Scored)
 
 
 def _build_pending(
@@ -203,7 +232,7 @@ NO_WORDS = Skipped("not_asked", f"no judge {WORDS} is known here")
 
 def _count_decided(one: CriterionPlan) -> int:
     """How many of its questions code has answered."""
-    return sum([isinstance(found, Scored) for _, found in one.outcomes])
+    return len([found for _, found in one.outcomes if isinstance(found, Scored)])
 
 
 class _Blockers:
@@ -211,7 +240,7 @@ class _Blockers:
 
     def __init__(self, seen: Iterable[CriterionPlan]) -> None:
         self.by_rank: dict[int, dict[Subject, str]] = {}
-        for criterion, outcomes, _, _ in seen:
+        for criterion, outcomes, *_ in seen:
             if criterion.blocking:
                 for subject, outcome in outcomes:
                     if outcome is PERFECT:
@@ -241,6 +270,8 @@ def _list_covering(subject: Subject, *, alone: bool) -> tuple[Subject, ...]:
 def _block_criterion(before: CriterionPlan, blockers: _Blockers) -> CriterionPlan:
     """Code is blocked by earlier stages, a judge by its own stage too: asking costs."""
     criterion = before.criterion
+    if before.idle is not None:
+        return before
     active = blockers.before(criterion.rank + criterion.judged)
     if not active:
         return before

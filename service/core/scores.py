@@ -396,7 +396,21 @@ def fold_step(outcomes: Sequence[tuple[CompiledCriterion, Outcome]], rubric: Rub
     """What one step comes to by its own outcomes."""
     if outcomes and all([outcome is PERFECT and criterion.weight for criterion, outcome in outcomes]):  # noqa: C419
         return PERFECT_STEP  # what the rest would come to
-    return fold_results([fold_criterion(criterion, (outcome,)) for criterion, outcome in outcomes], rubric).whole
+    key = tuple([_make_key(criterion, outcome) for criterion, outcome in outcomes])
+    kept = None if None in key else rubric.folds.get(("step", key))
+    if kept is not None:
+        return cast("Fold", kept)
+    fold = fold_results([fold_criterion(criterion, (outcome,)) for criterion, outcome in outcomes], rubric).whole
+    if None not in key and len(rubric.folds) < MAX_KEPT_FOLDS:
+        rubric.folds["step", key] = fold
+    return fold
+
+
+def _make_key(criterion: CompiledCriterion, outcome: Outcome) -> tuple[object, ...] | None:
+    """All that counts of an outcome; None for what says more than most."""
+    if type(outcome) is Scored:
+        return criterion.id, outcome.value, outcome.passed
+    return (criterion.id, outcome.cause, outcome.open, outcome.bounds) if type(outcome) is Skipped else None
 
 
 PERFECT_STEP = Fold("pass", 1.0, 1.0, (1.0, 1.0), 1.0, (1.0, 1.0))

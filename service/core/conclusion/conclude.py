@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from service.core.checks import WHOLE, Subject
 from service.core.conclusion.judge_answers import Answer, JudgeAnswers, Replies, Row, SubjectResult, resolve_outcomes
@@ -16,7 +17,7 @@ from service.core.judging.notes import JudgeReply, Vote, sum_costs, sum_counts
 from service.core.judging.votes import JudgedScore, MixedScore
 from service.core.judging.withheld import WithheldJudgement
 from service.core.outcome import PERFECT, Outcome, Scored, Skipped, list_open_parts
-from service.core.plan import Plan
+from service.core.plan import CriterionPlan, Plan
 from service.core.report import (
     ENGINE,
     STAND_IN,
@@ -69,8 +70,9 @@ def conclude(
     """
     asking = mode or ("none" if replies is None else "cached")
     answers = JudgeAnswers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
-    rows = [(criterion_plan.criterion, resolve_outcomes(criterion_plan, answers)) for criterion_plan in plan.criteria]
-    results = [fold_criterion(criterion, [outcome for _, outcome in outcomes]) for criterion, outcomes in rows]
+    concluded = [_conclude_criterion(criterion_plan, answers) for criterion_plan in plan.criteria]
+    rows = [one.row for one in concluded if one.score is None]
+    results = [one.result for one in concluded]
     others = [(row[0], *one) for row in rows for one in row[1] if type(one[1]) is not Scored]
     folded = fold_results(results, plan.rubric)
     whole, trace = folded.whole, plan.trace
@@ -90,9 +92,7 @@ def conclude(
         failing=tuple([one.criterion.id for one in results if one.measured is not None and one.measured.failed]),
         open=tuple(_list_open_outcomes(plan, others, find_deciding(results, folded, plan.rubric))) if others else (),
         stages=tuple([_build_stage_score(stage, fold) for stage, fold in folded.stages]),
-        criteria=tuple(
-            [_build_criterion_score(one, outcomes, plan) for one, (_, outcomes) in zip(results, rows, strict=True)]
-        ),
+        criteria=tuple([one.score or _build_criterion_score(one.result, one.row[1], plan) for one in concluded]),
         steps=build_step_verdicts(plan, rows),
         missing=tuple([MissingCall(plan.wanted[i], plan.due[i]) for i in plan.alignment.missing]),
         decisions=plan.decisions,
@@ -109,6 +109,30 @@ def conclude(
             *find_suspicions(trace),
         ),
     )
+
+
+class ConcludedCriterion(NamedTuple):
+    """A criterion with its outcomes, what they come to, and how the report says so where they say nothing of this trace."""
+
+    row: Row
+    result: CriterionResult
+    score: CriterionScore | None
+
+
+def _conclude_criterion(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> ConcludedCriterion:
+    if criterion_plan.idle is not None:
+        return _conclude_idle(criterion_plan.criterion, criterion_plan.idle.reason)
+    criterion, outcomes = criterion_plan.criterion, resolve_outcomes(criterion_plan, answers)
+    result = fold_criterion(criterion, [outcome for _, outcome in outcomes])
+    return ConcludedCriterion((criterion, outcomes), result, None)
+
+
+# What most criteria of most traces come to is made once: making it costs more than finding it.
+@lru_cache(maxsize=4096)
+def _conclude_idle(criterion: CompiledCriterion, reason: str) -> ConcludedCriterion:
+    outcome = Skipped("not_applicable", reason)
+    score = _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
+    return ConcludedCriterion((criterion, ((WHOLE, outcome),)), fold_criterion(criterion, (outcome,)), score)
 
 
 def list_further_asks(
@@ -226,6 +250,7 @@ def _list_open_outcomes(
             )
 
 
+@lru_cache(maxsize=1024)
 def _build_stage_score(stage: Stage, fold: Fold) -> StageScore:
     return StageScore(
         stage, fold.verdict, fold.score, fold.coverage, fold.score_range, fold.decided, fold.decided_range
@@ -262,7 +287,6 @@ def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectRe
     )
 
 
-# What most criteria of most traces come to is made once: making it costs more than finding it.
 @lru_cache(maxsize=1024)
 def _build_perfect_score(
     name: str, stage: Stage, weight: float, elsewhere: tuple[LooseOutcome, ...] = ()
