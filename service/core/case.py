@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, TypeVar, cast
+from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import JsonValue
 
@@ -149,7 +149,7 @@ class Case:
         kept = tool.memo.get((dialect, formats))
         if kept is None:
             kept = tool.memo[dialect, formats] = build_validator(tool.parameters, dialect=dialect, formats=formats)
-        return cast("Validator", kept)
+        return kept  # pyright: ignore[reportReturnType] (what `build_validator` gave)
 
     def list_violations(self, schema: Validator, value: JsonValue | Mapping[str, JsonValue]) -> tuple[Violation, ...]:
         """What of a value does not fit a schema. SchemaProblem as there; OverBudgetError beyond the budget of the item."""
@@ -242,7 +242,7 @@ class Case:
         key = ("pair", id(pattern), step.index)
         if key not in self._memo:
             self._memo[key] = self.matching.arguments.pair_value(self, pattern, step)
-        return cast("float", self._memo[key])
+        return self._memo[key]  # pyright: ignore[reportReturnType] (what `pair_value` gave)
 
     def find_meeting(self, expected: int) -> frozenset[int]:
         """The calls that can be an expected one by tool, turn and arguments. OverBudgetError beyond the budget."""

@@ -110,7 +110,8 @@ def collect_outcomes(
     meter = case.meter
     spent, most = meter.spent, meter.limits["outcomes"]
     try:
-        meter.require_room("outcomes", "finding characters")
+        if spent["outcomes"] > most or spent["finding characters"] > meter.limits["finding characters"]:
+            meter.require_room("outcomes", "finding characters")
         for one in look(case):
             spent["outcomes"] += 1
             if spent["outcomes"] > most:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from service.core.decisions import Decision, find_decisions, find_unexpected
 from service.core.expectation import Expectation
 from service.core.judging.judges import WORDS, Ask, JudgeCheck, is_answered
 from service.core.judging.votes import PendingOutcome
+from service.core.models.light import light
 from service.core.outcome import PERFECT, Outcome, Scored, Skipped, is_idle, is_open
 from service.core.partial import PartialOutcome
 from service.core.results.failures.marking import mark_failures
@@ -25,7 +25,8 @@ PlannedOutcome = tuple[Subject, Outcome | Ask | PendingOutcome]
 """What one criterion says of one thing: an outcome, or the questions whose replies will make one."""
 
 
-class CriterionPlan(NamedTuple):
+@light
+class CriterionPlan:
     """A criterion with its outcomes, at least one."""
 
     criterion: CompiledCriterion
@@ -45,7 +46,7 @@ class BlockedAsk(NamedTuple):
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class Plan:
     """All that is known before a judge is asked: the criteria by stage, each with its outcomes."""
 
@@ -76,9 +77,9 @@ class Plan:
 
 def list_asks(found: Outcome | Ask | PendingOutcome) -> tuple[Ask, ...]:
     """The questions that an outcome waits for."""
-    if isinstance(found, Ask):
+    if type(found) is Ask:
         return (found,)
-    return found.asks if isinstance(found, PendingOutcome) else ()
+    return found.asks if type(found) is PendingOutcome else ()
 
 
 NO_ALIGNMENT = Alignment((), (), ())
@@ -110,12 +111,11 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
 
 def _plan_criteria(case: Case, rubric: Rubric) -> tuple[CriterionPlan, ...]:
     """Every criterion with its outcomes. Code looks first: what it has answered need not be asked."""
-    checked = {
-        criterion.id: _look(case, criterion, rubric) for criterion in rubric.compiled_criteria if not criterion.judged
-    }
-    return tuple(
-        [checked.get(criterion.id) or _ask(case, criterion, rubric, checked) for criterion in rubric.compiled_criteria]
-    )
+    criteria = rubric.compiled_criteria
+    checked = {criterion.id: _look(case, criterion, rubric) for criterion in criteria if not criterion.judged}
+    if len(checked) == len(criteria):
+        return tuple(checked.values())
+    return tuple([_ask(case, one, rubric, checked) if one.judged else checked[one.id] for one in criteria])
 
 
 def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> CriterionPlan:
@@ -123,9 +123,9 @@ def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> Criterion
     if case.trace.unread:
         seen = leave_open(_find_reach(criterion.check, case), seen, case.trace.unread)
     subject, first = seen[0]
-    if type(first) is Skipped and subject is WHOLE and not seen[1:] and is_idle(first):
+    if subject is WHOLE and type(first) is Skipped and not seen[1:] and is_idle(first):
         return _plan_idle(criterion, first.reason)
-    if not [found for _, found in seen if isinstance(found, PartialOutcome)]:
+    if not [found for _, found in seen if type(found) is PartialOutcome]:
         return CriterionPlan(criterion, seen, False)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
     outcomes = [(subject, _build_pending(found, criterion, subject, case, rubric)) for subject, found in seen]
     return CriterionPlan(criterion, outcomes, any(isinstance(found, PendingOutcome) for _, found in outcomes))
@@ -155,7 +155,9 @@ def _ask(
         return _look(case, criterion, rubric)
     before = checked.get(check.unless or "")
     answered = (
-        {subject for subject, found in before.outcomes if isinstance(found, Scored)} if before else set[Subject]()
+        {subject for subject, found in before.outcomes if found is PERFECT or isinstance(found, Scored)}
+        if before
+        else set[Subject]()
     )
     judges = rubric.judges_by_id
     asked: Sequence[tuple[Subject, Ask | Outcome]] = collect_outcomes(
@@ -205,7 +207,7 @@ def _hold_back(
 
 
 def _is_question(found: Outcome | Ask) -> bool:
-    return found.cause == "unread" if isinstance(found, Skipped) else isinstance(found, Ask | Scored)
+    return found.cause == "unread" if isinstance(found, Skipped) else type(found) is Ask or isinstance(found, Scored)
 
 
 def _build_pending(
@@ -232,7 +234,8 @@ NO_WORDS = Skipped("not_asked", f"no judge {WORDS} is known here")
 
 def _count_decided(one: CriterionPlan) -> int:
     """How many of its questions code has answered."""
-    return len([found for _, found in one.outcomes if isinstance(found, Scored)])
+    scored = [found for _, found in one.outcomes if type(found) not in (Ask, Skipped) and isinstance(found, Scored)]
+    return len(scored)
 
 
 class _Blockers:
@@ -240,9 +243,10 @@ class _Blockers:
 
     def __init__(self, seen: Iterable[CriterionPlan]) -> None:
         self.by_rank: dict[int, dict[Subject, str]] = {}
-        for criterion, outcomes, *_ in seen:
+        for one in seen:
+            criterion = one.criterion
             if criterion.blocking:
-                for subject, outcome in outcomes:
+                for subject, outcome in one.outcomes:
                     if outcome is PERFECT:
                         continue
                     decided_part = outcome.partial if isinstance(outcome, PendingOutcome) else outcome

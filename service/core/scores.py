@@ -67,9 +67,9 @@ def fold_criterion(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) ->
     others = [outcome for outcome in outcomes if outcome is not PERFECT]
     if not others:
         return _fold_perfect(criterion)
-    if len(outcomes) == 1 and type(outcomes[0]) is Scored:
+    if type(outcomes[0]) is Scored and not outcomes[1:]:
         return _fold_scored(criterion, outcomes[0])
-    applying = [outcome for outcome in outcomes if outcome is PERFECT or not _is_free(outcome)]
+    applying = [one for one in outcomes if type(one) is not Skipped or one.cause != "not_applicable"]
     if not applying:
         return _fold_nothing(criterion)
     if len(applying) == len(outcomes) - len(others):
@@ -115,10 +115,6 @@ def _fold_all_scored(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) 
     failed = not all([outcome.passed for outcome in outcomes if isinstance(outcome, Scored)])  # noqa: C419
     worth = _fold_measured(criterion, outcomes, failed=failed)
     return CriterionResult(criterion, worth, 1.0, worth, worth, not failed)
-
-
-def _is_free(outcome: Outcome) -> bool:
-    return isinstance(outcome, Skipped) and outcome.cause == "not_applicable"
 
 
 def _is_blocked(outcome: Outcome) -> bool:

@@ -107,7 +107,8 @@ def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
     """Write down what the assistant said and called. Raises InputError as `read_messages` does."""
     content = message.get("content")
     refusal = message.get("refusal") or _find_refusal(message)
-    text = "\n".join([said for said in (text_of(content, joint=""), refusal) if said])
+    text = text_of(content, joint="")
+    text = f"{text}\n{refusal}" if text and refusal else text or refusal
     transcript.say("assistant", text)
     lose_parts(transcript, content, f"{path}/content", role="assistant")
     if not content and message.get("audio"):
@@ -125,6 +126,8 @@ def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
 
 def _find_refusal(message: ChatMessage) -> str:
     """A refusal where LiteLLM puts it."""
+    if "provider_specific_fields" not in message:
+        return ""
     fields = message.get("provider_specific_fields")
     refusal = fields.get("refusal") if isinstance(fields, dict) else None
     return refusal if isinstance(refusal, str) else ""

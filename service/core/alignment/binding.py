@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from service.core.critics import MATCHED, Critic, Match, OpenComparison
 from service.core.json.pointers import escape_token
 from service.core.json.values import SCALARS, equals, format_value
+from service.core.models.light import light
 from service.core.shapes import GivenMatcher, Shape, Template, has_matcher
 
 
-class BoundArgument(NamedTuple):
+@light
+class BoundArgument:
     """One expected argument: `critic` None compares `expected` exactly, by typed equality."""
 
     name: str

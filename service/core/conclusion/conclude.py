@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from service.core.checks import WHOLE, Subject
 from service.core.conclusion.judge_answers import Answer, JudgeAnswers, Replies, Row, SubjectResult, resolve_outcomes
@@ -16,6 +15,7 @@ from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply, Vote, sum_costs, sum_counts
 from service.core.judging.votes import JudgedScore, MixedScore
 from service.core.judging.withheld import WithheldJudgement
+from service.core.models.light import light
 from service.core.outcome import PERFECT, Outcome, Scored, Skipped, list_open_parts
 from service.core.plan import CriterionPlan, Plan
 from service.core.report import (
@@ -111,7 +111,8 @@ def conclude(
     )
 
 
-class ConcludedCriterion(NamedTuple):
+@light
+class ConcludedCriterion:
     """A criterion with its outcomes, what they come to, and how the report says so where they say nothing of this trace."""
 
     row: Row
@@ -122,9 +123,11 @@ class ConcludedCriterion(NamedTuple):
 def _conclude_criterion(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> ConcludedCriterion:
     if criterion_plan.idle is not None:
         return _conclude_idle(criterion_plan.criterion, criterion_plan.idle.reason)
-    criterion, outcomes = criterion_plan.criterion, resolve_outcomes(criterion_plan, answers)
-    result = fold_criterion(criterion, [outcome for _, outcome in outcomes])
-    return ConcludedCriterion((criterion, outcomes), result, None)
+    criterion, outcomes = criterion_plan.criterion, criterion_plan.outcomes
+    if criterion_plan.open or criterion.judged or criterion.insists:
+        outcomes = resolve_outcomes(criterion_plan, answers)
+    result = fold_criterion(criterion, [outcome for _, outcome in outcomes])  # pyright: ignore[reportArgumentType] (resolved)
+    return ConcludedCriterion((criterion, outcomes), result, None)  # pyright: ignore[reportArgumentType] (resolved)
 
 
 # What most criteria of most traces come to is made once: making it costs more than finding it.
@@ -186,7 +189,7 @@ OtherOutcome = tuple[CompiledCriterion, Subject, Outcome]
 def _list_fits(others: Iterable[OtherOutcome]) -> tuple[str, ...]:
     """The fits that values of the report rest on."""
     outcomes = [outcome for criterion, _, outcome in others if criterion.judged]
-    calibrations = [outcome.calibration for outcome in outcomes if isinstance(outcome, JudgedScore)]
+    calibrations = [one.calibration for one in outcomes if type(one) is not Skipped and isinstance(one, JudgedScore)]
     return tuple(sorted({one.fit for one in calibrations if one.fit and one.status == "calibrated"}))
 
 
@@ -214,7 +217,7 @@ def _list_unread(trace: Trace, others: Iterable[OtherOutcome]) -> tuple[UnreadPa
     """What could not be read: of the source, and of the trace where a check needed it."""
     found = {part.path: UnreadPart(part.kind, part.path, part.reason) for part in trace.unread} if trace.unread else {}
     for _, _, outcome in others:
-        if isinstance(outcome, Skipped) and outcome.cause == "unread":
+        if outcome.kind == "skipped" and outcome.cause == "unread":
             for finding in outcome.findings:
                 if finding.code == UNREAD_RESULT:
                     found.setdefault(finding.path, UnreadPart("result", finding.path, finding.message))
@@ -230,9 +233,7 @@ def _list_not_asked(plan: Plan, answers: JudgeAnswers, estimates: Mapping[str, A
         yield NotAsked(ask.criterion, ask.judge.id, ask.step, ask.turn, reason, *priced)
 
 
-def _list_open_outcomes(
-    plan: Plan, others: Iterable[OtherOutcome], decide: Collection[str]
-) -> Iterator[OpenOutcome]:
+def _list_open_outcomes(plan: Plan, others: Iterable[OtherOutcome], decide: Collection[str]) -> Iterator[OpenOutcome]:
     for criterion, subject, outcome in others:
         if type(outcome) is Skipped and not outcome.open:
             continue

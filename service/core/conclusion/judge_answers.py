@@ -123,7 +123,7 @@ def resolve_outcomes(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> Se
 
 
 def _is_blocked(found: Outcome | Ask | PendingOutcome) -> bool:
-    return isinstance(found, Skipped) and found.cause == "blocked"
+    return type(found) is Skipped and found.cause == "blocked"
 
 
 def _resolve_outcome(found: Outcome | Ask | PendingOutcome, answers: JudgeAnswers) -> Outcome:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+
 from pydantic import JsonValue
 
 from service.core.budget import Meter
 from service.core.case import fold_name
 from service.core.checks import Aspect
-from service.core.expectation import Ban, CallPattern, Expectation, Scope
+from service.core.expectation import CallPattern, Expectation, Scope
 from service.core.gates.names import find_near
 from service.core.json.pointers import escape_token
 from service.core.outcome import Finding
@@ -139,9 +140,7 @@ def _list_names(expectation: Expectation) -> list[NamedTool]:
     return names
 
 
-def _find_unknown_arguments(
-    path: str, tool: ToolDef, args: Mapping[str, object], meter: Meter
-) -> Iterator[Finding]:
+def _find_unknown_arguments(path: str, tool: ToolDef, args: Mapping[str, object], meter: Meter) -> Iterator[Finding]:
     schema = tool.parameters
     plain = schema.get("properties") if isinstance(schema, dict) else None
     if isinstance(plain, dict) and plain.keys() >= args.keys():
