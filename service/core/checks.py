@@ -116,9 +116,8 @@ def collect_outcomes(
             spent["outcomes"] += 1
             if spent["outcomes"] > most:
                 meter.require_room("outcomes")
-            outcome = one[1]
-            if outcome is not PERFECT and not (type(outcome) is Skipped and not outcome.findings):
-                meter.spend("finding characters", _count_chars(outcome))
+            if one[1] is not PERFECT and getattr(one[1], "findings", ()):
+                meter.spend("finding characters", _count_chars(one[1]))
             found.append(one)
     except OverBudgetError as error:
         return [(WHOLE, Skipped("too_long", f"the work of this check goes over its budget: {error}"))]

@@ -103,7 +103,7 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         due=tuple([wanted.options[0][1].tool for wanted in case.wanted]),
         criteria=criteria,
         blocked=tuple(_iter_blocked_asks(unblocked, criteria)) if blockers.by_rank else (),
-        saved=sum([one.saved + _count_decided(one) for one in criteria if one.criterion.judged]),
+        saved=sum([one.saved for one in criteria]) + _count_decided(criteria),
         decisions=find_decisions(case),
         unexpected=find_unexpected(case),
     )
@@ -150,9 +150,7 @@ CALLS: frozenset[Aspect] = frozenset({"tools", "extra", "args"})
 def _ask(
     case: Case, criterion: CompiledCriterion, rubric: Rubric, checked: Mapping[str, CriterionPlan]
 ) -> CriterionPlan:
-    check = criterion.check
-    if not isinstance(check, JudgeCheck):
-        return _look(case, criterion, rubric)
+    check: JudgeCheck = criterion.check  # pyright: ignore[reportAssignmentType] (a judge's criterion has one)
     before = checked.get(check.unless or "")
     answered = (
         {subject for subject, found in before.outcomes if found is PERFECT or isinstance(found, Scored)}
@@ -232,10 +230,10 @@ def _build_pending(
 NO_WORDS = Skipped("not_asked", f"no judge {WORDS} is known here")
 
 
-def _count_decided(one: CriterionPlan) -> int:
-    """How many of its questions code has answered."""
-    scored = [found for _, found in one.outcomes if type(found) not in (Ask, Skipped) and isinstance(found, Scored)]
-    return len(scored)
+def _count_decided(criteria: Iterable[CriterionPlan]) -> int:
+    """How many of the questions for judges code has answered."""
+    judged = [found for one in criteria if one.criterion.judged for _, found in one.outcomes]
+    return len([found for found in judged if type(found) is not Skipped and isinstance(found, Scored)])
 
 
 class _Blockers:

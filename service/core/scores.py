@@ -13,7 +13,7 @@ from itertools import chain
 from math import fsum
 from typing import Literal, NamedTuple, cast
 
-from service.core.outcome import ANYTHING, PERFECT, Bounds, Errored, Outcome, PartlyOpenScore, Scored, Skipped
+from service.core.outcome import ANYTHING, PERFECT, Bounds, Errored, Outcome, PartlyOpenScore, Scored, SkipCause, Skipped
 from service.core.rubric import CompiledCriterion, Rubric, Stage, Thresholds
 
 Verdict = Literal["pass", "warn", "fail", "abstain", "not_applicable"]
@@ -67,14 +67,20 @@ def fold_criterion(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) ->
     others = [outcome for outcome in outcomes if outcome is not PERFECT]
     if not others:
         return _fold_perfect(criterion)
-    if type(outcomes[0]) is Scored and not outcomes[1:]:
-        return _fold_scored(criterion, outcomes[0])
+    if not outcomes[1:] and type(others[0]) is Scored:
+        return _fold_scored(criterion, others[0])
+    if not outcomes[1:] and type(others[0]) is Skipped:
+        return _fold_skipped(criterion, others[0].cause, others[0].open, others[0].bounds)
+    return _fold_general(criterion, outcomes)
+
+
+def _fold_general(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> CriterionResult:
     applying = [one for one in outcomes if type(one) is not Skipped or one.cause != "not_applicable"]
     if not applying:
         return _fold_nothing(criterion)
-    if len(applying) == len(outcomes) - len(others):
+    if not [one for one in applying if one is not PERFECT]:
         return _fold_perfect(criterion)
-    if all([type(outcome) is Scored for outcome in applying]):  # noqa: C419 (a list is quicker, and short)
+    if not [one for one in applying if type(one) is not Scored]:
         return _fold_all_scored(criterion, applying)
     known = [_find_bounds(outcome) for outcome in applying if isinstance(outcome, Scored) or _is_blocked(outcome)]
     opened = [
@@ -97,6 +103,11 @@ def fold_criterion(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) ->
 @lru_cache(maxsize=4096)
 def _fold_perfect(criterion: CompiledCriterion) -> CriterionResult:
     return CriterionResult(criterion, PERFECT_WORTH, 1.0, PERFECT_WORTH, PERFECT_WORTH, True)
+
+
+@lru_cache(maxsize=4096)
+def _fold_skipped(criterion: CompiledCriterion, cause: SkipCause, open_: bool, bounds: Bounds | None) -> CriterionResult:  # noqa: FBT001 (what counts of one)
+    return _fold_general(criterion, (Skipped(cause, "", open=open_, bounds=bounds),))
 
 
 @lru_cache(maxsize=4096)

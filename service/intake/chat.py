@@ -99,7 +99,8 @@ def _read_returned(transcript: Transcript, message: ChatMessage, path: str, erro
 def _read_said(transcript: Transcript, message: ChatMessage, path: str) -> None:
     content = message.get("content")
     transcript.say("user" if message["role"] == "user" else "system", text_of(content))
-    lose_parts(transcript, content, f"{path}/content", role="user")
+    if isinstance(content, list):
+        lose_parts(transcript, content, f"{path}/content", role="user")
     account_members(transcript, message, SAID, path)
 
 
@@ -110,7 +111,8 @@ def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
     text = text_of(content, joint="")
     text = f"{text}\n{refusal}" if text and refusal else text or refusal
     transcript.say("assistant", text)
-    lose_parts(transcript, content, f"{path}/content", role="assistant")
+    if isinstance(content, list):
+        lose_parts(transcript, content, f"{path}/content", role="assistant")
     if not content and message.get("audio"):
         transcript.lose("text", f"{path}/audio", "what was said as audio")
     calls = message.get("tool_calls") or ()

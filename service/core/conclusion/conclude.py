@@ -97,11 +97,11 @@ def conclude(
         missing=tuple([MissingCall(plan.wanted[i], plan.due[i]) for i in plan.alignment.missing]),
         decisions=plan.decisions,
         offered=None if trace.tools is None else tuple([tool.name for tool in trace.tools]),
-        not_asked=tuple(_list_not_asked(plan, answers, estimates or {})),
+        not_asked=tuple(_list_not_asked(plan, answers, estimates or {})) if plan.blocked or others else (),
         unread=_list_unread(trace, others),
         calibration=_count_calibrated(others),
         tags=dict(sorted(tags.items())) if tags else {},
-        provenance=_build_provenance(answers, plan.saved, _list_fits(others)),
+        provenance=_build_provenance(answers, plan.saved, others),
         usage=trace.usage,
         notes=(
             *find_oversights(trace, plan.rubric, plan.expectation),
@@ -152,7 +152,7 @@ def _find_scope(plan: Plan, results: Iterable[CriterionResult], asking: Asking) 
     return "code" if applied or [criterion_plan for criterion_plan in plan.criteria if criterion_plan.open] else "full"
 
 
-def _build_provenance(answers: JudgeAnswers, saved: int, fits: tuple[str, ...]) -> Provenance:
+def _build_provenance(answers: JudgeAnswers, saved: int, others: Iterable[OtherOutcome]) -> Provenance:
     if not answers.replies:
         return _build_unjudged_provenance(answers.asking, saved)
     votes = [vote for _, answer in sorted(answers.replies.items()) for vote in _list_votes(answer)]
@@ -169,7 +169,7 @@ def _build_provenance(answers: JudgeAnswers, saved: int, fits: tuple[str, ...]) 
         tokens_in=sum_counts([reply.usage.tokens_in for reply in made]) if made else None,
         tokens_out=sum_counts([reply.usage.tokens_out for reply in made]) if made else None,
         cost_usd=sum_costs([reply.usage.cost_usd for reply in made]) if made else None,
-        calibrators=fits or "uncalibrated",
+        calibrators=_list_fits(others) or "uncalibrated",
     )
 
 
@@ -266,7 +266,7 @@ def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectRe
         return _build_perfect_score(criterion.id, criterion.stage, criterion.weight)
     if loose and loose[0][0] is WHOLE and not outcomes[1:]:
         if perfect and loose[0][1] is PERFECT:
-            return _build_perfect_score(criterion.id, criterion.stage, criterion.weight, PERFECT_WHOLE)
+            return _build_perfect_score(criterion.id, criterion.stage, criterion.weight, whole=True)
         if reason := _explain_absence(loose[0][1]):
             return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
     elsewhere = tuple(
@@ -289,13 +289,9 @@ def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectRe
 
 
 @lru_cache(maxsize=1024)
-def _build_perfect_score(
-    name: str, stage: Stage, weight: float, elsewhere: tuple[LooseOutcome, ...] = ()
-) -> CriterionScore:
+def _build_perfect_score(name: str, stage: Stage, weight: float, *, whole: bool = False) -> CriterionScore:
+    elsewhere = (LooseOutcome(None, None, PERFECT),) if whole else ()
     return CriterionScore(name, stage, weight, 1.0, elsewhere, (1.0, 1.0), 1.0, (1.0, 1.0))
-
-
-PERFECT_WHOLE = (LooseOutcome(None, None, PERFECT),)
 
 
 @lru_cache(maxsize=1024)

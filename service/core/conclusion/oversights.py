@@ -64,7 +64,8 @@ def _list_needs(expectation: Expectation) -> list[Need]:
         for wanted in calls:
             for at, pattern in wanted.options if wanted.required else ():
                 needs += _list_pattern_needs(at, pattern, placed=wanted.position is not None)
-        needs += _list_field_needs(path, scope)
+        if not scope.model_fields_set <= CALL_FIELDS:
+            needs += _list_field_needs(path, scope)
     if expectation.state is not None:
         needs.append(("/expected/state", "the state", STATE))
     if expectation.says_output:
@@ -72,6 +73,8 @@ def _list_needs(expectation: Expectation) -> list[Need]:
     return needs
 
 
+CALL_FIELDS = frozenset({"calls", "unordered", "optional"})
+"""Fields of which no need is told but by the calls themselves."""
 NO_CALL: frozenset[Aspect] = frozenset({"none", "extra"})
 SOME_CALL: frozenset[Aspect] = frozenset({"some"})
 STATE: frozenset[Aspect] = frozenset({"state"})

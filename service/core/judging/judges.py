@@ -332,10 +332,6 @@ def _has_result(step: Step) -> bool:
     return step.result is not None
 
 
-def _is_any(_: Step) -> bool:
-    return True
-
-
 def _check_arguments(case: Case, subject: Subject) -> Skipped | None:
     if _find_first(case, subject, _lacks_arguments) is None:
         return None
@@ -343,7 +339,8 @@ def _check_arguments(case: Case, subject: Subject) -> Skipped | None:
 
 
 def _check_result(case: Case, subject: Subject) -> Skipped | None:
-    if _find_first(case, subject, _is_any) is None:
+    steps = case.trace.steps
+    if not steps or (subject.turn is not None and subject.step is None and steps[0].turn > subject.turn):
         return NO_TOOL
     if _find_first(case, subject, _has_result) is not None:
         return None

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from html import unescape
 from itertools import islice
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 from unicodedata import normalize
 from urllib.parse import unquote
 
@@ -74,7 +74,7 @@ def _shows_anything(trace: Trace) -> bool:
     """Whether any text shows anything, or there are too many: most traces end here, without a pointer built."""
     size = 0
     for tool in trace.tools or ():
-        chars, shows = cast("tuple[int, bool]", tool.memo.get(_look_at_tool) or _look_at_tool(tool))
+        chars, shows = tool.memo[_look_at_tool] if _look_at_tool in tool.memo else _look_at_tool(tool)  # pyright: ignore[reportGeneralTypeIssues] (what that gave)
         size += chars
         if shows:
             return True
@@ -84,8 +84,8 @@ def _shows_anything(trace: Trace) -> bool:
     for step in trace.steps:
         if step.result is not None:
             heard += list_texts(step.result.content)
-    size += len("\n".join(told)) + len("\n".join(heard)) + len(trace.messages)
-    return size > MAX_CHARACTERS or any(map(_find_told, told)) or any(map(_find_heard, heard))
+    size += len("".join([*told, *heard])) + len(told) + len(heard)
+    return size > MAX_CHARACTERS or bool([1 for one in told if _find_told(one)] or [1 for one in heard if _find_heard(one)])
 
 
 def _look_at_tool(tool: ToolDef) -> tuple[int, bool]:
