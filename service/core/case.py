@@ -186,6 +186,13 @@ class Case:
             found.setdefault(step.turn, []).append(step)
         return {turn: tuple(steps) for turn, steps in found.items()}
 
+    @lazy
+    def live_turns(self) -> Sequence[int]:
+        """The turns in which the model called or said something."""
+        acted = {step.turn for step in self.trace.steps}
+        spoke = {one.turn for one in self.trace.messages if one.role == "assistant" and one.text}
+        return sorted(acted | spoke)
+
     def find_messages(self, turn: int | None) -> Sequence[tuple[int, Message]]:
         """The messages of a turn with their positions; None: all."""
         return self._messages_by_turn.get(turn, ())

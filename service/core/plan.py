@@ -103,7 +103,7 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         due=tuple([wanted.options[0][1].tool for wanted in case.wanted]),
         criteria=criteria,
         blocked=tuple(_iter_blocked_asks(unblocked, criteria)) if blockers.by_rank else (),
-        saved=sum([one.saved for one in criteria]) + _count_decided(criteria),
+        saved=_count_saved([one for one in criteria if one.criterion.judged]),
         decisions=find_decisions(case),
         unexpected=find_unexpected(case),
     )
@@ -230,10 +230,12 @@ def _build_pending(
 NO_WORDS = Skipped("not_asked", f"no judge {WORDS} is known here")
 
 
-def _count_decided(criteria: Iterable[CriterionPlan]) -> int:
-    """How many of the questions for judges code has answered."""
-    judged = [found for one in criteria if one.criterion.judged for _, found in one.outcomes]
-    return len([found for found in judged if type(found) is not Skipped and isinstance(found, Scored)])
+def _count_saved(judged: Sequence[CriterionPlan]) -> int:
+    """How many of the questions for judges code has answered, or made needless."""
+    if not judged:
+        return 0
+    found = [one for criterion in judged for _, one in criterion.outcomes if type(one) is not Skipped]
+    return sum([one.saved for one in judged]) + len([one for one in found if isinstance(one, Scored)])
 
 
 class _Blockers:

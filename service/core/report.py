@@ -182,6 +182,9 @@ class CalibrationCounts:
     """Those left open: their fit does not apply, or leaves them to a human."""
 
 
+NOT_JUDGED = CalibrationCounts(0, 0, 0, 0)
+
+
 @light
 class AskEstimate:
     """What asking would take: tokens both ways at most, and their price, None where it is not known."""
@@ -259,7 +262,7 @@ class Report:
     not_asked: tuple[NotAsked, ...]
     unread: tuple[UnreadPart, ...] = ()
     """The parts of the trace that could not be read: what rests on them is open."""
-    calibration: CalibrationCounts = CalibrationCounts(0, 0, 0, 0)
+    calibration: CalibrationCounts = NOT_JUDGED
     tags: dict[str, str]
     provenance: Provenance
     executed: ExecutedScore | None = None

@@ -13,7 +13,17 @@ from itertools import chain
 from math import fsum
 from typing import Literal, NamedTuple, cast
 
-from service.core.outcome import ANYTHING, PERFECT, Bounds, Errored, Outcome, PartlyOpenScore, Scored, SkipCause, Skipped
+from service.core.outcome import (
+    ANYTHING,
+    PERFECT,
+    Bounds,
+    Errored,
+    Outcome,
+    PartlyOpenScore,
+    Scored,
+    SkipCause,
+    Skipped,
+)
 from service.core.rubric import CompiledCriterion, Rubric, Stage, Thresholds
 
 Verdict = Literal["pass", "warn", "fail", "abstain", "not_applicable"]
@@ -106,7 +116,12 @@ def _fold_perfect(criterion: CompiledCriterion) -> CriterionResult:
 
 
 @lru_cache(maxsize=4096)
-def _fold_skipped(criterion: CompiledCriterion, cause: SkipCause, open_: bool, bounds: Bounds | None) -> CriterionResult:  # noqa: FBT001 (what counts of one)
+def _fold_skipped(
+    criterion: CompiledCriterion,
+    cause: SkipCause,
+    open_: bool,  # noqa: FBT001 (kept by all that counts of an outcome)
+    bounds: Bounds | None,
+) -> CriterionResult:
     return _fold_general(criterion, (Skipped(cause, "", open=open_, bounds=bounds),))
 
 

@@ -41,6 +41,12 @@ class ToolDef:
         return {}
 
     @lazy
+    def properties(self) -> frozenset[str]:
+        """The arguments that its schema lists in the plainest way."""
+        plain = self.parameters.get("properties") if isinstance(self.parameters, Mapping) else None
+        return frozenset(plain if isinstance(plain, Mapping) else ())
+
+    @lazy
     def texts(self) -> tuple[PlacedText, ...]:
         """What it says of itself, with pointers below the tool."""
         return (

@@ -232,10 +232,7 @@ class Transcript:
             tools,
             tuple(self._messages),
             tuple(
-                [
-                    Step(i, turn, call, answers[i] if i in answers else None, message)
-                    for i, (call, turn, message) in enumerate(self._calls)
-                ]
+                [Step(i, turn, call, answers.get(i), message) for i, (call, turn, message) in enumerate(self._calls)]
             ),
             self._answer(),
             self._turn,

@@ -200,7 +200,7 @@ def _flag_turns(wanted: ExpectedCall, pattern: CallPattern, turns: Numbers) -> F
 
 
 def _align_in_order(case: Case) -> Alignment | None:
-    """Each call with the one expected in its place, where all fit by name, and no name comes twice or all fit to the last argument.
+    """Each call with the one expected in its place, where all fit, and no name comes twice or the arguments do too.
 
     Nothing can beat that.
     """

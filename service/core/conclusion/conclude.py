@@ -20,6 +20,7 @@ from service.core.outcome import PERFECT, Outcome, Scored, Skipped, list_open_pa
 from service.core.plan import CriterionPlan, Plan
 from service.core.report import (
     ENGINE,
+    NOT_JUDGED,
     STAND_IN,
     AskEstimate,
     Asking,
@@ -42,6 +43,7 @@ from service.core.scores import (
     PERFECT_WORTH,
     CriterionResult,
     Fold,
+    StagedFold,
     find_deciding,
     fold_criterion,
     fold_results,
@@ -88,7 +90,7 @@ def conclude(
         decided_range=whole.decided_range,
         coverage=whole.coverage,
         all_passed=whole.score is not None and not [one for one in results if not one.clean],
-        first_failing_stage=([stage for stage, fold in folded.stages if fold.verdict == "fail"] or (None,))[0],
+        first_failing_stage=_find_failing(folded),
         failing=tuple([one.criterion.id for one in results if one.measured is not None and one.measured.failed]),
         open=tuple(_list_open_outcomes(plan, others, find_deciding(results, folded, plan.rubric))) if others else (),
         stages=tuple([_build_stage_score(stage, fold) for stage, fold in folded.stages]),
@@ -98,8 +100,8 @@ def conclude(
         decisions=plan.decisions,
         offered=None if trace.tools is None else tuple([tool.name for tool in trace.tools]),
         not_asked=tuple(_list_not_asked(plan, answers, estimates or {})) if plan.blocked or others else (),
-        unread=_list_unread(trace, others),
-        calibration=_count_calibrated(others),
+        unread=_list_unread(trace, others) if others or trace.unread else (),
+        calibration=_count_calibrated(others) if others else NOT_JUDGED,
         tags=dict(sorted(tags.items())) if tags else {},
         provenance=_build_provenance(answers, plan.saved, others),
         usage=trace.usage,
@@ -109,6 +111,13 @@ def conclude(
             *find_suspicions(trace),
         ),
     )
+
+
+def _find_failing(folded: StagedFold) -> Stage | None:
+    for stage, fold in folded.stages:
+        if fold.verdict == "fail":
+            return stage
+    return None
 
 
 @light
@@ -208,9 +217,6 @@ def _count_calibrated(others: Iterable[OtherOutcome]) -> CalibrationCounts:
         return NOT_JUDGED
     calibrated = statuses.count("calibrated")
     return CalibrationCounts(len(statuses) + withheld, calibrated, len(statuses) - calibrated, withheld)
-
-
-NOT_JUDGED = CalibrationCounts(0, 0, 0, 0)
 
 
 def _list_unread(trace: Trace, others: Iterable[OtherOutcome]) -> tuple[UnreadPart, ...]:

@@ -118,7 +118,7 @@ def _find_unknown(trace: Trace, rubric: Rubric, expectation: Expectation) -> Ite
             hint = _build_hint(name, [tool.name for tool in trace.tools], meter)
             if hint or not _BAN.search(path):  # a ban on what is not offered here is kept, unless it is misspelt
                 yield Finding("unknown_tool_expected", f"{name} is not among the tools of the trace{hint}", path)
-        elif args:
+        elif not tool.properties.issuperset(args):
             yield from _find_unknown_arguments(path.removesuffix("/tool"), tool, args, meter)
 
 
@@ -145,10 +145,7 @@ def _list_names(expectation: Expectation) -> list[NamedTool]:
 
 def _find_unknown_arguments(path: str, tool: ToolDef, args: Mapping[str, object], meter: Meter) -> Iterator[Finding]:
     schema = tool.parameters
-    plain = schema.get("properties") if isinstance(schema, dict) else None
-    if isinstance(plain, dict) and plain.keys() >= args.keys():
-        return
-    odd = [name for name in args if not isinstance(plain, Mapping) or name not in plain]
+    odd = [name for name in args if name not in tool.properties]
     declared = _list_declared(schema) if isinstance(schema, Mapping) else None
     if declared is None:
         return

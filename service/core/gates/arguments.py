@@ -197,24 +197,33 @@ class ArgumentsGate(Check):
             match = expected.match(actual[name], explain=explain)
             if match is MATCHED:
                 continue
-            if match != MATCHED and self.texts is not None and (explain or _has_few_pairs(case)):
-                match = self._match_softly(case, pattern, step, expected, actual[name]) or match
+            match = self._match_softly(case, pattern, step, expected, actual[name], match, explain=explain)
             if match != MATCHED:
                 others.append(ArgumentIssue(expected.weight, match, "wrong_argument", name))
         if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
             others += self._find_extras(bound, actual, schema, pattern)
         return Agreement(_weigh_matched(bound, actual, others), others) if others else AGREED
 
-    def _match_softly(
-        self, case: Case, pattern: CallPattern, step: Step, expected: BoundArgument, actual: JsonValue
-    ) -> Match | OpenComparison | None:
-        """The comparison with free texts by their critic, where that passes."""
+    def _match_softly(  # noqa: PLR0913 (all that one comparison has)
+        self,
+        case: Case,
+        pattern: CallPattern,
+        step: Step,
+        expected: BoundArgument,
+        actual: JsonValue,
+        strict: Match | OpenComparison,
+        *,
+        explain: bool,
+    ) -> Match | OpenComparison:
+        """The comparison with free texts by their critic, where the strict one fails and that one passes."""
+        if self.texts is None or strict == MATCHED or not (explain or _has_few_pairs(case)):
+            return strict
         name, tool, wanted = expected.name, step.call.name, (pattern.args or {})[expected.name]
         softer = case.once((id(self), id(pattern), tool, name), lambda: self._soften(case, tool, name, wanted))
         if softer is wanted and expected.critic is None:
-            return None
+            return strict
         match = bind(name, softer, critics={}).match(actual)
-        return match if isinstance(match, Match) and match.passed else None
+        return match if isinstance(match, Match) and match.passed else strict
 
     def _soften(self, case: Case, tool: str, name: str, wanted: Template) -> Template:
         listed = case.expectation is not None and case.expectation.gold is not None

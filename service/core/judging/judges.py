@@ -280,9 +280,7 @@ def _ask_by_step(case: Case, criterion: str, judge: Judge) -> Iterable[tuple[Sub
 
 
 def _ask_by_turn(case: Case, criterion: str, judge: Judge) -> Iterable[tuple[Subject, Ask | Outcome]]:
-    acted = {step.turn for step in case.trace.steps}
-    spoke = {message.turn for message in case.trace.messages if message.role == "assistant" and message.text}
-    for turn in sorted(acted | spoke):
+    for turn in case.live_turns:
         subject = build_subject(None, turn)
         yield (
             subject,
@@ -316,7 +314,7 @@ def _find_first(case: Case, subject: Subject, is_so: Callable[[Step], bool]) -> 
     if subject.step is not None:
         own = steps[subject.step]
         return own if is_so(own) else None
-    first = case.once(is_so, lambda: next((step for step in steps if is_so(step)), None))
+    first = case.once(is_so, lambda: ([step for step in steps if is_so(step)] or [None])[0])
     return first if first is not None and (subject.turn is None or first.turn <= subject.turn) else None
 
 

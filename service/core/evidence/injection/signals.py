@@ -74,10 +74,10 @@ def _shows_anything(trace: Trace) -> bool:
     """Whether any text shows anything, or there are too many: most traces end here, without a pointer built."""
     size = 0
     for tool in trace.tools or ():
-        chars, shows = tool.memo[_look_at_tool] if _look_at_tool in tool.memo else _look_at_tool(tool)  # pyright: ignore[reportGeneralTypeIssues] (what that gave)
-        size += chars
-        if shows:
+        tool_size = _measure_tool(tool)
+        if tool_size is None:
             return True
+        size += tool_size
     told = [message.text for message in trace.messages if message.role == "user"]
     heard = [trace.answer] if trace.answer else []
     heard += [message.text for message in trace.messages if message.role == "assistant" and message.text]
@@ -85,14 +85,17 @@ def _shows_anything(trace: Trace) -> bool:
         if step.result is not None:
             heard += list_texts(step.result.content)
     size += len("".join([*told, *heard])) + len(told) + len(heard)
-    return size > MAX_CHARACTERS or bool([1 for one in told if _find_told(one)] or [1 for one in heard if _find_heard(one)])
+    return size > MAX_CHARACTERS or bool(
+        [1 for one in told if _find_told(one)] or [1 for one in heard if _find_heard(one)]
+    )
 
 
-def _look_at_tool(tool: ToolDef) -> tuple[int, bool]:
-    """The characters of a tool's texts, and whether one of them shows anything: kept with the tool."""
-    texts = [text for _, text in tool.texts]
-    found = tool.memo[_look_at_tool] = sum(map(len, texts)) + len(texts), any(map(_find_told, texts))
-    return found
+def _measure_tool(tool: ToolDef) -> int | None:
+    """The characters of a tool's texts; None where one of them shows anything. It is kept with the tool."""
+    if _measure_tool not in tool.memo:
+        texts = [text for _, text in tool.texts]
+        tool.memo[_measure_tool] = None if any(map(_find_told, texts)) else sum(map(len, texts)) + len(texts)
+    return tool.memo[_measure_tool]  # pyright: ignore[reportReturnType] (what was put there)
 
 
 def _bound_places(places: Iterable[_TextPlace]) -> tuple[list[_TextPlace], tuple[Finding, ...]]:
