@@ -19,6 +19,7 @@ from service.cli.context import read_settings
 from service.cli.rendering.console import plural, say
 from service.core.json.pointers import escape_token
 from service.core.models.invalid import validate
+from service.core.models.kinds import DEFERRED
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.engine import Engine
@@ -41,7 +42,7 @@ _OURS = frozenset({"expected", "rubric"})
 """Those that no trace has under a similar name: a misspelt one would pass in silence."""
 MAX_NAME_CHARS = 40
 
-EXPECTED: TypeAdapter[Any] = TypeAdapter(Expected)
+EXPECTED: TypeAdapter[Any] = TypeAdapter(Expected, config=DEFERRED)
 CUSTOM_ID: TypeAdapter[str] = TypeAdapter(CustomId)
 
 

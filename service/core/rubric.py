@@ -19,7 +19,7 @@ from service.core.expectation import Expectation
 from service.core.gates.arguments import ArgumentsGate
 from service.core.judging.judges import WORDS, Judge, JudgeCheck
 from service.core.models.discovery import import_all
-from service.core.models.kinds import FrozenModel, Several, Some, TaggedUnion, list_kinds
+from service.core.models.kinds import DEFERRED, FrozenModel, Several, Some, TaggedUnion, list_kinds
 from service.core.models.lazy import lazy
 from service.core.outcome import Finding
 from service.core.results.failures.patterns import Patterns
@@ -363,7 +363,7 @@ def _change_rubric(rubric: Rubric, **fields: object) -> Rubric:
     return Rubric.model_validate({**same, **fields})
 
 
-RUBRIC: TypeAdapter[Rubric | Extension] = TypeAdapter(Rubric | Extension)
+RUBRIC: TypeAdapter[Rubric | Extension] = TypeAdapter(Rubric | Extension, config=DEFERRED)
 """What a rubric file may hold. Building this closes every union of kinds."""
 
 
