@@ -11,7 +11,7 @@ from pydantic import Discriminator, Field, JsonValue, Tag, TypeAdapter, Validati
 from service.core.budget import OverBudgetError
 from service.core.expectation import Expectation
 from service.core.models.invalid import list_problems
-from service.core.models.kinds import FrozenModel
+from service.core.models.kinds import DEFERRED, FrozenModel
 from service.core.plan import Plan, plan
 from service.core.report import JudgeMode
 from service.core.rubric import Extension, Rubric
@@ -83,7 +83,7 @@ class ScoreRequest(FrozenModel):
 
 
 REQUEST: TypeAdapter[ScoreRequest] = TypeAdapter(ScoreRequest)
-RUBRIC: TypeAdapter[str | Extension | Rubric] = TypeAdapter(RubricChoice)
+RUBRIC: TypeAdapter[str | Extension | Rubric] = TypeAdapter(RubricChoice, config=DEFERRED)
 
 LONGEST = 65_536
 """Characters of a rubric that is worth remembering."""

@@ -12,6 +12,7 @@ from pydantic import BaseModel, JsonValue, TypeAdapter
 from pydantic.fields import FieldInfo
 from starlette.datastructures import QueryParams
 
+from service.core.models.kinds import read_descriptions
 from service.errors import InputError, Problem
 
 M = TypeVar("M", bound=BaseModel)
@@ -38,12 +39,13 @@ def list_parameters(model: type[BaseModel]) -> Mapping[str, QueryParameter]:
 
     Whole numbers and words are held to their bounds here, other bounds by whoever uses the value.
     """
-    return {name: _build_parameter(field) for name, field in model.model_fields.items()}
+    texts = read_descriptions(model)
+    return {name: _build_parameter(field, texts.get(name, "")) for name, field in model.model_fields.items()}
 
 
-def _build_parameter(field: FieldInfo) -> QueryParameter:
+def _build_parameter(field: FieldInfo, text: str) -> QueryParameter:
     schema = _describe_value(field)
-    told, description = schema, field.description or ""
+    told, description = schema, field.description or text
     if schema["type"] == "object":
         told, description = PAIRS, f"{description} Written key:value, with commas between."
     if schema["type"] == "array":

@@ -18,6 +18,7 @@ from service.bare_traces import build_body, is_bare
 from service.cli.context import read_settings
 from service.cli.rendering.console import plural, say
 from service.core.models.invalid import validate
+from service.core.models.kinds import DEFERRED
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.engine import Engine
@@ -32,7 +33,7 @@ from service.strict_json import Limits, parse
 from service.trace_files import BadRecord, RecordPlace, TraceRecord, scan_records
 from service.wiring import build_engine, build_limits
 
-EXPECTED: TypeAdapter[Any] = TypeAdapter(Expected)
+EXPECTED: TypeAdapter[Any] = TypeAdapter(Expected, config=DEFERRED)
 CUSTOM_ID: TypeAdapter[str] = TypeAdapter(CustomId)
 
 

@@ -6,7 +6,6 @@ that check's outcomes open (`too_long`). The limits are set so that no body of 1
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
@@ -33,6 +32,8 @@ MAX_OUTCOMES_PER_CALL = 16
 MAX_FINDING_CHARS = 2_000_000
 """Characters in the messages and pointers of one report's findings, or `MAX_FINDING_CHARS_PER_CALL` for each call made."""
 MAX_FINDING_CHARS_PER_CALL = 1_000
+FEW_CALLS = 1_000
+"""So many raise no limit."""
 MAX_CRITERIA = 2_000
 """Criteria of one rubric."""
 MAX_JUDGES = 200
@@ -77,11 +78,13 @@ class Meter:
 
     def __init__(self, limits: Mapping[Work, int] = LIMITS) -> None:
         self.limits = limits
-        self.spent: Counter[Work] = Counter()
+        self.spent: dict[Work, int] = dict.fromkeys(LIMITS, 0)
 
     @classmethod
     def of(cls, calls: int) -> Meter:
         """The meter of an item with so many calls."""
+        if calls <= FEW_CALLS:
+            return cls()
         outcomes = max(MAX_OUTCOMES, calls * MAX_OUTCOMES_PER_CALL)
         chars = max(MAX_FINDING_CHARS, calls * MAX_FINDING_CHARS_PER_CALL)
         comparisons = max(MAX_COMPARISONS, calls * MAX_COMPARISONS_PER_CALL)
@@ -99,7 +102,13 @@ class Meter:
         """Counts work that is about to be done. Raises OverBudgetError where it goes over the limit."""
         self.spent[work] += units
         if self.spent[work] > self.limits[work]:
-            raise OverBudgetError(f"{self.spent[work]} {work}", self.limits[work])
+            self.require_room(work)
+
+    def require_room(self, *works: Work) -> None:
+        """Raises OverBudgetError for the first of these that is over its limit already."""
+        for work in works:
+            if self.spent[work] > self.limits[work]:
+                raise OverBudgetError(f"{self.spent[work]} {work}", self.limits[work])
 
 
 def count_text_chars(values: Iterable[object]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, TypeVar, cast
+from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import JsonValue
 
@@ -12,7 +12,7 @@ from service.core.alignment.assignment import Alignment, Pair, align
 from service.core.alignment.likeness import FEW_PAIRS, ComparisonRules, PairWorth
 from service.core.alignment.worths import Worths
 from service.core.budget import COST_OF_A_VIOLATION, Meter
-from service.core.checks import Check, Subject
+from service.core.checks import Check, Subject, build_subject
 from service.core.critics import Match
 from service.core.expectation import CallPattern, Expectation, ExpectedCall, Scope
 from service.core.json.text import read_structure
@@ -89,7 +89,15 @@ class Case:
         """What `make` gave the first time it was asked for under this key."""
         if key not in self._memo:
             self._memo[key] = make()
-        return cast("T", self._memo[key])
+        return self._memo[key]  # pyright: ignore[reportReturnType] (what `make` gave)
+
+    def keep(self, key: object) -> None:
+        """Keeps that something holds."""
+        self._memo[key] = True
+
+    def keeps(self, key: object) -> bool:
+        """Whether that was kept."""
+        return key in self._memo
 
     @lazy
     def scopes(self) -> tuple[tuple[str, Scope, int | None], ...]:
@@ -116,13 +124,14 @@ class Case:
 
     def find_offered(self, step: Step) -> ToolDef | None:
         """The tool that a step calls, if it was on offer by then."""
-        came = self.trace.offers.get(step.call.name)
+        offers = self.trace.offers
+        came = offers.get(step.call.name) if offers else None
         return self.catalogue.get(step.call.name) if came is None or came.step <= step.index else None
 
     @lazy
     def subjects(self) -> tuple[Subject, ...]:
         """The subject of each step."""
-        return tuple([Subject(step.index, None, step.turn) for step in self.trace.steps])
+        return tuple([build_subject(step.index, step.turn) for step in self.trace.steps])
 
     def find_schema(self, step: Step) -> Validator | None:
         """The compiled schema of the tool a step calls, where there is one that can be used."""
@@ -137,15 +146,20 @@ class Case:
 
     def schema(self, tool: ToolDef, dialect: Dialect = "auto", *, formats: bool = True) -> Validator:
         """The compiled parameters schema of a tool. Raises SchemaProblem where it cannot be used."""
-        key = ("schema", tool.name, dialect, formats)
-        return self.once(key, lambda: build_validator(tool.parameters, dialect=dialect, formats=formats))
+        kept = tool.memo.get((dialect, formats))
+        if kept is None:
+            kept = tool.memo[dialect, formats] = build_validator(tool.parameters, dialect=dialect, formats=formats)
+        return kept  # pyright: ignore[reportReturnType] (what `build_validator` gave)
 
     def list_violations(self, schema: Validator, value: JsonValue | Mapping[str, JsonValue]) -> tuple[Violation, ...]:
         """What of a value does not fit a schema. SchemaProblem as there; OverBudgetError beyond the budget of the item."""
-        self.meter.spend("comparisons", schema.estimate_work(value))
-        listed = schema.list_bounded(value)
-        self.meter.spend("comparisons", COST_OF_A_VIOLATION * listed.found)
+        listed = schema.list_bounded(value, self._spend_comparisons)
+        if listed.found:
+            self.meter.spend("comparisons", COST_OF_A_VIOLATION * listed.found)
         return listed.violations
+
+    def _spend_comparisons(self, units: int) -> None:
+        self.meter.spend("comparisons", units)
 
     def is_same_name(self, expected: str, actual: str) -> bool:
         """Whether two tool names are the same, as the rubric compares them."""
@@ -171,6 +185,13 @@ class Case:
         for step in self.trace.steps:
             found.setdefault(step.turn, []).append(step)
         return {turn: tuple(steps) for turn, steps in found.items()}
+
+    @lazy
+    def live_turns(self) -> Sequence[int]:
+        """The turns in which the model called or said something."""
+        acted = {step.turn for step in self.trace.steps}
+        spoke = {one.turn for one in self.trace.messages if one.role == "assistant" and one.text}
+        return sorted(acted | spoke)
 
     def find_messages(self, turn: int | None) -> Sequence[tuple[int, Message]]:
         """The messages of a turn with their positions; None: all."""
@@ -225,8 +246,10 @@ class Case:
 
     def _find_pair_value(self, pattern: CallPattern, step: Step) -> float:
         """Worked out once: alignment asks for it, and so does whoever looks for calls that could be an expected one."""
-        value = self.matching.arguments.pair_value
-        return self.once(("pair", id(pattern), step.index), lambda: value(self, pattern, step))
+        key = ("pair", id(pattern), step.index)
+        if key not in self._memo:
+            self._memo[key] = self.matching.arguments.pair_value(self, pattern, step)
+        return self._memo[key]  # pyright: ignore[reportReturnType] (what `pair_value` gave)
 
     def find_meeting(self, expected: int) -> frozenset[int]:
         """The calls that can be an expected one by tool, turn and arguments. OverBudgetError beyond the budget."""

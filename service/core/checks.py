@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
 
 from service.core.budget import OverBudgetError
@@ -57,6 +58,12 @@ SubjectOutcome = tuple[Subject, Outcome | PartialOutcome]
 """One outcome, or as much of it as code can tell, and what it speaks of."""
 
 
+@lru_cache(maxsize=1024)
+def build_subject(step: int | None, turn: int | None) -> Subject:
+    """The subject of a step or a turn: most traces have the same few."""
+    return Subject(step, None, turn)
+
+
 class Check(FrozenModel):
     """The base of all checks. A subclass names its `kind` and lives in one file with its doctests."""
 
@@ -92,19 +99,25 @@ class Check(FrozenModel):
         return False
 
 
-def collect_outcomes(case: Case, seen: Callable[[], Iterable[tuple[Subject, T]]]) -> list[tuple[Subject, T | Skipped]]:
-    """What a check sees, counted as it comes; where it goes over the budget of its item, that alone.
+def collect_outcomes(
+    case: Case, look: Callable[[Case], Iterable[tuple[Subject, T]]]
+) -> list[tuple[Subject, T | Skipped]]:
+    """What a check sees of a case, counted as it comes; where it goes over the budget of its item, that alone.
 
     A part of what a check sees would be another result than all of it.
     """
     found: list[tuple[Subject, T | Skipped]] = []
+    meter = case.meter
+    spent, most = meter.spent, meter.limits["outcomes"]
     try:
-        case.meter.spend("outcomes", 0)
-        case.meter.spend("finding characters", 0)
-        for one in seen():
-            case.meter.spend("outcomes")
-            if chars := _count_chars(one[1]):
-                case.meter.spend("finding characters", chars)
+        if spent["outcomes"] > most or spent["finding characters"] > meter.limits["finding characters"]:
+            meter.require_room("outcomes", "finding characters")
+        for one in look(case):
+            spent["outcomes"] += 1
+            if spent["outcomes"] > most:
+                meter.require_room("outcomes")
+            if one[1] is not PERFECT and getattr(one[1], "findings", ()):
+                meter.spend("finding characters", _count_chars(one[1]))
             found.append(one)
     except OverBudgetError as error:
         return [(WHOLE, Skipped("too_long", f"the work of this check goes over its budget: {error}"))]
@@ -112,6 +125,8 @@ def collect_outcomes(case: Case, seen: Callable[[], Iterable[tuple[Subject, T]]]
 
 
 def _count_chars(outcome: object) -> int:
-    if outcome is PERFECT or not isinstance(outcome, Scored | Skipped | PartialOutcome):
-        return 0
-    return sum([len(finding.message) + len(finding.path) for finding in outcome.findings])
+    findings = getattr(outcome, "findings", ()) if isinstance(outcome, WITH_FINDINGS) else ()
+    return sum([len(finding.message) + len(finding.path) for finding in findings]) if findings else 0
+
+
+WITH_FINDINGS = (Scored, Skipped, PartialOutcome)

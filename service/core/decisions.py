@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from service.core.case import Case
 from service.core.expectation import Scope
+from service.core.models.light import light
 from service.core.outcome import Scored
 
 CallClass = Literal["call", "no_call"]
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class Decision:
     """Whether a call was due, in a turn or (None) in the trace as a whole, and whether one was made."""
 

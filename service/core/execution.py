@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from pydantic import BaseModel, ConfigDict, JsonValue, SkipValidation, ValidationError
@@ -12,6 +12,7 @@ from service.core.case import Case
 from service.core.conclusion.conclude import conclude
 from service.core.gates.schema import SchemaGate
 from service.core.models.invalid import list_problems
+from service.core.models.light import light
 from service.core.outcome import Scored
 from service.core.plan import Plan, plan
 from service.core.report import ExecutedScore, Report
@@ -39,7 +40,7 @@ class SandboxReply(BaseModel):
     final: SkipValidation[JsonValue]
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class SandboxState(State):
     """The state that a sandbox came to. `unmade` are the steps of which nobody knows a result: it was not sent them."""
 

@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from service.core.critics import Critic
+from service.core.json.values import SCALARS
 from service.core.models.kinds import FrozenModel, Several, Some
 from service.core.models.lazy import lazy
 from service.core.shapes import Template, require_values
@@ -40,7 +41,7 @@ class _NamedCall(FrozenModel):
     @classmethod
     def _compare_with_something(cls, args: dict[str, Template] | None) -> dict[str, Template] | None:
         for name, value in (args or {}).items():
-            if not isinstance(value, str | int | float):
+            if type(value) not in SCALARS:
                 require_values(value, name)
         return args
 
@@ -62,10 +63,12 @@ class CallPattern(_NamedCall):
     @property
     def says_result(self) -> bool:
         """Whether a result is expected; null is one."""
-        return "result" in self.model_fields_set
+        return "result" in self.__pydantic_fields_set__  # (what `model_fields_set` looks up)
 
     @model_validator(mode="after")
     def _weigh_what_is_listed(self) -> CallPattern:
+        if not self.weights:
+            return self
         unknown = sorted(self.weights.keys() - (self.args or {}).keys())
         if unknown:
             raise ValueError(f"weights are for what `args` lists; not listed: {', '.join(unknown)}")
@@ -92,11 +95,9 @@ class Ban(_NamedCall):
 
 
 def _find_position_form(value: object) -> str:
-    if isinstance(value, AnyOrder) or (isinstance(value, dict) and "any_order" in value):
-        return "any_order"
-    return (
-        "any_of" if isinstance(value, CallAlternatives) or (isinstance(value, dict) and "any_of" in value) else "call"
-    )
+    if isinstance(value, dict):
+        return "any_order" if "any_order" in value else "any_of" if "any_of" in value else "call"
+    return "any_order" if isinstance(value, AnyOrder) else "any_of" if isinstance(value, CallAlternatives) else "call"
 
 
 Position = Annotated[
@@ -247,33 +248,34 @@ class Scope(FrozenModel):
         """Whether a call that it does not list is one too many."""
         return self.calls not in (None, "some") or bool(self.ordered or self.unordered)
 
-    def list_wanted(self, below: str, turn: int | None = None) -> Iterator[ExpectedCall]:
+    def list_wanted(self, below: str, turn: int | None = None) -> list[ExpectedCall]:
         """Every call that should or may have been made, in the order of writing."""
-        if isinstance(self.calls, tuple):
-            yield from _iter_expected(self.calls, f"{below}/calls", turn)
+        listed: list[ExpectedCall] = []
+        for n, position in enumerate(self.calls or ()) if self.calls not in ("none", "some") else ():
+            listed += _list_expected(position, f"{below}/calls/{n}", turn)  # pyright: ignore[reportArgumentType] (no word)
         for n, position in enumerate(self.ordered):
-            yield from _iter_position(position, f"{below}/ordered/{n}", turn, n)
-        yield from _iter_expected(self.unordered, f"{below}/unordered", turn)
+            listed += _list_expected(position, f"{below}/ordered/{n}", turn, n)
+        for n, position in enumerate(self.unordered):
+            listed += _list_expected(position, f"{below}/unordered/{n}", turn)
         for n, pattern in enumerate(self.optional):
-            yield ExpectedCall(((f"{below}/optional/{n}", pattern),), required=False, turn=_find_turn(pattern, turn))
+            option = f"{below}/optional/{n}", pattern
+            listed.append(ExpectedCall((option,), required=False, turn=_find_turn(pattern, turn)))
+        return listed
 
 
-def _iter_expected(positions: tuple[Position, ...], below: str, turn: int | None) -> Iterator[ExpectedCall]:
-    for n, position in enumerate(positions):
-        yield from _iter_position(position, f"{below}/{n}", turn, None)
-
-
-def _iter_position(position: Position, path: str, turn: int | None, place: int | None) -> Iterator[ExpectedCall]:
+def _list_expected(position: Position, path: str, turn: int | None, place: int | None = None) -> list[ExpectedCall]:
+    """The calls of one position."""
+    if isinstance(position, CallPattern):
+        return [ExpectedCall(((path, position),), not position.optional, place, _find_turn(position, turn))]
     if isinstance(position, CallAlternatives):
         options = tuple((f"{path}/any_of/{n}", pattern) for n, pattern in enumerate(position.any_of))
         required = not any(pattern.optional for _, pattern in options)
         turns = {_find_turn(pattern, turn) for _, pattern in options}
-        yield ExpectedCall(options, required, place, turns.pop() if len(turns) == 1 else turn)
-        return
-    patterns = position.any_order if isinstance(position, AnyOrder) else (position,)
-    for n, pattern in enumerate(patterns):
-        here = f"{path}/any_order/{n}" if isinstance(position, AnyOrder) else path
-        yield ExpectedCall(((here, pattern),), not pattern.optional, place, _find_turn(pattern, turn))
+        return [ExpectedCall(options, required, place, turns.pop() if len(turns) == 1 else turn)]
+    return [
+        ExpectedCall(((f"{path}/any_order/{n}", one),), not one.optional, place, _find_turn(one, turn))
+        for n, one in enumerate(position.any_order)
+    ]
 
 
 def _find_turn(pattern: CallPattern, turn: int | None) -> int | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from service.core.models.light import light
+
 SkipCause = Literal[
     "not_applicable",
     "blocked",
@@ -39,7 +41,7 @@ class Finding:
     path: Pointer
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class Bounds:
     """What an outcome that is open in parts may come to, each number in [0, 1]: the open parts at 0, and at 1."""
 
@@ -54,7 +56,7 @@ ANYTHING = Bounds(0.0, 1.0, 0.0, 1.0)
 """The bounds of an outcome that is open as a whole."""
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class OpenPart:
     """A part of an outcome that nobody has decided, and why. `kind` tells a fault from a silence."""
 
@@ -63,7 +65,7 @@ class OpenPart:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class Scored:
     """A measured value in [0, 1]. `passed` is the check's own verdict: a similarity of 0.85 may pass or not."""
 
@@ -86,7 +88,7 @@ class Scored:
         return Scored(self.value, self.passed, (*self.findings, *findings))
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class CriticRow:
     """What a published system made of one field of one call: whether it matches (None: it did not look), its weighted score."""
 
@@ -96,7 +98,7 @@ class CriticRow:
     weight: float
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class MethodScore(Scored):
     """A published system's own number: `raw` as that system gives it, bug included; `value` is `raw` clamped to [0, 1]."""
 
@@ -105,7 +107,7 @@ class MethodScore(Scored):
     """The number field by field, where the system reports it so."""
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class Skipped:
     """Not scored, for a cause that is nobody's fault."""
 
@@ -123,7 +125,7 @@ class Skipped:
             object.__setattr__(self, "open", True)
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class Errored:
     """Not scored because something broke: a provider, a tool schema that does not compile. Always open."""
 
@@ -139,7 +141,7 @@ Outcome = Scored | Skipped | Errored
 PERFECT = Scored(1.0, True)
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class PartlyOpenScore(Scored):
     """A score that has failed, whatever comes of parts of it that nobody has decided. `value` is that of the decided parts."""
 
@@ -156,6 +158,11 @@ def build_failure(value: float, *findings: Finding) -> Scored:
 def is_open(outcome: Outcome) -> bool:
     """Whether the outcome as a whole is not decided, and an answer could still change what it counts for."""
     return isinstance(outcome, Errored) or (isinstance(outcome, Skipped) and outcome.open)
+
+
+def is_idle(outcome: Skipped) -> bool:
+    """Whether it does not apply, and there is nothing more to say of it."""
+    return outcome.cause == "not_applicable" and not (outcome.findings or outcome.open)
 
 
 def build_open_part(outcome: Skipped | Errored) -> OpenPart:

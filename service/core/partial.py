@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.models.light import light
 from service.core.outcome import Finding, Outcome, Pointer, Scored, Skipped
 
 
@@ -21,7 +21,7 @@ class OpenValue(NamedTuple):
     """Why it could not be compared, where no judge can help; None: one can."""
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class PartialOutcome:
     """What code has decided, and what it leaves open."""
 

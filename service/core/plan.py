@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from service.core.case import Alignment, Case
@@ -12,7 +12,8 @@ from service.core.decisions import Decision, find_decisions, find_unexpected
 from service.core.expectation import Expectation
 from service.core.judging.judges import WORDS, Ask, JudgeCheck, is_answered
 from service.core.judging.votes import PendingOutcome
-from service.core.outcome import Outcome, Scored, Skipped, is_open
+from service.core.models.light import light
+from service.core.outcome import PERFECT, Outcome, Scored, Skipped, is_idle, is_open
 from service.core.partial import PartialOutcome
 from service.core.results.failures.marking import mark_failures
 from service.core.rubric import CompiledCriterion, Rubric
@@ -24,7 +25,8 @@ PlannedOutcome = tuple[Subject, Outcome | Ask | PendingOutcome]
 """What one criterion says of one thing: an outcome, or the questions whose replies will make one."""
 
 
-class CriterionPlan(NamedTuple):
+@light
+class CriterionPlan:
     """A criterion with its outcomes, at least one."""
 
     criterion: CompiledCriterion
@@ -33,6 +35,8 @@ class CriterionPlan(NamedTuple):
     """Whether an outcome waits for a judge."""
     saved: int = 0
     """How many questions code has answered in the judge's place."""
+    idle: Skipped | None = None
+    """Why it does not apply to the trace as a whole, where that is all there is to say of it."""
 
 
 class BlockedAsk(NamedTuple):
@@ -42,7 +46,7 @@ class BlockedAsk(NamedTuple):
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class Plan:
     """All that is known before a judge is asked: the criteria by stage, each with its outcomes."""
 
@@ -73,9 +77,9 @@ class Plan:
 
 def list_asks(found: Outcome | Ask | PendingOutcome) -> tuple[Ask, ...]:
     """The questions that an outcome waits for."""
-    if isinstance(found, Ask):
+    if type(found) is Ask:
         return (found,)
-    return found.asks if isinstance(found, PendingOutcome) else ()
+    return found.asks if type(found) is PendingOutcome else ()
 
 
 NO_ALIGNMENT = Alignment((), (), ())
@@ -99,7 +103,7 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         due=tuple([wanted.options[0][1].tool for wanted in case.wanted]),
         criteria=criteria,
         blocked=tuple(_iter_blocked_asks(unblocked, criteria)) if blockers.by_rank else (),
-        saved=sum([one.saved + _count_decided(one) for one in criteria if one.criterion.judged]),
+        saved=_count_saved([one for one in criteria if one.criterion.judged]),
         decisions=find_decisions(case),
         unexpected=find_unexpected(case),
     )
@@ -107,22 +111,31 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
 
 def _plan_criteria(case: Case, rubric: Rubric) -> tuple[CriterionPlan, ...]:
     """Every criterion with its outcomes. Code looks first: what it has answered need not be asked."""
-    checked = {
-        criterion.id: _look(case, criterion, rubric) for criterion in rubric.compiled_criteria if not criterion.judged
-    }
-    return tuple(
-        [checked.get(criterion.id) or _ask(case, criterion, rubric, checked) for criterion in rubric.compiled_criteria]
-    )
+    criteria = rubric.compiled_criteria
+    checked = {criterion.id: _look(case, criterion, rubric) for criterion in criteria if not criterion.judged}
+    if len(checked) == len(criteria):
+        return tuple(checked.values())
+    return tuple([_ask(case, one, rubric, checked) if one.judged else checked[one.id] for one in criteria])
 
 
 def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> CriterionPlan:
-    seen = collect_outcomes(case, lambda: criterion.check.look(case)) or [NOTHING_SEEN]
+    seen = collect_outcomes(case, criterion.check.look) or [NOTHING_SEEN]
     if case.trace.unread:
         seen = leave_open(_find_reach(criterion.check, case), seen, case.trace.unread)
-    if all([not isinstance(found, PartialOutcome) for _, found in seen]):  # noqa: C419 (a list is quicker, and short)
+    subject, first = seen[0]
+    if subject is WHOLE and type(first) is Skipped and not seen[1:] and is_idle(first):
+        return _plan_idle(criterion, first.reason)
+    if not [found for _, found in seen if type(found) is PartialOutcome]:
         return CriterionPlan(criterion, seen, False)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
     outcomes = [(subject, _build_pending(found, criterion, subject, case, rubric)) for subject, found in seen]
     return CriterionPlan(criterion, outcomes, any(isinstance(found, PendingOutcome) for _, found in outcomes))
+
+
+@lru_cache(maxsize=4096)
+def _plan_idle(criterion: CompiledCriterion, reason: str) -> CriterionPlan:
+    """A criterion that does not apply, made once: most do not."""
+    idle = Skipped("not_applicable", reason)
+    return CriterionPlan(criterion, ((WHOLE, idle),), False, idle=idle)
 
 
 def _find_reach(check: Check, case: Case) -> CheckReach:
@@ -137,26 +150,40 @@ CALLS: frozenset[Aspect] = frozenset({"tools", "extra", "args"})
 def _ask(
     case: Case, criterion: CompiledCriterion, rubric: Rubric, checked: Mapping[str, CriterionPlan]
 ) -> CriterionPlan:
-    check = criterion.check
-    if not isinstance(check, JudgeCheck):
-        return _look(case, criterion, rubric)
+    check: JudgeCheck = criterion.check  # pyright: ignore[reportAssignmentType] (a judge's criterion has one)
     before = checked.get(check.unless or "")
     answered = (
-        {subject for subject, found in before.outcomes if isinstance(found, Scored)} if before else set[Subject]()
+        {subject for subject, found in before.outcomes if found is PERFECT or isinstance(found, Scored)}
+        if before
+        else set[Subject]()
     )
     judges = rubric.judges_by_id
-    asked = collect_outcomes(case, lambda: check.asks(case, criterion=criterion.id, judges=judges, answered=answered))
-    asked = leave_open(CheckReach(check.parts(rubric.judges_by_id), False), asked, case.trace.unread)
+    asked: Sequence[tuple[Subject, Ask | Outcome]] = collect_outcomes(
+        case, partial(check.asks, criterion=criterion.id, judges=judges, answered=answered)
+    )
+    if case.trace.unread:
+        asked = leave_open(CheckReach(check.parts(judges), False), asked, case.trace.unread)
     if before is None:
-        return CriterionPlan(criterion, asked, any(isinstance(found, Ask) for _, found in asked))
-    needless = Skipped("not_applicable", f"{check.unless} has decided it")
+        return _plan_asked(criterion, asked)
+    needless = build_needless(check.unless)
     outcomes = [
         (subject, needless if _is_question(found) and is_answered(subject, answered) else found)
         for subject, found in asked
     ]
     outcomes = _hold_back(outcomes, before)
-    saved = sum([found is needless for _, found in outcomes])
-    return CriterionPlan(criterion, outcomes, any(isinstance(found, Ask) for _, found in outcomes), saved)
+    return _plan_asked(criterion, outcomes, len([found for _, found in outcomes if found is needless]))
+
+
+def _plan_asked(
+    criterion: CompiledCriterion, outcomes: Sequence[tuple[Subject, Ask | Outcome]], saved: int = 0
+) -> CriterionPlan:
+    return CriterionPlan(criterion, outcomes, bool([found for _, found in outcomes if type(found) is Ask]), saved)
+
+
+@lru_cache(maxsize=256)
+def build_needless(criterion: str | None) -> Skipped:
+    """Why nobody is asked what another criterion has decided."""
+    return Skipped("not_applicable", f"{criterion} has decided it")
 
 
 def _hold_back(
@@ -164,7 +191,9 @@ def _hold_back(
 ) -> Sequence[tuple[Subject, Outcome | Ask]]:
     """The outcomes with those open that stand in for a check which is open itself: were it decided, they would not apply."""
     opened = {
-        subject for subject, found in before.outcomes if not isinstance(found, Ask | PendingOutcome) and is_open(found)
+        subject
+        for subject, found in before.outcomes
+        if found is not PERFECT and not isinstance(found, Ask | PendingOutcome) and is_open(found)
     }
     if not opened:
         return outcomes
@@ -176,7 +205,7 @@ def _hold_back(
 
 
 def _is_question(found: Outcome | Ask) -> bool:
-    return isinstance(found, Ask | Scored) or (isinstance(found, Skipped) and found.cause == "unread")
+    return found.cause == "unread" if isinstance(found, Skipped) else type(found) is Ask or isinstance(found, Scored)
 
 
 def _build_pending(
@@ -201,9 +230,12 @@ def _build_pending(
 NO_WORDS = Skipped("not_asked", f"no judge {WORDS} is known here")
 
 
-def _count_decided(one: CriterionPlan) -> int:
-    """How many of its questions code has answered."""
-    return sum([isinstance(found, Scored) for _, found in one.outcomes])
+def _count_saved(judged: Sequence[CriterionPlan]) -> int:
+    """How many of the questions for judges code has answered, or made needless."""
+    if not judged:
+        return 0
+    found = [one for criterion in judged for _, one in criterion.outcomes if type(one) is not Skipped]
+    return sum([one.saved for one in judged]) + len([one for one in found if isinstance(one, Scored)])
 
 
 class _Blockers:
@@ -211,9 +243,12 @@ class _Blockers:
 
     def __init__(self, seen: Iterable[CriterionPlan]) -> None:
         self.by_rank: dict[int, dict[Subject, str]] = {}
-        for criterion, outcomes, _, _ in seen:
+        for one in seen:
+            criterion = one.criterion
             if criterion.blocking:
-                for subject, outcome in outcomes:
+                for subject, outcome in one.outcomes:
+                    if outcome is PERFECT:
+                        continue
                     decided_part = outcome.partial if isinstance(outcome, PendingOutcome) else outcome
                     if isinstance(decided_part, Scored | PartialOutcome) and not decided_part.passed:
                         self.by_rank.setdefault(criterion.rank, {}).setdefault(_widen_subject(subject), criterion.id)
@@ -239,6 +274,8 @@ def _list_covering(subject: Subject, *, alone: bool) -> tuple[Subject, ...]:
 def _block_criterion(before: CriterionPlan, blockers: _Blockers) -> CriterionPlan:
     """Code is blocked by earlier stages, a judge by its own stage too: asking costs."""
     criterion = before.criterion
+    if before.idle is not None:
+        return before
     active = blockers.before(criterion.rank + criterion.judged)
     if not active:
         return before

@@ -9,6 +9,7 @@ from service.core.decisions import Decision
 from service.core.evidence.evidenced import EvidencedScore, Suspicion
 from service.core.judging.votes import JudgedScore, MixedScore, UnsureJudgement
 from service.core.judging.withheld import WithheldJudgement
+from service.core.models.light import light
 from service.core.outcome import Errored, Finding, MethodScore, Scored, Skipped
 from service.core.rubric import Stage
 from service.core.scores import Range, Verdict
@@ -31,7 +32,7 @@ ENGINE = "6"
 """Raised whenever the same plan and replies may give another report."""
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class RubricRef:
     """Which rubric scored: `hash` is the sha256 of its canonical JSON."""
 
@@ -40,7 +41,7 @@ class RubricRef:
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class StageScore:
     """One stage. `score` is None where nothing was measured, `coverage` None where nothing applied."""
 
@@ -70,7 +71,7 @@ ReportOutcome = (
 """An outcome on the wire, with all that its kind has to tell."""
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class LooseOutcome:
     """An outcome that belongs to no step: of a turn, of an expected call that was not made, or of the whole trace."""
 
@@ -80,7 +81,7 @@ class LooseOutcome:
     outcome: ReportOutcome
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class CriterionScore:
     """One criterion over the whole trace. `value` is None where it was not measured or did not apply."""
 
@@ -96,7 +97,7 @@ class CriterionScore:
     decided_range: Range | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class StepVerdict:
     """One call. `matched` is the position of the expected call it stands for, `expected` that call's pointer."""
 
@@ -118,7 +119,7 @@ class StepVerdict:
     """What it took; null where the trace does not say."""
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class MissingCall:
     """A required call that was not made: its pointer in the expectation, and its tool (of alternatives the first)."""
 
@@ -126,7 +127,7 @@ class MissingCall:
     tool: str
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class NotAsked:
     """A question that was not put to a judge, why, and about what it would have taken. None: not worked out."""
 
@@ -139,7 +140,7 @@ class NotAsked:
     cost_usd: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class OpenOutcome:
     """An outcome that nobody has decided: at what step, turn or expected call (all None: the trace), and why."""
 
@@ -157,7 +158,7 @@ class OpenOutcome:
     """Whether what is open of this criterion keeps the verdict from being another."""
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class UnreadPart:
     """A part of the trace that could not be read, by its pointer."""
 
@@ -167,7 +168,7 @@ class UnreadPart:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class CalibrationCounts:
     """How far the judged outcomes of a trace rest on human labels, each a count."""
 
@@ -181,7 +182,10 @@ class CalibrationCounts:
     """Those left open: their fit does not apply, or leaves them to a human."""
 
 
-@dataclass(frozen=True, slots=True)
+NOT_JUDGED = CalibrationCounts(0, 0, 0, 0)
+
+
+@light
 class AskEstimate:
     """What asking would take: tokens both ways at most, and their price, None where it is not known."""
 
@@ -189,7 +193,7 @@ class AskEstimate:
     cost_usd: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class Provenance:
     """What produced the report. Tokens are those the replies took when they were made, cached ones too; unknown is None."""
 
@@ -211,7 +215,7 @@ class Provenance:
     calibrators: tuple[str, ...] | Literal["uncalibrated"]
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class ExecutedScore:
     """The same trace without the calls that failed or were not made, judges left out: what the calls came to, not the tries."""
 
@@ -258,7 +262,7 @@ class Report:
     not_asked: tuple[NotAsked, ...]
     unread: tuple[UnreadPart, ...] = ()
     """The parts of the trace that could not be read: what rests on them is open."""
-    calibration: CalibrationCounts = CalibrationCounts(0, 0, 0, 0)
+    calibration: CalibrationCounts = NOT_JUDGED
     tags: dict[str, str]
     provenance: Provenance
     executed: ExecutedScore | None = None

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from service.core.critics import Match, OpenComparison, ValueCritic
+from service.core.models.light import light
 from service.core.results.structure import read_value
 from service.core.shapes import Template, build_matcher
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class InferredMatch(Match):
     """A comparison with structure that was inferred from a text: it decides nothing."""
 

@@ -19,8 +19,9 @@ from service.core.expectation import Expectation
 from service.core.gates.arguments import ArgumentsGate
 from service.core.judging.judges import WORDS, Judge, JudgeCheck
 from service.core.models.discovery import import_all
-from service.core.models.kinds import FrozenModel, Several, Some, TaggedUnion, list_kinds
+from service.core.models.kinds import DEFERRED, FrozenModel, Several, Some, TaggedUnion, list_kinds
 from service.core.models.lazy import lazy
+from service.core.outcome import Finding
 from service.core.results.failures.patterns import Patterns
 from service.core.standing import merge_expectations
 from service.core.weights import Weight, read_weight
@@ -72,9 +73,9 @@ class Criterion(FrozenModel):
     """How its outcomes become one value: their mean or their minimum. Absent: as the check has it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CompiledCriterion:
-    """A criterion as scoring uses it: what is worked out once for a rubric instead of once for a trace."""
+    """A criterion as scoring uses it: what is worked out once for a rubric instead of once for a trace. Equal to itself alone."""
 
     id: str
     stage: Stage
@@ -184,6 +185,13 @@ class Rubric(FrozenModel):
     def folds(self) -> dict[object, object]:
         """What its criteria came to before, by what each of them did: kept by whoever folds them, and bounded there."""
         return {}
+
+    @lazy
+    def unused_judges(self) -> tuple[Finding, ...]:
+        """The judges it brings that no criterion asks, each as an oversight."""
+        said = f"no criterion of {self.id} asks the judge"
+        idle = [(n, one.id) for n, one in enumerate(self.judges) if one.id not in {*self.judge_ids, WORDS}]
+        return tuple([Finding("unused_judge", f"{said} {name}", f"/rubric/judges/{n}") for n, name in idle])
 
     @lazy
     def stage_weights(self) -> dict[Stage, float]:
@@ -355,7 +363,7 @@ def _change_rubric(rubric: Rubric, **fields: object) -> Rubric:
     return Rubric.model_validate({**same, **fields})
 
 
-RUBRIC: TypeAdapter[Rubric | Extension] = TypeAdapter(Rubric | Extension)
+RUBRIC: TypeAdapter[Rubric | Extension] = TypeAdapter(Rubric | Extension, config=DEFERRED)
 """What a rubric file may hold. Building this closes every union of kinds."""
 
 

@@ -8,11 +8,22 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from math import fsum
 from typing import Literal, NamedTuple, cast
 
-from service.core.outcome import ANYTHING, PERFECT, Bounds, Errored, Outcome, PartlyOpenScore, Scored, Skipped
+from service.core.outcome import (
+    ANYTHING,
+    PERFECT,
+    Bounds,
+    Errored,
+    Outcome,
+    PartlyOpenScore,
+    Scored,
+    SkipCause,
+    Skipped,
+)
 from service.core.rubric import CompiledCriterion, Rubric, Stage, Thresholds
 
 Verdict = Literal["pass", "warn", "fail", "abstain", "not_applicable"]
@@ -63,14 +74,23 @@ PERFECT_WORTH = CriterionWorth(1.0, 1.0, False)
 
 def fold_criterion(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> CriterionResult:
     """The criterion over its outcomes: their mean or their least value. What is blocked counts as 0."""
-    if len(outcomes) == 1 and type(outcomes[0]) is Scored:
-        return _fold_scored(criterion, outcomes[0])
-    applying = [outcome for outcome in outcomes if outcome is PERFECT or not _is_free(outcome)]
+    others = [outcome for outcome in outcomes if outcome is not PERFECT]
+    if not others:
+        return _fold_perfect(criterion)
+    if not outcomes[1:] and type(others[0]) is Scored:
+        return _fold_scored(criterion, others[0])
+    if not outcomes[1:] and type(others[0]) is Skipped:
+        return _fold_skipped(criterion, others[0].cause, others[0].open, others[0].bounds)
+    return _fold_general(criterion, outcomes)
+
+
+def _fold_general(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> CriterionResult:
+    applying = [one for one in outcomes if type(one) is not Skipped or one.cause != "not_applicable"]
     if not applying:
-        return CriterionResult(criterion, None, None, None, None, True)
-    if all([outcome is PERFECT for outcome in applying]):  # noqa: C419 (a list is quicker, and short)
-        return CriterionResult(criterion, PERFECT_WORTH, 1.0, PERFECT_WORTH, PERFECT_WORTH, True)
-    if all([type(outcome) is Scored for outcome in applying]):  # noqa: C419
+        return _fold_nothing(criterion)
+    if not [one for one in applying if one is not PERFECT]:
+        return _fold_perfect(criterion)
+    if not [one for one in applying if type(one) is not Scored]:
         return _fold_all_scored(criterion, applying)
     known = [_find_bounds(outcome) for outcome in applying if isinstance(outcome, Scored) or _is_blocked(outcome)]
     opened = [
@@ -89,6 +109,27 @@ def fold_criterion(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) ->
     return CriterionResult(criterion, measured, len(known) / len(applying), worst, best, clean)
 
 
+# What most criteria of most traces come to is made once.
+@lru_cache(maxsize=4096)
+def _fold_perfect(criterion: CompiledCriterion) -> CriterionResult:
+    return CriterionResult(criterion, PERFECT_WORTH, 1.0, PERFECT_WORTH, PERFECT_WORTH, True)
+
+
+@lru_cache(maxsize=4096)
+def _fold_skipped(
+    criterion: CompiledCriterion,
+    cause: SkipCause,
+    open_: bool,  # noqa: FBT001 (kept by all that counts of an outcome)
+    bounds: Bounds | None,
+) -> CriterionResult:
+    return _fold_general(criterion, (Skipped(cause, "", open=open_, bounds=bounds),))
+
+
+@lru_cache(maxsize=4096)
+def _fold_nothing(criterion: CompiledCriterion) -> CriterionResult:
+    return CriterionResult(criterion, None, None, None, None, True)
+
+
 def _fold_scored(criterion: CompiledCriterion, outcome: Scored) -> CriterionResult:
     """Most criteria of a step: one outcome, of code."""
     worth = CriterionWorth(outcome.value, outcome.value, not outcome.passed)
@@ -100,10 +141,6 @@ def _fold_all_scored(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) 
     failed = not all([outcome.passed for outcome in outcomes if isinstance(outcome, Scored)])  # noqa: C419
     worth = _fold_measured(criterion, outcomes, failed=failed)
     return CriterionResult(criterion, worth, 1.0, worth, worth, not failed)
-
-
-def _is_free(outcome: Outcome) -> bool:
-    return isinstance(outcome, Skipped) and outcome.cause == "not_applicable"
 
 
 def _is_blocked(outcome: Outcome) -> bool:
@@ -381,7 +418,21 @@ def fold_step(outcomes: Sequence[tuple[CompiledCriterion, Outcome]], rubric: Rub
     """What one step comes to by its own outcomes."""
     if outcomes and all([outcome is PERFECT and criterion.weight for criterion, outcome in outcomes]):  # noqa: C419
         return PERFECT_STEP  # what the rest would come to
-    return fold_results([fold_criterion(criterion, (outcome,)) for criterion, outcome in outcomes], rubric).whole
+    key = tuple([_make_key(criterion, outcome) for criterion, outcome in outcomes])
+    kept = None if None in key else rubric.folds.get(("step", key))
+    if kept is not None:
+        return cast("Fold", kept)
+    fold = fold_results([fold_criterion(criterion, (outcome,)) for criterion, outcome in outcomes], rubric).whole
+    if None not in key and len(rubric.folds) < MAX_KEPT_FOLDS:
+        rubric.folds["step", key] = fold
+    return fold
+
+
+def _make_key(criterion: CompiledCriterion, outcome: Outcome) -> tuple[object, ...] | None:
+    """All that counts of an outcome; None for what says more than most."""
+    if type(outcome) is Scored:
+        return criterion.id, outcome.value, outcome.passed
+    return (criterion.id, outcome.cause, outcome.open, outcome.bounds) if type(outcome) is Skipped else None
 
 
 PERFECT_STEP = Fold("pass", 1.0, 1.0, (1.0, 1.0), 1.0, (1.0, 1.0))

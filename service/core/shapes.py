@@ -15,18 +15,18 @@ from pydantic import Discriminator, JsonValue, Tag
 from typing_extensions import TypeAliasType
 
 from service.core.critics import Critic, Match, OpenComparison, WordsComparison
-from service.core.json.values import equals, format_value
+from service.core.json.values import SCALARS, equals, format_value
 from service.core.models.kinds import TaggedUnion, find_kind
 
 Matcher = Annotated[Critic, TaggedUnion()]
 
 
 def _find_form(value: object) -> str:
-    if isinstance(value, Critic):
-        return "matcher"
+    if type(value) in SCALARS:
+        return "literal"
     if isinstance(value, dict):
         return "matcher" if "kind" in value else "object"
-    return "array" if isinstance(value, list) else "literal"
+    return "array" if isinstance(value, list) else "matcher" if isinstance(value, Critic) else "literal"
 
 
 class _Scalar:
@@ -84,6 +84,8 @@ class Shape(Critic):
 
 def require_values(value: Template, place: str) -> None:
     """Raises ValueError for a matcher of an expectation that has nothing to compare with."""
+    if type(value) in SCALARS:
+        return
     if isinstance(value, Critic) and value.wants_expected:
         raise ValueError(f"{place}: the {find_kind(type(value))} matcher needs a value here")
     if isinstance(value, Mapping):
@@ -104,11 +106,11 @@ PlaceMatch = tuple[str, Match | OpenComparison]
 
 def has_matcher(value: Template) -> bool:
     """Whether a matcher stands anywhere inside."""
-    if isinstance(value, Critic | GivenMatcher):
-        return True
-    if isinstance(value, Mapping):
-        return any(map(has_matcher, value.values()))
-    return isinstance(value, list) and any(map(has_matcher, value))
+    if isinstance(value, dict):
+        return any([has_matcher(one) for one in value.values() if type(one) not in SCALARS])  # noqa: C419 (quicker)
+    if isinstance(value, list):
+        return any([has_matcher(one) for one in value if type(one) not in SCALARS])  # noqa: C419
+    return isinstance(value, Critic | GivenMatcher)
 
 
 def find_cost(value: object) -> int:

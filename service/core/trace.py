@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from service.core.json.texts import PlacedText, list_placed_texts
 from service.core.models.lazy import lazy
+from service.core.models.light import light
 
 Role = Literal["system", "user", "assistant"]
 UnreadKind = Literal["call", "result", "text", "other"]
@@ -35,6 +36,17 @@ class ToolDef:
         return self.annotations.get("readOnlyHint") is True
 
     @lazy
+    def memo(self) -> dict[object, object]:
+        """What others worked out of it alone, by keys of theirs."""
+        return {}
+
+    @lazy
+    def properties(self) -> frozenset[str]:
+        """The arguments that its schema lists in the plainest way."""
+        plain = self.parameters.get("properties") if isinstance(self.parameters, Mapping) else None
+        return frozenset(plain if isinstance(plain, Mapping) else ())
+
+    @lazy
     def texts(self) -> tuple[PlacedText, ...]:
         """What it says of itself, with pointers below the tool."""
         return (
@@ -52,7 +64,7 @@ class Offer(NamedTuple):
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class ToolCall:
     """One call as the model made it. `arguments` is None when they are no JSON object; `problem` says why, `raw` keeps them.
 
@@ -69,7 +81,7 @@ class ToolCall:
     tool_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class ToolFailure:
     """What in a result says that the call failed. `certain`: it can mean nothing else; else it is likely."""
 
@@ -81,7 +93,7 @@ class ToolFailure:
     """The HTTP status, where it tells one: 400 to 599."""
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class ToolResult:
     """What the tool returned: parsed JSON where it is JSON, else its text."""
 
@@ -94,7 +106,7 @@ class ToolResult:
     """The text that a span tells, where `content` is what was read from it."""
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class ResourceUsage:
     """What a step or a whole trace took; None where the source does not say.
 
@@ -108,7 +120,7 @@ class ResourceUsage:
     cost_usd: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class Step:
     """One call and its result (None: not captured). `turn` counts from 1; `message` is the index of the message that made it."""
 
@@ -120,7 +132,7 @@ class Step:
     usage: ResourceUsage | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class Message:
     """A text in the conversation. Tool calls and results are steps, not messages."""
 
@@ -129,7 +141,7 @@ class Message:
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class State:
     """The world around the tools, before and after. Absent parts are None only where `captured` lacks their name.
 
@@ -142,7 +154,7 @@ class State:
     fault: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class AgentOutput:
     """The value that a run gave back, beside what it said, and the JSON Schema that it was to fit, where the source tells one.
 
@@ -154,7 +166,7 @@ class AgentOutput:
     captured: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class Unread:
     """A part of the source that could not be read: a call, a result, a text of the assistant's, or something else."""
 
@@ -167,7 +179,7 @@ class Unread:
     """The step whose result it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class Trace:
     """A conversation with its tools.
 

@@ -45,10 +45,11 @@ def tool_call(call_id: str | None, name: str, arguments: JsonValue) -> ToolCall:
     None, "" and white space are `{}`: several providers send them for a call without arguments. Anything else that is
     no JSON object leaves `arguments` None, with the problem; nothing here raises.
     """
-    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+    is_text = isinstance(arguments, str)
+    if arguments is None or (is_text and not arguments.strip()):
         return ToolCall(call_id or None, name, {}, arguments)
     try:
-        value = parse(arguments) if isinstance(arguments, str) else arguments
+        value = parse(arguments) if is_text else arguments
     except UnreadableError as error:
         return ToolCall(call_id or None, name, None, arguments, str(error))
     if isinstance(value, dict):
@@ -219,12 +220,16 @@ class Transcript:
         """The finished trace of `record`, which is kept as `raw`."""
         pairing = pair(self._calls, self._results, self._answers)
         answers = pairing.answers
-        unread = (*self.list_unread([made.call for made in self._calls]), *pairing.unread)
-        listed = {tool.name for tool in tools or ()}
+        unread = tuple(pairing.unread)
+        if self._unread or self._others:
+            unread = (*self.list_unread([made.call for made in self._calls]), *unread)
+        listed = {tool.name for tool in tools or ()} if self._offers or self._late else frozenset[str]()
+        if tools is not None and self._offers:
+            tools = (*tools, *[one for name, one in self._offers.items() if name not in listed])
         return Trace(
             trace_id,
             record["format"],
-            None if tools is None else (*tools, *[one for name, one in self._offers.items() if name not in listed]),
+            tools,
             tuple(self._messages),
             tuple(
                 [Step(i, turn, call, answers.get(i), message) for i, (call, turn, message) in enumerate(self._calls)]
@@ -234,7 +239,9 @@ class Transcript:
             state,
             record,  # pyright: ignore[reportArgumentType] (a validated record is JSON)
             unread,
-            offers={name: came for name, came in self._late.items() if tools is not None and name not in listed},
+            offers={name: came for name, came in self._late.items() if tools is not None and name not in listed}
+            if self._late
+            else {},
             output=output,
         )
 

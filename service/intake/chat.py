@@ -99,7 +99,8 @@ def _read_returned(transcript: Transcript, message: ChatMessage, path: str, erro
 def _read_said(transcript: Transcript, message: ChatMessage, path: str) -> None:
     content = message.get("content")
     transcript.say("user" if message["role"] == "user" else "system", text_of(content))
-    lose_parts(transcript, content, f"{path}/content", role="user")
+    if isinstance(content, list):
+        lose_parts(transcript, content, f"{path}/content", role="user")
     account_members(transcript, message, SAID, path)
 
 
@@ -107,9 +108,11 @@ def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
     """Write down what the assistant said and called. Raises InputError as `read_messages` does."""
     content = message.get("content")
     refusal = message.get("refusal") or _find_refusal(message)
-    text = "\n".join([said for said in (text_of(content, joint=""), refusal) if said])
+    text = text_of(content, joint="")
+    text = f"{text}\n{refusal}" if text and refusal else text or refusal
     transcript.say("assistant", text)
-    lose_parts(transcript, content, f"{path}/content", role="assistant")
+    if isinstance(content, list):
+        lose_parts(transcript, content, f"{path}/content", role="assistant")
     if not content and message.get("audio"):
         transcript.lose("text", f"{path}/audio", "what was said as audio")
     calls = message.get("tool_calls") or ()
@@ -125,6 +128,8 @@ def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
 
 def _find_refusal(message: ChatMessage) -> str:
     """A refusal where LiteLLM puts it."""
+    if "provider_specific_fields" not in message:
+        return ""
     fields = message.get("provider_specific_fields")
     refusal = fields.get("refusal") if isinstance(fields, dict) else None
     return refusal if isinstance(refusal, str) else ""

@@ -41,6 +41,6 @@ def count_calls(rubric: str | None) -> float:
 
 
 @pytest.mark.skipif(sys.version_info[:2] != MEASURED_ON, reason="calls are counted on Python 3.11")
-@pytest.mark.parametrize(("rubric", "most"), [(GATES_ALONE, 1_300), (None, 2_700)], ids=["gates", "four_step"])
+@pytest.mark.parametrize(("rubric", "most"), [(GATES_ALONE, 720), (None, 1_090)], ids=["gates", "four_step"])
 def test_calls_of_a_case(rubric: str | None, most: int) -> None:
     assert count_calls(rubric) <= most

@@ -200,15 +200,19 @@ def _flag_turns(wanted: ExpectedCall, pattern: CallPattern, turns: Numbers) -> F
 
 
 def _align_in_order(case: Case) -> Alignment | None:
-    """Each call with the one expected in its place, where all fit to the last argument: then nothing can beat that."""
+    """Each call with the one expected in its place, where all fit, and no name comes twice or the arguments do too.
+
+    Nothing can beat that.
+    """
     steps, wanted = case.trace.steps, case.wanted
     if len(steps) != len(wanted):
         return None
+    settled = not case.matching.fold_names and len({step.call.name for step in steps}) == len(steps)
     for step, one in zip(steps, wanted, strict=True):
         pattern = one.options[0][1]
         if one.options[1:] or pattern.tool != step.call.name or not one.is_in_turn(pattern, step.turn):
             return None
-        if len(steps) > 1 and (pattern.says_result or not case.agrees(pattern, step)):
+        if not settled and (pattern.says_result or not case.agrees(pattern, step)):
             return None
     return Alignment(tuple([Pair(i, i, *one.options[0]) for i, one in enumerate(wanted)]), (), ())
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from service.core.critics import MATCHED, Critic, Match, OpenComparison
 from service.core.json.pointers import escape_token
-from service.core.json.values import equals, format_value
+from service.core.json.values import SCALARS, equals, format_value
+from service.core.models.light import light
 from service.core.shapes import GivenMatcher, Shape, Template, has_matcher
 
 
-class BoundArgument(NamedTuple):
+@light
+class BoundArgument:
     """One expected argument: `critic` None compares `expected` exactly, by typed equality."""
 
     name: str
@@ -42,8 +43,8 @@ UNEQUAL = Match(0.0, False)
 
 def bind(name: str, value: Template, *, critics: Mapping[str, Critic], weight: float = 1.0) -> BoundArgument:
     """The expected `value` of the argument `name` with its critic: its own, else the rubric's for that path, else none."""
-    if isinstance(value, str | int | float) and not critics:
-        return BoundArgument(name, value, None, weight)
+    if type(value) in SCALARS and not critics:
+        return BoundArgument(name, value, None, weight)  # pyright: ignore[reportArgumentType] (a scalar)
     template = _put_critics(value, f"/{escape_token(name)}", critics) if critics else value
     if isinstance(template, GivenMatcher):
         return BoundArgument(name, template.expected, template.critic, weight)

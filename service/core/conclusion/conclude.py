@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from service.core.checks import WHOLE
+from service.core.checks import WHOLE, Subject
 from service.core.conclusion.judge_answers import Answer, JudgeAnswers, Replies, Row, SubjectResult, resolve_outcomes
 from service.core.conclusion.oversights import find_oversights
 from service.core.conclusion.step_verdicts import build_step_verdicts
@@ -15,10 +15,12 @@ from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply, Vote, sum_costs, sum_counts
 from service.core.judging.votes import JudgedScore, MixedScore
 from service.core.judging.withheld import WithheldJudgement
-from service.core.outcome import Outcome, Skipped, list_open_parts
-from service.core.plan import Plan
+from service.core.models.light import light
+from service.core.outcome import PERFECT, Outcome, Scored, Skipped, list_open_parts
+from service.core.plan import CriterionPlan, Plan
 from service.core.report import (
     ENGINE,
+    NOT_JUDGED,
     STAND_IN,
     AskEstimate,
     Asking,
@@ -36,11 +38,12 @@ from service.core.report import (
     UnreadPart,
 )
 from service.core.results.failures.marking import list_failures
-from service.core.rubric import Stage
+from service.core.rubric import CompiledCriterion, Stage
 from service.core.scores import (
     PERFECT_WORTH,
     CriterionResult,
     Fold,
+    StagedFold,
     find_deciding,
     fold_criterion,
     fold_results,
@@ -69,8 +72,10 @@ def conclude(
     """
     asking = mode or ("none" if replies is None else "cached")
     answers = JudgeAnswers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
-    rows = [(criterion_plan.criterion, resolve_outcomes(criterion_plan, answers)) for criterion_plan in plan.criteria]
-    results = [fold_criterion(criterion, [outcome for _, outcome in outcomes]) for criterion, outcomes in rows]
+    concluded = [_conclude_criterion(criterion_plan, answers) for criterion_plan in plan.criteria]
+    rows = [one.row for one in concluded if one.score is None]
+    results = [one.result for one in concluded]
+    others = [(row[0], *one) for row in rows for one in row[1] if type(one[1]) is not Scored]
     folded = fold_results(results, plan.rubric)
     whole, trace = folded.whole, plan.trace
     return Report(
@@ -84,23 +89,21 @@ def conclude(
         decided=whole.decided,
         decided_range=whole.decided_range,
         coverage=whole.coverage,
-        all_passed=whole.score is not None and all(one.clean for one in results),
-        first_failing_stage=next((stage for stage, fold in folded.stages if fold.verdict == "fail"), None),
-        failing=tuple([one.criterion.id for one in results if one.failed]),
-        open=tuple(_list_open_outcomes(plan, rows, find_deciding(results, folded, plan.rubric))),
+        all_passed=whole.score is not None and not [one for one in results if not one.clean],
+        first_failing_stage=_find_failing(folded),
+        failing=tuple([one.criterion.id for one in results if one.measured is not None and one.measured.failed]),
+        open=tuple(_list_open_outcomes(plan, others, find_deciding(results, folded, plan.rubric))) if others else (),
         stages=tuple([_build_stage_score(stage, fold) for stage, fold in folded.stages]),
-        criteria=tuple(
-            [_build_criterion_score(one, outcomes, plan) for one, (_, outcomes) in zip(results, rows, strict=True)]
-        ),
+        criteria=tuple([one.score or _build_criterion_score(one.result, one.row[1], plan) for one in concluded]),
         steps=build_step_verdicts(plan, rows),
         missing=tuple([MissingCall(plan.wanted[i], plan.due[i]) for i in plan.alignment.missing]),
         decisions=plan.decisions,
         offered=None if trace.tools is None else tuple([tool.name for tool in trace.tools]),
-        not_asked=tuple(_list_not_asked(plan, answers, estimates or {})),
-        unread=_list_unread(trace, rows),
-        calibration=_count_calibrated(rows),
+        not_asked=tuple(_list_not_asked(plan, answers, estimates or {})) if plan.blocked or others else (),
+        unread=_list_unread(trace, others) if others or trace.unread else (),
+        calibration=_count_calibrated(others) if others else NOT_JUDGED,
         tags=dict(sorted(tags.items())) if tags else {},
-        provenance=_build_provenance(answers, plan.saved, _list_fits(rows)),
+        provenance=_build_provenance(answers, plan.saved, others),
         usage=trace.usage,
         notes=(
             *find_oversights(trace, plan.rubric, plan.expectation),
@@ -108,6 +111,40 @@ def conclude(
             *find_suspicions(trace),
         ),
     )
+
+
+def _find_failing(folded: StagedFold) -> Stage | None:
+    for stage, fold in folded.stages:
+        if fold.verdict == "fail":
+            return stage
+    return None
+
+
+@light
+class ConcludedCriterion:
+    """A criterion with its outcomes, what they come to, and how the report says so where they say nothing of this trace."""
+
+    row: Row
+    result: CriterionResult
+    score: CriterionScore | None
+
+
+def _conclude_criterion(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> ConcludedCriterion:
+    if criterion_plan.idle is not None:
+        return _conclude_idle(criterion_plan.criterion, criterion_plan.idle.reason)
+    criterion, outcomes = criterion_plan.criterion, criterion_plan.outcomes
+    if criterion_plan.open or criterion.judged or criterion.insists:
+        outcomes = resolve_outcomes(criterion_plan, answers)
+    result = fold_criterion(criterion, [outcome for _, outcome in outcomes])  # pyright: ignore[reportArgumentType] (resolved)
+    return ConcludedCriterion((criterion, outcomes), result, None)  # pyright: ignore[reportArgumentType] (resolved)
+
+
+# What most criteria of most traces come to is made once: making it costs more than finding it.
+@lru_cache(maxsize=4096)
+def _conclude_idle(criterion: CompiledCriterion, reason: str) -> ConcludedCriterion:
+    outcome = Skipped("not_applicable", reason)
+    score = _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
+    return ConcludedCriterion((criterion, ((WHOLE, outcome),)), fold_criterion(criterion, (outcome,)), score)
 
 
 def list_further_asks(
@@ -120,11 +157,11 @@ def list_further_asks(
 def _find_scope(plan: Plan, results: Iterable[CriterionResult], asking: Asking) -> Scope:
     if asking != "off":
         return "full"
-    applied = any(one.criterion.judged and one.coverage is not None for one in results)
-    return "code" if applied or any(criterion_plan.open for criterion_plan in plan.criteria) else "full"
+    applied = [one for one in results if one.criterion.judged and one.coverage is not None]
+    return "code" if applied or [criterion_plan for criterion_plan in plan.criteria if criterion_plan.open] else "full"
 
 
-def _build_provenance(answers: JudgeAnswers, saved: int, fits: tuple[str, ...]) -> Provenance:
+def _build_provenance(answers: JudgeAnswers, saved: int, others: Iterable[OtherOutcome]) -> Provenance:
     if not answers.replies:
         return _build_unjudged_provenance(answers.asking, saved)
     votes = [vote for _, answer in sorted(answers.replies.items()) for vote in _list_votes(answer)]
@@ -141,7 +178,7 @@ def _build_provenance(answers: JudgeAnswers, saved: int, fits: tuple[str, ...]) 
         tokens_in=sum_counts([reply.usage.tokens_in for reply in made]) if made else None,
         tokens_out=sum_counts([reply.usage.tokens_out for reply in made]) if made else None,
         cost_usd=sum_costs([reply.usage.cost_usd for reply in made]) if made else None,
-        calibrators=fits or "uncalibrated",
+        calibrators=_list_fits(others) or "uncalibrated",
     )
 
 
@@ -154,45 +191,46 @@ def _list_votes(answer: Answer) -> tuple[Vote, ...]:
     return answer if isinstance(answer, tuple) else ()
 
 
-def _list_fits(rows: Iterable[Row]) -> tuple[str, ...]:
+OtherOutcome = tuple[CompiledCriterion, Subject, Outcome]
+"""An outcome that is more or less than a score by code, of what criterion and what."""
+
+
+def _list_fits(others: Iterable[OtherOutcome]) -> tuple[str, ...]:
     """The fits that values of the report rest on."""
-    outcomes = [outcome for criterion, found in rows if criterion.judged for _, outcome in found]
-    calibrations = [outcome.calibration for outcome in outcomes if isinstance(outcome, JudgedScore)]
+    outcomes = [outcome for criterion, _, outcome in others if criterion.judged]
+    calibrations = [one.calibration for one in outcomes if type(one) is not Skipped and isinstance(one, JudgedScore)]
     return tuple(sorted({one.fit for one in calibrations if one.fit and one.status == "calibrated"}))
 
 
-def _count_calibrated(rows: Iterable[Row]) -> CalibrationCounts:
+def _count_calibrated(others: Iterable[OtherOutcome]) -> CalibrationCounts:
     statuses: list[Status] = []
     withheld = 0
-    for _, outcomes in rows:
-        for _, outcome in outcomes:
-            if isinstance(outcome, JudgedScore):
-                statuses.append(outcome.calibration.status)
-            elif isinstance(outcome, MixedScore):
-                statuses.extend(outcome.calibrations)
-            withheld += isinstance(outcome, WithheldJudgement)
+    for _, _, outcome in others:
+        if type(outcome) is Skipped:
+            continue
+        if isinstance(outcome, JudgedScore):
+            statuses.append(outcome.calibration.status)
+        elif isinstance(outcome, MixedScore):
+            statuses.extend(outcome.calibrations)
+        withheld += isinstance(outcome, WithheldJudgement)
     if not statuses and not withheld:
         return NOT_JUDGED
     calibrated = statuses.count("calibrated")
     return CalibrationCounts(len(statuses) + withheld, calibrated, len(statuses) - calibrated, withheld)
 
 
-NOT_JUDGED = CalibrationCounts(0, 0, 0, 0)
-
-
-def _list_unread(trace: Trace, rows: Iterable[Row]) -> tuple[UnreadPart, ...]:
+def _list_unread(trace: Trace, others: Iterable[OtherOutcome]) -> tuple[UnreadPart, ...]:
     """What could not be read: of the source, and of the trace where a check needed it."""
-    found = {part.path: UnreadPart(part.kind, part.path, part.reason) for part in trace.unread}
-    for _, outcomes in rows:
-        for _, outcome in outcomes:
-            if isinstance(outcome, Skipped) and outcome.cause == "unread":
-                for finding in outcome.findings:
-                    if finding.code == UNREAD_RESULT:
-                        found.setdefault(finding.path, UnreadPart("result", finding.path, finding.message))
-    return tuple(found.values())
+    found = {part.path: UnreadPart(part.kind, part.path, part.reason) for part in trace.unread} if trace.unread else {}
+    for _, _, outcome in others:
+        if outcome.kind == "skipped" and outcome.cause == "unread":
+            for finding in outcome.findings:
+                if finding.code == UNREAD_RESULT:
+                    found.setdefault(finding.path, UnreadPart("result", finding.path, finding.message))
+    return tuple(found.values()) if found else ()
 
 
-def _list_not_asked(plan: Plan, answers: JudgeAnswers, estimates: Mapping[str, AskEstimate]) -> Iterable[NotAsked]:
+def _list_not_asked(plan: Plan, answers: JudgeAnswers, estimates: Mapping[str, AskEstimate]) -> Iterator[NotAsked]:
     held = [(one.ask, one.why) for one in plan.blocked]
     held += [(ask, answers.silence) for ask in plan.asks if ask.key not in answers.replies]
     for ask, reason in held:
@@ -201,23 +239,25 @@ def _list_not_asked(plan: Plan, answers: JudgeAnswers, estimates: Mapping[str, A
         yield NotAsked(ask.criterion, ask.judge.id, ask.step, ask.turn, reason, *priced)
 
 
-def _list_open_outcomes(plan: Plan, rows: Iterable[Row], decide: Collection[str]) -> Iterable[OpenOutcome]:
-    for criterion, outcomes in rows:
-        for subject, outcome in outcomes:
-            for part in list_open_parts(outcome):
-                yield OpenOutcome(
-                    criterion=criterion.id,
-                    stage=criterion.stage,
-                    step=subject.step,
-                    turn=subject.turn,
-                    expected=None if subject.expected is None else plan.wanted[subject.expected],
-                    kind=part.kind,
-                    cause=part.cause,
-                    reason=part.reason,
-                    decides=criterion.id in decide,
-                )
+def _list_open_outcomes(plan: Plan, others: Iterable[OtherOutcome], decide: Collection[str]) -> Iterator[OpenOutcome]:
+    for criterion, subject, outcome in others:
+        if type(outcome) is Skipped and not outcome.open:
+            continue
+        for part in list_open_parts(outcome):
+            yield OpenOutcome(
+                criterion=criterion.id,
+                stage=criterion.stage,
+                step=subject.step,
+                turn=subject.turn,
+                expected=None if subject.expected is None else plan.wanted[subject.expected],
+                kind=part.kind,
+                cause=part.cause,
+                reason=part.reason,
+                decides=criterion.id in decide,
+            )
 
 
+@lru_cache(maxsize=1024)
 def _build_stage_score(stage: Stage, fold: Fold) -> StageScore:
     return StageScore(
         stage, fold.verdict, fold.score, fold.coverage, fold.score_range, fold.decided, fold.decided_range
@@ -227,8 +267,14 @@ def _build_stage_score(stage: Stage, fold: Fold) -> StageScore:
 def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectResult], plan: Plan) -> CriterionScore:
     criterion = result.criterion
     loose = [one for one in outcomes if one[0].step is None]
-    if len(loose) == len(outcomes) == 1 and loose[0][0] is WHOLE and (reason := _explain_absence(loose[0][1])):
-        return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
+    perfect = result.measured is PERFECT_WORTH and result.worst is PERFECT_WORTH
+    if perfect and not loose:
+        return _build_perfect_score(criterion.id, criterion.stage, criterion.weight)
+    if loose and loose[0][0] is WHOLE and not outcomes[1:]:
+        if perfect and loose[0][1] is PERFECT:
+            return _build_perfect_score(criterion.id, criterion.stage, criterion.weight, whole=True)
+        if reason := _explain_absence(loose[0][1]):
+            return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
     elsewhere = tuple(
         [
             LooseOutcome(subject.turn, None if subject.expected is None else plan.wanted[subject.expected], outcome)
@@ -236,8 +282,6 @@ def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectRe
         ]
     )
     measured, worst, best = result.measured, result.worst, result.best
-    if measured is PERFECT_WORTH and worst is measured and not elsewhere:
-        return _build_perfect_score(criterion.id, criterion.stage, criterion.weight)
     return CriterionScore(
         criterion.id,
         criterion.stage,
@@ -250,10 +294,10 @@ def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectRe
     )
 
 
-# What most criteria of most traces come to is made once: making it costs more than finding it.
 @lru_cache(maxsize=1024)
-def _build_perfect_score(name: str, stage: Stage, weight: float) -> CriterionScore:
-    return CriterionScore(name, stage, weight, 1.0, (), (1.0, 1.0), 1.0, (1.0, 1.0))
+def _build_perfect_score(name: str, stage: Stage, weight: float, *, whole: bool = False) -> CriterionScore:
+    elsewhere = (LooseOutcome(None, None, PERFECT),) if whole else ()
+    return CriterionScore(name, stage, weight, 1.0, elsewhere, (1.0, 1.0), 1.0, (1.0, 1.0))
 
 
 @lru_cache(maxsize=1024)

@@ -114,15 +114,15 @@ def resolve_outcomes(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> Se
     outcomes = criterion_plan.outcomes
     if criterion_plan.open:
         outcomes = [(subject, _resolve_outcome(found, answers)) for subject, found in outcomes]
-    if criterion_plan.criterion.judged and answers.asking == "off":
-        outcomes = [(subject, OUT_OF_SCOPE if _is_blocked(found) else found) for subject, found in outcomes]
-    if criterion_plan.criterion.insists:
+    criterion = criterion_plan.criterion
+    if criterion.judged and answers.asking == "off":
+        outcomes = [
+            (subject, OUT_OF_SCOPE if type(found) is Skipped and found.cause == "blocked" else found)
+            for subject, found in outcomes
+        ]
+    if criterion.insists and [found for _, found in outcomes if type(found) is Skipped]:
         outcomes = [(subject, _require_outcome(found)) for subject, found in outcomes]
     return outcomes  # pyright: ignore[reportReturnType] (no question is left among them)
-
-
-def _is_blocked(found: Outcome | Ask | PendingOutcome) -> bool:
-    return isinstance(found, Skipped) and found.cause == "blocked"
 
 
 def _resolve_outcome(found: Outcome | Ask | PendingOutcome, answers: JudgeAnswers) -> Outcome:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from service.core.budget import Meter
 from service.core.case import fold_name
 from service.core.checks import Aspect
-from service.core.expectation import Ban, CallPattern, Expectation, Scope
+from service.core.expectation import CallPattern, Expectation, Scope
 from service.core.gates.names import find_near
 from service.core.json.pointers import escape_token
-from service.core.judging.judges import WORDS
 from service.core.outcome import Finding
 from service.core.rubric import Rubric
 from service.core.schemas import SchemaProblem, build_validator
@@ -29,135 +27,126 @@ def find_oversights(trace: Trace, rubric: Rubric, expectation: Expectation | Non
     tool of a near name is there. `unknown_argument_expected`: an argument that the tool's schema does not declare. Both with
     near names, and only where the trace tells its tools. `unused_judge`: a judge that the rubric brings and no criterion asks.
     """
-    unused = tuple(_find_unused_judges(rubric))
+    unused = rubric.unused_judges
     if expectation is None:
         return unused
     return (*unused, *_find_unread(rubric, expectation), *_find_unknown(trace, rubric, expectation))
 
 
-def _find_unused_judges(rubric: Rubric) -> Iterator[Finding]:
-    for n, judge in enumerate(rubric.judges):
-        if judge.id not in rubric.judge_ids and judge.id != WORDS:
-            yield Finding(
-                "unused_judge", f"no criterion of {rubric.id} asks the judge {judge.id}", f"/rubric/judges/{n}"
-            )
+Need = tuple[str, str, frozenset[Aspect]]
+"""Something that is expected: where, what, and which aspects of a check would do to read it."""
 
 
-class Need(NamedTuple):
-    """Something that is expected: where, what, and which aspects of a check would do to read it."""
-
-    path: str
-    what: str
-    by: frozenset[Aspect]
-
-
-def _build_need(path: str, what: str, *by: Aspect) -> Need:
-    return Need(path, what, frozenset(by))
-
-
-def _find_unread(rubric: Rubric, expectation: Expectation) -> Iterator[Finding]:
+def _find_unread(rubric: Rubric, expectation: Expectation) -> Iterable[Finding]:
     reads = rubric.reads
-    needs = list(_iter_needs(expectation))
-    unread = {need.what: need for need in reversed(needs) if not need.by & reads}
+    needs = _list_needs(expectation)
+    unread = {need[1]: need for need in reversed(needs) if reads.isdisjoint(need[2])}
     if expectation.gold is None:
-        for need in reversed(unread.values()):
-            yield _build_finding(rubric, need.path, need.what)
-    elif needs and all(not need.by & reads for need in needs):
-        yield _build_finding(rubric, "/expected", "anything of the gold")  # of which each system reads its own part
+        return [_build_finding(rubric, path, what) for path, what, _ in reversed(unread.values())] if unread else ()
+    if needs and all(reads.isdisjoint(by) for *_, by in needs):
+        # of which each system reads its own part
+        return (_build_finding(rubric, "/expected", "anything of the gold"),)
+    return ()
 
 
 def _build_finding(rubric: Rubric, path: str, what: str) -> Finding:
     return Finding("unread_expectation", f"no criterion of {rubric.id} reads {what}", path)
 
 
-def _iter_needs(expectation: Expectation) -> Iterator[Need]:
+def _list_needs(expectation: Expectation) -> list[Need]:
     """Everything that is expected, in the order of writing."""
+    needs: list[Need] = []
     for path, scope, _, calls in expectation.sections:
         if scope.no_calls:
-            yield _build_need(f"{path}/calls", "whether nothing is called", "none", "extra")
+            needs.append((f"{path}/calls", "whether nothing is called", NO_CALL))
         if scope.calls == "some":
-            yield _build_need(f"{path}/calls", "whether something is called", "some")
+            needs.append((f"{path}/calls", "whether something is called", SOME_CALL))
         for wanted in calls:
             for at, pattern in wanted.options if wanted.required else ():
-                yield from _iter_pattern_needs(at, pattern, placed=wanted.position is not None)
-        yield from _iter_field_needs(path, scope)
+                needs += _list_pattern_needs(at, pattern, placed=wanted.position is not None)
+        if not scope.model_fields_set <= CALL_FIELDS:
+            needs += _list_field_needs(path, scope)
     if expectation.state is not None:
-        yield _build_need("/expected/state", "the state", "state")
+        needs.append(("/expected/state", "the state", STATE))
     if expectation.says_output:
-        yield _build_need("/expected/output", "the output", "output")
+        needs.append(("/expected/output", "the output", OUTPUT))
+    return needs
 
 
-def _iter_pattern_needs(path: str, pattern: CallPattern, *, placed: bool) -> Iterator[Need]:
-    by: set[Aspect] = {"tools"}
-    by |= {"order"} if placed else set[Aspect]()
-    by |= {"result"} if pattern.says_result else set[Aspect]()
-    yield _build_need(path, "which tools are called", *by)
-    if pattern.args is not None:
-        yield _build_need(f"{path}/args", "the arguments", "args")
+CALL_FIELDS = frozenset({"calls", "unordered", "optional"})
+"""Fields of which no need is told but by the calls themselves."""
+NO_CALL: frozenset[Aspect] = frozenset({"none", "extra"})
+SOME_CALL: frozenset[Aspect] = frozenset({"some"})
+STATE: frozenset[Aspect] = frozenset({"state"})
+OUTPUT: frozenset[Aspect] = frozenset({"output"})
+TOOLS: frozenset[Aspect] = frozenset({"tools"})
+ORDER: frozenset[Aspect] = frozenset({"order"})
+RESULT: frozenset[Aspect] = frozenset({"result"})
+ARGUMENTS: frozenset[Aspect] = frozenset({"args"})
+
+
+def _list_pattern_needs(path: str, pattern: CallPattern, *, placed: bool) -> list[Need]:
+    by = TOOLS | ORDER if placed else TOOLS
+    tools = "which tools are called"
     if pattern.says_result:
-        yield _build_need(f"{path}/result", "the results", "result")
+        needs: list[Need] = [(path, tools, by | RESULT), (f"{path}/result", "the results", RESULT)]
+    else:
+        needs = [(path, tools, by)]
+    return needs if pattern.args is None else [needs[0], (f"{path}/args", "the arguments", ARGUMENTS), *needs[1:]]
 
 
-def _iter_field_needs(path: str, scope: Scope) -> Iterator[Need]:
-    if scope.ordered[1:]:
-        yield _build_need(f"{path}/ordered", "the order of calls", "order")
-    if scope.allow_extra is False:
-        yield _build_need(f"{path}/allow_extra", "calls beyond the expected ones", "extra")
-    if scope.disallowed:
-        yield _build_need(f"{path}/disallowed", "what is disallowed", "disallowed")
-    if scope.counts:
-        yield _build_need(f"{path}/counts", "the number of calls", "counts")
-    if scope.answer is not None:
-        yield _build_need(f"{path}/answer", "the answer", "answer")
-    if scope.said not in (None, []):
-        yield _build_need(f"{path}/said", "what is said", "said")
+def _list_field_needs(path: str, scope: Scope) -> list[Need]:
+    said: tuple[tuple[object, str, str, Aspect], ...] = (
+        (scope.ordered[1:], "ordered", "the order of calls", "order"),
+        (scope.allow_extra is False, "allow_extra", "calls beyond the expected ones", "extra"),
+        (scope.disallowed, "disallowed", "what is disallowed", "disallowed"),
+        (scope.counts, "counts", "the number of calls", "counts"),
+        (scope.answer is not None, "answer", "the answer", "answer"),
+        (scope.said not in (None, []), "said", "what is said", "said"),
+    )
+    return [(f"{path}/{field}", what, frozenset({by})) for given, field, what, by in said if given]
 
 
 def _find_unknown(trace: Trace, rubric: Rubric, expectation: Expectation) -> Iterator[Finding]:
     if trace.tools is None:
         return
-    fold, meter = fold_name if rubric.fold_names else str, Meter()
-    tools = {fold(tool.name): tool for tool in trace.tools}
-    for path, name, args in _iter_names(expectation):
-        tool = tools.get(fold(name))
+    folds, meter = rubric.fold_names, Meter()
+    tools = {fold_name(tool.name) if folds else tool.name: tool for tool in trace.tools}
+    for path, name, args in _list_names(expectation):
+        tool = tools.get(fold_name(name) if folds else name)
         if tool is None:
             hint = _build_hint(name, [tool.name for tool in trace.tools], meter)
             if hint or not _BAN.search(path):  # a ban on what is not offered here is kept, unless it is misspelt
                 yield Finding("unknown_tool_expected", f"{name} is not among the tools of the trace{hint}", path)
-        elif args:
+        elif not tool.properties.issuperset(args):
             yield from _find_unknown_arguments(path.removesuffix("/tool"), tool, args, meter)
 
 
 _BAN = re.compile(r"/disallowed/\d+/tool$")
 
-NamedTool = tuple[str, str, Iterable[str]]
-"""The pointer of a tool's name, the name, and those of arguments."""
+NamedTool = tuple[str, str, Mapping[str, object]]
+"""The pointer of a tool's name, the name, and its arguments."""
+
+NO_ARGUMENTS: Mapping[str, object] = {}
 
 
-def _iter_names(expectation: Expectation) -> Iterator[NamedTool]:
+def _list_names(expectation: Expectation) -> list[NamedTool]:
+    names: list[NamedTool] = []
     for path, scope, _, calls in expectation.sections:
         for wanted in calls:
-            for at, pattern in wanted.options:
-                yield f"{at}/tool", pattern.tool, pattern.args or ()
+            names += [(f"{at}/tool", pattern.tool, pattern.args or NO_ARGUMENTS) for at, pattern in wanted.options]
         for n, ban in enumerate(scope.disallowed):
-            yield from _iter_ban_names(f"{path}/disallowed/{n}", ban)
+            names.append((f"{path}/disallowed/{n}/tool", ban.tool, ban.args or NO_ARGUMENTS))
+            names += [] if ban.prefer is None else [(f"{path}/disallowed/{n}/prefer", ban.prefer, NO_ARGUMENTS)]
         for tool in scope.counts:
-            yield f"{path}/counts/{escape_token(tool)}", tool, ()
+            names.append((f"{path}/counts/{escape_token(tool)}", tool, NO_ARGUMENTS))
+    return names
 
 
-def _iter_ban_names(path: str, ban: Ban) -> Iterator[NamedTool]:
-    yield f"{path}/tool", ban.tool, ban.args or ()
-    if ban.prefer is not None:
-        yield f"{path}/prefer", ban.prefer, ()
-
-
-def _find_unknown_arguments(path: str, tool: ToolDef, names: Iterable[str], meter: Meter) -> Iterator[Finding]:
+def _find_unknown_arguments(path: str, tool: ToolDef, args: Mapping[str, object], meter: Meter) -> Iterator[Finding]:
     schema = tool.parameters
-    if not isinstance(schema, Mapping):
-        return
-    plain = schema.get("properties")
-    odd = [name for name in names if not isinstance(plain, Mapping) or name not in plain]
-    declared = _list_declared(schema) if odd else None
+    odd = [name for name in args if name not in tool.properties]
+    declared = _list_declared(schema) if isinstance(schema, Mapping) else None
     if declared is None:
         return
     listed = sorted(declared)  # so that of names that are as near the same are told in every process

@@ -26,8 +26,9 @@ def build_step_verdicts(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, .
         for subject, outcome in outcomes:
             if subject.step is not None:
                 by_step[subject.step].append((criterion, outcome))
-    matched = {pair.step: pair for pair in plan.alignment.pairs}
-    return tuple([_build_step_verdict(plan, n, outcomes, matched.get(n)) for n, outcomes in enumerate(by_step)])
+    matched: dict[int, Pair | None] = dict.fromkeys(range(len(by_step)))
+    matched |= {pair.step: pair for pair in plan.alignment.pairs}
+    return tuple([_build_step_verdict(plan, n, outcomes, matched[n]) for n, outcomes in enumerate(by_step)])
 
 
 def _build_step_verdict(
@@ -59,8 +60,8 @@ def _group_by_criterion(pairs: Iterable[tuple[CompiledCriterion, Outcome]]) -> d
     """The outcome of each criterion; of several at one step the worst, with the findings of all."""
     outcomes: dict[str, Outcome] = {}
     for criterion, outcome in pairs:
-        before = outcomes.get(criterion.id)
-        outcomes[criterion.id] = outcome if before is None else _pick_worse(before, outcome)
+        name = criterion.id
+        outcomes[name] = _pick_worse(outcomes[name], outcome) if name in outcomes else outcome
     return outcomes
 
 

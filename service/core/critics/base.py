@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
 from service.core.json.values import format_value, name_type
 from service.core.models.kinds import FrozenModel
+from service.core.models.light import light
 
 Number = int | float
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class Match:
     """The result of one comparison: a value in [0, 1], the matcher's own verdict, and why, where that is no or needs a word."""
 
@@ -23,7 +24,7 @@ class Match:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class OpenComparison:
     """The values could not be compared: one is over a documented cap. Neither a match nor a mismatch."""
 
@@ -31,7 +32,7 @@ class OpenComparison:
     cause: Literal["too_long", "not_asked"] = "too_long"
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class WordsComparison(OpenComparison):
     """Code cannot tell: a judge must say whether `value` is what `words` ask for."""
 

@@ -16,6 +16,8 @@ from service.core.outcome import Finding, Outcome, Scored, Skipped, build_failur
 from service.core.partial import OpenValue, PartialOutcome
 from service.core.shapes import Template, build_matcher, find_cost
 
+NO_ANSWER_EXPECTED = Skipped("not_applicable", "no answer was expected")
+
 
 class AnswerGate(Check):
     """The final text (of the trace, or of a turn) against `answer`, a text or a matcher; what was given back against `output`.
@@ -36,7 +38,10 @@ class AnswerGate(Check):
         ]
         output = compare_output(case)
         seen += [] if output is None else [(WHOLE, output)]
-        return seen or [(WHOLE, Skipped("not_applicable", "no answer was expected"))]
+        return seen or [(WHOLE, NO_ANSWER_EXPECTED)]
+
+
+NO_TEXT_EXPECTED = Skipped("not_applicable", "no text was expected")
 
 
 class SaidGate(Check):
@@ -53,7 +58,7 @@ class SaidGate(Check):
             (Subject(turn=turn), _pick_best(case, wanted, _list_texts(case, turn), "not_said", turn))
             for turn, wanted in asked
         ]
-        return seen or [(WHOLE, Skipped("not_applicable", "no text was expected"))]
+        return seen or [(WHOLE, NO_TEXT_EXPECTED)]
 
 
 def compare_output(case: Case) -> Outcome | PartialOutcome | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from math import fsum
 from typing import Annotated, ClassVar, Literal, NamedTuple, cast
 
@@ -72,6 +73,18 @@ class Agreement(NamedTuple):
     others: list[ArgumentIssue]
 
 
+AGREED = Agreement(0.0, [])
+"""Where all match, nothing is weighed."""
+
+
+def _weigh_matched(
+    bound: Mapping[str, BoundArgument], actual: Mapping[str, JsonValue], others: Iterable[ArgumentIssue]
+) -> float:
+    """The weight of the arguments that are given and are not among the others."""
+    odd = {one.name for one in others}
+    return fsum([one.weight for name, one in bound.items() if name in actual and name not in odd])
+
+
 class ArgumentsGate(Check):
     """Critics by argument over the optimal alignment: the weighted mean of the arguments' scores for each pair.
 
@@ -113,7 +126,10 @@ class ArgumentsGate(Check):
             return _ANY
         if step.call.arguments is None:
             return 0.0
-        return self._compute_value(pattern, self._compare(case, pattern, step, step.call.arguments, explain=False))
+        agreement = self._compare(case, pattern, step, step.call.arguments, explain=False)
+        if not agreement.others:
+            case.keep(("agreed", id(self), id(pattern), step.index))
+        return self._compute_value(pattern, agreement)
 
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:
         """Whether no matcher compares."""
@@ -128,6 +144,8 @@ class ArgumentsGate(Check):
             return ANY_ARGUMENTS
         if step.call.arguments is None:
             return score_unread(step)
+        if case.keeps(("agreed", id(self), id(pattern), step.index)):
+            return PERFECT
         return self._build_outcome(pattern, self._compare(case, pattern, step, step.call.arguments), step)
 
     def _build_outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome | PartialOutcome:
@@ -168,44 +186,52 @@ class ArgumentsGate(Check):
         schema = case.find_schema(step)
         if schema is not None and self.fill_defaults and schema.defaults:
             actual = {**find_stand_ins(schema, bound.values()), **actual}
-        needed = schema.required if schema else frozenset[str]()
-        matched: list[float] = []
         others: list[ArgumentIssue] = []
         for name, expected in bound.items():
             if not expected.weight:
                 continue
             if name not in actual:
-                if not expected.optional or name in needed:
+                if not expected.optional or (schema is not None and name in schema.required):
                     others.append(ArgumentIssue(expected.weight, _MISSING, "missing_argument", name))
                 continue
             match = expected.match(actual[name], explain=explain)
-            if match != MATCHED and self.texts is not None and (explain or _has_few_pairs(case)):
-                match = self._match_softly(case, pattern, step, name, actual[name]) or match
-            if match == MATCHED:
-                matched.append(expected.weight)
-            else:
+            if match is MATCHED:
+                continue
+            match = self._match_softly(case, pattern, step, expected, actual[name], match, explain=explain)
+            if match != MATCHED:
                 others.append(ArgumentIssue(expected.weight, match, "wrong_argument", name))
         if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
             others += self._find_extras(bound, actual, schema, pattern)
-        return Agreement(fsum(matched), others)
+        return Agreement(_weigh_matched(bound, actual, others), others) if others else AGREED
 
-    def _match_softly(
-        self, case: Case, pattern: CallPattern, step: Step, name: str, actual: JsonValue
-    ) -> Match | OpenComparison | None:
-        """The comparison with free texts by their critic, where that passes."""
-        softer = case.once(
-            (id(self), id(pattern), step.call.name), lambda: self._soften(case, pattern, step.call.name)
-        )[name]
+    def _match_softly(  # noqa: PLR0913 (all that one comparison has)
+        self,
+        case: Case,
+        pattern: CallPattern,
+        step: Step,
+        expected: BoundArgument,
+        actual: JsonValue,
+        strict: Match | OpenComparison,
+        *,
+        explain: bool,
+    ) -> Match | OpenComparison:
+        """The comparison with free texts by their critic, where the strict one fails and that one passes."""
+        if self.texts is None or strict == MATCHED or not (explain or _has_few_pairs(case)):
+            return strict
+        name, tool, wanted = expected.name, step.call.name, (pattern.args or {})[expected.name]
+        softer = case.once((id(self), id(pattern), tool, name), lambda: self._soften(case, tool, name, wanted))
+        if softer is wanted and expected.critic is None:
+            return strict
         match = bind(name, softer, critics={}).match(actual)
-        return match if isinstance(match, Match) and match.passed else None
+        return match if isinstance(match, Match) and match.passed else strict
 
-    def _soften(self, case: Case, pattern: CallPattern, tool: str) -> dict[str, Template]:
+    def _soften(self, case: Case, tool: str, name: str, wanted: Template) -> Template:
         listed = case.expectation is not None and case.expectation.gold is not None
         softener = TextSoftener(cast("Critic", self.texts), case.catalogue.get(tool), listed=listed)
-        return {name: softener.soften(value, (name,)) for name, value in (pattern.args or {}).items()}
+        return softener.soften(wanted, (name,))
 
     def _get_bound(self, case: Case, pattern: CallPattern) -> dict[str, BoundArgument]:
-        return case.once((id(self), id(pattern)), lambda: self._bind(pattern))
+        return case.once((id(self), id(pattern)), partial(self._bind, pattern))
 
     def _bind(self, pattern: CallPattern) -> dict[str, BoundArgument]:
         args = dict(sorted((pattern.args or {}).items()))

@@ -12,6 +12,8 @@ from service.core.expectation import parse_limit
 from service.core.json.pointers import escape_token
 from service.core.outcome import Finding, Outcome, Scored, Skipped
 
+NO_NUMBER_EXPECTED = Skipped("not_applicable", "no number of calls was expected")
+
 
 class CountGate(Check):
     """The limits of `counts`: the share that holds, or with `mode: strict` 1.0 only if all do.
@@ -38,7 +40,7 @@ class CountGate(Check):
             for path, scope, turn in case.scopes
             if scope.counts
         ]
-        return seen or [(WHOLE, Skipped("not_applicable", "no number of calls was expected"))]
+        return seen or [(WHOLE, NO_NUMBER_EXPECTED)]
 
     def _score_counts(
         self, case: Case, path: str, turn: int | None, counts: dict[str, str | int], *, tell_kept: bool

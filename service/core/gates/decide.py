@@ -26,11 +26,16 @@ class DecideGate(Check):
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for the trace and one for each turn spoken of."""
         seen = [
-            (Subject(turn=turn), case.explain_absence(turn) or _score_decision(case, path, scope, turn))
+            (WHOLE if turn is None else Subject(turn=turn), _score_scope(case, path, scope, turn))
             for path, scope, turn in case.scopes
             if scope.says_calls
         ]
         return seen or [(WHOLE, NOTHING_EXPECTED)]
+
+
+def _score_scope(case: Case, path: str, scope: Scope, turn: int | None) -> Outcome:
+    absence = None if turn is None else case.explain_absence(turn)
+    return absence or _score_decision(case, path, scope, turn)
 
 
 def _score_decision(case: Case, path: str, scope: Scope, turn: int | None) -> Outcome:

@@ -19,6 +19,8 @@ from service.core.partial import OpenValue, PartialOutcome
 from service.core.shapes import find_cost, has_matcher
 from service.core.trace import Step
 
+NOTHING_DISALLOWED = Skipped("not_applicable", "nothing is disallowed")
+
 
 class DisallowedGate(Check):
     """Each ban of `disallowed`: 1.0 where it was kept, 0.0 for each call that breaks it, with `disallowed_call`.
@@ -34,7 +36,7 @@ class DisallowedGate(Check):
         """One outcome for each ban that was kept, and one for each call that breaks one."""
         bans = [(ban, turn) for _, scope, turn in case.scopes for ban in scope.disallowed]
         if not bans:
-            yield WHOLE, Skipped("not_applicable", "nothing is disallowed")
+            yield WHOLE, NOTHING_DISALLOWED
         for ban, turn in bans:
             yield from _check_ban(case, ban, turn)
 

@@ -14,6 +14,8 @@ from service.core.evidence.narration.verdicts import ClaimVerdict
 from service.core.outcome import Finding, Outcome, Skipped
 from service.core.unread import build_missing_result, build_unread_result
 
+NO_TEXT_FOLLOWS = Skipped("not_applicable", "no text follows a result")
+
 
 class NarrationGate(Check):
     """Each text that follows a result: 1.0 unless one of its claims contradicts a field it names, then 0.0.
@@ -44,7 +46,7 @@ class NarrationGate(Check):
         """One outcome for each text that follows a call."""
         narrations = case.once(narrate, lambda: narrate(case.trace))
         if not narrations:
-            yield WHOLE, Skipped("not_applicable", "no text follows a result")
+            yield WHOLE, NO_TEXT_FOLLOWS
         for narration in narrations:
             yield Subject(turn=narration.turn), self._score_text(narration)
 

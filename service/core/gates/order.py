@@ -10,6 +10,8 @@ from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, build_failure
 
+NO_ORDER_EXPECTED = Skipped("not_applicable", "no order was expected")
+
 
 class OrderGate(Check):
     """The expected calls of `ordered` that were made in that order, as a share of all of them.
@@ -30,7 +32,7 @@ class OrderGate(Check):
     def _score_order(self, case: Case) -> Outcome:
         placed = [n for n, wanted in enumerate(case.wanted) if wanted.position is not None]
         if not placed:
-            return Skipped("not_applicable", "no order was expected")
+            return NO_ORDER_EXPECTED
         fits, steps = _find_fitting(case, placed), range(len(case.trace.steps))
         chain = find_longest_chain(
             list_positions(case.wanted, placed), steps, lambda i, j: j in fits[i], meter=case.meter

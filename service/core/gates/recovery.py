@@ -45,9 +45,10 @@ class RecoveryGate(Check):
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each failed call and for each repeated write."""
         steps = case.trace.steps
-        failed = [step for step in steps if _has_failed(step)]
+        returned = [step for step in steps if step.result is not None]
+        failed = [step for step in returned if _has_failed(step)]
         seen: list[SubjectOutcome] = []
-        if failed or len({step.call.name for step in steps}) < len(steps):
+        if failed or len({step.call.name for step in returned}) < len(returned):
             course = _Course(case)
             seen += [(case.subjects[step.index], _score_failure(case, course, step)) for step in failed]
             seen += [(case.subjects[step.index], _score_repeat(step)) for step in _find_repeated_writes(case, course)]

@@ -13,6 +13,8 @@ from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, bui
 from service.core.partial import OpenValue, PartialOutcome
 from service.core.result_match import InferredMatch, match_result
 
+NO_RESULT_EXPECTED = Skipped("not_applicable", "no result was expected")
+
 
 class ResultsGate(Check):
     """The result of each aligned call against the `result` of its pattern; the matcher's score.
@@ -34,7 +36,7 @@ class ResultsGate(Check):
         ]
         gone = [i for i in case.alignment.missing if any(p.says_result for _, p in case.wanted[i].options)]
         seen += [score_missing(case, i) for i in gone]
-        return seen or [(WHOLE, Skipped("not_applicable", "no result was expected"))]
+        return seen or [(WHOLE, NO_RESULT_EXPECTED)]
 
 
 def _score_pair(case: Case, pair: Pair) -> Outcome | PartialOutcome:

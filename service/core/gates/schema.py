@@ -12,7 +12,7 @@ from service.core.checks import WHOLE, Aggregate, Check, SubjectOutcome
 from service.core.gates.names import find_near
 from service.core.json.pointers import escape_token
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, build_failure
-from service.core.schemas import Dialect, SchemaProblem, Validator
+from service.core.schemas import Dialect, SchemaProblem
 from service.core.trace import Step, ToolDef
 
 
@@ -39,7 +39,7 @@ class SchemaGate(Check):
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each step."""
         if not case.trace.steps:
-            yield WHOLE, Skipped("not_applicable", "no call was made")
+            yield WHOLE, NO_CALL
         for step in case.trace.steps:
             yield case.subjects[step.index], self._score_step(case, step)
 
@@ -56,26 +56,26 @@ class SchemaGate(Check):
     def _validate(self, case: Case, tool: ToolDef, step: Step, arguments: Mapping[str, JsonValue]) -> Outcome:
         try:
             schema = case.schema(tool, self.dialect, formats=self.formats)
-            findings = _list_violations(case, schema, step, arguments)
-            undeclared = _find_undeclared(schema, step, arguments)
+            violations = case.list_violations(schema, arguments)
+            unknown = schema.find_undeclared(arguments)
         except SchemaProblem as problem:
             return Errored("invalid_schema", f"the schema of {tool.name} cannot be used: {problem}")
-        if findings or (undeclared and self.undeclared == "fail"):
+        if not violations and not unknown:
+            return PERFECT
+        base = f"{build_call_path(step)}/arguments"
+        findings = [Finding(f"schema_{one.keyword}", one.message, base + one.path) for one in violations]
+        undeclared = [_build_undeclared(name, step, base) for name in sorted(unknown)]
+        if findings or self.undeclared == "fail":
             return build_failure(0.0, *findings, *undeclared)
-        return PERFECT if not undeclared else PERFECT.add_findings(*undeclared)
+        return PERFECT.add_findings(*undeclared)
 
 
-def _list_violations(case: Case, schema: Validator, step: Step, arguments: Mapping[str, JsonValue]) -> list[Finding]:
-    base = f"{build_call_path(step)}/arguments"
-    return [Finding(f"schema_{v.keyword}", v.message, base + v.path) for v in case.list_violations(schema, arguments)]
+NO_CALL = Skipped("not_applicable", "no call was made")
 
 
-def _find_undeclared(schema: Validator, step: Step, arguments: Mapping[str, JsonValue]) -> list[Finding]:
-    base = f"{build_call_path(step)}/arguments"
-    return [
-        Finding("undeclared_argument", f"{name} is no parameter of {step.call.name}", f"{base}/{escape_token(name)}")
-        for name in sorted(schema.find_undeclared(arguments))
-    ]
+def _build_undeclared(name: str, step: Step, base: str) -> Finding:
+    said = f"{name} is no parameter of {step.call.name}"
+    return Finding("undeclared_argument", said, f"{base}/{escape_token(name)}")
 
 
 def build_unknown_tool(case: Case, step: Step) -> Finding:

@@ -21,6 +21,9 @@ MOST_TOLD = 3
 UNTOUCHED = StateExpectation(changes=())
 
 
+NO_STATE_EXPECTED = Skipped("not_applicable", "no state was expected")
+
+
 class StateGate(Check):
     """The observed final state against the wanted one, by JSON pointer: changes made, missing, wrong and unexpected.
 
@@ -47,7 +50,7 @@ class StateGate(Check):
     def _compare_states(self, case: Case) -> Outcome:
         wanted = UNTOUCHED if self.unchanged else (case.expectation.state if case.expectation else None)
         if wanted is None:
-            return Skipped("not_applicable", "no state was expected")
+            return NO_STATE_EXPECTED
         state = case.trace.state or State()
         needs_initial = wanted.changes is not None
         gone = [

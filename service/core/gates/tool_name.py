@@ -29,18 +29,15 @@ class ToolNameGate(Check):
         """One outcome for each pair, each missing call, and each extra one that is not free."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
-        return [*_score_pairs(case), *score_unmatched(case)] or [(WHOLE, NO_CALLS)]
-
-
-def _score_pairs(case: Case) -> Sequence[SubjectOutcome]:
-    def look() -> Sequence[SubjectOutcome]:
-        return [(case.subjects[pair.step], score_name(case, pair)) for pair in case.alignment.pairs]
-
-    return case.once("named pairs", look)
+        subjects = case.subjects
+        named = [(subjects[pair.step], score_name(case, pair)) for pair in case.alignment.pairs]
+        return [*named, *score_unmatched(case)] or [(WHOLE, NO_CALLS)]
 
 
 def score_name(case: Case, pair: Pair) -> Scored:
     """Whether the call of this pair is of the expected tool."""
+    if pair.pattern.tool == case.trace.steps[pair.step].call.name:
+        return PERFECT
     return case.once(("named", pair.expected, pair.step), lambda: _compare_names(case, pair))
 
 
@@ -59,6 +56,8 @@ Verdict = TypeVar("Verdict", bound=Outcome | PartialOutcome)
 
 def settle_pair(case: Case, pair: Pair, found: Verdict) -> Verdict | Skipped:
     """What a pair's arguments or result came to; open where it did not pass and another call may fit better."""
+    if found is PERFECT or not case.alignment.unsettled:
+        return found
     why = case.alignment.unsettled.get(pair.expected)
     if (
         why is None
@@ -72,12 +71,15 @@ def settle_pair(case: Case, pair: Pair, found: Verdict) -> Verdict | Skipped:
 
 def score_unmatched(case: Case) -> Sequence[SubjectOutcome]:
     """Missing and extra calls, for every check that scores the alignment."""
+    if not case.alignment.missing and not case.alignment.extra:
+        return ()
     return case.once("unmatched", lambda: [*score_all_missing(case), *_score_extra(case)])
 
 
 def score_all_missing(case: Case) -> Sequence[SubjectOutcome]:
     """The outcomes of the expected calls that were not made."""
-    return case.once("missing", lambda: [score_missing(case, i) for i in case.alignment.missing])
+    missing = case.alignment.missing
+    return case.once("missing", lambda: [score_missing(case, i) for i in missing]) if missing else ()
 
 
 def _score_extra(case: Case) -> Iterable[SubjectOutcome]:

@@ -38,7 +38,7 @@ def parse(text: str) -> JsonValue:
     except ValueError as error:
         raise UnreadableError(_reason(str(error))) from None
     # These tests miss nothing and nearly all text passes them, so the walk is rare.
-    if _LARGE.search(text) or "\\u0000" in text or _may_be_deep(text):
+    if _LARGE.search(text) or "\\u0000" in text or (len(text) > 2 * MAX_DEPTH and _may_be_deep(text)):
         _check(value)
     return value
 
@@ -66,7 +66,7 @@ def read_structure(text: str) -> JsonValue:
 
 
 def _may_be_deep(text: str) -> bool:
-    return len(text) > 2 * MAX_DEPTH and text.count("[") + text.count("{") > MAX_DEPTH
+    return text.count("[") + text.count("{") > MAX_DEPTH
 
 
 def _reason(message: str) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from json.encoder import encode_basestring
 from math import log10
 from types import NoneType
 
 from pydantic import JsonValue
 
-_SCALARS = frozenset({str, int, float, bool, NoneType})
+SCALARS = frozenset({str, int, float, bool, NoneType})
+"""The types of values that hold no other."""
 _NUMBERS = frozenset({int, float})
 _SIMPLE = (NoneType, bool, (int, float), str)
 _NAMES = (
@@ -38,7 +40,7 @@ def equals(a: JsonValue, b: JsonValue) -> bool:
     (False, False)
     """
     left, right = type(a), type(b)
-    if left in _SCALARS and right in _SCALARS:
+    if left in SCALARS and right in SCALARS:
         return a == b and (left is right or (left in _NUMBERS and right in _NUMBERS))
     return _equals_tree(a, b)
 
@@ -62,7 +64,7 @@ def _equals_tree(a: JsonValue, b: JsonValue) -> bool:
 
 def _equals_scalar(a: JsonValue, b: JsonValue) -> bool:
     """As `equal`, and for subclasses of the scalar types too (an enum of strings). A container here has met another type."""
-    if type(a) is type(b) and type(a) in _SCALARS:
+    if type(a) is type(b) and type(a) in SCALARS:
         return a == b
     for cls in _SIMPLE:
         if isinstance(a, cls):
@@ -92,7 +94,7 @@ def format_value(value: object, limit: int = 80) -> str:
     ('{"a": [1, null, "x\\\\ny"]}', '"aaaaaaaa…', 'an integer of about 401 digits')
     """
     limit, text = max(1, min(limit, _LONGEST)), ""
-    for piece in _render_pieces(value):
+    for piece in (_render_scalar(value),) if type(value) in SCALARS else _render_pieces(value):
         text += piece
         if len(text) > limit:
             return text[: limit - 1] + "…"
@@ -103,7 +105,7 @@ def _render_pieces(value: object) -> Iterator[str]:
     """The rendering bit by bit. Every level opens with a bracket, so a reader who stops at a length also bounds the depth."""
     if isinstance(value, dict):
         yield from _render_members(value)  # pyright: ignore[reportUnknownArgumentType]
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, (list, tuple)):
         yield from _render_items(value)  # pyright: ignore[reportUnknownArgumentType]
     else:
         yield _render_scalar(value)
@@ -132,11 +134,11 @@ def _render_scalar(value: object) -> str:
         return _quote_text(value[: _LONGEST + 1], cut=len(value) > _LONGEST + 1)
     if isinstance(value, int) and not -_HUGE < value < _HUGE:
         return f"an integer of about {int(abs(value).bit_length() * log10(2)) + 1} digits"
-    if value is None or isinstance(value, bool | int | float):
+    if value is None or isinstance(value, (bool, int, float)):
         return json.dumps(value)
     return name_type(value)
 
 
 def _quote_text(text: str, *, cut: bool) -> str:
-    quoted = json.dumps(text, ensure_ascii=False)[: -1 if cut else None]
+    quoted = encode_basestring(text)[: -1 if cut else None]
     return quoted if quoted.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in quoted)

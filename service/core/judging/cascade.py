@@ -62,10 +62,10 @@ class CascadeCheck(JudgeCheck):
     ) -> Iterable[tuple[Subject, Ask | Outcome]]:
         """What the evidence decides, and one question for each step, turn or the trace that it leaves open."""
         asked = [
-            (subject, one._replace(looks=self.looks) if isinstance(one, Ask) else one)
+            (subject, one._replace(looks=self.looks) if type(one) is Ask else one)
             for subject, one in super().asks(case, criterion=criterion, judges=judges)
         ]
-        if all(is_answered(subject, answered) for subject, _ in asked):
+        if answered and all(is_answered(subject, answered) for subject, _ in asked):
             return asked  # looking costs
         found = _group_by_subject(self.evidence, case)
         settled = [(subject, self._settle(open_one, *found.pop(subject, (None, None)))) for subject, open_one in asked]

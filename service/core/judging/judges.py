@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from service.core.budget import MAX_JURY
 from service.core.case import Case
-from service.core.checks import WHOLE, Check, Part, Subject
+from service.core.checks import WHOLE, Check, Part, Subject, build_subject
 from service.core.hollow import is_hollow
 from service.core.judging.examples import Example
 from service.core.judging.fits.guarantee import GuaranteedShare
@@ -267,7 +267,7 @@ def _list_asks(case: Case, criterion: str, judge: Judge) -> list[tuple[Subject, 
 
 def is_answered(subject: Subject, answered: Collection[Subject]) -> bool:
     """Whether something was decided of it, of its turn or of the whole."""
-    return subject in answered or WHOLE in answered or Subject(turn=subject.turn) in answered
+    return subject in answered or WHOLE in answered or build_subject(None, subject.turn) in answered
 
 
 def _ask_by_step(case: Case, criterion: str, judge: Judge) -> Iterable[tuple[Subject, Ask | Outcome]]:
@@ -280,10 +280,8 @@ def _ask_by_step(case: Case, criterion: str, judge: Judge) -> Iterable[tuple[Sub
 
 
 def _ask_by_turn(case: Case, criterion: str, judge: Judge) -> Iterable[tuple[Subject, Ask | Outcome]]:
-    acted = {step.turn for step in case.trace.steps}
-    spoke = {message.turn for message in case.trace.messages if message.role == "assistant" and message.text}
-    for turn in sorted(acted | spoke):
-        subject = Subject(turn=turn)
+    for turn in case.live_turns:
+        subject = build_subject(None, turn)
         yield (
             subject,
             _explain_unasked(judge, case, subject)
@@ -316,7 +314,7 @@ def _find_first(case: Case, subject: Subject, is_so: Callable[[Step], bool]) -> 
     if subject.step is not None:
         own = steps[subject.step]
         return own if is_so(own) else None
-    first = case.once(is_so, lambda: next((step for step in steps if is_so(step)), None))
+    first = case.once(is_so, lambda: ([step for step in steps if is_so(step)] or [None])[0])
     return first if first is not None and (subject.turn is None or first.turn <= subject.turn) else None
 
 
@@ -332,22 +330,19 @@ def _has_result(step: Step) -> bool:
     return step.result is not None
 
 
-def _is_any(_: Step) -> bool:
-    return True
-
-
 def _check_arguments(case: Case, subject: Subject) -> Skipped | None:
     if _find_first(case, subject, _lacks_arguments) is None:
         return None
-    return Skipped("not_captured", "the trace has no arguments that can be read")
+    return NO_ARGUMENTS
 
 
 def _check_result(case: Case, subject: Subject) -> Skipped | None:
-    if _find_first(case, subject, _is_any) is None:
-        return Skipped("not_applicable", "no tool was called")
+    steps = case.trace.steps
+    if not steps or (subject.turn is not None and subject.step is None and steps[0].turn > subject.turn):
+        return NO_TOOL
     if _find_first(case, subject, _has_result) is not None:
         return None
-    return _find_missing_before_text(case, subject) or Skipped("not_captured", "the trace has no result")
+    return _find_missing_before_text(case, subject) or NO_RESULT
 
 
 def _find_gap(judge: Judge, case: Case, subject: Subject) -> Skipped | None:
@@ -370,11 +365,16 @@ def _check_answer(case: Case, subject: Subject) -> Outcome | None:
     """No text, or one so hollow that a judge would only be led astray by it."""
     texts = list_texts(case.trace, subject.turn)
     if not texts:
-        return Skipped("not_captured", "the trace has no answer" if subject.turn is None else "the turn has no text")
+        return NO_ANSWER if subject.turn is None else NO_TEXT
     if all(is_hollow(text) for _, text in texts):
         place, text = texts[-1]
         return build_failure(0.0, Finding("hollow_answer", f"{text.strip()!r} says nothing", place))
     return None
 
 
+NO_ARGUMENTS = Skipped("not_captured", "the trace has no arguments that can be read")
+NO_TOOL = Skipped("not_applicable", "no tool was called")
+NO_RESULT = Skipped("not_captured", "the trace has no result")
+NO_ANSWER = Skipped("not_captured", "the trace has no answer")
+NO_TEXT = Skipped("not_captured", "the turn has no text")
 _LACKING = {"arguments": _check_arguments, "result": _check_result, "answer": _check_answer}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import fsum
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.notes import JudgeNote, JudgeReply, Vote, build_note, build_remarks
 from service.core.judging.replies import Judgement
+from service.core.models.light import light
 from service.core.outcome import (
     Bounds,
     Errored,
@@ -54,7 +55,7 @@ class PendingOutcome(NamedTuple):
         return tuple([part for part in self.parts if isinstance(part, Ask)])
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class JudgeCalibration:
     """Whether the value is a measured probability that a human would pass the item.
 
@@ -76,7 +77,7 @@ class JudgeCalibration:
     """What the fit promises of the verdicts that it accepts."""
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class EarlierJudgement:
     """What a judge said that was asked before, and whose fit left the verdict to the next."""
 
@@ -88,7 +89,7 @@ class EarlierJudgement:
     """Of the very judge."""
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class JudgedScore(Scored):
     """A judge's verdict: `raw` is its graded value in [0, 1], `value` what a fit makes of that, or else what the menu says."""
 
@@ -206,7 +207,7 @@ def _count_missing(judge: Judge, votes: Sequence[Vote]) -> int:
     return missing + max(0, judge.samples * max(1, len(judge.models)) - len(votes))
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class UnsureJudgement(Skipped):
     """A judge that answered, and left open what it was asked."""
 
@@ -234,7 +235,7 @@ def _leave_unsure(ask: Ask, replies: Sequence[JudgeReply], at: Pointer) -> Outco
     )
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class MixedScore(PartlyOpenScore):
     """What code and judges decided together: `judges` are those that spoke."""
 

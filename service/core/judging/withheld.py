@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pydantic import JsonValue
 
 from service.core.judging.fits import Status
 from service.core.judging.notes import JudgeNote
 from service.core.judging.votes import EarlierJudgement, JudgeCalibration, JudgedScore
+from service.core.models.light import light
 from service.core.outcome import Finding, Pointer, SkipCause, Skipped
 
 
-@dataclass(frozen=True, slots=True)
+@light
 class WithheldJudgement(Skipped):
     """A judgement that does not count, and is open. `raw` is the judge's own value in [0, 1]."""
 

@@ -7,9 +7,23 @@ that nests it; `core/rubric.py` uses every union and thereby closes the set.
 
 from __future__ import annotations
 
+import ast
+import inspect
+from collections.abc import Mapping
+from functools import cache
+from itertools import pairwise
+from textwrap import dedent
 from typing import Annotated, Any, TypeVar, Union, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, Strict
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    Strict,
+)
 from pydantic_core import CoreSchema
 
 from service.core.models.lazy import lazy
@@ -31,6 +45,10 @@ Some = Annotated[tuple[T, ...], Strict(False), AfterValidator(_require_items), F
 """An array with at least one item. (A minimum length of pydantic's own complains beside every item that is wrong.)"""
 
 
+DEFERRED = ConfigDict(defer_build=True)
+"""Of an adapter of what is no model: what it checks is worked out when it is first used."""
+
+
 class FrozenModel(BaseModel):
     """What users write: immutable, no unknown keys, no coercion of types, no NaN."""
 
@@ -41,9 +59,48 @@ class FrozenModel(BaseModel):
         allow_inf_nan=False,
         defer_build=True,
         ser_json_inf_nan="strings",
-        use_attribute_docstrings=True,
         ignored_types=(lazy,),
     )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """The schema with what stands below each field, which pydantic itself would read from the source at each start."""
+        described = handler(schema)
+        members: dict[str, dict[str, Any]] = handler.resolve_ref_schema(described).get("properties", {})
+        for name, text in read_descriptions(cls).items():
+            field = cls.model_fields.get(name)
+            if field is not None and (field.alias or name) in members:
+                members[field.alias or name].setdefault("description", text)
+        return described
+
+
+@cache
+def read_descriptions(model: type[BaseModel]) -> Mapping[str, str]:
+    """What the text below each field of a model says of it, by the field's name."""
+    found: dict[str, str] = {}
+    for cls in reversed(model.__mro__):
+        if issubclass(cls, FrozenModel) and cls is not FrozenModel:
+            own = _read_texts(cls)
+            found = {name: text for name, text in found.items() if name not in cls.__annotations__} | own
+    return found
+
+
+def _read_texts(cls: type) -> dict[str, str]:
+    """The texts that stand right below fields in the source of a class; none where there is no source."""
+    try:
+        (node,) = ast.parse(dedent(inspect.getsource(cls))).body
+    except OSError:
+        return {}
+    lines = node.body if isinstance(node, ast.ClassDef) else []
+    return {
+        field.target.id: inspect.cleandoc(below.value.value)
+        for field, below in pairwise(lines)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(below, ast.Expr)
+        and isinstance(below.value, ast.Constant)
+        and isinstance(below.value.value, str)
+    }
 
 
 def list_kinds(base: type[K], tag: str = "kind") -> dict[str, type[K]]:

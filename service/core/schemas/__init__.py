@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import marshal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -58,6 +58,8 @@ class ViolationList(NamedTuple):
 
 NONE = ViolationList((), 0)
 
+_OBJECTS = (dict, Mapping)  # a dict is told by its type, without asking the abstract class
+
 
 class Validator:
     """A compiled schema. Get one from `validator`."""
@@ -67,21 +69,12 @@ class Validator:
         self._cost = cost
         self._surface = surface
         self._named = _build_matcher(surface.patterns)
-
-    @property
-    def properties(self) -> frozenset[str] | None:
+        self.properties = surface.properties
         """The names declared at the top level, in any branch; None where none are or where they cannot all be known."""
-        return self._surface.properties
-
-    @property
-    def required(self) -> frozenset[str]:
+        self.required = surface.required
         """The names that every value must have."""
-        return self._surface.required
-
-    @property
-    def defaults(self) -> Mapping[str, JsonValue]:
+        self.defaults = surface.defaults
         """The default of each top-level property that has one."""
-        return self._surface.defaults
 
     def find_undeclared(self, instance: JsonValue | Mapping[str, JsonValue]) -> tuple[str, ...]:
         """The names at the top of `instance` that the schema does not know, sorted.
@@ -90,7 +83,9 @@ class Validator:
         `unevaluatedProperties` has spoken, and a breach of it is a violation.
         """
         declared = self._surface.properties
-        if declared is None or not self._surface.silent or not isinstance(instance, Mapping):
+        if declared is None or not self._surface.silent or not isinstance(instance, _OBJECTS):
+            return ()
+        if declared.issuperset(instance):
             return ()
         unknown = [name for name in instance if name not in declared and not self._is_patterned(name)]
         return tuple(sorted(unknown))
@@ -105,20 +100,22 @@ class Validator:
         """
         return self.list_bounded(instance).violations
 
-    def estimate_work(self, instance: JsonValue | Mapping[str, JsonValue]) -> int:
-        """What checking a value takes at most, about, in comparisons of two values."""
-        value = _convert_mapping(instance)
-        if self._cost is None or is_deeper_than(value, MAX_DEPTH):
-            return 0
-        return self._cost.count_comparisons(value)
+    def list_bounded(
+        self, instance: JsonValue | Mapping[str, JsonValue], spend: Callable[[int], None] | None = None
+    ) -> ViolationList:
+        """The same violations, with the number of all that were found.
 
-    def list_bounded(self, instance: JsonValue | Mapping[str, JsonValue]) -> ViolationList:
-        """The same violations, with the number of all that were found."""
-        value = _convert_mapping(instance)
+        `spend` is told what checking takes at most, about, in comparisons of two values, before it is done.
+        """
+        value = instance if isinstance(instance, dict) else _convert_mapping(instance)
         if is_deeper_than(value, MAX_DEPTH):
             return ViolationList((Violation("depth", f"nested in more than {MAX_DEPTH} levels", ""),))
-        if self._cost is not None and not self._cost.allows(value):
-            raise SchemaProblem("its references, lists or patterns ask for too much work on this value")
+        if self._cost is not None:
+            comparisons, allowed = self._cost.measure(value)
+            if spend is not None:
+                spend(comparisons)
+            if not allowed:
+                raise SchemaProblem("its references, lists or patterns ask for too much work on this value")
         try:
             return NONE if self._compiled.is_valid(value) else self._list_entries(value)
         except UnicodeEncodeError:
@@ -166,7 +163,7 @@ def build_validator(
 
 
 def _convert_mapping(instance: JsonValue | Mapping[str, JsonValue]) -> JsonValue:
-    return dict(instance) if not isinstance(instance, dict) and isinstance(instance, Mapping) else instance
+    return dict(instance) if isinstance(instance, _OBJECTS) else instance
 
 
 def _make_key(schema: JsonValue | Mapping[str, JsonValue]) -> bytes:

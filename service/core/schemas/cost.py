@@ -40,28 +40,20 @@ class Cost:
         self._objects, patterns = _expand_references(references)
         self._of_text = patterns * per_character if patterns else 0
 
-    def allows(self, value: JsonValue) -> bool:
-        """Whether `value` can be checked within MAX_UNITS."""
-        return self._is_within(value, MAX_UNITS, per_character=self._per_character)
+    def measure(self, value: JsonValue) -> tuple[int, bool]:
+        """What checking `value` takes at most, in comparisons of two values, and whether that is within MAX_UNITS."""
+        # Each part of the value and each character takes a byte at least. Nearly every call is settled here.
+        most = len(marshal.dumps(value, 2)) * (self._objects + self._of_text)
+        if most <= MAX_UNCOUNTED:
+            return int(most) // UNITS_OF_A_COMPARISON, True
+        units = _VisitCount(self._references, self._per_character).of(self._references.root, value, 0)
+        return int(min(units, MAX_UNITS)) // UNITS_OF_A_COMPARISON, min(most, units) <= MAX_UNITS
 
     def allows_listing(self, value: JsonValue) -> bool:
         """Whether all violations of `value`, already found not to fit, can be listed within MAX_LISTED."""
-        return self._is_within(value, MAX_LISTED, per_character=0)
-
-    def count_comparisons(self, value: JsonValue) -> int:
-        """What checking `value` takes at most, in comparisons of two values."""
-        most = len(marshal.dumps(value, 2)) * (self._objects + self._of_text)
-        if most <= MAX_UNCOUNTED:
-            return int(most) // UNITS_OF_A_COMPARISON
-        units = _VisitCount(self._references, self._per_character).of(self._references.root, value, 0)
-        return int(min(units, MAX_UNITS)) // UNITS_OF_A_COMPARISON
-
-    def _is_within(self, value: JsonValue, limit: int, *, per_character: int) -> bool:
-        # Each part of the value and each character takes a byte at least. Nearly every call is settled here.
-        size = len(marshal.dumps(value, 2))
-        if size * (self._objects + (self._of_text if per_character else 0)) <= limit:
+        if len(marshal.dumps(value, 2)) * self._objects <= MAX_LISTED:
             return True
-        return _VisitCount(self._references, per_character).of(self._references.root, value, 0) <= limit
+        return _VisitCount(self._references, 0).of(self._references.root, value, 0) <= MAX_LISTED
 
 
 class _VisitCount:

@@ -12,6 +12,7 @@ from typing import TypeGuard
 from pydantic import JsonValue
 
 from service.core.json.pointers import escape_token
+from service.core.json.values import SCALARS
 
 Node = dict[str, JsonValue]
 """An object schema."""
@@ -80,7 +81,7 @@ def is_deeper_than(value: JsonValue, limit: int) -> bool:
             inner
             for outer in level
             for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, _CONTAINERS)
+            if type(inner) not in SCALARS and isinstance(inner, _CONTAINERS)
         ]
     return bool(level)
 

@@ -81,6 +81,8 @@ def read(record: OpenAITrace) -> Trace:
 
 def _list_replies(record: OpenAITrace) -> list[tuple[ChatMessage, str]]:
     """The replies that the record holds, with their pointers."""
+    if "choices" not in record and "chunks" not in record:
+        return []
     chunks = join_chunks(record.get("chunks") or ())
     choices = enumerate(record.get("choices") or ())
     return [

@@ -31,7 +31,7 @@ from service.core.evidence.injection.phrases import (
 from service.core.json.texts import list_placed_texts, list_texts
 from service.core.json.values import format_value
 from service.core.outcome import Finding
-from service.core.trace import Trace
+from service.core.trace import ToolDef, Trace
 
 Sort = Literal["verdict_like", "instruction_to_judge", "role_markers", "invisible_characters", "encoded"]
 
@@ -72,15 +72,30 @@ def find_suspicions(trace: Trace) -> tuple[Finding, ...]:
 
 def _shows_anything(trace: Trace) -> bool:
     """Whether any text shows anything, or there are too many: most traces end here, without a pointer built."""
-    told = [text for tool in trace.tools or () for _, text in tool.texts]
-    told += [message.text for message in trace.messages if message.role == "user"]
+    size = 0
+    for tool in trace.tools or ():
+        tool_size = _measure_tool(tool)
+        if tool_size is None:
+            return True
+        size += tool_size
+    told = [message.text for message in trace.messages if message.role == "user"]
     heard = [trace.answer] if trace.answer else []
-    heard += [message.text for message in trace.messages if message.role == "assistant"]
+    heard += [message.text for message in trace.messages if message.role == "assistant" and message.text]
     for step in trace.steps:
         if step.result is not None:
             heard += list_texts(step.result.content)
-    size = sum(map(len, told)) + len(told) + sum(map(len, heard)) + len(heard)
-    return size > MAX_CHARACTERS or any(map(_find_told, told)) or any(map(_find_heard, heard))
+    size += len("".join([*told, *heard])) + len(told) + len(heard)
+    return size > MAX_CHARACTERS or bool(
+        [1 for one in told if _find_told(one)] or [1 for one in heard if _find_heard(one)]
+    )
+
+
+def _measure_tool(tool: ToolDef) -> int | None:
+    """The characters of a tool's texts; None where one of them shows anything. It is kept with the tool."""
+    if _measure_tool not in tool.memo:
+        texts = [text for _, text in tool.texts]
+        tool.memo[_measure_tool] = None if any(map(_find_told, texts)) else sum(map(len, texts)) + len(texts)
+    return tool.memo[_measure_tool]  # pyright: ignore[reportReturnType] (what was put there)
 
 
 def _bound_places(places: Iterable[_TextPlace]) -> tuple[list[_TextPlace], tuple[Finding, ...]]:

@@ -55,7 +55,8 @@ class Narration(NamedTuple):
 
 def narrate(trace: Trace) -> list[Narration]:
     """The verdicts on the claims of every text of the assistant's that comes after a call, in order."""
-    return list(_narrate(trace))
+    spoken = [one for one in trace.messages if one.role == "assistant" and one.text]
+    return list(_narrate(trace)) if spoken else []
 
 
 def _narrate(trace: Trace) -> Iterator[Narration]:

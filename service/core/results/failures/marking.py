@@ -21,6 +21,8 @@ def mark_failures(trace: Trace, patterns: Sequence[ErrorPattern] = ()) -> Trace:
 
     Patterns go before what results look like: first the rubric's, then the tool's own. The trace itself, where none does.
     """
+    if not [step for step in trace.steps if step.result is not None]:
+        return trace
     tools = {tool.name: tool for tool in trace.tools or ()}
     marked = [_mark_step(step, tools.get(step.call.name), patterns) for step in trace.steps]
     changed = any(new is not old for new, old in zip(marked, trace.steps, strict=True))

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
 from service.core.json.pointers import split_pointer
 from service.core.json.values import equals
-from service.core.models.kinds import FrozenModel, Several
+from service.core.models.kinds import DEFERRED, FrozenModel, Several
 from service.core.results.structure import iter_bodies
 
 MAX_PATTERNS = 50
@@ -68,7 +68,7 @@ class ErrorPattern(FrozenModel):
 
 
 Patterns = Annotated[Several[ErrorPattern], Field(max_length=MAX_PATTERNS)]
-_PATTERNS: TypeAdapter[tuple[ErrorPattern, ...]] = TypeAdapter(Patterns)
+_PATTERNS: TypeAdapter[tuple[ErrorPattern, ...]] = TypeAdapter(Patterns, config=DEFERRED)
 
 
 def read_patterns(annotations: Mapping[str, JsonValue]) -> tuple[ErrorPattern, ...]:
