@@ -20,8 +20,8 @@ _TOKEN = re.compile(r"[^\W_]+")
 _JOINT = re.compile(r"[,;:()|](?=\s|\*|$)|[()|]|\s[-\u2013\u2014\u2192]\s|\b(?:and|but|while|whereas|which|who)\b")
 _DAY = re.compile(
     rf"\b(?:the day (?:after tomorrow|before yesterday)|today|tonight|tomorrow|yesterday|(?:{'|'.join(WEEKDAYS)})(?!s\b)"
-    r"|in (?:a|one|two|three|four|five|six|seven|ten|\d{1,3}) (?:day|week)s?"
-    r"|(?:a|one|two|three|four|five|six|seven|ten|\d{1,3}) (?:day|week)s? ago)\b",
+    r"|in (?:a|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,3}) (?:day|week)s?"
+    r"|(?:a|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,3}) (?:day|week)s? ago)\b",
     re.IGNORECASE,
 )
 _ORDINAL = re.compile(
@@ -36,6 +36,8 @@ _INTENDED = re.compile(
     r"\b(?:I|we)(?:['\u2019]ll| will|['\u2019]m going to| am going to)\b|\blet me\b|\blet['\u2019]s\b", re.IGNORECASE
 )
 MAX_SUBJECTS = 8
+_COMPARED = split_words("than below above under over behind ahead that like as both")
+"""Words of a clause that names another beside the one that a pronoun stands for."""
 _STANDS = split_words("is are was were been be being s as status currently now still already with by stands not them")
 _ARTICLES = split_words("the a an")
 _IS = split_words("is are was were been be being s has have isn aren wasn weren hasn haven with without no not")
@@ -137,7 +139,7 @@ class ClauseReader:
             clauses = [self._name(self._read_flags(one), primary) for one in _split(text, start, end, inside)]
             bound = _bind_row(clauses) if clauses and clauses[0].row else _bind(clauses, focus)
             found += bound
-            focus = _list_subjects(one for one in bound if one.sight == "here") or focus
+            focus = _list_subjects(one for one in bound if one.named) or focus
         return found
 
     def _find_mentions(self, text: str, quantities: Sequence[Quantity]) -> list[ClauseMention]:
@@ -334,14 +336,18 @@ def _bind(clauses: Sequence[Clause], focus: tuple[Entity, ...]) -> list[Clause]:
     bound: list[Clause] = []
     current: tuple[Entity, ...] = ()
     bare = False
+    pronoun = bool(clauses) and len(focus) == 1 and bool(_PRONOUN.match(clauses[0].sentence))
     for clause in clauses:
-        if clause.subjects:
+        if clause.subjects and pronoun and not current and _COMPARED & {*clause.words}:
+            current = (*focus, *clause.subjects)[:MAX_SUBJECTS]
+            bound.append(replace(clause, subjects=current, sight="loose"))
+        elif clause.subjects:
             current = (*(current if bare else ()), *clause.subjects)[:MAX_SUBJECTS]
             bound.append(replace(clause, subjects=current))
             bare = not {*clause.words} - _BARE - _list_name_words(clause)
         elif current:
             bound.append(replace(clause, subjects=current, sight="before"))
-        elif first:
+        elif first and not pronoun:
             bound.append(replace(clause, subjects=(*focus, *first), sight="loose"))
         else:
             bound.append(replace(clause, subjects=focus, sight="far" if focus else "none"))

@@ -59,13 +59,20 @@ def check_text(
         quantity = claim.quantity
         found[quantity.start, quantity.end] = ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict)
     parts = {place for place, claim in claims.items() if claim.composite}
+    bound = dict(found)
     for saying in _iter_sayings(text, said, fact_index, utterances):
-        if (saying.start, saying.end) in parts:
-            continue
-        before = found.get((saying.start, saying.end))
-        if before is None or before.verdict in ("not_checkable", "unsupported"):
-            found[saying.start, saying.end] = ClaimVerdict(path, saying.start, saying.end, saying.text, *saying.ruling)
+        place, ruling = (saying.start, saying.end), saying.ruling
+        if place not in parts and _outweighs(ruling, found.get(place), bound.get(place)):
+            found[place] = ClaimVerdict(path, *place, saying.text, *ruling)
     return sorted(found.values(), key=lambda each: (each.start, each.end))
+
+
+def _outweighs(ruling: Ruling, before: ClaimVerdict | None, bound: ClaimVerdict | None) -> bool:
+    """Whether what a clause says goes before what was found: where nothing was, or where by its words it holds."""
+    if ruling.verdict in ("supported", "not_checkable") and bound is before is not None and before.verdict == "contradicted":
+        return True
+    weak = before is None or before.verdict in ("not_checkable", "unsupported")
+    return weak and ruling.verdict != "not_checkable"
 
 
 def _iter_sayings(
@@ -75,7 +82,7 @@ def _iter_sayings(
     holdings = fact_index.holdings
     clauses = [one for one in ClauseReader(holdings, utterances.today).read(text, said) if one.is_plain]
     yield from check_weekdays(text, said, holdings)
-    yield from Retelling(holdings, utterances, said).check(clauses)
+    yield from Retelling(holdings, utterances, said, clauses).check()
     yield from check_superlatives(clauses, holdings)
     yield from check_tallies(clauses, holdings, fact_index.collections)
 
