@@ -208,10 +208,11 @@ class ClauseReader:
         for mention in mentions:
             for entity, column in self._list_named(mention):
                 seen.setdefault((entity.group, column), set()).add(id(entity))
-        best: dict[Group, tuple[int, Words]] = {}
+        best: dict[Group, tuple[tuple[int, bool], Words]] = {}
         for (group, column), entities in seen.items():
-            if group not in best or len(entities) > best[group][0]:
-                best[group] = (len(entities), column)
+            weight = (len(entities), column != ("",))  # of as many a name goes before a day
+            if group not in best or weight > best[group][0]:
+                best[group] = (weight, column)
         return {group: column for group, (_, column) in best.items()}
 
     def _list_named(self, mention: ClauseMention) -> list[tuple[Entity, Words]]:
@@ -336,7 +337,7 @@ def _bind(clauses: Sequence[Clause], focus: tuple[Entity, ...]) -> list[Clause]:
     bound: list[Clause] = []
     current: tuple[Entity, ...] = ()
     bare = False
-    pronoun = bool(clauses) and len(focus) == 1 and bool(_PRONOUN.match(clauses[0].sentence))
+    pronoun = bool(clauses and focus) and bool(_PRONOUN.match(clauses[0].sentence))
     for clause in clauses:
         if clause.subjects and pronoun and not current and _COMPARED & {*clause.words}:
             current = (*focus, *clause.subjects)[:MAX_SUBJECTS]
