@@ -40,6 +40,7 @@ _COMPARED = split_words("than below above under over behind ahead that like as b
 """Words of a clause that names another beside the one that a pronoun stands for."""
 _STANDS = split_words("is are was were been be being s as status currently now still already with by stands not them")
 _ARTICLES = split_words("the a an")
+_AT = split_words("in on at")
 _IS = split_words("is are was were been be being s has have isn aren wasn weren hasn haven with without no not")
 _OPPOSITE = ("un", "in", "non", "im", "dis")
 _NEGATED = NEGATED - {"non"}
@@ -49,8 +50,8 @@ _PARTS = {
     "from": (re.compile(r"\b(?:from|out of)\s+$", re.IGNORECASE), re.compile(r"\s*(?:\u2192|->|to\b)")),
     "to": (re.compile(r"(?:\u2192|->|\b(?:to|into|towards))\s*$", re.IGNORECASE), re.compile(r"(?!)")),
     "winner": (
-        re.compile(r"\bwon by\s+$", re.IGNORECASE),
-        re.compile(r"\s+(?:\w+\s+)?(?:won|wins|win|winning|beat|defeated)\b"),
+        re.compile(r"\b(?:won by|winner (?:is|was)|awarded to|went to|goes to)\s+(?:the\s)?$", re.IGNORECASE),
+        re.compile(r"\s+(?:\w+\s+)?(?:won|wins|win|winning|beat|defeated|prevailed|came first)\b"),
     ),
 }
 """Words before and after a name that tell the part it plays."""
@@ -180,7 +181,9 @@ class ClauseReader:
             return True
         at = mention.start - clause.start
         before = split_tokens(clause.text[:at])
-        return not before or before[-1] in _STANDS or (len(before) == 1 and before[0] in _ARTICLES)
+        if before[-1:] and before[-1] in _ARTICLES and len(before) > 1:
+            return before[-2] in _AT
+        return not before or before[-1] in _STANDS or before[0] in _ARTICLES
 
     def _read_part(self, mention: ClauseMention, clause: Clause) -> ClauseMention:
         """The mention with the fields of the part that the words beside it give it: `from Oslo`, `Kiel won`."""
@@ -208,9 +211,9 @@ class ClauseReader:
         for mention in mentions:
             for entity, column in self._list_named(mention):
                 seen.setdefault((entity.group, column), set()).add(id(entity))
-        best: dict[Group, tuple[tuple[int, bool], Words]] = {}
+        best: dict[Group, tuple[float, Words]] = {}
         for (group, column), entities in seen.items():
-            weight = (len(entities), column != ("",))  # of as many a name goes before a day
+            weight = len(entities) * (1 if column == ("",) else 1.5)  # names go before days
             if group not in best or weight > best[group][0]:
                 best[group] = (weight, column)
         return {group: column for group, (_, column) in best.items()}

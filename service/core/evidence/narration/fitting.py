@@ -10,7 +10,7 @@ from service.core.evidence.narration.claims import ABOUT, LINKS
 from service.core.evidence.narration.clauses import Clause, ClauseMention, find_words
 from service.core.evidence.narration.facts import Fact
 from service.core.evidence.narration.field_units import MONEY
-from service.core.evidence.narration.held import MAX_INSIDE, Entity, Words, list_days, name_weekday
+from service.core.evidence.narration.held import MAX_INSIDE, Entity, Words, list_days, name_weekday, read_flag
 from service.core.evidence.narration.transforms import is_other_unit, relate
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.units import UNITS
@@ -37,8 +37,8 @@ def fit(mention: ClauseMention, clause: Clause, entity: Entity) -> Fitting:
     """Whether an entity, or what it is in, holds what is mentioned."""
     facts = list(chain(entity.inside[:MAX_INSIDE], islice(entity.iter_around(), MAX_INSIDE)))
     if mention.flag is not None:
-        held = [fact for fact in facts if fact.path in mention.columns and isinstance(fact.value, bool)]
-        return _build(held, [fact for fact in held if fact.value is mention.flag])
+        held = [fact for fact in facts if fact.path in mention.columns and read_flag(fact) is not None]
+        return _build(held, [fact for fact in held if read_flag(fact) is mention.flag])
     if mention.words:
         return _fit_text(mention, facts)
     if mention.weekday:

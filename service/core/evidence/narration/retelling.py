@@ -22,7 +22,7 @@ from service.core.evidence.narration.fitting import (
     is_typed,
     relates,
 )
-from service.core.evidence.narration.held import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday
+from service.core.evidence.narration.held import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
 from service.core.evidence.narration.scale import Scale
 from service.core.evidence.narration.spans import Spans
 from service.core.evidence.narration.transforms import is_other_unit
@@ -141,7 +141,7 @@ class Retelling:
         if mention.flag is None:
             return NOTHING
         held = [fact for path in mention.columns for fact in self._holdings.by_path[path]]
-        values = {fact.value for fact in held}
+        values = {read_flag(fact) for fact in held}
         return Fitting(values == {mention.flag}, tuple(held)) if len(values) == 1 else NOTHING
 
     def _is_derived(self, said: Quantity, clause: Clause, fits: Sequence[Fitting], *, apart: bool) -> bool:
