@@ -35,6 +35,7 @@ _PRONOUN = re.compile(r"\W*(?:it|its|he|she|his|her|this|that)\b", re.IGNORECASE
 _INTENDED = re.compile(
     r"\b(?:I|we)(?:['\u2019]ll| will|['\u2019]m going to| am going to)\b|\blet me\b|\blet['\u2019]s\b", re.IGNORECASE
 )
+_CAN_BE = re.compile(r"\bcan(?:not|['\u2019]t| not)?(?: still| also)? be\b", re.IGNORECASE)
 MAX_SUBJECTS = 8
 _COMPARED = split_words("than below above under over behind ahead that like as both")
 """Words of a clause that names another beside the one that a pronoun stands for."""
@@ -99,10 +100,13 @@ class Clause:
     """The places of mentions that name the subjects."""
     row: bool = False
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether its sentence states a thing as it is."""
-        return _states_fact(self.sentence)
+    def keep_plain(self) -> Clause | None:
+        """The clause, if its sentence states a thing as it is; of `it can be returned` that it is returnable."""
+        if _states_fact(self.sentence):
+            return self
+        able = _CAN_BE.search(self.text) and _states_fact(_CAN_BE.sub(" ", self.sentence))
+        flags = tuple([one for one in self.mentions if _is_able(one)]) if able else ()
+        return replace(self, mentions=flags) if flags else None
 
     @property
     def words(self) -> list[str]:
@@ -183,7 +187,7 @@ class ClauseReader:
         before = split_tokens(clause.text[:at])
         if before[-1:] and before[-1] in _ARTICLES and len(before) > 1:
             return before[-2] in _AT
-        return not before or before[-1] in _STANDS or before[0] in _ARTICLES
+        return not before or before[-1] in _STANDS or before[-1] in ("no", "any") or before[0] in _ARTICLES
 
     def _read_part(self, mention: ClauseMention, clause: Clause) -> ClauseMention:
         """The mention with the fields of the part that the words beside it give it: `from Oslo`, `Kiel won`."""
@@ -231,6 +235,8 @@ class ClauseReader:
             for entity, column in self._list_named(mention):
                 if primary.get(entity.group) == column:
                     found[id(entity)] = (mention, entity)
+        for mention, entity in self._find_common(clause) if not found else ():
+            found[id(entity)] = (mention, entity)
         for match in _ORDINAL.finditer(clause.text):
             for entity in self._find_ordinal(match, clause, primary):
                 place = ClauseMention(clause.start + match.start(), clause.start + match.end(), match.group())
@@ -239,6 +245,16 @@ class ClauseReader:
         subjects = tuple([entity for _, entity in named][:MAX_SUBJECTS])
         places = frozenset([mention.start for mention, _ in named])
         return replace(clause, subjects=subjects, named=places, sight="here" if subjects else "none")
+
+    def _find_common(self, clause: Clause) -> Iterator[tuple[ClauseMention, Entity]]:
+        """The one entity of its kind that holds all the names of a clause, where these are several."""
+        names = [one for one in clause.mentions if one.words]
+        if len({one.words for one in names}) < 2:
+            return
+        held = [{id(n.entity): n.entity for n in self._holdings.names.get(one.words, ())} for one in names]
+        common = [entity for key, entity in held[0].items() if entity.group and all(key in each for each in held)]
+        by_group = {entity.group: entity for entity in common}
+        yield from [(names[-1], entity) for entity in common] if len(by_group) == len(common) else []
 
     def _find_ordinal(self, match: re.Match[str], clause: Clause, primary: dict[Group, Words]) -> list[Entity]:
         groups = [group for group in primary if group[0] == "array"] or [
@@ -251,6 +267,11 @@ class ClauseReader:
         nouns = {*collection.own, "one"} if collection else set[str]()
         fitting = not after or stem_word(after[0]) in nouns or after[0] in _AFTER_ORDINAL
         return [members[place]] if members and fitting and -1 <= place < len(members) else []
+
+
+def _is_able(mention: ClauseMention) -> bool:
+    """Whether it is of a field that says what can be done."""
+    return mention.flag is not None and any(path[-1].endswith("able") or "can" in path[-1] for path in mention.columns)
 
 
 def find_flags(clause: Clause, known: Mapping[frozenset[str], frozenset[Words]]) -> Iterator[ClauseMention]:

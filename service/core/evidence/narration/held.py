@@ -60,7 +60,13 @@ class Entity:
 
 def read_flag(fact: Fact) -> bool | None:
     """Whether a field is true or false, as JSON or tables say it; None where it is neither."""
-    return _FLAGS.get(fact.value.lower()) if isinstance(fact.value, str) else fact.value if isinstance(fact.value, bool) else None
+    return (
+        _FLAGS.get(fact.value.lower())
+        if isinstance(fact.value, str)
+        else fact.value
+        if isinstance(fact.value, bool)
+        else None
+    )
 
 
 _FLAGS = {"true": True, "false": False}

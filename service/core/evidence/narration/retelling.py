@@ -90,11 +90,11 @@ class Retelling:
         holding = next((one for one in fits if one.holds), None)
         apart = said is not None and asks_difference(mention, clause)
         total = said is not None and asks_sum(clause)
+        if said is None and mention.flag is None and _is_denied(mention, clause):
+            return suspect(mention.text, holding.facts[0], "negation") if holding and _is_sure(clause) else None
         if holding is not None and not apart and not total:
             sure = _is_sure(clause) and (said is None or said.kind != "number" or holding.named)
-            if sure or clause.sight in ("here", "before", "far"):
-                return Ruling("supported" if sure else "not_checkable", holding.facts[0].pointer, holding.how)
-            return None
+            return Ruling("supported" if sure else "not_checkable", holding.facts[0].pointer, holding.how)
         refuted = [one for one in fits if one.holds is False]
         swapped = bool(refuted) and not asks_arithmetic(clause) and self._is_of_another(mention, clause)
         if said is not None and not swapped and self._is_derived(said, clause, fits, apart=apart):
@@ -253,6 +253,11 @@ def _is_bound(mention: ClauseMention, clause: Clause) -> bool:
         ]
     )[-2:]
     return mention.quantity is not None and bool(_BOUNDS & {*before})
+
+
+def _is_denied(mention: ClauseMention, clause: Clause) -> bool:
+    """Whether a word right before it denies it: `not delivered`."""
+    return bool((NEGATED | {"t"}) & {*split_tokens(clause.text[: mention.start - clause.start])[-2:]})
 
 
 def _is_second_day(mention: ClauseMention, clause: Clause) -> bool:

@@ -25,7 +25,9 @@ MAX_POOL, MAX_VALUES, MAX_SHARED = 60, 400, 40
 """Values that are added to and taken from each other; that are compared at all; of which shares are taken."""
 _FINE = Decimal("0.01")
 """Of numbers with so little room few are the difference of others by chance."""
-_OF_WHOLE = split_words("of more less higher lower cheaper dearer above below used left full taken sold booked done complete")
+_OF_WHOLE = split_words(
+    "of more less higher lower cheaper dearer above below used left full taken sold booked done complete"
+)
 _CHANGED = split_words("by up down rose fell grew dropped")
 MAX_TIMES = 100
 """A number of things by which an amount is multiplied."""
@@ -128,7 +130,9 @@ class Workings:
         near += [one for one in self._quantities[at + 1 : at + MAX_BESIDE] if one.start < end]
         near = [one for one in near if one.kind in (said.kind, "number", "money") and one.number]
         rough = [one.number for one in near if one.start >= clause.sentence_start and is_rough(one, clause)]
-        behind = [value for value in self._find_pool(said).values for one in rough if one and abs(value - one) <= one / 20]
+        behind = [
+            value for value in self._find_pool(said).values for one in rough if one and abs(value - one) <= one / 20
+        ]
         return [*behind, *[one.number for one in near if one.number]]
 
     def _is_difference(
@@ -215,7 +219,9 @@ class Workings:
         at = bisect_left(self._starts, said.start)
         told = [q for q in self._quantities[max(0, at - MAX_BESIDE) : at + MAX_BESIDE] if q.start < end]
         room = _measure_room(said, clause, number)
-        kinds = {(q.kind, q.unit): q for q in told if q.number is not None and q.kind in ("money", "measure", "duration")}
+        kinds = {
+            (q.kind, q.unit): q for q in told if q.number is not None and q.kind in ("money", "measure", "duration")
+        }
         if any(q.kind == "number" for q in told):
             kinds["number", ""] = said._replace(kind="number")
         kinds.setdefault(("money", ""), said._replace(kind="money"))
@@ -242,7 +248,10 @@ class Workings:
 
 def _asks_share(said: Quantity, clause: Clause) -> bool:
     at, end = said.start - clause.sentence_start, said.end - clause.sentence_start
-    after, before = split_tokens(clause.sentence[end : end + 20])[:1], split_tokens(clause.sentence[max(0, at - 20) : at])
+    after, before = (
+        split_tokens(clause.sentence[end : end + 20])[:1],
+        split_tokens(clause.sentence[max(0, at - 20) : at]),
+    )
     return bool(_OF_WHOLE & {*after} or _CHANGED & {*before[-1:]})
 
 

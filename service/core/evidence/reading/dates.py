@@ -24,8 +24,8 @@ _MONTH_OF = (
     {name: n for n, name in enumerate(MONTHS, 1)} | {name[:3]: n for n, name in enumerate(MONTHS, 1)} | {"sept": 9}
 )
 _DAY_OF = {name: n for n, name in enumerate(WEEKDAYS)}
-_COUNT = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
-_COUNT |= {"eleven": 11, "twelve": 12}
+_NAMED = "one two three four five six seven eight nine ten eleven twelve".split()
+_COUNT = {"a": 1, **{name: n for n, name in enumerate(_NAMED, 1)}}
 
 _MONTH = "(?:" + "|".join([*MONTHS, "sept", *(name[:3] for name in MONTHS if name != "may")]) + r")\b\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?![\d:]|[.,]\d)"

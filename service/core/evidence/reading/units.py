@@ -77,7 +77,17 @@ _CODES = """
 AED ARS AUD BGN BHD BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR IQD ISK JOD JPY KES KRW KWD LYD MAD
 MXN MYR NGN NOK NZD OMR PEN PHP PKR PLN PYG QAR RON RSD RUB SAR SEK SGD THB TND TRY TWD UAH UGX USD UYI VND XAF XOF XPF ZAR
 """
-_SIGNS = {"$": "USD", "US$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "CA$": "CAD", "C$": "CAD", "A$": "AUD"}
+_SIGNS = {
+    "$": "USD",
+    "US$": "USD",
+    "€": "EUR",
+    "£": "GBP",
+    "¥": "JPY",
+    "₹": "INR",
+    "CA$": "CAD",
+    "C$": "CAD",
+    "A$": "AUD",
+}
 CURRENCIES = _SIGNS | {code: code for code in _CODES.split()}
 """Currencies by sign and code. A bare `$` is taken for USD, and compared with any dollar as if the country were left out."""
 
