@@ -32,6 +32,7 @@ HALVES = {
         "courses",
         "payroll",
     ),
+    "open": ("charging", "theatre", "freight"),
 }
 RENDERINGS = 3
 """Of an answer, where the domain says nothing else."""

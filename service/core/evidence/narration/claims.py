@@ -24,7 +24,9 @@ MAX_BESIDE = 16
 GAP = 80
 """Characters between a label and its value; more of them say something."""
 
-_SENTENCE = re.compile(r"(?:(?<![ap]\.m)[.!?]+(?=[\s*_)\"]|$)|(?<=[ap]\.m)\.(?= [A-Z])|\n|;)")
+_SENTENCE = re.compile(
+    r"(?:(?<![ap]\.m)(?<!\bSt)(?<!\b[DM]r)(?<!\bNo)[.!?]+(?=[\s*_)\"]|$)|(?<=[ap]\.m)\.(?= [A-Z])|\n|;)"
+)
 _CLAUSE = re.compile(r"[,;:()\[\]|\u2013\u2014]|\s-\s|\b(?:while|whereas|but)\b")
 _HYPHEN = re.compile(r"^ ?- ?(?=[a-z])")
 """Of `18-point` and `18 - point`."""

@@ -20,8 +20,8 @@ _TOKEN = re.compile(r"[^\W_]+")
 _JOINT = re.compile(r"[,;:()|](?=\s|\*|$)|[()|]|\s[-\u2013\u2014\u2192]\s|\b(?:and|but|while|whereas|which|who)\b")
 _DAY = re.compile(
     rf"\b(?:the day (?:after tomorrow|before yesterday)|today|tonight|tomorrow|yesterday|(?:{'|'.join(WEEKDAYS)})(?!s\b)"
-    r"|in (?:a|one|two|three|four|five|six|seven|ten|\d{1,3}) (?:day|week)s?"
-    r"|(?:a|one|two|three|four|five|six|seven|ten|\d{1,3}) (?:day|week)s? ago)\b",
+    r"|in (?:a|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,3}) (?:day|week)s?"
+    r"|(?:a|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,3}) (?:day|week)s? ago)\b",
     re.IGNORECASE,
 )
 _ORDINAL = re.compile(
@@ -35,9 +35,13 @@ _PRONOUN = re.compile(r"\W*(?:it|its|he|she|his|her|this|that)\b", re.IGNORECASE
 _INTENDED = re.compile(
     r"\b(?:I|we)(?:['\u2019]ll| will|['\u2019]m going to| am going to)\b|\blet me\b|\blet['\u2019]s\b", re.IGNORECASE
 )
+_CAN_BE = re.compile(r"\bcan(?:not|['\u2019]t| not)?(?: still| also)? be\b", re.IGNORECASE)
 MAX_SUBJECTS = 8
+_COMPARED = split_words("than below above under over behind ahead that like as both")
+"""Words of a clause that names another beside the one that a pronoun stands for."""
 _STANDS = split_words("is are was were been be being s as status currently now still already with by stands not them")
 _ARTICLES = split_words("the a an")
+_AT = split_words("in on at")
 _IS = split_words("is are was were been be being s has have isn aren wasn weren hasn haven with without no not")
 _OPPOSITE = ("un", "in", "non", "im", "dis")
 _NEGATED = NEGATED - {"non"}
@@ -47,8 +51,8 @@ _PARTS = {
     "from": (re.compile(r"\b(?:from|out of)\s+$", re.IGNORECASE), re.compile(r"\s*(?:\u2192|->|to\b)")),
     "to": (re.compile(r"(?:\u2192|->|\b(?:to|into|towards))\s*$", re.IGNORECASE), re.compile(r"(?!)")),
     "winner": (
-        re.compile(r"\bwon by\s+$", re.IGNORECASE),
-        re.compile(r"\s+(?:\w+\s+)?(?:won|wins|win|winning|beat|defeated)\b"),
+        re.compile(r"\b(?:won by|winner (?:is|was)|awarded to|went to|goes to)\s+(?:the\s)?$", re.IGNORECASE),
+        re.compile(r"\s+(?:\w+\s+)?(?:won|wins|win|winning|beat|defeated|prevailed|came first)\b"),
     ),
 }
 """Words before and after a name that tell the part it plays."""
@@ -96,10 +100,13 @@ class Clause:
     """The places of mentions that name the subjects."""
     row: bool = False
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether its sentence states a thing as it is."""
-        return _states_fact(self.sentence)
+    def keep_plain(self) -> Clause | None:
+        """The clause, if its sentence states a thing as it is; of `it can be returned` that it is returnable."""
+        if _states_fact(self.sentence):
+            return self
+        able = _CAN_BE.search(self.text) and _states_fact(_CAN_BE.sub(" ", self.sentence))
+        flags = tuple([one for one in self.mentions if _is_able(one)]) if able else ()
+        return replace(self, mentions=flags) if flags else None
 
     @property
     def words(self) -> list[str]:
@@ -137,7 +144,7 @@ class ClauseReader:
             clauses = [self._name(self._read_flags(one), primary) for one in _split(text, start, end, inside)]
             bound = _bind_row(clauses) if clauses and clauses[0].row else _bind(clauses, focus)
             found += bound
-            focus = _list_subjects(one for one in bound if one.sight == "here") or focus
+            focus = _list_subjects(one for one in bound if one.named) or focus
         return found
 
     def _find_mentions(self, text: str, quantities: Sequence[Quantity]) -> list[ClauseMention]:
@@ -178,7 +185,9 @@ class ClauseReader:
             return True
         at = mention.start - clause.start
         before = split_tokens(clause.text[:at])
-        return not before or before[-1] in _STANDS or (len(before) == 1 and before[0] in _ARTICLES)
+        if before[-1:] and before[-1] in _ARTICLES and len(before) > 1:
+            return before[-2] in _AT
+        return not before or before[-1] in _STANDS or before[-1] in ("no", "any") or before[0] in _ARTICLES
 
     def _read_part(self, mention: ClauseMention, clause: Clause) -> ClauseMention:
         """The mention with the fields of the part that the words beside it give it: `from Oslo`, `Kiel won`."""
@@ -206,10 +215,11 @@ class ClauseReader:
         for mention in mentions:
             for entity, column in self._list_named(mention):
                 seen.setdefault((entity.group, column), set()).add(id(entity))
-        best: dict[Group, tuple[int, Words]] = {}
+        best: dict[Group, tuple[float, Words]] = {}
         for (group, column), entities in seen.items():
-            if group not in best or len(entities) > best[group][0]:
-                best[group] = (len(entities), column)
+            weight = len(entities) * (1 if column == ("",) else 1.5)  # names go before days
+            if group not in best or weight > best[group][0]:
+                best[group] = (weight, column)
         return {group: column for group, (_, column) in best.items()}
 
     def _list_named(self, mention: ClauseMention) -> list[tuple[Entity, Words]]:
@@ -225,6 +235,8 @@ class ClauseReader:
             for entity, column in self._list_named(mention):
                 if primary.get(entity.group) == column:
                     found[id(entity)] = (mention, entity)
+        for mention, entity in self._find_common(clause) if not found else ():
+            found[id(entity)] = (mention, entity)
         for match in _ORDINAL.finditer(clause.text):
             for entity in self._find_ordinal(match, clause, primary):
                 place = ClauseMention(clause.start + match.start(), clause.start + match.end(), match.group())
@@ -233,6 +245,16 @@ class ClauseReader:
         subjects = tuple([entity for _, entity in named][:MAX_SUBJECTS])
         places = frozenset([mention.start for mention, _ in named])
         return replace(clause, subjects=subjects, named=places, sight="here" if subjects else "none")
+
+    def _find_common(self, clause: Clause) -> Iterator[tuple[ClauseMention, Entity]]:
+        """The one entity of its kind that holds all the names of a clause, where these are several."""
+        names = [one for one in clause.mentions if one.words]
+        if len({one.words for one in names}) < 2:
+            return
+        held = [{id(n.entity): n.entity for n in self._holdings.names.get(one.words, ())} for one in names]
+        common = [entity for key, entity in held[0].items() if entity.group and all(key in each for each in held)]
+        by_group = {entity.group: entity for entity in common}
+        yield from [(names[-1], entity) for entity in common] if len(by_group) == len(common) else []
 
     def _find_ordinal(self, match: re.Match[str], clause: Clause, primary: dict[Group, Words]) -> list[Entity]:
         groups = [group for group in primary if group[0] == "array"] or [
@@ -245,6 +267,11 @@ class ClauseReader:
         nouns = {*collection.own, "one"} if collection else set[str]()
         fitting = not after or stem_word(after[0]) in nouns or after[0] in _AFTER_ORDINAL
         return [members[place]] if members and fitting and -1 <= place < len(members) else []
+
+
+def _is_able(mention: ClauseMention) -> bool:
+    """Whether it is of a field that says what can be done."""
+    return mention.flag is not None and any(path[-1].endswith("able") or "can" in path[-1] for path in mention.columns)
 
 
 def find_flags(clause: Clause, known: Mapping[frozenset[str], frozenset[Words]]) -> Iterator[ClauseMention]:
@@ -334,14 +361,18 @@ def _bind(clauses: Sequence[Clause], focus: tuple[Entity, ...]) -> list[Clause]:
     bound: list[Clause] = []
     current: tuple[Entity, ...] = ()
     bare = False
+    pronoun = bool(clauses and focus) and bool(_PRONOUN.match(clauses[0].sentence))
     for clause in clauses:
-        if clause.subjects:
+        if clause.subjects and pronoun and not current and _COMPARED & {*clause.words}:
+            current = (*focus, *clause.subjects)[:MAX_SUBJECTS]
+            bound.append(replace(clause, subjects=current, sight="loose"))
+        elif clause.subjects:
             current = (*(current if bare else ()), *clause.subjects)[:MAX_SUBJECTS]
             bound.append(replace(clause, subjects=current))
             bare = not {*clause.words} - _BARE - _list_name_words(clause)
         elif current:
             bound.append(replace(clause, subjects=current, sight="before"))
-        elif first:
+        elif first and not pronoun:
             bound.append(replace(clause, subjects=(*focus, *first), sight="loose"))
         else:
             bound.append(replace(clause, subjects=focus, sight="far" if focus else "none"))

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
-from itertools import chain, combinations, islice
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 from typing import NamedTuple
 
-from service.core.evidence.narration.claims import ABOUT, LINKS, MADE
+from service.core.evidence.narration.claims import ABOUT, LINKS
 from service.core.evidence.narration.clauses import Clause, ClauseMention, find_words
 from service.core.evidence.narration.facts import Fact
 from service.core.evidence.narration.field_units import MONEY
-from service.core.evidence.narration.held import MAX_INSIDE, Entity, Words, list_days, name_weekday
-from service.core.evidence.narration.holding import DIFFERENCE, SUM, read_number
+from service.core.evidence.narration.held import MAX_INSIDE, Entity, Words, list_days, name_weekday, read_flag
 from service.core.evidence.narration.transforms import is_other_unit, relate
-from service.core.evidence.reading.quantities import Quantity, list_significant_digits
+from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
 
 _SMALL = split_words("and or in on at with for of to by from is are was were")
-MAX_TIMES = 12
-_ASKING = SUM | DIFFERENCE | MADE
-_OF_TWO = split_words("both together plus")
-_FEW = 10
-_TELLING = 3
-"""More digits than these are no chance result of a difference or a sum."""
-MAX_POOL = 60
-"""Values of which sums and differences are tried."""
 
 
 class Fitting(NamedTuple):
@@ -48,8 +37,8 @@ def fit(mention: ClauseMention, clause: Clause, entity: Entity) -> Fitting:
     """Whether an entity, or what it is in, holds what is mentioned."""
     facts = list(chain(entity.inside[:MAX_INSIDE], islice(entity.iter_around(), MAX_INSIDE)))
     if mention.flag is not None:
-        held = [fact for fact in facts if fact.path in mention.columns and isinstance(fact.value, bool)]
-        return _build(held, [fact for fact in held if fact.value is mention.flag])
+        held = [fact for fact in facts if fact.path in mention.columns and read_flag(fact) is not None]
+        return _build(held, [fact for fact in held if read_flag(fact) is mention.flag])
     if mention.words:
         return _fit_text(mention, facts)
     if mention.weekday:
@@ -148,114 +137,10 @@ def is_rough(said: Quantity, clause: Clause) -> bool:
     """Whether a number is said roughly."""
     at = max(0, said.start - clause.sentence_start)
     before = clause.sentence[max(0, at - 40) : at]
-    return bool(ABOUT & {*split_tokens(before)[-3:]}) or before.endswith("~")
+    words = split_tokens(before)
+    return bool(ABOUT & {*words[-3:]}) or words[-2:-1] == ["just"] or before.endswith("~")
 
 
 def find_other_unit(said: Quantity, facts: Iterable[Fact]) -> Fact | None:
     """A fact with the number that was said, in another unit."""
     return next((fact for fact in facts if is_other_unit(said, fact)), None)
-
-
-def asks_difference(mention: ClauseMention, clause: Clause) -> bool:
-    """Whether what is said is how far two values are apart: `$5 cheaper`, `exceeds it by $5`."""
-    at = mention.end - clause.sentence_start
-    after = split_tokens(clause.sentence[at : at + 30])[:2]
-    before = split_tokens(
-        clause.sentence[max(0, mention.start - clause.sentence_start - 25) : mention.start - clause.sentence_start]
-    )
-    first = after[0] if after else ""
-    comparative = first.endswith("er") and first not in _NO_COMPARATIVES and len(first) > 4
-    return (
-        comparative
-        or first in ("more", "less", "fewer", "ahead", "apart", "behind")
-        or (
-            before[-1:] == ["by"]
-            and bool({"exceed", "exceeds", "lead", "leads", "won", "win", "beat", "ahead"} & {*before})
-        )
-    )
-
-
-_NO_COMPARATIVES = split_words(
-    "after other under over per number order water either whether user offer never later member paper power center former "
-    "together altogether another rather however september october november december summer winter dinner letter server "
-    "printer transfer weather quarter customer player passenger folder computer"
-)
-"""Words that end as comparatives do."""
-
-
-def asks_sum(clause: Clause) -> bool:
-    """Whether a clause speaks of a total."""
-    return bool(SUM - {"all", "both", "overall"} & find_words(clause.sentence))
-
-
-class Workings:
-    """What comes of adding and subtracting some facts, in the terms of a claim."""
-
-    def __init__(self, said: Quantity, pool: Iterable[Fact]) -> None:
-        held = list(islice(((value, fact) for fact in pool if (value := read_number(said, fact))), MAX_POOL))
-        pairs = [(a, b) for (a, one), (b, other) in combinations(held, 2) if _go_together(said, one, other)]
-        self.values = [value for value, _ in held]
-        self.apart = sorted({abs(a - b) for a, b in pairs})
-        self.pairs = sorted({a + b for a, b in pairs})
-        self.totals = sorted({sum(each, Decimal(0)) for each in _list_columns(held)})
-
-    def give(self, said: Quantity, clause: Clause, *, apart: bool) -> bool:
-        """Whether a number is a sum or (`apart`: only this) a difference."""
-        number = said.number
-        if number is None:
-            return False
-        room = _measure_room(said, clause, number)
-        words = find_words(clause.sentence)
-        asked = bool(_ASKING & words) or len(list_significant_digits(number)) > _TELLING
-        total = asks_sum(clause) and not (DIFFERENCE | _OF_TWO) & words
-        if (apart or (asked and not total)) and _has_near(self.apart, abs(number), room):
-            return True
-        if apart:
-            return False
-        times = [Decimal(word) for word in words if word.isdecimal() and len(word) < 3] if said.kind == "money" else []
-        if any(value * n == number for n in times[:MAX_TIMES] if n > 1 for value in self.values):
-            return True
-        return _has_near(self.totals, number, room) or (asked and not total and _has_near(self.pairs, number, room))
-
-
-def _has_near(ordered: Sequence[Decimal], number: Decimal, room: Decimal) -> bool:
-    at = bisect_left(ordered, number - room)
-    return at < len(ordered) and ordered[at] <= number + room
-
-
-def asks_arithmetic(clause: Clause) -> bool:
-    """Whether words of a sentence speak of what is worked out."""
-    return bool(_ASKING & find_words(clause.sentence))
-
-
-def is_made_of(said: Quantity, known: Sequence[Decimal]) -> bool:
-    """Whether an amount is the sum, the difference or a multiple of numbers that stand before it."""
-    number = said.number
-    if number is None or said.kind not in ("money", "number"):
-        return False
-    held = {*known}
-    if any(number - one in held or number + one in held for one in held if one not in (number, number / 2)):
-        return True
-    few = known[-_FEW:]
-    return any(sum(few[n:]) == number for n in range(len(few) - 2)) or any(
-        number != one and number % one == 0 and number / one < _FEW for one in few
-    )
-
-
-def _go_together(said: Quantity, one: Fact, other: Fact) -> bool:
-    """Whether two facts may be added: they stand side by side, or both are of the kind."""
-    beside = one.path[:-1] == other.path[:-1] or (len(one.path) > 1 and one.path[:-2] == other.path[:-2])
-    return beside or (is_typed(said, one) and is_typed(said, other))
-
-
-def _list_columns(held: Sequence[tuple[Decimal, Fact]]) -> Iterator[list[Decimal]]:
-    columns: dict[Words, list[Decimal]] = {}
-    records: dict[tuple[int, Words], list[Decimal]] = {}
-    for value, fact in held:
-        columns.setdefault(fact.path, []).append(value)
-        records.setdefault((id(fact.record), fact.path[:-1]), []).append(value)
-    yield from (each for each in (*columns.values(), *records.values()) if len(each) > 1)
-
-
-def _measure_room(said: Quantity, clause: Clause, number: Decimal) -> Decimal:
-    return abs(number) / 10 if is_rough(said, clause) else Decimal(1).scaleb(-max(said.places, 0)) / 2

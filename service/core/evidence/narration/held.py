@@ -25,7 +25,7 @@ _FILLER = split_words("is has was are flag be been can")
 ROLES = {
     "from": split_words("from origin source sender departure start depart pickup"),
     "to": split_words("to destination target recipient receiver arrival end arrive dropoff"),
-    "winner": split_words("winner victor champion won"),
+    "winner": split_words("winner victor champion won awarded"),
 }
 """Parts that things play, by the words of fields."""
 _CHAIN = 6
@@ -56,6 +56,20 @@ class Entity:
         while above is not None:
             yield from above.own[:MAX_INSIDE]
             above = above.above
+
+
+def read_flag(fact: Fact) -> bool | None:
+    """Whether a field is true or false, as JSON or tables say it; None where it is neither."""
+    return (
+        _FLAGS.get(fact.value.lower())
+        if isinstance(fact.value, str)
+        else fact.value
+        if isinstance(fact.value, bool)
+        else None
+    )
+
+
+_FLAGS = {"true": True, "false": False}
 
 
 class Name(NamedTuple):
@@ -134,14 +148,18 @@ class Holdings:
         return {key: len(values) for key, values in found.items()}
 
     @lazy
+    def flagged(self) -> list[Fact]:
+        """The facts that are true or false, also as text."""
+        return [fact for fact in self.facts if read_flag(fact) is not None]
+
+    @lazy
     def flags(self) -> dict[frozenset[str], frozenset[Words]]:
         """The fields that are true or false, by the words of their names."""
         found: dict[frozenset[str], set[Words]] = {}
-        for fact in self.facts:
-            if isinstance(fact.value, bool):
-                words = frozenset(fact.own) - _FILLER
-                if words and (len(found) < MAX_FLAGS or words in found):
-                    found.setdefault(words, set()).add(fact.path)
+        for fact in self.flagged:
+            words = frozenset(fact.own) - _FILLER
+            if words and (len(found) < MAX_FLAGS or words in found):
+                found.setdefault(words, set()).add(fact.path)
         return {words: frozenset(paths) for words, paths in found.items()}
 
     @lazy

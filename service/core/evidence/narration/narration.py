@@ -21,6 +21,7 @@ from service.core.evidence.narration.refuting import compare, refute, refute_end
 from service.core.evidence.narration.retelling import Retelling
 from service.core.evidence.narration.series import check_series
 from service.core.evidence.narration.statements import find_statements
+from service.core.evidence.narration.statuses import check_statuses
 from service.core.evidence.narration.superlatives import check_superlatives
 from service.core.evidence.narration.tallies import check_tallies
 from service.core.evidence.narration.transforms import is_minor, may_be_minor, relate
@@ -59,13 +60,23 @@ def check_text(
         quantity = claim.quantity
         found[quantity.start, quantity.end] = ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict)
     parts = {place for place, claim in claims.items() if claim.composite}
+    bound = dict(found)
     for saying in _iter_sayings(text, said, fact_index, utterances):
-        if (saying.start, saying.end) in parts:
-            continue
-        before = found.get((saying.start, saying.end))
-        if before is None or before.verdict in ("not_checkable", "unsupported"):
-            found[saying.start, saying.end] = ClaimVerdict(path, saying.start, saying.end, saying.text, *saying.ruling)
+        place, ruling = (saying.start, saying.end), saying.ruling
+        if place not in parts and _outweighs(ruling, found.get(place), bound.get(place)):
+            found[place] = ClaimVerdict(path, *place, saying.text, *ruling)
     return sorted(found.values(), key=lambda each: (each.start, each.end))
+
+
+def _outweighs(ruling: Ruling, before: ClaimVerdict | None, bound: ClaimVerdict | None) -> bool:
+    """Whether what a clause says goes before what was found: where nothing was, or where by its words it holds."""
+    if before is None:
+        return ruling.verdict != "not_checkable"
+    if ruling.verdict in ("supported", "not_checkable"):
+        return before.verdict == ("contradicted" if bound is before else "") or (
+            ruling.verdict == "supported" and before.verdict in ("not_checkable", "unsupported")
+        )
+    return before.verdict in ("not_checkable", "unsupported")
 
 
 def _iter_sayings(
@@ -73,10 +84,12 @@ def _iter_sayings(
 ) -> Iterator[Saying]:
     """What the clauses of a text say of the entities that they speak of."""
     holdings = fact_index.holdings
-    clauses = [one for one in ClauseReader(holdings, utterances.today).read(text, said) if one.is_plain]
+    read = ClauseReader(holdings, utterances.today).read(text, said)
+    clauses = [plain for one in read if (plain := one.keep_plain()) is not None]
     yield from check_weekdays(text, said, holdings)
-    yield from Retelling(holdings, utterances, said).check(clauses)
+    yield from Retelling(holdings, utterances, said, clauses).check()
     yield from check_superlatives(clauses, holdings)
+    yield from check_statuses(clauses, holdings)
     yield from check_tallies(clauses, holdings, fact_index.collections)
 
 

@@ -6,32 +6,29 @@ another of their kind does, the value is swapped; where nothing at all does, and
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
-from service.core.evidence.narration.claims import COMPARING, LOOSE, MADE, MAX_BESIDE, NEGATED, OVER, UNDER
+from service.core.evidence.narration.claims import COMPARING, LOOSE, MADE, NEGATED, OVER, UNDER
 from service.core.evidence.narration.clauses import Clause, ClauseMention, find_words, follows_pronoun
 from service.core.evidence.narration.facts import Fact
 from service.core.evidence.narration.fitting import (
     NOTHING,
     Fitting,
-    Workings,
-    asks_arithmetic,
-    asks_difference,
-    asks_sum,
     find_other_unit,
     fit,
-    is_made_of,
     is_of_kind,
     is_rough,
     is_typed,
     relates,
 )
-from service.core.evidence.narration.held import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday
+from service.core.evidence.narration.held import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
 from service.core.evidence.narration.scale import Scale
+from service.core.evidence.narration.spans import Spans
 from service.core.evidence.narration.transforms import is_other_unit
 from service.core.evidence.narration.verdicts import Ruling, Saying, Utterances, suspect
+from service.core.evidence.narration.workings import Workings, asks_arithmetic, asks_difference, asks_sum
+from service.core.evidence.narration.zones import Zones
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
 from service.core.models.lazy import lazy
@@ -53,18 +50,21 @@ _MADE_UP = frozenset({"money", "time", "date", "percent", "duration", "measure"}
 class Retelling:
     """Holds the clauses of texts against what results hold."""
 
-    def __init__(self, holdings: Holdings, utterances: Utterances, quantities: Sequence[Quantity]) -> None:
-        self._quantities = quantities
-        self._starts = [one.start for one in quantities]
+    def __init__(
+        self, holdings: Holdings, utterances: Utterances, quantities: Sequence[Quantity], clauses: Sequence[Clause]
+    ) -> None:
+        self._clauses = clauses
         self._holdings = holdings
         self._utterances = utterances
         self._scale = Scale(holdings.facts)
-        self._workings: dict[tuple[str, str], Workings] = {}
+        self._workings = Workings(holdings, quantities, clauses)
+        self._spans = Spans(holdings, utterances.today)
+        self._zones = Zones(holdings, quantities)
         self._typed: dict[tuple[str, str], Fact | None] = {}
 
-    def check(self, clauses: Sequence[Clause]) -> Iterator[Saying]:
+    def check(self) -> Iterator[Saying]:
         """What does not fit, in the order of the text."""
-        for clause in clauses:
+        for clause in self._clauses:
             for mention in clause.mentions:
                 if mention.start in clause.named:
                     continue
@@ -77,7 +77,8 @@ class Retelling:
         ruling = self._check_as(mention, clause)
         if ruling is None or said is None or not said.text.lower().endswith(("pound", "pounds")):
             return ruling
-        return self._check_as(mention._replace(quantity=said._replace(kind="measure", unit="lb")), clause) and ruling
+        weighed = self._check_as(mention._replace(quantity=said._replace(kind="measure", unit="lb")), clause)
+        return ruling if weighed is not None and weighed.verdict != "supported" else weighed
 
     def _check_as(self, mention: ClauseMention, clause: Clause) -> Ruling | None:
         if _is_bound(mention, clause) or _is_second_day(mention, clause):
@@ -89,12 +90,14 @@ class Retelling:
         holding = next((one for one in fits if one.holds), None)
         apart = said is not None and asks_difference(mention, clause)
         total = said is not None and asks_sum(clause)
+        if said is None and mention.flag is None and _is_denied(mention, clause):
+            return suspect(mention.text, holding.facts[0], "negation") if holding and _is_sure(clause) else None
         if holding is not None and not apart and not total:
             sure = _is_sure(clause) and (said is None or said.kind != "number" or holding.named)
-            return Ruling("supported", holding.facts[0].pointer, holding.how) if sure else None
+            return Ruling("supported" if sure else "not_checkable", holding.facts[0].pointer, holding.how)
         refuted = [one for one in fits if one.holds is False]
         swapped = bool(refuted) and not asks_arithmetic(clause) and self._is_of_another(mention, clause)
-        if said is not None and said.number is not None and not swapped and self._is_derived(said, clause, apart=apart):
+        if said is not None and not swapped and self._is_derived(said, clause, fits, apart=apart):
             return None
         if holding is not None or (not swapped and self._is_said(mention, clause)):
             return None
@@ -107,16 +110,7 @@ class Retelling:
         said = mention.quantity
         if said is None:
             return bool(mention.words) and clause.sight != "here" and self._utterances.words(mention.text)
-        return self._utterances.has(said) or (said.number is not None and is_made_of(said, self._list_beside(said)))
-
-    def _list_beside(self, said: Quantity) -> list[Decimal]:
-        """The numbers of its kind that stand before one."""
-        at = bisect_left(self._starts, said.start)
-        return [
-            q.number
-            for q in self._quantities[max(0, at - MAX_BESIDE) : at]
-            if q.kind in (said.kind, "number", "money") and q.number
-        ]
+        return self._utterances.has(said)
 
     def _check_way(self, mention: ClauseMention, clause: Clause) -> Ruling | None:
         """`from Rome to Oslo` where what is spoken of, or all there is, goes the other way."""
@@ -147,18 +141,20 @@ class Retelling:
         if mention.flag is None:
             return NOTHING
         held = [fact for path in mention.columns for fact in self._holdings.by_path[path]]
-        values = {fact.value for fact in held}
+        values = {read_flag(fact) for fact in held}
         return Fitting(values == {mention.flag}, tuple(held)) if len(values) == 1 else NOTHING
 
-    def _is_derived(self, said: Quantity, clause: Clause, *, apart: bool) -> bool:
-        """Whether a number comes of adding or subtracting what is held, by those spoken of or by all."""
-        key = said.kind, said.unit
-        if key not in self._workings:
-            self._workings[key] = Workings(said, (fact for fact in self._holdings.facts if is_of_kind(said, fact)))
-        if self._workings[key].give(said, clause, apart=apart):
+    def _is_derived(self, said: Quantity, clause: Clause, fits: Sequence[Fitting], *, apart: bool) -> bool:
+        """Whether it comes of what is held and told: worked out, or told by other clocks."""
+        if said.kind in ("time", "date"):
+            facts = [fact for one in fits for fact in one.facts] or self._holdings.facts
+            if self._zones.tell(said, facts):
+                return True
+        if said.kind in ("time", "date", "duration") and self._spans.give(
+            said, clause.subjects, about=is_rough(said, clause)
+        ):
             return True
-        pool = [fact for entity in clause.subjects for fact in entity.inside[:MAX_INSIDE] if is_of_kind(said, fact)]
-        return 1 < len(pool) < len(self._holdings.facts) and Workings(said, pool).give(said, clause, apart=apart)
+        return self._workings.give(said, clause, apart=apart) or self._workings.is_factor(said, clause)
 
     def _refute(self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting]) -> Ruling | None:
         """What a mention is that the entities spoken of do not hold, though they hold something of its sort."""
@@ -257,6 +253,11 @@ def _is_bound(mention: ClauseMention, clause: Clause) -> bool:
         ]
     )[-2:]
     return mention.quantity is not None and bool(_BOUNDS & {*before})
+
+
+def _is_denied(mention: ClauseMention, clause: Clause) -> bool:
+    """Whether a word right before it denies it: `not delivered`."""
+    return bool((NEGATED | {"t"}) & {*split_tokens(clause.text[: mention.start - clause.start])[-2:]})
 
 
 def _is_second_day(mention: ClauseMention, clause: Clause) -> bool:

@@ -39,6 +39,8 @@ _GENERAL = {
 }
 _FILLING = split_words("the of a an is was at with has have in by number among all for")
 _VERBS = split_words("is are was were has had have be s scored leads came comes being")
+_SHARES = split_words("percent percentage pct share rate humidity precipitation rain")
+"""Words that ask for a share: no other superlative is one of shares."""
 MAX_ITEMS = 100
 
 
@@ -163,6 +165,7 @@ def _list_columns(members: Sequence[Entity], asked: frozenset[str], clause: Clau
             if _read_value(fact) is not None:
                 columns.setdefault(fact.path, {})[entity.place] = fact
     full = [column for column in columns.values() if len(column) == len(members)]
+    full = [one for one in full if next(iter(one.values())).counted.unit != "%" or asked & _SHARES]
     named = [one for one in full if asked & {*next(iter(one.values())).own}]
     said = {stem_word(word) for word in split_tokens(clause.sentence)}
     best = [one for one in named if {*next(iter(one.values())).own} & said]

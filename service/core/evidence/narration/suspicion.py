@@ -22,11 +22,13 @@ def weigh(proved: Sequence[ClaimVerdict], guessed: Iterable[ClaimVerdict]) -> li
         if before is None or before.verdict != "contradicted":
             others[claim.start, claim.end] = claim
     joined = [_join(claim, others.pop((claim.start, claim.end), None)) for claim in proved]
-    joined += [_suspect(claim) for claim in others.values() if claim.verdict == "contradicted"]
+    joined += [_suspect(claim) for claim in others.values() if claim.verdict in ("contradicted", "suspected")]
     return sorted(joined, key=lambda claim: (claim.start, claim.end))
 
 
 def _join(claim: ClaimVerdict, other: ClaimVerdict | None) -> ClaimVerdict:
+    if claim.verdict == "suspected":  # all facts together say more
+        return other or replace(claim, verdict="not_checkable", code=None, note=None)
     contradicted = other is not None and other.verdict == "contradicted"
     if claim.verdict == "contradicted":
         return claim if contradicted else _suspect(claim)

@@ -26,6 +26,7 @@ _BLANK = split_words(
     "tomorrow currently now listed total in yes no unfortunately sorry matching results result found have has with and "
     "them these those"
 )
+_TELLS = split_words("are were have has found see against lists list shows made")
 _REACH = 3
 """Words between a number and the noun that it counts."""
 MAX_ITEMS = 400
@@ -72,6 +73,10 @@ def _check(told: _Told, clause: Clause, holdings: Holdings, arrays: Sequence[Col
     meant = [one for one in arrays if one.own and one.own[-1] in stems[: _REACH + 1]]
     if part and not meant:
         meant = [one for one in arrays if one.items and len(one.items) > 1]
+    if not meant and _tells_all(told, clause, after):
+        meant = [one for one in arrays if not one.path]
+    if not meant and after[:1] and after[0] in ("is", "are", "were") and len(arrays) == 1:
+        meant = [one for one in arrays if not one.size]
     if len({one.path for one in meant}) != 1 or len(meant) != 1 or _OTHERWISE & {*clause.words}:
         return
     one = meant[0]
@@ -85,6 +90,13 @@ def _check(told: _Told, clause: Clause, holdings: Holdings, arrays: Sequence[Col
     note = f"the text says {said}, {'.'.join(one.path) or 'the result'} has {one.size} items"
     ruling = Ruling("suspected", one.pointer, None, "wrong_count", note)
     yield Saying(told.start, told.start + len(said), said, ruling)
+
+
+def _tells_all(told: _Told, clause: Clause, after: Sequence[str]) -> bool:
+    """Whether a number is told of all there is, whatever it is called: `there are 3 bids`."""
+    before = split_tokens(clause.text[: told.start - clause.start])[-2:]
+    noun = after[:1] and after[0].endswith("s") and not after[0].endswith("ss")
+    return bool(noun and _TELLS & {*before[-1:]})
 
 
 def _list_allowed(told: _Told, clause: Clause, one: Collection, members: Sequence[Entity]) -> set[int] | None:

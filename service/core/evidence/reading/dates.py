@@ -24,7 +24,8 @@ _MONTH_OF = (
     {name: n for n, name in enumerate(MONTHS, 1)} | {name[:3]: n for n, name in enumerate(MONTHS, 1)} | {"sept": 9}
 )
 _DAY_OF = {name: n for n, name in enumerate(WEEKDAYS)}
-_COUNT = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "ten": 10}
+_NAMED = "one two three four five six seven eight nine ten eleven twelve".split()
+_COUNT = {"a": 1, **{name: n for n, name in enumerate(_NAMED, 1)}}
 
 _MONTH = "(?:" + "|".join([*MONTHS, "sept", *(name[:3] for name in MONTHS if name != "may")]) + r")\b\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?![\d:]|[.,]\d)"
@@ -36,8 +37,8 @@ PROSE = (
 NUMERIC = r"(?<![\d/.])(?:\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})|\d{1,2}\.\d{1,2}\.\d{4}|\d{4}/\d{2}/\d{2})(?![\d/])"
 RELATIVE = (
     r"\b(?:the day (?:after tomorrow|before yesterday)|today|tonight|tomorrow|yesterday"
-    r"|in (?:a|one|two|three|four|five|six|seven|ten|\d{1,3}) (?:day|week)s?\b"
-    r"|(?:a|one|two|three|four|five|six|seven|ten|\d{1,3}) (?:day|week)s? ago\b"
+    r"|in (?:a|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,3}) (?:day|week)s?\b"
+    r"|(?:a|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,3}) (?:day|week)s? ago\b"
     r"|(?:(?:this|next|last|on|coming) )?(?:" + "|".join(WEEKDAYS) + r"))\b"
 )
 TIME = r"(?<![\d:.])\d{1,2}:\d{2}(?::\d{2})?(?:[ \u202f]?[ap]\.?m\b\.?)?(?![:\d])|(?<![\d:.])\d{1,2}[ \u202f]?[ap]\.?m\b\.?"

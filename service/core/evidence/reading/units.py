@@ -20,14 +20,14 @@ length: mm 0.001, cm 0.01, m 1, km 1000, in 0.0254, ft 0.3048, yd 0.9144, mi 160
 mass: mg 0.001, g 1, kg 1000, t 1000000, oz 28.349523125, lb 453.59237
 temperature: °C 1
 area: m² 1, sq_ft 0.09290304, ha 10000, acre 4046.8564224
-volume: ml 0.001, l 1
+volume: ml 0.001, l 1, m³ 1000
 speed: m/s 1, km/h 0.2777777777777778, mph 0.44704, kn 0.5144444444444444
 pressure: hPa 1, mbar 1, kPa 10, Pa 0.01
 data: B 1, KB 1000, MB 1000000, GB 1000000000, TB 1000000000000
 frequency: Hz 1, kHz 1000, MHz 1000000, GHz 1000000000
 charge: mAh 1, Ah 1000
-power: mW 0.001, W 1, kW 1000
-energy: Wh 1, kWh 1000, kcal 1.163, kJ 0.2777777777777778
+power: mW 0.001, W 1, kW 1000, MW 1000000
+energy: Wh 1, kWh 1000, MWh 1000000, kcal 1.163, kJ 0.2777777777777778
 potential: V 1
 density: ppi 1
 brightness: nits 1
@@ -44,6 +44,7 @@ m² sqm sq_m square_meter square_metre, sq_ft sqft ft² square_foot square_feet,
 m/s mps meters_per_second metres_per_second, km/h kmh kph kilometers_per_hour kilometres_per_hour, mph miles_per_hour,
 kn knot, hPa hectopascal, mbar millibar,
 KB kilobyte, MB megabyte, GB gigabyte, TB terabyte, Hz hertz, kHz kilohertz, MHz megahertz, GHz gigahertz, W watt,
+kW kilowatt, MW megawatt, kWh kilowatt-hour kilowatt_hour, MWh megawatt-hour megawatt_hour, m³ m3 cubic_meter cubic_metre,
 V volt, nits nit, MP megapixel, px pixel, ms millisecond, s sec secs second, min mins minute, h hr hrs hour,
 day days, week weeks, month months, year years
 """
@@ -76,14 +77,26 @@ _CODES = """
 AED ARS AUD BGN BHD BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR IQD ISK JOD JPY KES KRW KWD LYD MAD
 MXN MYR NGN NOK NZD OMR PEN PHP PKR PLN PYG QAR RON RSD RUB SAR SEK SGD THB TND TRY TWD UAH UGX USD UYI VND XAF XOF XPF ZAR
 """
-_SIGNS = {"$": "USD", "US$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "CA$": "CAD", "A$": "AUD"}
+_SIGNS = {
+    "$": "USD",
+    "US$": "USD",
+    "€": "EUR",
+    "£": "GBP",
+    "¥": "JPY",
+    "₹": "INR",
+    "CA$": "CAD",
+    "C$": "CAD",
+    "A$": "AUD",
+}
 CURRENCIES = _SIGNS | {code: code for code in _CODES.split()}
 """Currencies by sign and code. A bare `$` is taken for USD, and compared with any dollar as if the country were left out."""
 
 _NAMED = (
+    "us dollars USD, canadian dollars CAD, australian dollars AUD, swiss francs CHF, pounds sterling GBP, "
     "dollar USD, dollars USD, bucks USD, euro EUR, euros EUR, pound GBP, pounds GBP, yen JPY, rupees INR, francs CHF"
 )
-CURRENCY_WORDS = {pair.partition(" ")[0]: pair.partition(" ")[2] for pair in _NAMED.split(", ")}
+CURRENCY_WORDS = {words: code for words, _, code in (pair.rpartition(" ") for pair in _NAMED.split(", "))}
+"""Codes by what people say, longest first."""
 _DOLLARS = frozenset({"USD", "CAD", "AUD", "NZD", "SGD", "HKD", "TWD", "MXN"})
 MINOR_WORDS = frozenset({"cent", "cents", "pence"})
 MINOR_DIGITS = dict.fromkeys(

@@ -1,0 +1,303 @@
+"""What may be worked out from the numbers that are held and told: sums, differences, multiples, means and shares."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from itertools import chain, combinations, islice, product
+
+from service.core.evidence.narration.claims import MADE, MAX_BESIDE
+from service.core.evidence.narration.clauses import Clause, ClauseMention, find_words
+from service.core.evidence.narration.facts import Fact
+from service.core.evidence.narration.fitting import is_of_kind, is_rough, is_typed
+from service.core.evidence.narration.held import MAX_INSIDE, Entity, Holdings, Words
+from service.core.evidence.narration.holding import DIFFERENCE, SUM, read_number
+from service.core.evidence.reading.quantities import Quantity, list_significant_digits
+from service.core.evidence.reading.words import split_tokens, split_words
+
+_ASKING = SUM | DIFFERENCE | MADE
+_OF_TWO = split_words("both together plus")
+_MEANS = split_words("average averages averaged averaging mean typical typically")
+_TELLING = 3
+"""More digits than these are no chance result of a difference or a sum."""
+MAX_POOL, MAX_VALUES, MAX_SHARED = 60, 400, 40
+"""Values that are added to and taken from each other; that are compared at all; of which shares are taken."""
+_FINE = Decimal("0.01")
+"""Of numbers with so little room few are the difference of others by chance."""
+_OF_WHOLE = split_words(
+    "of more less higher lower cheaper dearer above below used left full taken sold booked done complete"
+)
+_CHANGED = split_words("by up down rose fell grew dropped")
+MAX_TIMES = 100
+"""A number of things by which an amount is multiplied."""
+_FEW = 10
+PASSAGE = 600
+"""Characters before a number in which entities are named whose values it may add up."""
+_NO_COMPARATIVES = split_words(
+    "after other under over per number order water either whether user offer never later member paper power center former "
+    "together altogether another rather however september october november december summer winter dinner letter server "
+    "printer transfer weather quarter customer player passenger folder computer"
+)
+"""Words that end as comparatives do."""
+_APART = split_words("more less fewer ahead apart behind below above")
+_LEADS = split_words("exceed exceeds lead leads won win beat ahead")
+
+
+def asks_difference(mention: ClauseMention, clause: Clause) -> bool:
+    """Whether what is said is how far two values are apart: `$5 cheaper`, `exceeds it by $5`."""
+    at, end = mention.start - clause.sentence_start, mention.end - clause.sentence_start
+    first = next(iter(split_tokens(clause.sentence[end : end + 30])), "")
+    before = split_tokens(clause.sentence[max(0, at - 25) : at])
+    comparative = first.endswith("er") and first not in _NO_COMPARATIVES and len(first) > 4
+    return comparative or first in _APART or (before[-1:] == ["by"] and bool(_LEADS & {*before}))
+
+
+def asks_sum(clause: Clause) -> bool:
+    """Whether a clause speaks of a total."""
+    return bool(SUM - {"all", "both", "overall"} & find_words(clause.sentence))
+
+
+def asks_arithmetic(clause: Clause) -> bool:
+    """Whether words of a sentence speak of what is worked out."""
+    return bool(_ASKING & find_words(clause.sentence))
+
+
+class _Pool:
+    """The numbers of results in the terms of a claim, and what comes of adding and subtracting them."""
+
+    def __init__(self, said: Quantity, facts: Iterable[Fact]) -> None:
+        held = list(islice(((value, fact) for fact in facts if (value := read_number(said, fact))), MAX_VALUES))
+        self.values = sorted({value for value, _ in held})
+        few = held[:MAX_POOL]
+        pairs = [(a, b) for (a, one), (b, other) in combinations(few, 2) if _go_together(said, one, other)]
+        self.apart = sorted({abs(a - b) for a, b in pairs})
+        self.pairs = sorted({a + b for a, b in pairs})
+        columns = list(_list_columns(few))
+        self.totals = sorted({sum(each, Decimal(0)) for each in columns})
+        self.means = sorted({sum(each, Decimal(0)) / len(each) for each in columns})
+
+    def is_apart(self, number: Decimal, room: Decimal) -> bool:
+        """Whether two of many values lie so far apart."""
+        return any(_has_near(self.values, value + number, room) for value in self.values)
+
+
+class Workings:
+    """What comes of the numbers that results hold and a text tells."""
+
+    def __init__(self, holdings: Holdings, quantities: Sequence[Quantity], clauses: Sequence[Clause]) -> None:
+        self._holdings = holdings
+        self._quantities = quantities
+        self._starts = [one.start for one in quantities]
+        self._naming = [one for one in clauses if one.sight == "here"]
+        self._places = [one.start for one in self._naming]
+        self._pools: dict[tuple[str, str], _Pool] = {}
+
+    def give(self, said: Quantity, clause: Clause, *, apart: bool) -> bool:
+        """Whether a number comes of others. `apart`: as a difference, by its words."""
+        number = said.number
+        if number is None:
+            return False
+        if said.kind == "percent":
+            return self._is_share(said, number, clause)
+        room, words = _measure_room(said, clause, number), find_words(clause.sentence)
+        pools = [self._find_pool(said), *self._list_own_pools(said, clause)]
+        told = self._list_told(said, clause)
+        total = asks_sum(clause) and not (DIFFERENCE | _OF_TWO) & words
+        if (apart or not total) and self._is_difference(number, room, clause, pools, told, apart=apart):
+            return True
+        return not apart and (
+            self._is_total(number, room, clause, pools, told)
+            or (said.kind == "money" and self._is_multiple(said, number, clause, pools, told))
+            or _has_near(sorted(self._iter_named_sums(said, clause)), number, room)
+        )
+
+    def _find_pool(self, said: Quantity) -> _Pool:
+        key = said.kind, said.unit
+        if key not in self._pools:
+            self._pools[key] = _Pool(said, (fact for fact in self._holdings.facts if is_of_kind(said, fact)))
+        return self._pools[key]
+
+    def _list_own_pools(self, said: Quantity, clause: Clause) -> list[_Pool]:
+        facts = [fact for entity in clause.subjects for fact in entity.inside[:MAX_INSIDE] if is_of_kind(said, fact)]
+        return [_Pool(said, facts)] if 1 < len(facts) < len(self._holdings.facts) else []
+
+    def _list_told(self, said: Quantity, clause: Clause) -> list[Decimal]:
+        """The numbers of its kind that stand before one, or else in its sentence; for those said roughly what is held too."""
+        at = bisect_left(self._starts, said.start)
+        end = clause.sentence_start + len(clause.sentence)
+        near = [*self._quantities[max(0, at - MAX_BESIDE) : at]]
+        near += [one for one in self._quantities[at + 1 : at + MAX_BESIDE] if one.start < end]
+        near = [one for one in near if one.kind in (said.kind, "number", "money") and one.number]
+        rough = [one.number for one in near if one.start >= clause.sentence_start and is_rough(one, clause)]
+        behind = [
+            value for value in self._find_pool(said).values for one in rough if one and abs(value - one) <= one / 20
+        ]
+        return [*behind, *[one.number for one in near if one.number]]
+
+    def _is_difference(
+        self,
+        number: Decimal,
+        room: Decimal,
+        clause: Clause,
+        pools: Sequence[_Pool],
+        told: Sequence[Decimal],
+        *,
+        apart: bool,
+    ) -> bool:
+        size, asked = abs(number), apart or asks_arithmetic(clause)
+        telling = len(list_significant_digits(number)) > _TELLING
+        if (asked or telling) and any(_has_near(pool.apart, size, room) for pool in pools):
+            return True
+        if _are_apart(told, [*told, *pools[0].totals], size, room):
+            return True
+        fine = telling or room < _FINE
+        return (
+            asked and fine and (_are_apart(told, pools[0].values, size, room) or pools[0].is_apart(size, room))
+        ) or (asked and _are_apart(pools[0].totals, pools[0].values, size, room))
+
+    def _is_total(
+        self, number: Decimal, room: Decimal, clause: Clause, pools: Sequence[_Pool], told: Sequence[Decimal]
+    ) -> bool:
+        words = find_words(clause.sentence)
+        asked = bool(_ASKING & words) or len(list_significant_digits(number)) > _TELLING
+        total = asks_sum(clause) and not (DIFFERENCE | _OF_TWO) & words
+        if any(_has_near(pool.totals, number, room) for pool in pools):
+            return True
+        if _MEANS & words and any(_has_near(pool.means, number, room) for pool in pools):
+            return True
+        if asked and not total and any(_has_near(pool.pairs, number, room) for pool in pools):
+            return True
+        few = told[-_FEW:]
+        return _have_sum(few, number, room) or any(abs(sum(few[n:]) - number) <= room for n in range(len(few) - 2))
+
+    def _is_multiple(
+        self, said: Quantity, number: Decimal, clause: Clause, pools: Sequence[_Pool], told: Sequence[Decimal]
+    ) -> bool:
+        """So many times an amount: the number of them is told, or few."""
+        times = [each for each in self._list_counts(clause) if 1 < each <= MAX_TIMES]
+        values = {*told, *chain.from_iterable(pool.values[:MAX_POOL] for pool in pools)} - {number}
+        room = _measure_room(said, clause, number)
+        return any(abs(value * n - number) <= room for n in times for value in values) or any(
+            number % value == 0 and number / value < _FEW for value in told[-_FEW:] if value not in (0, number)
+        )
+
+    def is_factor(self, said: Quantity, clause: Clause) -> bool:
+        """Whether a number tells how often an amount is taken that stands behind it: `four seats come to $204`."""
+        number = said.number
+        if number is None or not 1 < number <= MAX_TIMES:
+            return False
+        end = clause.sentence_start + len(clause.sentence)
+        near = self._quantities[bisect_left(self._starts, said.end) :][:MAX_BESIDE]
+        return any(
+            abs(value * number - one.number) <= _measure_room(one, clause, one.number)
+            for one in near
+            if one.start < end and one.kind == "money" and one.number
+            for value in self._find_pool(one).values
+        )
+
+    def _list_counts(self, clause: Clause) -> list[Decimal]:
+        end = clause.sentence_start + len(clause.sentence)
+        near = self._quantities[bisect_left(self._starts, clause.sentence_start) :][:MAX_BESIDE]
+        found = [one.number for one in near if one.start < end and one.kind in ("number", "measure", "duration")]
+        return [one for one in found if one is not None and one == one.to_integral_value()]
+
+    def _iter_named_sums(self, said: Quantity, clause: Clause) -> Iterator[Decimal]:
+        """What the entities named shortly before hold of one field, added up: the legs of a journey."""
+        at = bisect_left(self._places, clause.end)
+        near = [one for one in self._naming[max(0, at - 4) : at] if one.start > clause.start - PASSAGE]
+        columns = [_read_fields(said, one.subjects) for one in near]
+        for n in range(len(columns) - 1):
+            for path in set(columns[n]).intersection(*columns[n + 1 :]):
+                yield from (sum(each, Decimal(0)) for each in islice(product(*(one[path] for one in columns[n:])), 64))
+
+    def _is_share(self, said: Quantity, number: Decimal, clause: Clause) -> bool:
+        """A part of a whole, or a change: of what is told, of whom the clause speaks, and, where none is, of all."""
+        if not _asks_share(said, clause):
+            return False
+        end = clause.sentence_start + len(clause.sentence)
+        at = bisect_left(self._starts, said.start)
+        told = [q for q in self._quantities[max(0, at - MAX_BESIDE) : at + MAX_BESIDE] if q.start < end]
+        room = _measure_room(said, clause, number)
+        kinds = {
+            (q.kind, q.unit): q for q in told if q.number is not None and q.kind in ("money", "measure", "duration")
+        }
+        if any(q.kind == "number" for q in told):
+            kinds["number", ""] = said._replace(kind="number")
+        kinds.setdefault(("money", ""), said._replace(kind="money"))
+        return any(self._has_share(q, told, clause, number, room) for q in kinds.values())
+
+    def _has_share(
+        self, like: Quantity, told: Sequence[Quantity], clause: Clause, number: Decimal, room: Decimal
+    ) -> bool:
+        facts = [fact for entity in clause.subjects for fact in entity.own if is_of_kind(like, fact)]
+        if not clause.subjects:
+            alone = (one for one in self._holdings.entities if one.collection is None)
+            facts = [fact for one in islice(alone, MAX_SHARED) for fact in one.own if is_of_kind(like, fact)]
+        held = [value for fact in facts[:MAX_SHARED] if is_typed(like, fact) and (value := read_number(like, fact))]
+        held += [q.number for q in told if q.kind == like.kind and q.number]
+        held += self._find_pool(like).totals[:MAX_SHARED]
+        wholes = [abs(value) for value in dict.fromkeys(held)]
+        return any(
+            abs(share - abs(number)) <= room
+            for a, b in product(wholes, wholes)
+            if a != b
+            for share in (100 * a / b, abs(100 - 100 * a / b))
+        )
+
+
+def _asks_share(said: Quantity, clause: Clause) -> bool:
+    at, end = said.start - clause.sentence_start, said.end - clause.sentence_start
+    after, before = (
+        split_tokens(clause.sentence[end : end + 20])[:1],
+        split_tokens(clause.sentence[max(0, at - 20) : at]),
+    )
+    return bool(_OF_WHOLE & {*after} or _CHANGED & {*before[-1:]})
+
+
+def _read_fields(said: Quantity, entities: Sequence[Entity]) -> dict[Words, set[Decimal]]:
+    found: dict[Words, set[Decimal]] = {}
+    for entity in entities:
+        for fact in entity.inside[:MAX_POOL]:
+            value = read_number(said, fact) if is_of_kind(said, fact) else None
+            if value is not None:
+                found.setdefault(fact.path, set()).add(value)
+    return found
+
+
+def _are_apart(parts: Sequence[Decimal], wholes: Sequence[Decimal], size: Decimal, room: Decimal) -> bool:
+    """Whether a number of each lie so far apart, other than from nothing or by halves of one another."""
+    ordered = sorted({*wholes})
+    return any(
+        _has_near(ordered, one + size, room) or _has_near(ordered, one - size, room)
+        for one in {*parts}
+        if abs(one) not in (size, size / 2, size * 2)
+    )
+
+
+def _have_sum(told: Sequence[Decimal], number: Decimal, room: Decimal) -> bool:
+    return any(abs(a + b - number) <= room for a, b in combinations(told, 2))
+
+
+def _has_near(ordered: Sequence[Decimal], number: Decimal, room: Decimal) -> bool:
+    at = bisect_left(ordered, number - room)
+    return at < len(ordered) and ordered[at] <= number + room
+
+
+def _go_together(said: Quantity, one: Fact, other: Fact) -> bool:
+    """Whether two facts may be added: they stand side by side, or both are of the kind."""
+    beside = one.path[:-1] == other.path[:-1] or (len(one.path) > 1 and one.path[:-2] == other.path[:-2])
+    return beside or (is_typed(said, one) and is_typed(said, other))
+
+
+def _list_columns(held: Sequence[tuple[Decimal, Fact]]) -> Iterator[list[Decimal]]:
+    columns: dict[Words, list[Decimal]] = {}
+    records: dict[tuple[int, Words], list[Decimal]] = {}
+    for value, fact in held:
+        columns.setdefault(fact.path, []).append(value)
+        records.setdefault((id(fact.record), fact.path[:-1]), []).append(value)
+    yield from (each for each in (*columns.values(), *records.values()) if len(each) > 1)
+
+
+def _measure_room(said: Quantity, clause: Clause, number: Decimal) -> Decimal:
+    return abs(number) / 10 if is_rough(said, clause) else Decimal(1).scaleb(-max(said.places, 0)) / 2

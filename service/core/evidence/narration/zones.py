@@ -1,0 +1,83 @@
+"""Times that are told in another zone than results give them: one text speaks of them in one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, timedelta
+from itertools import product
+
+from service.core.evidence.narration.facts import Fact
+from service.core.evidence.narration.held import Holdings
+from service.core.evidence.reading.quantities import Quantity
+from service.core.models.lazy import lazy
+
+_DAY_MIN = 1440
+_PARTS_MIN = (-210, 210, 270, 330, 345, 390, 570)
+OFFSETS_MIN = frozenset([*range(-660, 720, 60), *_PARTS_MIN]) - {0}
+"""How far the clocks of places are from each other, as far as one tells it from a slip of half a day."""
+MAX_MOMENTS = 400
+
+
+class Zones:
+    """The zone, or the two, in which a text tells what results give with one of their own."""
+
+    def __init__(self, holdings: Holdings, quantities: Sequence[Quantity]) -> None:
+        self._holdings = holdings
+        self._said = [one for one in quantities if one.kind == "time"]
+
+    @lazy
+    def _zoned(self) -> list[Fact]:
+        return [fact for fact in self._holdings.facts if any(_iter_zoned(fact))][:MAX_MOMENTS]
+
+    @lazy
+    def _offsets(self) -> frozenset[int]:
+        """The offsets by which most times that no result holds can be told; none where one stands as it is held."""
+        held = {value for fact in self._holdings.facts for one in fact.quantities for value in _list_minutes(one)}
+        told = {value for one in self._said for value in _list_minutes(one)}
+        known = {value for fact in self._zoned for value in _iter_zoned(fact)}
+        if told & known:
+            return frozenset()
+        found = Counter(offset for value in told - held for offset in {*_iter_offsets(value, known)})
+        most = max(found.values(), default=0)
+        return frozenset([offset for offset, n in found.items() if n == most])
+
+    def tell(self, said: Quantity, facts: Iterable[Fact]) -> bool:
+        """Whether a time, or a day, is that of a fact by the clocks of the zone."""
+        if not self._zoned:
+            return False
+        if said.kind == "date":
+            moves = product(said.values, facts, self._list_day_offsets())
+            return any(_moves_to(str(value), fact, offset) for value, fact, offset in moves)
+        known = {value for fact in facts for value in _iter_zoned(fact)}
+        return any(offset in self._offsets for value in _list_minutes(said) for offset in _iter_offsets(value, known))
+
+    def _list_day_offsets(self) -> Sequence[int]:
+        return sorted(self._offsets) if self._offsets else () if self._said else sorted(OFFSETS_MIN)
+
+
+def _iter_offsets(value: int, known: Iterable[int]) -> Iterator[int]:
+    for moment in known:
+        apart = (value - moment) % _DAY_MIN
+        yield from (one for one in (apart, apart - _DAY_MIN) if one in OFFSETS_MIN)
+
+
+def _iter_zoned(fact: Fact) -> Iterator[int]:
+    for one in fact.quantities:
+        if one.kind == "time" and (one.unit or "utc" in fact.own or "gmt" in fact.own):
+            yield from _list_minutes(one)
+
+
+def _list_minutes(one: Quantity) -> list[int]:
+    """Minutes since midnight of a time."""
+    return [int(str(one.value)[:2]) * 60 + int(str(one.value)[3:5])] if one.kind == "time" else []
+
+
+def _moves_to(day: str, fact: Fact, offset: int) -> bool:
+    """Whether a moment is on a day by clocks so many minutes ahead."""
+    held = next((str(one.value) for one in fact.quantities if one.kind == "date"), "")
+    minutes = next(_iter_zoned(fact), None)
+    if minutes is None or len(held) < len("2026-01-01"):
+        return False
+    there = (date.fromisoformat(held[:10]) + timedelta(days=(minutes + offset) // _DAY_MIN)).isoformat()
+    return there[-5:] == day[-5:] and (day.startswith("--") or there == day[:10])
