@@ -13,7 +13,7 @@ import pytest
 
 from service.engine import score
 from service.web.trace.build import MIN_FOLDED, ScoredTrace, build_trace_view
-from service.web.trace.marks import Piece
+from service.web.trace.marks import TextPiece
 from service.web.trace.payloads import COMPLETE, CUT, FOLD_CHARS, HEAD_CHARS
 from service.web.trace.reading import read_sent
 from service.web.trace.view import QuietSteps, StepView, TextView, TraceView
@@ -40,7 +40,7 @@ def texts_of(view: TraceView) -> list[TextView]:
     return [event for turn in view.turns for event in turn.events if isinstance(event, TextView)]
 
 
-def marked(pieces: tuple[Piece, ...]) -> list[tuple[str, str]]:
+def marked(pieces: tuple[TextPiece, ...]) -> list[tuple[str, str]]:
     """The stretches with a mark, and the numbers by which they are linked."""
     return [(piece.text, piece.mark.links) for piece in pieces if piece.mark is not None]
 
