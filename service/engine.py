@@ -31,13 +31,13 @@ from service.core.report import Asking, JudgeMode, Report
 from service.core.rubric import Rubric
 from service.core.trace import Trace
 from service.errors import AllowanceSpentError, DaySpentError, InputError, JudgeDownError, SandboxError
+from service.live_fits import LiveFits
 from service.registry import Shelf
 from service.request import Sandbox, ScoreRequest, plan_request, read_request, read_request_trace
 
 if TYPE_CHECKING:
     from service.asking.budget.days import Days
     from service.asking.judging import Judging
-    from service.calibration.label_queue import LabelQueue
     from service.outbound.http import Target
     from service.outbound.sandbox import Sandboxes
 
@@ -53,7 +53,6 @@ class Engine:
         sandboxes: Sandboxes | None = None,
         judging: Judging | None = None,
         fits: Collection[Fit] = (),
-        queue: LabelQueue | None = None,
         judges: JudgeMode | None = None,
         *,
         ask_limits: AskLimits = AskLimits(),  # noqa: B008 (frozen)
@@ -61,7 +60,7 @@ class Engine:
     ) -> None:
         """`sandboxes`: those that may be asked to make calls; `judging`: who answers judges' questions. None: nobody.
 
-        `fits`: the calibrations at hand. `queue`: where items go that humans should label.
+        `fits`: the calibrations at hand.
         `judges`: how judges are asked of requests that do not say; None: live where there is one.
         `ask_limits`: what judges may be asked for one request; `days`: where it is counted for tenants. None: nowhere.
         """
@@ -69,7 +68,6 @@ class Engine:
         self.sandboxes = sandboxes
         self.judging = judging
         self.fits = fits
-        self.queue = queue
         self.judges: JudgeMode | None = judges
         self.ask_limits = ask_limits
         self.days = days
@@ -97,8 +95,6 @@ class Engine:
             await self.judging.close()
         if self.days is not None:
             await self.days.close()
-        if self.queue is not None:
-            await asyncio.to_thread(self.queue.close)
 
     def waits(self, request: ScoreRequest) -> bool:
         """Whether anybody must be waited for, so that `answer_async` is needed."""
@@ -189,6 +185,8 @@ class Engine:
         mode: JudgeMode,
     ) -> Report:
         model, trace = request.judge_model, attempted.trace
+        if isinstance(self.fits, LiveFits):
+            await self.fits.refresh()
         self.ask_limits.admit_questions([one for ask in attempted.asks for one in ask.chain])
         fits = tuple(self.fits)
         votes = dict(await asked(attempted.asks, trace, model=model))
@@ -198,10 +196,7 @@ class Engine:
             _raise_fault(votes)
         held = [one.ask for one in attempted.blocked] if mode != "cached" else []
         estimates = await judging.estimate(held, trace, model=model)
-        found = conclude(attempted, votes, tags=request.tags, mode=mode, estimates=estimates, fits=fits)
-        if self.queue is not None:
-            self.queue.offer(request, found, attempted.rubric)
-        return found
+        return conclude(attempted, votes, tags=request.tags, mode=mode, estimates=estimates, fits=fits)
 
     def asks_judges(self, request: ScoreRequest) -> bool:
         """Whether judges are asked; InputError as for `mode`."""

@@ -157,6 +157,10 @@ class UnknownJobError(CallgradeError):
     """No batch of that id."""
 
 
+class UnknownItemError(CallgradeError):
+    """No item, label, kept score or fit of that id."""
+
+
 class JobStateError(CallgradeError):
     """A batch is not in a state in which that can be done with it."""
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from service.core.judging.fits import Fit
+from service.core.judging.judges import Judge
+from service.core.judging.questions import ASSEMBLY
 from service.core.models.invalid import find_problems
 from service.errors import Problem, SettingsError
 
@@ -41,6 +43,18 @@ def _read_fit(file: Path) -> Fit:
 def name_file(fit: Fit) -> str:
     """The file of a fit: one for each judge and criterion, so that a new fit takes the place of the old one."""
     return f"{fit.fingerprint[:16]}.json"
+
+
+def describe_state(fit: Fit, judges: Mapping[str, Judge]) -> str:
+    """Whether a fit decides, or why not: judges of requests' own rubrics are not known here."""
+    if not fit.usable:
+        return "may not be used"
+    if fit.stale:
+        return "too old"
+    judge = judges.get(fit.judge)
+    if judge is not None and (judge.digest, ASSEMBLY) != (fit.judge_digest, fit.assembly):
+        return "of another version of the judge"
+    return "in use" if judge is not None else "no judge of that name is packaged or yours"
 
 
 def get_today() -> date:

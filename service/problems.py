@@ -22,6 +22,7 @@ from service.errors import (
     MalformedError,
     QueueFullError,
     TooLargeError,
+    UnknownItemError,
     UnknownJobError,
 )
 
@@ -57,6 +58,7 @@ STATUS: Mapping[type[CallgradeError], int] = {
     InputError: 422,
     KeyReusedError: 422,
     KeyBusyError: 409,
+    UnknownItemError: 404,
     UnknownJobError: 404,
     JobStateError: 409,
     JobGoneError: 410,

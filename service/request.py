@@ -75,6 +75,9 @@ class ScoreRequest(FrozenModel):
     """What a judge that gives no verdict does: `partial` reports what stands without it, `error` fails the request (503)."""
     sandbox: Sandbox | None = None
     """Who makes the calls, where the trace does not tell the state they led to."""
+    store: bool | None = None
+    """Whether the service keeps the trace with its report, to be looked at and labelled. Absent: as it is set up. Items of
+    batches are kept with their batch, whatever this says."""
     tags: Annotated[dict[str, str], Field(max_length=64)] = Field(default_factory=dict[str, str])
     """Labels that come back in the report."""
 

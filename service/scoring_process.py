@@ -23,11 +23,13 @@ from subprocess import PIPE, Popen, TimeoutExpired
 from threading import Lock
 from typing import BinaryIO, NamedTuple, Protocol, cast
 
+from service.calibration.labelling import list_label_items
 from service.core.outcome import Outcome, Scored
 from service.core.report import Report
 from service.engine import Engine, report_json
 from service.errors import InputError, Problem
-from service.request import read_request
+from service.request import ScoreRequest, read_request
+from service.store.labelling.drafts import LabelItem, ScoreDraft
 from service.strict_json import Limits, parse
 
 LOG = logging.getLogger("callgrade.apart")
@@ -68,6 +70,15 @@ class ApartReport:
 
     report: bytes
     tally: ReportCounts
+    kept: ScoreDraft
+    """What is kept of it, where it is to be, but for the request."""
+    store: bool | None
+    """Whether the request says that it is to be."""
+
+    @property
+    def labelled(self) -> Sequence[LabelItem]:
+        """What of it may be labelled."""
+        return self.kept.items
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +189,16 @@ def answer_apart(engine: Engine, data: bytes, limits: Limits, key: str | None = 
         os._exit(MEMORY_EXIT)
     except Exception:  # noqa: BLE001 (whoever asked meets it again, where it is logged)
         return None
-    return ApartReport(report_json(report), count_report(report))
+    kept = draft_score(engine, request, report)
+    return ApartReport(kept.report, count_report(report), kept, request.store)
+
+
+def draft_score(engine: Engine, request: ScoreRequest, report: Report, sent: bytes = b"") -> ScoreDraft:
+    """What is kept of a score. `sent`: the request as it came."""
+    used = report.rubric
+    items = list_label_items(report, engine.shelf.find(request.rubric))
+    text = report_json(report)
+    return ScoreDraft(f"{used.id}@{used.version}", report.verdict, report.score, request.tags, sent, text, items)
 
 
 def _write(file: BinaryIO, value: object) -> None:

@@ -147,7 +147,6 @@ REPLY: SettingFormat[ReplyForm] = _build_choice(FORMS)
 PATH = SettingFormat(_parse_path, "a path; ~ is the home folder")
 DATABASE = SettingFormat(_parse_database, "postgresql://user@host:port/name or sqlite:///path")
 STORE = SettingFormat(_parse_store, "redis://host:port/number, rediss:// for TLS or unix:// for a socket")
-NO_PATH = _allow_none(PATH)
 PATHS = SettingFormat(_parse_paths, f"paths, with {os.pathsep!r} between them")
 
 
@@ -209,8 +208,8 @@ class Settings:
     fit_max_age_days: int = _define_setting(
         "90", _build_whole(0, 36_500), "Age beyond which a fit is stale, in days; 0: never."
     )
-    label_queue: Path | None = _define_setting(  # noqa: RUF009 (likewise)
-        "", NO_PATH, "File that items are appended to which a fit leaves to humans; empty: none."
+    store_scores: bool = _define_setting(
+        "false", FLAG, "Whether traces of /v1/score are kept with their reports where a request does not say (`store`)."
     )
     sandbox_hosts: tuple[str, ...] = _define_setting(
         "", AUTHORITIES, "Hosts, or host:port, of the sandboxes that requests may name, with commas between them."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +19,7 @@ from service.core.report import STAND_IN
 from service.engine import Engine
 from service.errors import BusyError, SettingsError
 from service.fit_files import AgingFits, read_fits
+from service.live_fits import LiveFits
 from service.registry import Shelf
 from service.settings import Settings
 from service.strict_json import Limits
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from service.asking.judging import Judging
     from service.asking.limits.shared import SharedLimits
     from service.asking.model import LiteLLM
-    from service.calibration.label_queue import LabelQueue
+    from service.core.judging.fits import Fit
     from service.outbound.exchanges import ExchangeBounds
     from service.outbound.sandbox import Sandboxes
     from service.outbound.webhooks import Webhooks
@@ -50,7 +51,7 @@ def build_engine(settings: Settings, database: Database | None = None) -> Engine
 
     RubricError or SettingsError where one of them cannot be used.
     """
-    fits = AgingFits(read_fits([settings.home / "fits"]), max_age_days=settings.fit_max_age_days)
+    fits = build_fits(settings, database)
     judging = build_judging(settings)
     if judging is None and settings.judges not in (None, "off"):
         raise SettingsError.at("CALLGRADE_JUDGES", "expected off, or CALLGRADE_JUDGE_MODEL set too")
@@ -59,11 +60,20 @@ def build_engine(settings: Settings, database: Database | None = None) -> Engine
         build_sandboxes(settings),
         judging,
         fits,
-        build_label_queue(settings),
         judges=settings.judges,
         ask_limits=AskLimits(settings.request_max_questions, settings.request_max_usd),
         days=None if database is None else build_days(settings, database),
     )
+
+
+def build_fits(settings: Settings, database: Database | None) -> Collection[Fit]:
+    """The user's fits; with a database those that were installed over HTTP too, as soon as they are."""
+    files, days = read_fits([settings.home / "fits"]), settings.fit_max_age_days
+    if database is None:
+        return AgingFits(files, max_age_days=days)
+    from service.store.installed_fits import InstalledFits  # noqa: PLC0415 (likewise)
+
+    return LiveFits(files, InstalledFits(database), max_age_days=days)
 
 
 def build_days(settings: Settings, database: Database) -> Days:
@@ -73,15 +83,6 @@ def build_days(settings: Settings, database: Database) -> Days:
 
     caps = Caps(settings.tenant_day_max_questions or None, settings.tenant_day_max_usd)
     return Days(UsageStore(database), caps)
-
-
-def build_label_queue(settings: Settings) -> LabelQueue | None:
-    """Where items go that humans should label; None where no file is set."""
-    if settings.label_queue is None:
-        return None
-    from service.calibration.label_queue import LabelQueue  # noqa: PLC0415 (likewise)
-
-    return LabelQueue(settings.label_queue)
 
 
 def build_judging(

@@ -32,16 +32,22 @@ PUBLIC = PROBES | {"/docs"}
 
 NEEDED: tuple[tuple[str, Scope | None], ...] = (
     ("/v1/score", "score"),
+    ("/v1/scores", "score"),
     ("/v1/summaries", "score"),
     ("/v1/rubrics", "score"),
     ("/v1/usage", None),
     ("/v1/overview", None),
     ("/v1/batches", "batch"),
     ("/v1/calibrations", "calibrate"),
+    ("/v1/fits", "calibrate"),
+    ("/v1/labels", "label"),
     ("/metrics", "metrics"),
     ("/openapi.json", None),
 )
 """The scope that a route and those below it need; None: any key will do."""
+
+WRITTEN_BY_ADMINS = ("/v1/fits",)
+"""The routes that those with their scope may read: what all tenants share is changed by an admin."""
 
 NO_KEY = "no key came with the request; expected `Authorization: Bearer cg_...`"
 WRONG_KEY = "the key is unknown here, revoked or expired; expected one that `callgrade keys list` shows"
@@ -50,12 +56,14 @@ WRONG_KEY = "the key is unknown here, revoked or expired; expected one that `cal
 CHALLENGE = {"www-authenticate": 'Bearer realm="callgrade"'}
 
 
-def find_scope(template: str) -> Scope | None:
+def find_scope(template: str, method: str = "GET") -> Scope | None:
     """The scope for a route by the template of its path; admin for one that nobody has thought of.
 
-    >>> find_scope("/v1/score/many"), find_scope("/v1/scores"), find_scope("/openapi.json")
+    >>> find_scope("/v1/score/many"), find_scope("/v1/scoring"), find_scope("/openapi.json")
     ('score', 'admin', None)
     """
+    if method not in ("GET", "HEAD") and template.startswith(WRITTEN_BY_ADMINS):
+        return "admin"
     for start, scope in NEEDED:
         if template == start or template.startswith(f"{start}/"):
             return scope
@@ -152,7 +160,7 @@ class Access:
         if target.exact and target.template in PUBLIC:
             return None
         caller = await self._look_up_caller(self.callers, scope)
-        if target.template is not None and not caller.may(scope_ := find_scope(target.template)):
+        if target.template is not None and not caller.may(scope_ := find_scope(target.template, scope["method"])):
             raise HTTPException(403, f"the key lacks the scope {scope_}")
         return caller
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache, partial
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
@@ -30,13 +30,19 @@ from service.api.routes.audit import AuditRoutes
 from service.api.routes.batches import BatchRoutes
 from service.api.routes.calibrations import CalibrationRoutes
 from service.api.routes.docs import build_docs_route
+from service.api.routes.fits import FitRoutes
+from service.api.routes.labels import LabelRoutes
 from service.api.routes.overview import OverviewRoutes
+from service.api.routes.scores import KeptScoreRoutes
 from service.api.routes.scoring import ScoringRoutes
 from service.api.routes.usage import UsageRoutes
+from service.api.score_keeping import ScoreKeeper
 from service.api.stopping import watch_stop_signals
 from service.engine import Engine
 from service.errors import CallgradeError
+from service.fits_in_place import FitDesk
 from service.jobs.admission import JobBounds
+from service.labelling import LabelDesk
 from service.scoring_process import ScoringProcess
 from service.settings import Settings
 from service.store.answers import Answers
@@ -44,6 +50,7 @@ from service.store.audit import Audit
 from service.store.backlog import read_backlog
 from service.store.batches import Batches
 from service.store.calibrations import Calibrations
+from service.store.kept_scores import KeptScores
 from service.store.room import Room
 from service.wiring import build_engine, build_limits, build_webhooks, load_judges, load_rubrics
 
@@ -84,9 +91,11 @@ def create_app(
         metrics=metrics,
         readiness=readiness,
         repeats=IdempotentAnswers(None if database is None else Answers(database)),
+        keeper=ScoreKeeper(None if database is None else KeptScores(database), always=settings.store_scores),
         apart=apart,
     )
     batches, calibrations = _build_job_routes(settings, engine, database, queue)
+    labels, fits = _build_label_routes(settings, engine, database, calibrations)
     overview = OverviewRoutes(engine, batches.store, calibrations.store)
     callers, sessions = _build_key_caches(database)
     app = FastAPI(
@@ -106,13 +115,18 @@ def create_app(
             *UsageRoutes(engine.days).all(),
             *batches.all(),
             *calibrations.all(),
+            *KeptScoreRoutes(None if database is None else KeptScores(database)).all(),
+            *labels.all(),
+            *fits.all(),
             *overview.all(),
             *AuditRoutes(None if database is None else Audit(database)).all(),
             build_docs_route(),
         ],
     )
     app.state.stopping = stopping
-    app.state.parts = ApiParts(settings, engine, database, scoring, batches, calibrations, overview, callers, sessions)
+    app.state.parts = ApiParts(
+        settings, engine, database, scoring, batches, calibrations, overview, callers, sessions, labels, fits
+    )
     app.add_middleware(Fairness, load=_build_load(settings))
     app.add_middleware(
         Access,
@@ -164,6 +178,17 @@ def _build_job_routes(
         BatchRoutes(engine, bounds, **given, jobs=Batches(*kept)),
         CalibrationRoutes(engine, bounds, **given, jobs=Calibrations(*kept)),
     )
+
+
+def _build_label_routes(
+    settings: Settings, engine: Engine, database: Database | None, calibrations: CalibrationRoutes
+) -> tuple[LabelRoutes, FitRoutes]:
+    limits = build_limits(settings)
+    if database is None:
+        return LabelRoutes(None, limits), FitRoutes(None, None, limits)
+    kept = cast("Calibrations", calibrations.store.jobs)
+    fits = FitRoutes(FitDesk(database, engine, settings.home / "fits"), kept, limits)
+    return LabelRoutes(LabelDesk(database, engine), limits), fits
 
 
 def _build_key_caches(database: Database | None) -> tuple[KeyCache | None, KeyCache | None]:

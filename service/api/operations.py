@@ -52,7 +52,8 @@ TEXT = {"type": "string"}
 class RequestBody(NamedTuple):
     """What an operation takes."""
 
-    shape: Shape
+    shape: Shape | None
+    """None: no JSON document, lines alone."""
     example: object = None
     """A body that can be sent."""
     required: bool = True
@@ -62,7 +63,9 @@ class RequestBody(NamedTuple):
     def describe(self) -> dict[str, Any]:
         """The request body as OpenAPI describes it."""
         example = {} if self.example is None else {"example": self.example}
-        content: dict[str, Any] = {JSON: {"schema": _refer(self.shape), **example}}
+        content: dict[str, Any] = {}
+        if self.shape is not None:
+            content[JSON] = {"schema": _refer(self.shape), **example}
         if self.lines is not None:
             for media, told in (("application/x-ndjson", self.lines), ("application/jsonl", "the same")):
                 content[media] = {"schema": TEXT | {"description": f"{told}, one JSON object a line; gzip is taken"}}

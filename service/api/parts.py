@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from service.api.key_cache import KeyCache
 from service.api.routes.batches import BatchRoutes
 from service.api.routes.calibrations import CalibrationRoutes
+from service.api.routes.fits import FitRoutes
+from service.api.routes.labels import LabelRoutes
 from service.api.routes.overview import OverviewRoutes
 from service.api.routes.scoring import ScoringRoutes
 from service.engine import Engine
@@ -30,3 +32,5 @@ class ApiParts:
     overview: OverviewRoutes
     callers: KeyCache | None
     sessions: KeyCache | None
+    labels: LabelRoutes
+    fits: FitRoutes

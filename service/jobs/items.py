@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from service.asking.budget.reservations import Spending
 from service.asking.failures import LONGEST_PAUSE
 from service.asking.faults import CallError, NotSentError, closes_key, is_rate_limit
+from service.calibration.labelling import list_label_items
 from service.core.plan import Plan
 from service.core.report import Report
 from service.engine import REPORT, Engine, report_json
@@ -31,6 +32,7 @@ from service.request import ScoreRequest, read_request
 from service.scoring_process import LARGE_BYTES, ApartRefusal, ApartScorer, TakenDownError
 from service.store.chunks import ChunkItem, OutcomeRow
 from service.store.items import ERROR, ItemFacts
+from service.store.labelling.drafts import LabelItem
 from service.store.suspects import QUARANTINE_AT
 from service.strict_json import Limits, parse
 
@@ -121,7 +123,9 @@ class ItemScorer:
             if self._engine.waits(request):
                 plan = self._engine.plan(request) if request.sandbox is None else None
                 return WaitingItem(item, custom_id, request, plan, cast("int | None", body.get("sample")))
-            return _build_scored_row(item, custom_id, self._engine.answer(request))
+            report = self._engine.answer(request)
+            labelled = () if "sample" in body else self._list_label_items(request, report)
+            return _build_scored_row(item, custom_id, report, labelled)
         except Exception as error:  # noqa: BLE001 (a fault of ours with one item does not spoil the others)
             return _build_failed_row(item, custom_id, error)
 
@@ -133,11 +137,13 @@ class ItemScorer:
             return _give_up_apart(item)
         if isinstance(answer, ApartRefusal):
             return build_error_row(item.position, _read_name(item), describe_error(answer.error(answer.problems)))
-        return (
-            None
-            if answer is None
-            else _build_row(item, _read_name(item), answer.report, REPORT.validate_json(answer.report))
-        )
+        if answer is None:
+            return None
+        row = _build_row(item, _read_name(item), answer.report, REPORT.validate_json(answer.report))
+        return row._replace(labelled=answer.labelled)
+
+    def _list_label_items(self, request: ScoreRequest, report: Report) -> Sequence[LabelItem]:
+        return list_label_items(report, self._engine.shelf.find(request.rubric))
 
     async def finish(self, waiting: WaitingItem, tenant: str, whole: Spending, *, last: bool) -> OutcomeRow | Deferral:
         """The outcome of an item that waited, or why it has none yet. `last`: what may be chance is an outcome too.
@@ -153,7 +159,9 @@ class ItemScorer:
             )
         except Exception as error:  # noqa: BLE001 (likewise)
             return _build_failed_row(waiting.item, waiting.custom_id, error)
-        return find_deferral(spending, whole, last=last) or _build_scored_row(waiting.item, waiting.custom_id, report)
+        labelled = self._list_label_items(waiting.request, report) if waiting.sample is None else ()
+        row = _build_scored_row(waiting.item, waiting.custom_id, report, labelled)
+        return find_deferral(spending, whole, last=last) or row
 
     async def _finish_report(self, waiting: WaitingItem, tenant: str, spending: Spending) -> Report:
         if waiting.plan is None:
@@ -185,11 +193,12 @@ def _defer_for_fault(fault: JudgeError) -> Deferral | None:
     return None
 
 
-def _build_scored_row(item: ChunkItem, custom_id: str, report: Report) -> OutcomeRow:
+def _build_scored_row(item: ChunkItem, custom_id: str, report: Report, labelled: Sequence[LabelItem]) -> OutcomeRow:
     made = report.provenance
     tokens_in, tokens_out = (min(count or 0, MOST_TOKENS) for count in (made.tokens_in, made.tokens_out))
     row = _build_row(item, custom_id, report_json(report), report)
-    return row._replace(tokens_in=tokens_in, tokens_out=tokens_out, cache_hits=made.cache_hits)
+    spent = {"tokens_in": tokens_in, "tokens_out": tokens_out, "cache_hits": made.cache_hits}
+    return row._replace(**spent, labelled=labelled)
 
 
 def _build_row(item: ChunkItem, custom_id: str, data: bytes, report: Report) -> OutcomeRow:

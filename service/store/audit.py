@@ -29,6 +29,11 @@ Act = Literal[
     "calibration.delete",
     "rubrics.change",
     "fits.change",
+    "fit.install",
+    "fit.rollback",
+    "label.delete",
+    "label.import",
+    "score.delete",
 ]
 
 DAY_S = 86_400.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Scope = Literal["score", "batch", "calibrate", "metrics", "admin"]
-"""What a key is for: scoring and rubrics, batches, calibrations, /metrics, and everything with the audit log."""
+Scope = Literal["score", "batch", "calibrate", "label", "metrics", "admin"]
+"""What a key is for: scoring and rubrics, batches, calibrations, labels, /metrics, and everything with the audit log."""
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 

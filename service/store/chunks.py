@@ -15,6 +15,8 @@ import sqlalchemy as sa
 
 from service.store.database import Database
 from service.store.items import ItemFacts, build_item_values
+from service.store.labelling.drafts import LabelItem
+from service.store.labelling.items import ItemPlace, insert_items, name_batch_item
 from service.store.queue import Queue
 from service.store.suspects import Suspects, parse_suspects
 from service.store.tables import BATCHES, CHUNKS, ITEMS, RESULTS
@@ -85,6 +87,8 @@ class OutcomeRow(NamedTuple):
     tokens_in: int = 0
     tokens_out: int = 0
     cache_hits: int = 0
+    labelled: Sequence[LabelItem] = ()
+    """What of it may be labelled."""
     facts: ItemFacts | None = None
     """What lists and counts hold of it; None: it is in none."""
 
@@ -132,6 +136,8 @@ _COUNTED = (
     .returning(CHUNKS.c.completed + CHUNKS.c.failed == CHUNKS.c.size)
 )
 """Adds to the sums of a chunk; tells whether all of it is there."""
+
+_TENANT = sa.select(BATCHES.c.tenant).where(BATCHES.c.id == sa.bindparam("of"))
 
 _RESUMED = (
     sa.update(BATCHES)
@@ -201,6 +207,7 @@ class Chunks:
             rows = [_build_row_values(group.hold.chunk.batch, row) for group, new in found for row in new or ()]
             if rows:
                 connection.execute(sa.insert(RESULTS), rows)
+                self._insert_label_items(connection, found)
             if listed := [one for group, new in found for one in _list_item_values(group, new or ())]:
                 connection.execute(sa.insert(ITEMS), listed)
             for batch in sorted({group.hold.chunk.batch for group, new in found if new}):
@@ -209,6 +216,20 @@ class Chunks:
                 if new is not None:
                     self._count(connection, group, new)
             return [new is not None for _, new in found]
+
+    def _insert_label_items(
+        self, connection: sa.Connection, found: Iterable[tuple[OutcomeRows, Sequence[OutcomeRow] | None]]
+    ) -> None:
+        by_batch: dict[str, list[tuple[ItemPlace, LabelItem]]] = {}
+        for group, new in found:
+            batch = group.hold.chunk.batch
+            for row in new or ():
+                items = [(name_batch_item(batch, row.position), item) for item in row.labelled]
+                if items:
+                    by_batch.setdefault(batch, []).extend(items)
+        for batch, items in by_batch.items():
+            tenant: str = connection.execute(_TENANT, {"of": batch}).scalar_one()
+            insert_items(self.database, connection, tenant, items)
 
     def _select_new(self, connection: sa.Connection, group: OutcomeRows) -> list[OutcomeRow] | None:
         """What of a group is not recorded yet; None where its opening does not count any more."""

@@ -145,6 +145,87 @@ ANSWERS = sa.Table(
     sa.Index("callgrade_answers_by_age", "tenant", "claimed_at"),
 )
 
+SCORES = sa.Table(
+    "callgrade_scores",
+    METADATA,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("tenant", sa.Text, nullable=False),
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("rubric", sa.Text, nullable=False),  # id@version
+    sa.Column("verdict", sa.Text, nullable=False),
+    sa.Column("score", sa.Double),
+    sa.Column("tags", sa.Text, nullable=False),  # JSON object of text
+    sa.Column("request", sa.LargeBinary, nullable=False),  # as it was sent, deflated
+    sa.Column("report", sa.LargeBinary, nullable=False),  # likewise
+    sa.Index("callgrade_scores_of_tenant", "tenant", "id"),
+)
+
+LABEL_ITEMS = sa.Table(
+    "callgrade_label_items",
+    METADATA,
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column(
+        "item", sa.Text, primary_key=True
+    ),  # BATCH/POSITION, the id of a kept score, or the id of an imported item
+    sa.Column("criterion", sa.Text, primary_key=True),
+    sa.Column("stage", sa.Text, nullable=False),  # of the criterion; empty: not known
+    sa.Column("draw", sa.Text, nullable=False),  # a hash: the order in which chance draws
+    sa.Column("waits", sa.Boolean, nullable=False),  # whether what the judge said is left to a human
+    sa.Column("raw", sa.Double),  # the judge's own value; null: no judge said anything
+    sa.Column("value", sa.Double),  # what its fit made of that
+    sa.Column("threshold", sa.Double),  # the least value that passes
+    sa.Column("predictions", sa.Text),  # JSON: a list of what judges said, as calibration takes it
+    sa.Column("document", sa.Text),  # JSON: of an imported item, all but its labels
+    sa.Column("created_at", sa.Double, nullable=False),
+    sa.Column("batch", sa.Text, sa.ForeignKey("callgrade_batches.id", ondelete="CASCADE")),
+    sa.Column("position", sa.Integer),
+    sa.Column("kept", sa.Text, sa.ForeignKey("callgrade_scores.id", ondelete="CASCADE")),
+    sa.Index("callgrade_label_items_drawn", "tenant", "criterion", "waits", "draw"),
+    sa.Index("callgrade_label_items_of_batch", "batch", "position"),
+    sa.Index("callgrade_label_items_of_score", "kept"),
+)
+
+LABELS = sa.Table(
+    "callgrade_labels",
+    METADATA,
+    sa.Column("id", sa.Text, primary_key=True),  # later ones sort behind earlier ones
+    sa.Column("tenant", sa.Text, nullable=False),
+    sa.Column("annotator", sa.Text, nullable=False),
+    sa.Column("item", sa.Text, nullable=False),
+    sa.Column("criterion", sa.Text, nullable=False),
+    sa.Column("step", sa.Integer, nullable=False),  # the step that was labelled; -1: the whole trace
+    sa.Column("label", sa.Text, nullable=False),  # pass, fail or unsure
+    sa.Column("value", sa.Double),  # where the menu of the criterion is graded
+    sa.Column("failing_step", sa.Integer),
+    sa.Column("claim", sa.Text, nullable=False),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("blind", sa.Boolean, nullable=False),  # whether it was given before the judge's word was shown
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("made_at", sa.Double, nullable=False),
+    sa.ForeignKeyConstraint(
+        ["tenant", "item", "criterion"],
+        ["callgrade_label_items.tenant", "callgrade_label_items.item", "callgrade_label_items.criterion"],
+        ondelete="CASCADE",
+    ),
+    sa.Index(
+        "callgrade_labels_once", "tenant", "criterion", "item", "step", "annotator", unique=True
+    ),  # nobody is two opinions
+    sa.Index("callgrade_labels_of_tenant", "tenant", "id"),
+)
+
+FITS = sa.Table(
+    "callgrade_fits",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),  # the highest of a fingerprint is in place
+    sa.Column("fingerprint", sa.Text, nullable=False),  # of the judge and the criterion
+    sa.Column("fit", sa.Text, nullable=False),  # JSON
+    sa.Column("calibration", sa.Text, nullable=False),  # the id of the run that made it; empty: it was sent
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("installed_at", sa.Double, nullable=False),
+    sa.Index("callgrade_fits_in_place", "fingerprint", "id"),
+    sqlite_autoincrement=True,
+)
+
 WORKERS = sa.Table(
     "callgrade_workers",
     METADATA,

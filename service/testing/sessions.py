@@ -80,7 +80,7 @@ def _open_to_record(path: Path, settings: Settings) -> Cassette:
 
 
 def _build_engine(settings: Settings, cassette: Cassette | None, *, record: bool) -> Engine:
-    engine = build_engine(replace(settings, judge_model="", judges=None, label_queue=None))
+    engine = build_engine(replace(settings, judge_model="", judges=None))
     if cassette is None:
         return engine
     if record:

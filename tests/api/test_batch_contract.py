@@ -81,6 +81,25 @@ EXAMPLES = {
     ("POST /v1/calibrations/{calibration_id}/cancel", GenerationMode.POSITIVE): 2,
     ("POST /v1/calibrations/{calibration_id}/resume", GenerationMode.POSITIVE): 2,
     ("POST /v1/calibrations/{calibration_id}/resume", GenerationMode.NEGATIVE): 2,
+    ("GET /v1/scores", GenerationMode.POSITIVE): 2,
+    ("GET /v1/scores", GenerationMode.NEGATIVE): 2,
+    ("GET /v1/scores/{score_id}", GenerationMode.POSITIVE): 2,
+    ("DELETE /v1/scores/{score_id}", GenerationMode.POSITIVE): 2,
+    ("POST /v1/labels", GenerationMode.POSITIVE): 2,
+    ("POST /v1/labels", GenerationMode.NEGATIVE): 2,
+    ("GET /v1/labels", GenerationMode.POSITIVE): 2,
+    ("GET /v1/labels", GenerationMode.NEGATIVE): 2,
+    ("DELETE /v1/labels/{label_id}", GenerationMode.POSITIVE): 2,
+    ("GET /v1/labels/next", GenerationMode.POSITIVE): 2,
+    ("GET /v1/labels/agreement", GenerationMode.POSITIVE): 2,
+    ("GET /v1/labels/disagreements", GenerationMode.POSITIVE): 2,
+    ("GET /v1/labels/disagreements", GenerationMode.NEGATIVE): 2,
+    ("GET /v1/labels/export", GenerationMode.POSITIVE): 2,
+    ("POST /v1/labels/import", GenerationMode.POSITIVE): 2,
+    ("GET /v1/fits", GenerationMode.POSITIVE): 2,
+    ("POST /v1/fits", GenerationMode.POSITIVE): 2,
+    ("POST /v1/fits", GenerationMode.NEGATIVE): 2,
+    ("DELETE /v1/fits/{fit_id}", GenerationMode.POSITIVE): 2,
     ("GET /v1/audit", GenerationMode.POSITIVE): 2,
     ("GET /v1/audit", GenerationMode.NEGATIVE): 2,
 }
@@ -107,7 +126,7 @@ class Served(NamedTuple):
 
     @property
     def document(self) -> Any:
-        return self.whole.include(path_regex="^/v1/(batches|calibrations|audit|overview|usage)")
+        return self.whole.include(path_regex="^/v1/(batches|calibrations|audit|overview|usage|scores|labels|fits)")
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,9 @@ from service.api.problems import render_refusal
 ALWAYS_ANSWERED = frozenset({"/livez", "/readyz", "/metrics"})
 """However busy the service is: a process that is restarted for being busy helps nobody."""
 
-TRANSFER = re.compile(r"/v1/(?:batches|calibrations)(?:/[^/]+/(?:results|errors))?|/runs/[^/]+/(?:results|errors)")
+TRANSFER = re.compile(
+    r"/v1/(?:batches|calibrations)(?:/[^/]+/(?:results|errors))?|/v1/labels/(?:import|export)|/runs/[^/]+/(?:results|errors)"
+)
 WATCH = re.compile(r"(?:/v1/(?:batches|calibrations)|/runs)/[^/]+/events")
 
 SEND = 60.0

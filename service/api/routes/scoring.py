@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -24,6 +25,7 @@ from service.api.presence import await_attended
 from service.api.problems import PROBLEM, Place, ProblemDetails, build_details, describe_error, list_places
 from service.api.readiness import Readiness
 from service.api.routes.summaries import SummaryRoutes
+from service.api.score_keeping import ScoreKeeper
 from service.core.plan import Plan
 from service.core.report import ENGINE, Report, RubricRef
 from service.core.rubric import Rubric
@@ -38,7 +40,8 @@ from service.errors import (
 )
 from service.registry import read_rubric
 from service.request import ScoreRequest, read_request
-from service.scoring_process import ApartRefusal, ApartScorer, count_report
+from service.scoring_process import ApartRefusal, ApartScorer, count_report, draft_score
+from service.store.labelling.drafts import ScoreDraft
 from service.strict_json import Limits
 
 LOG = logging.getLogger("callgrade.api")
@@ -130,6 +133,22 @@ class WaitingRequest(NamedTuple):
     request: ScoreRequest
     plan: Plan | None
     """What code has decided; None where a sandbox comes first."""
+    sent: JsonValue = None
+    """The request as it came, where it is one of a list."""
+
+
+class ScoredRequest(NamedTuple):
+    """A report as JSON, and what is kept of it, if it is to be."""
+
+    report: bytes
+    kept: ScoreDraft | None
+
+
+class ScoredLine(NamedTuple):
+    """The line of an item that nobody waits for, and what is kept of it, if it is to be."""
+
+    line: Line
+    kept: ScoreDraft | None
 
 
 class ScoringRoutes:
@@ -144,15 +163,20 @@ class ScoringRoutes:
         metrics: ServiceMetrics,
         readiness: Readiness,
         repeats: IdempotentAnswers,
+        keeper: ScoreKeeper | None = None,
         apart: ApartScorer | None = None,
     ) -> None:
-        """`apart` scores large requests, so that they stall no small ones; None: threads do."""
+        """`keeper` keeps scores; None: nobody does.
+
+        `apart` scores large requests, so that they stall no small ones; None: threads do.
+        """
         self.engine = engine
         self.limits = limits
         self.max_many = max_many
         self.metrics = metrics
         self.readiness = readiness
         self.repeats = repeats
+        self.keeper = keeper or ScoreKeeper(None)
         self.apart = apart
         self.workroom = Workroom()
         self.summaries = SummaryRoutes(engine, limits, self.workroom)
@@ -186,19 +210,24 @@ class ScoringRoutes:
         """The answer to the body of POST /v1/score, wherever it came from."""
         apart = None if self.apart is None else partial(self._score_apart, self.apart)
         found = await self.workroom.make(request, data, self.limits, self._begin, apart)
-        if isinstance(found, bytes):
-            return Response(found, media_type=JSON)
+        if isinstance(found, ScoredRequest):
+            return Response(found.report, headers=await self.keeper.keep(request, found.kept, data), media_type=JSON)
         report = await await_attended(request, self._finish(found, find_caller(request).tenant))
-        return Response(self._render_report(report), headers=build_judging_headers(report), media_type=JSON)
+        kept = await self.keeper.keep(request, self._draft(found.request, report), data)
+        headers = build_judging_headers(report) | kept
+        return Response(self._render_report(report), headers=headers, media_type=JSON)
 
     async def score_many(self, request: Request) -> Response:
         """Score a list of traces. Results are in its order; an item that cannot be scored does not spoil the others."""
         lines = await self.workroom.handle(request, self.limits, self._begin_many)
-        tenant = find_caller(request).tenant
-        waiting = [self._finish_item(n, one, tenant) for n, one in enumerate(lines) if isinstance(one, WaitingRequest)]
+        waiting = [self._finish_item(n, one, request) for n, one in enumerate(lines) if isinstance(one, WaitingRequest)]
         late = iter(await await_attended(request, asyncio.gather(*waiting)) if waiting else [])
+        for one in lines:
+            if isinstance(one, ScoredLine) and one.kept is not None:
+                await self.keeper.keep(request, one.kept, one.kept.request)
         return Response(
-            _join_lines([next(late) if isinstance(one, WaitingRequest) else one for one in lines]), media_type=JSON
+            _join_lines([next(late) if isinstance(one, WaitingRequest) else one.line for one in lines]),
+            media_type=JSON,
         )
 
     async def list_rubrics(self, _: Request) -> RubricList:
@@ -230,11 +259,13 @@ class ScoringRoutes:
         """Give metrics to Prometheus."""
         return await self.metrics.render_exposition()
 
-    def _begin(self, body: JsonValue) -> bytes | WaitingRequest:
+    def _begin(self, body: JsonValue) -> ScoredRequest | WaitingRequest:
         """The report, or a request that somebody must be waited for."""
         request = read_request(body)
+        self.keeper.wants(request)
         if not self.engine.waits(request):
-            return self._render_report(self.engine.answer(request))
+            report = self.engine.answer(request)
+            return ScoredRequest(self._render_report(report), self._draft(request, report))
         return WaitingRequest(request, self.engine.plan(request) if request.sandbox is None else None)
 
     async def _finish(self, waiting: WaitingRequest, tenant: str) -> Report:
@@ -242,36 +273,45 @@ class ScoringRoutes:
             return await self.engine.answer_async(waiting.request, tenant=tenant)
         return await self.engine.finish(waiting.request, waiting.plan, tenant=tenant)
 
-    def _score_apart(self, apart: ApartScorer, data: bytes, limits: Limits) -> bytes | None:
+    def _draft(self, request: ScoreRequest, report: Report) -> ScoreDraft | None:
+        return draft_score(self.engine, request, report) if self.keeper.wants(request) else None
+
+    def _score_apart(self, apart: ApartScorer, data: bytes, limits: Limits) -> ScoredRequest | None:
         answer = apart.score(data, limits)
         if isinstance(answer, ApartRefusal):
             raise answer.error(answer.problems)
         if answer is None:
             return None
+        kept = answer.kept if self.keeper.is_wanted(answer.store) else None
         self.metrics.count(answer.tally)
-        return answer.report
+        return ScoredRequest(answer.report, kept)
 
     def _render_report(self, report: Report) -> bytes:
         self.metrics.count(count_report(report))
         return report_json(report)
 
-    def _begin_many(self, body: JsonValue) -> list[Line | WaitingRequest]:
+    def _begin_many(self, body: JsonValue) -> list[ScoredLine | WaitingRequest]:
         if not isinstance(body, list):
             raise InputError.at("", "expected a list of score requests")
         if len(body) > self.max_many:
             raise TooLargeError.at("", f"{len(body)} items in one list; at most {self.max_many}")
         return [self._begin_item(index, item) for index, item in enumerate(body)]
 
-    def _begin_item(self, index: int, item: JsonValue) -> Line | WaitingRequest:
+    def _begin_item(self, index: int, item: JsonValue) -> ScoredLine | WaitingRequest:
         try:
             begun = self._begin(item)
-            return begun if isinstance(begun, WaitingRequest) else _render_item_report(index, begun)
+            if isinstance(begun, WaitingRequest):
+                return begun._replace(sent=item)
+            kept = None if begun.kept is None else replace(begun.kept, request=json.dumps(item).encode())
+            return ScoredLine(_render_item_report(index, begun.report), kept)
         except Exception as error:  # noqa: BLE001 (a fault of ours with one item does not spoil the others)
-            return _render_item_error(index, error)
+            return ScoredLine(_render_item_error(index, error), None)
 
-    async def _finish_item(self, index: int, waiting: WaitingRequest, tenant: str) -> Line:
+    async def _finish_item(self, index: int, waiting: WaitingRequest, request: Request) -> Line:
         try:
-            return _render_item_report(index, self._render_report(await self._finish(waiting, tenant)))
+            report = await self._finish(waiting, find_caller(request).tenant)
+            await self.keeper.keep(request, self._draft(waiting.request, report), json.dumps(waiting.sent).encode())
+            return _render_item_report(index, self._render_report(report))
         except Exception as error:  # noqa: BLE001 (likewise)
             return _render_item_error(index, error)
 

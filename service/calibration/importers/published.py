@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from service.calibration.importers.actions import read_decision, read_thumb
 from service.calibration.importers.gold_rows import read_answer_key, read_apibank, read_tooltalk
-from service.calibration.importers.queued import read_queued
 from service.calibration.importers.sentences import read_corrections
 from service.calibration.importers.steps import read_failures, read_process
 from service.calibration.labels import (
@@ -34,7 +33,6 @@ Shape = Literal[
     "corrections",
     "tooltalk",
     "apibank",
-    "queue",
     "process",
     "failures",
 ]
@@ -42,7 +40,7 @@ Shape = Literal[
 reward of 0 or 1 for the next action, as Taskmaster-4. decisions: the right one of several answers, as When2Call.
 answer_keys: questions with the calls that are due, as BFCL. corrections: texts with typed errors, as the Rotowire accuracy
 task. process: steps of runs, as AgentProcessBench, with the labels of judges. failures: retail runs with the step that failed,
-as AgentRx. tooltalk, apibank: dialogues without fault. queue: our own label queue, of which what has no label yet is left out."""
+as AgentRx. tooltalk, apibank: dialogues without fault."""
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 Errors = Literal["contradictory", "ungrounded"]
 """Which spans fail a text: those that contradict the payload, or also those that it does not say."""
@@ -59,7 +57,6 @@ _MARKS: Mapping[Shape, frozenset[str]] = {
     "corrections": frozenset({"errors", "response", "payload"}),
     "tooltalk": frozenset({"conversation_id", "conversation", "suites_used"}),
     "apibank": frozenset({"file", "turns"}),
-    "queue": frozenset({"criterion", "labels", "prediction", "value"}),
     "process": frozenset({"steps", "judges", "domain", "group"}),
     "failures": frozenset({"failures", "root_cause", "messages"}),
 }
@@ -136,8 +133,6 @@ def _read_at_line(line: int, row: Mapping[str, Any], shape: Shape, errors: Error
 def _read(row: Mapping[str, Any], shape: Shape, errors: Errors) -> Iterable[ImportedRow]:
     if shape == "spans":
         return _read_spans(row, errors)
-    if shape == "queue":
-        return read_queued(row)
     if shape == "process":
         return read_process(row)
     items = read_corrections(row, errors) if shape == "corrections" else _READERS[shape](row)

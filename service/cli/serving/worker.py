@@ -26,6 +26,7 @@ from service.store.audit import Audit
 from service.store.batches import Batches
 from service.store.chunks import Chunks
 from service.store.database import Database
+from service.store.labelling.labels import Labels
 from service.store.queue import Queue
 from service.store.usage import DAY_S, UsageStore
 from service.wiring import build_engine, build_limits, build_webhooks
@@ -92,5 +93,6 @@ def _sweep(kept: Batches, settings: Settings) -> None:
     kept.forget_old(days=settings.batch_days)
     Audit(kept.database).forget_old(days=settings.audit_days)
     Answers(kept.database).forget_old()
+    Labels(kept.database).forget_old(days=settings.batch_days)
     UsageStore(kept.database).forget_old(int(time.time() // DAY_S))
     job_queue.clear()

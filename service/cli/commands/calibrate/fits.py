@@ -59,31 +59,19 @@ def _show(rows: Sequence[tuple[str, ...]], output_format: Literal["table", "json
 
 
 def _build_row(fit: Fit, judges: Mapping[str, Judge], checks: Sequence[FitCheck]) -> tuple[str, ...]:
+    from service.fit_files import describe_state
+
     kappa = fit.statistics.get("kappa")
     told = "-" if kappa is None or kappa.value is None else f"{kappa.value:.3f}"
     made = "-" if fit.made is None else fit.made.isoformat()
     named = (fit.judge, fit.criterion, fit.model, made, str(fit.labels), told)
-    return (*named, _describe_promise(fit), _describe_state(fit, judges), _describe_checks(checks))
+    return (*named, _describe_promise(fit), describe_state(fit, judges), _describe_checks(checks))
 
 
 def _describe_promise(fit: Fit) -> str:
     if fit.guarantee is None:
         return "none"
     return f"{fit.guarantee.share:.0%}" if fit.guarantee.accepts_any else f"{fit.guarantee.share:.0%}: no threshold"
-
-
-def _describe_state(fit: Fit, judges: Mapping[str, Judge]) -> str:
-    """Whether it decides, or why not: judges of requests' own rubrics are not known here."""
-    from service.core.judging.questions import ASSEMBLY
-
-    if not fit.usable:
-        return "may not be used"
-    if fit.stale:
-        return "too old"
-    judge = judges.get(fit.judge)
-    if judge is not None and (judge.digest, ASSEMBLY) != (fit.judge_digest, fit.assembly):
-        return "of another version of the judge"
-    return "in use" if judge is not None else "no judge of that name is packaged or yours"
 
 
 def _describe_checks(checks: Sequence[FitCheck]) -> str:

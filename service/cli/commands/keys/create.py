@@ -20,7 +20,7 @@ def create_key(
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            help="What it is for: score, batch, calibrate, metrics, or admin for everything; repeatable. "
+            help="What it is for: score, batch, calibrate, label, metrics, or admin for everything; repeatable. "
             "[default: score, batch]"
         ),
     ] = None,

@@ -1,0 +1,108 @@
+"""Fits over HTTP: what is in place and how it has held, and, by an admin, putting a fit in place and taking it back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, TypeAdapter, model_validator
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.api.access import find_actor, find_caller, find_payer
+from service.api.body import read_body
+from service.api.fairness.threads import Threads
+from service.api.operations import Answer, Operation, RequestBody, describe_named
+from service.core.judging.fits import Fit
+from service.core.models.invalid import validate
+from service.core.models.kinds import FrozenModel, Several
+from service.errors import InputError
+from service.fits_in_place import FitDesk, FitInstallation, FitStates, read_fit_files
+from service.jobs.admission import PATIENCE
+from service.store.calibrations import Calibrations
+from service.store.database import insist
+from service.strict_json import Limits, parse
+
+NO_STORE = "fits are installed in a database, and none is open here"
+NAMED = describe_named("fit_id", "The id of a fit", "grounded/grounded/0123456789ab")
+EXAMPLE = {"calibration": "calibration_019aa5b3c4d000112233445566778899"}
+
+
+class FitInstallRequest(FrozenModel):
+    """Which fits are put in place: those of a calibration, or those that are sent."""
+
+    calibration: str | None = Field(default=None, pattern="^calibration_[0-9a-f]{32}$")
+    """The id of a completed calibration; all its fits are meant"""
+    fits: Several[Fit] = ()
+    """Fits as files of a run have them"""
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> FitInstallRequest:
+        if (self.calibration is None) == (not self.fits):
+            raise ValueError("expected either `calibration` or `fits`")
+        return self
+
+
+REQUEST: TypeAdapter[FitInstallRequest] = TypeAdapter(FitInstallRequest)
+
+
+class FitRoutes:
+    """The handlers over one store; where there is none each of them answers 503."""
+
+    def __init__(self, desk: FitDesk | None, calibrations: Calibrations | None, limits: Limits) -> None:
+        self._desk = desk
+        self._calibrations = calibrations
+        self._limits = limits
+        self._threads = Threads(2, name="fits")
+
+    def all(self) -> list[Operation]:
+        """The routes, each with what it takes and gives."""
+        gone = [Answer({}, 204, "It is out of its place")]
+        taken = RequestBody(FitInstallRequest, EXAMPLE)
+        return [
+            Operation("GET", "/v1/fits", self.list_fits, FitStates, 503),
+            Operation("POST", "/v1/fits", self.install_fits, FitInstallation, 404, 409, 422, 503, takes=taken),
+            Operation("DELETE", "/v1/fits/{fit_id:path}", self.roll_back_fit, gone, 404, 409, 503, parameters=[NAMED]),
+        ]
+
+    async def list_fits(self, request: Request) -> FitStates:
+        """List the fits in place, whether each applies, and how it has held in checks since."""
+        desk = self._find_desk()
+        return await self._run(request, desk.list_states)
+
+    async def install_fits(self, request: Request) -> FitInstallation:
+        """Put fits in place of earlier ones for the same judge and criterion. Every process has them within a second.
+
+        Says whose verdicts stay open nevertheless. The same again changes nothing.
+        """
+        asked = validate(REQUEST, parse(await read_body(request, self._limits), self._limits))
+        return await self.install(request, asked.calibration, asked.fits)
+
+    async def install(self, request: Request, calibration: str | None, fits: Several[Fit]) -> FitInstallation:
+        """As `install_fits`, of what was read before."""
+        desk, by, tenant = self._find_desk(), find_actor(request), find_caller(request).tenant
+        calibrations = self._calibrations
+        if calibration is not None and calibrations is not None:
+            text: str = await self._run(request, lambda: calibrations.fits(tenant, calibration))
+            fits = tuple(read_fit_files(text))
+            if not fits:
+                raise InputError.at("/calibration", "the calibration has no fit: nothing could be fitted")
+        return await self._run(request, lambda: desk.install(fits, calibration=calibration or "", by=by))
+
+    async def roll_back_fit(self, request: Request) -> Response:
+        """Take an installed fit out of its place: the one before decides again, if there was one."""
+        await self.roll_back(request, request.path_params["fit_id"])
+        return Response(status_code=204)
+
+    async def roll_back(self, request: Request, name: str) -> None:
+        """As `roll_back_fit`, of a fit that is named."""
+        desk, by = self._find_desk(), find_actor(request)
+        await self._run(request, lambda: desk.roll_back(name, by=by))
+
+    def _find_desk(self) -> FitDesk:
+        if self._desk is None:
+            raise HTTPException(503, NO_STORE)
+        return self._desk
+
+    async def _run(self, request: Request, work: Any) -> Any:
+        return await self._threads.run(find_payer(request.scope), lambda: insist(work, give_up=PATIENCE))

@@ -1,0 +1,80 @@
+"""Kept scores over HTTP: traces of POST /v1/score with their reports, to be looked at again and labelled."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.api.access import find_actor, find_caller, find_payer
+from service.api.fairness.threads import Threads
+from service.api.operations import JSON, Answer, Operation, describe_named
+from service.api.queries import read_query
+from service.core.models.kinds import FrozenModel
+from service.jobs.admission import PATIENCE
+from service.store.database import insist
+from service.store.kept_scores import KeptScoreList, KeptScores
+
+NO_STORE = "scores are kept in a database, and none is open here"
+NAMED = describe_named("score_id", "The id of a kept score", "score_019aa5b3c4d000112233445566778899")
+WHOLE: dict[str, Any] = {
+    "type": "object",
+    "required": ["id", "request", "report"],
+    "description": "`id`, `request` as it was sent, and `report`",
+}
+
+
+class ScorePageQuery(FrozenModel):
+    """Which kept scores are given."""
+
+    limit: int = Field(default=20, ge=1, le=100)
+    """Scores in the answer at most; absent: 20"""
+    after: Annotated[str, Field(pattern="^score_[0-9a-f]{32}$")] | None = None
+    """The id of a score; those older than it are given"""
+
+
+class KeptScoreRoutes:
+    """The handlers over one store; where there is none each of them answers 503."""
+
+    def __init__(self, scores: KeptScores | None) -> None:
+        self._scores = scores
+        self._threads = Threads(2, name="scores")
+
+    def all(self) -> list[Operation]:
+        """The routes, each with what it takes and gives."""
+        gone = [Answer({}, 204, "It is deleted, with its labels")]
+        return [
+            Operation("GET", "/v1/scores", self.list_scores, KeptScoreList, 422, 503, query=ScorePageQuery),
+            Operation("GET", "/v1/scores/{score_id}", self.show_score, WHOLE, 404, 503, parameters=[NAMED]),
+            Operation("DELETE", "/v1/scores/{score_id}", self.delete_score, gone, 404, 503, parameters=[NAMED]),
+        ]
+
+    async def list_scores(self, request: Request) -> KeptScoreList:
+        """List kept scores, newest first."""
+        scores, tenant = self._find_scores(), find_caller(request).tenant
+        asked = read_query(request.query_params, ScorePageQuery).model_dump()
+        return await self._run(request, lambda: scores.page(tenant, **asked))
+
+    async def show_score(self, request: Request) -> Response:
+        """Show a kept score: the request as it was sent, and the report in the bytes that it had."""
+        scores, tenant, name = self._find_scores(), find_caller(request).tenant, request.path_params["score_id"]
+        sent, report = await self._run(request, lambda: scores.read(tenant, name))
+        return Response(b'{"id":"%b","request":%b,"report":%b}' % (name.encode(), sent, report), media_type=JSON)
+
+    async def delete_score(self, request: Request) -> Response:
+        """Delete a kept score with its labels."""
+        scores, tenant, name = self._find_scores(), find_caller(request).tenant, request.path_params["score_id"]
+        by = find_actor(request)
+        await self._run(request, lambda: scores.delete(tenant, name, by=by))
+        return Response(status_code=204)
+
+    def _find_scores(self) -> KeptScores:
+        if self._scores is None:
+            raise HTTPException(503, NO_STORE)
+        return self._scores
+
+    async def _run(self, request: Request, work: Any) -> Any:
+        return await self._threads.run(find_payer(request.scope), lambda: insist(work, give_up=PATIENCE))

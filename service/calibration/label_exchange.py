@@ -1,0 +1,87 @@
+"""Labels that people give here as labelled sets, and back; and how far people agree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
+
+from pydantic import JsonValue
+
+from service.calibration.figures import Figures, Resampling, compute_human_figures
+from service.calibration.importers.published import ImportedSet, import_labels
+from service.calibration.labels import AnnotatorLabel, LabelledItem
+from service.calibration.predictions import Prediction
+from service.store.labelling.drafts import LabelDraft, LabelItem
+from service.store.labelling.items import LabelSubject
+from service.store.labelling.opinions import LabelledCase
+
+
+def export_case(case: LabelledCase, subject: LabelSubject) -> Iterator[bytes]:
+    """The lines of a labelled item: itself, and what judges said of it. None where nobody is on a side, or nothing is left."""
+    labels = [AnnotatorLabel(annotator=one.annotator, label=one.label == "pass", note=one.note) for one in case.counted]
+    document = subject.document or _build_document(case, subject)
+    if not labels or document is None:
+        return
+    written = [one.model_dump(mode="json", exclude_defaults=True) for one in labels]
+    yield json.dumps({**document, "labels": written}, ensure_ascii=False).encode() + b"\n"
+    for said in cast("list[dict[str, JsonValue]]", json.loads(case.judge.predictions) if case.judge else []):
+        yield json.dumps({**said, "id": case.item}, ensure_ascii=False).encode() + b"\n"
+
+
+def _build_document(case: LabelledCase, subject: LabelSubject) -> dict[str, JsonValue] | None:
+    request, report = subject.request, subject.report or {}
+    if request is None:
+        return None
+    tags = cast("dict[str, str]", request.get("tags") or {})
+    document: dict[str, JsonValue] = {"id": case.item, "criterion": case.criterion}
+    if case.stage:
+        document["step"] = case.stage
+    document |= {"trace": request["trace"], "source": case.labels[0].source}
+    document["group"] = tags.get("group") or cast("str | None", report.get("trace_id")) or case.item
+    return document | ({"stratum": tags["stratum"]} if tags.get("stratum") else {})
+
+
+def read_labelled_set(body: bytes) -> ImportedSet:
+    """A set as it is exported; InputError names each line, the place in it and what was expected."""
+    return import_labels(body.decode("utf-8", "replace").split("\n"), source="labels", shape="callgrade")
+
+
+def build_imported(
+    found: ImportedSet,
+) -> tuple[dict[tuple[str, str], tuple[LabelItem, str]], list[LabelDraft]]:
+    """Items with their documents, by id and criterion, and labels, each in the order of the lines."""
+    said: dict[tuple[str, str], list[Prediction]] = {}
+    for one in found.predictions:
+        said.setdefault((one.id, one.criterion), []).append(one)
+    ordered = sorted(found.labels.items, key=lambda item: found.labels.lines[item.key])
+    items = {item.key: _build_imported_item(item, said.get(item.key, ())) for item in ordered}
+    return items, [_build_draft(item, label) for item in ordered for label in item.labels]
+
+
+def _build_imported_item(item: LabelledItem, said: Sequence[Prediction]) -> tuple[LabelItem, str]:
+    written = [one.model_dump(mode="json", exclude_unset=True) for one in said]
+    document = json.dumps(item.model_dump(mode="json", exclude_unset=True, exclude={"labels"}), ensure_ascii=False)
+    raw = said[0].raw if said else None
+    predictions = json.dumps(written) if said else None
+    return LabelItem(item.criterion, item.step or "", raw=raw, predictions=predictions), document
+
+
+def _build_draft(item: LabelledItem, label: AnnotatorLabel) -> LabelDraft:
+    word = "pass" if label.label else "fail"
+    return LabelDraft(item.id, item.criterion, label.annotator, word, note=label.note, source="import")
+
+
+def measure_agreement(cases: Iterable[LabelledCase], *, draws: int = 1_000) -> Figures | None:
+    """One annotator beside another, over what two or more have labelled; None where nobody has."""
+    items = [
+        LabelledItem(
+            id=case.item,
+            criterion=case.criterion,
+            group=case.item,
+            labels=tuple([AnnotatorLabel(annotator=one.annotator, label=one.label == "pass") for one in told]),
+        )
+        for case in cases
+        if (told := [one for one in case.counted if one.source != "adjudication"])
+    ]
+    return compute_human_figures(items, Resampling(draws))

@@ -1,0 +1,268 @@
+"""The desk at which people label: what the API and the pages both ask for. All of it waits for the database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from pydantic import JsonValue, TypeAdapter
+
+from service.core.judging.judges import Judge, JudgeCheck
+from service.core.rubric import Rubric
+from service.engine import Engine
+from service.errors import InputError
+from service.request import RUBRIC
+from service.store.audit import Actor
+from service.store.database import Database
+from service.store.labelling.choice import LabelChoice, LabelChooser, LabelProgress
+from service.store.labelling.drafts import LabelSource
+from service.store.labelling.items import LabelSubject
+from service.store.labelling.labels import HumanLabel, JudgeWord, Labels
+from service.store.labelling.opinions import LabelledCase, Opinions
+
+Between = Literal["annotators", "judge"]
+DEFAULT_RUBRIC = "four_step"
+
+
+@dataclass(frozen=True, slots=True)
+class MenuEntry:
+    """A label of the judge's menu: what it is worth in [0, 1], and what it means."""
+
+    label: str
+    value: float
+    means: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelTask:
+    """An item that is to be labelled, without what the judge said of it."""
+
+    item: str
+    criterion: str
+    stage: str
+    source: LabelSource
+    """Why it is its turn: human, second or sample."""
+    question: str | None
+    """What the judge is asked; null where no judge of that criterion is known here."""
+    menu: tuple[MenuEntry, ...]
+    request: dict[str, JsonValue] | None
+    """As POST /v1/score takes it; null for an imported item, and where the trace is gone."""
+    document: dict[str, JsonValue] | None
+    """Of an imported item, all but its labels."""
+    progress: LabelProgress
+
+
+@dataclass(frozen=True, slots=True)
+class RevealedJudge:
+    """What the judge had said of an item."""
+
+    raw: float
+    value: float | None
+    threshold: float | None
+    passed: bool
+    judge: str
+    model: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementFigure:
+    """A figure with its 95 % interval; null where it is undefined."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far annotators agree on a criterion, over items that two or more have labelled."""
+
+    items: int
+    accuracy: AgreementFigure
+    """The share of equal labels."""
+    kappa: AgreementFigure
+    alpha: AgreementFigure
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionLabels:
+    """How far the labelling of a criterion is, and how far people agree on it; null where nobody labelled an item twice."""
+
+    progress: LabelProgress
+    disputed: int
+    """Items on which people differ, and nobody has settled it."""
+    agreement: Agreement | None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSummary:
+    """How far the labelling is, by criterion."""
+
+    data: tuple[CriterionLabels, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DisputedItem:
+    """An item on which people differ, from one another or from the judge."""
+
+    item: str
+    criterion: str
+    stage: str
+    labels: tuple[HumanLabel, ...]
+    judge: RevealedJudge | None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledPage:
+    """Items, by their first label. `next`: what to ask for as `after` to go on; null at the end."""
+
+    data: tuple[DisputedItem, ...]
+    has_more: bool
+    next: str | None
+
+
+class LabelDesk:
+    """Over one store and the rubrics at hand."""
+
+    def __init__(self, database: Database, engine: Engine) -> None:
+        self.labels = Labels(database)
+        self._chooser = LabelChooser(database)
+        self._opinions = Opinions(database)
+        self._engine = engine
+
+    def choose(self, tenant: str, criterion: str | None, annotator: str) -> LabelTask | None:
+        """What to label next; None where nothing is left. `criterion` None: where most waits, else of which there is most."""
+        for one in [criterion] if criterion else self._order_criteria(tenant, annotator):
+            found = self._chooser.choose(tenant, one, annotator)
+            if found is not None:
+                return self._build_task(tenant, found, annotator)
+        return None
+
+    def open_task(self, tenant: str, item: str, criterion: str, annotator: str) -> LabelTask:
+        """An item that somebody looked up. UnknownItemError where it is not there."""
+        return self._build_task(tenant, LabelChoice(item, criterion, "", "direct"), annotator)
+
+    def list_progress(self, tenant: str, annotator: str) -> list[LabelProgress]:
+        """How far each criterion is, where most waits first."""
+        found = [self._chooser.measure(tenant, one, annotator) for one in self.labels.list_criteria(tenant)]
+        return sorted(found, key=lambda one: (-one.waiting, -one.items, one.criterion))
+
+    def reveal(self, tenant: str, item: str, criterion: str) -> RevealedJudge | None:
+        """What the judge had said; None where none has."""
+        return build_revealed(self.labels.read_judge(tenant, item, criterion))
+
+    def summarize(self, tenant: str, criterion: str | None, annotator: str) -> LabelSummary:
+        """How far each criterion is, and how far people agree on it."""
+        criteria = self.labels.list_criteria(tenant) if criterion is None else (criterion,)
+        return LabelSummary(tuple([self._summarize(tenant, one, annotator) for one in criteria]))
+
+    def list_cases(self, tenant: str, criterion: str | None) -> list[LabelledCase]:
+        """What was labelled, by criterion and first label."""
+        criteria = self.labels.list_criteria(tenant) if criterion is None else (criterion,)
+        return [case for one in criteria for case in self._opinions.list_cases(tenant, one)]
+
+    def list_disagreements(
+        self,
+        tenant: str,
+        *,
+        criterion: str | None = None,
+        between: Between = "annotators",
+        limit: int = 100,
+        after: str | None = None,
+    ) -> LabelledPage:
+        """Items on which people differ, from one another or from the judge."""
+        cases = self.list_cases(tenant, criterion)
+        found = [one for one in cases if (one.is_disputed if between == "annotators" else one.differs_from_judge)]
+        names = [f"{one.criterion}/{one.item}" for one in found]
+        start = names.index(after) + 1 if after in names else 0
+        page = found[start : start + limit]
+        more = len(found) > start + limit
+        return LabelledPage(tuple(map(_build_disputed, page)), more, names[start + limit - 1] if more else None)
+
+    def export(self, tenant: str, criterion: str | None) -> Iterator[bytes]:
+        """The lines of a labelled set, some items at a time."""
+        from service.calibration.label_exchange import export_case  # noqa: PLC0415 (it brings numpy)
+
+        cases = self.list_cases(tenant, criterion)
+        subjects = self._opinions.read_subjects(tenant, [case.item for case in cases])
+        return (line for case, (_, subject) in zip(cases, subjects, strict=True) for line in export_case(case, subject))
+
+    def take_in(self, tenant: str, body: bytes, *, by: Actor) -> tuple[int, int, int]:
+        """Imports a labelled set; how many items, labels and predictions. InputError names each line that is wrong."""
+        from service.calibration.label_exchange import build_imported, read_labelled_set  # noqa: PLC0415 (likewise)
+
+        found = read_labelled_set(body)
+        items, drafts = build_imported(found)
+        self.labels.take_in(tenant, items, drafts, by=by)
+        return len(items), len(drafts), len(found.predictions)
+
+    def find_judge(self, criterion: str, subject: LabelSubject) -> Judge | None:
+        """The judge that decides a criterion in the rubric of a request; None where none is known here."""
+        choice = (subject.request or {}).get("rubric", DEFAULT_RUBRIC)
+        with suppress(InputError, ValueError):
+            rubric: Rubric = self._engine.shelf.find(RUBRIC.validate_python(choice))
+            for one in rubric.criteria:
+                if one.id == criterion and isinstance(one.check, JudgeCheck):
+                    return rubric.judges_by_id.get(one.check.judge)
+        return None
+
+    def _order_criteria(self, tenant: str, annotator: str) -> list[str]:
+        return [one.criterion for one in self.list_progress(tenant, annotator)]
+
+    def _build_task(self, tenant: str, choice: LabelChoice, annotator: str) -> LabelTask:
+        subject = self.labels.read_subject(tenant, choice.item)
+        judge = self.find_judge(choice.criterion, subject)
+        return LabelTask(
+            choice.item,
+            choice.criterion,
+            choice.stage,
+            choice.source,
+            question=None if judge is None else judge.question,
+            menu=() if judge is None else _list_menu(judge),
+            request=subject.request,
+            document=subject.document,
+            progress=self._chooser.measure(tenant, choice.criterion, annotator),
+        )
+
+    def _summarize(self, tenant: str, criterion: str, annotator: str) -> CriterionLabels:
+        cases = self._opinions.list_cases(tenant, criterion)
+        progress = self._chooser.measure(tenant, criterion, annotator)
+        return CriterionLabels(progress, sum(one.is_disputed for one in cases), _measure(cases))
+
+
+def _measure(cases: Sequence[LabelledCase]) -> Agreement | None:
+    from service.calibration.label_exchange import measure_agreement  # noqa: PLC0415 (likewise)
+
+    found = measure_agreement(cases)
+    if found is None:
+        return None
+    names = ("accuracy", "kappa", "alpha")
+    figures = [AgreementFigure(one.value, one.low, one.high) for one in map(found.of, names)]
+    return Agreement(found.n, *figures)
+
+
+def _list_menu(judge: Judge) -> tuple[MenuEntry, ...]:
+    return tuple([MenuEntry(name, label.value, label.means or "") for name, label in judge.scale.items()])
+
+
+def _build_disputed(case: LabelledCase) -> DisputedItem:
+    return DisputedItem(case.item, case.criterion, case.stage, case.labels, build_revealed(case.judge))
+
+
+def build_revealed(word: JudgeWord | None) -> RevealedJudge | None:
+    """What the judge had said, as it is shown."""
+    if word is None:
+        return None
+    said = cast("list[dict[str, str]]", json.loads(word.predictions))
+    first = said[0] if said else {}
+    value = word.raw if word.value is None else word.value
+    passed = value >= (0.5 if word.threshold is None else word.threshold)
+    told = [first.get(name, "") for name in ("judge", "model", "reason")]
+    return RevealedJudge(word.raw, word.value, word.threshold, passed, *told)
+
+
+PROGRESS: TypeAdapter[LabelProgress] = TypeAdapter(LabelProgress)

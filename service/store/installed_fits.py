@@ -1,0 +1,91 @@
+"""Fits that were installed over HTTP: each in place of an earlier one for the same judge and criterion, which can come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from service.core.judging.fits import Fit
+from service.errors import UnknownItemError
+from service.store.audit import Actor, record
+from service.store.database import Database
+from service.store.tables import FITS
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledFit:
+    """A fit in the store."""
+
+    id: int
+    fit: Fit
+    calibration: str
+    """The run that made it; empty: it was sent."""
+    installed_at: float
+
+
+class InstalledFits:
+    """The fits in a database. All of it waits for the database, and so belongs into a thread."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read_version(self) -> tuple[int, int]:
+        """What changes with every installation and every rollback."""
+        with self._database.read() as connection:
+            newest, count = connection.execute(sa.select(sa.func.max(FITS.c.id), sa.func.count())).one()
+        return newest or 0, count
+
+    def list_in_place(self) -> tuple[InstalledFit, ...]:
+        """The newest of each judge and criterion."""
+        with self._database.read() as connection:
+            rows = connection.execute(sa.select(FITS).where(FITS.c.id.in_(_select_newest())).order_by(FITS.c.id)).all()
+        return tuple([_build_fit(row) for row in rows])
+
+    def list_fits(self) -> Iterable[Fit]:
+        """The fits alone."""
+        return [one.fit for one in self.list_in_place()]
+
+    def install(self, fits: Sequence[Fit], *, calibration: str, by: Actor) -> None:
+        """Puts fits in place; one that is in place already stays as it is."""
+        with self._database.begin() as connection:
+            for fit in fits:
+                newest = connection.execute(_select_of(fit.fingerprint)).one_or_none()
+                if newest is not None and _build_fit(newest).fit == fit:
+                    continue
+                self._insert(connection, fit, calibration, by)
+
+    def _insert(self, connection: sa.Connection, fit: Fit, calibration: str, by: Actor) -> None:
+        values = {
+            "fingerprint": fit.fingerprint,
+            "fit": fit.model_dump_json(),
+            "calibration": calibration,
+            "who": by.who,
+            "installed_at": self._database.now(),
+        }
+        connection.execute(FITS.insert().values(values))
+        told = {"model": fit.model, **({"calibration": calibration} if calibration else {})}
+        record(connection, self._database.now(), by, "fit.install", target=fit.id, detail=told)
+
+    def roll_back(self, name: str, *, by: Actor) -> None:
+        """Takes the fit of that id out of its place; the one before it is in place again. UnknownItemError for no such one."""
+        with self._database.begin() as connection:
+            rows = connection.execute(sa.select(FITS).where(FITS.c.id.in_(_select_newest()))).all()
+            found = next((row.id for row in rows if _build_fit(row).fit.id == name), None)
+            if found is None:
+                raise UnknownItemError("no fit of that id was installed here, or another has taken its place")
+            connection.execute(FITS.delete().where(FITS.c.id == found))
+            record(connection, self._database.now(), by, "fit.rollback", target=name)
+
+
+def _select_newest() -> sa.Select[int]:
+    return sa.select(sa.func.max(FITS.c.id)).group_by(FITS.c.fingerprint)
+
+
+def _select_of(fingerprint: str) -> sa.Select[tuple[object, ...]]:
+    return sa.select(FITS).where(FITS.c.fingerprint == fingerprint).order_by(FITS.c.id.desc()).limit(1)
+
+
+def _build_fit(row: sa.Row[tuple[object, ...]]) -> InstalledFit:
+    return InstalledFit(row.id, Fit.model_validate_json(row.fit), row.calibration, row.installed_at)

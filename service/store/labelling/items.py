@@ -1,0 +1,161 @@
+"""What may be labelled: a trace under a criterion, where it lives, and what a judge said of it. And the trace itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, NamedTuple, cast
+
+import sqlalchemy as sa
+from pydantic import JsonValue
+from sqlalchemy.dialects import postgresql, sqlite
+
+from service.errors import UnknownItemError
+from service.store.database import Database
+from service.store.labelling.drafts import LabelItem
+from service.store.tables import BATCHES, CHUNKS, LABEL_ITEMS, RESULTS, SCORES
+
+OF_BATCH = re.compile(r"(batch_[0-9a-f]{32})/(0|[1-9][0-9]{0,8})")
+"""The item of a batch, by its position."""
+OF_SCORE = re.compile(r"score_[0-9a-f]{32}")
+
+
+class ItemPlace(NamedTuple):
+    """Where an item lives: in a batch, among kept scores, or, both None, by itself."""
+
+    item: str
+    batch: str | None = None
+    position: int | None = None
+    kept: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSubject:
+    """What there is to look at: a request as POST /v1/score takes it with its report, or the document of an imported item."""
+
+    request: dict[str, JsonValue] | None = None
+    report: dict[str, JsonValue] | None = None
+    document: dict[str, JsonValue] | None = None
+
+
+def name_batch_item(batch: str, position: int) -> ItemPlace:
+    """The place of an item of a batch."""
+    return ItemPlace(f"{batch}/{position}", batch, position)
+
+
+def name_score(score: str) -> ItemPlace:
+    """The place of a kept score."""
+    return ItemPlace(score, kept=score)
+
+
+def insert_items(
+    database: Database,
+    connection: sa.Connection,
+    tenant: str,
+    items: Iterable[tuple[ItemPlace, LabelItem]],
+    *,
+    documents: Mapping[tuple[str, str], str] | None = None,
+) -> None:
+    """Takes items in; one that is there stays as it is. `documents`: of imported ones, by item and criterion."""
+    now: float = connection.execute(sa.select(database.now())).scalar_one()
+    rows = [
+        {
+            **place._asdict(),
+            **{name: getattr(one, name) for name in _COPIED},
+            "tenant": tenant,
+            "draw": draw_place(place.item, one.criterion),
+            "document": (documents or {}).get((place.item, one.criterion)),
+            "created_at": now,
+        }
+        for place, one in items
+    ]
+    if rows:
+        insert = sqlite.insert if database.is_sqlite else postgresql.insert
+        connection.execute(insert(LABEL_ITEMS).on_conflict_do_nothing(), rows)
+
+
+_COPIED = ("criterion", "stage", "waits", "raw", "value", "threshold", "predictions")
+
+
+def draw_place(item: str, criterion: str) -> str:
+    """Where chance puts an item: always the same, and nobody chose it."""
+    return sha256(f"label\0{item}\0{criterion}".encode()).hexdigest()[:16]
+
+
+def match_item(tenant: str, item: str, criterion: str) -> tuple[sa.ColumnElement[bool], ...]:
+    """What finds an item."""
+    return LABEL_ITEMS.c.tenant == tenant, LABEL_ITEMS.c.item == item, LABEL_ITEMS.c.criterion == criterion
+
+
+def ensure_item(database: Database, connection: sa.Connection, tenant: str, item: str, criterion: str) -> None:
+    """Takes in an item that somebody labels unasked. UnknownItemError where there is no such, or no such criterion."""
+    if "\0" in item + criterion:  # which no database takes
+        raise _build_unknown_error()
+    known = sa.select(LABEL_ITEMS.c.item).where(*match_item(tenant, item, criterion))
+    if connection.execute(known).one_or_none() is not None:
+        return
+    place = find_place(item)
+    report = read_subject(connection, tenant, item).report or {}
+    criteria = cast("list[dict[str, Any]]", report.get("criteria", []))
+    stage = next((str(one["stage"]) for one in criteria if one["id"] == criterion), None)
+    if stage is None:
+        raise UnknownItemError(f"the report of that item has no criterion {criterion!r}")
+    insert_items(database, connection, tenant, [(place, LabelItem(criterion, stage))])
+
+
+def find_place(item: str) -> ItemPlace:
+    """Where an item lives, by its id."""
+    if found := OF_BATCH.fullmatch(item):
+        return name_batch_item(found[1], int(found[2]))
+    return name_score(item) if OF_SCORE.fullmatch(item) else ItemPlace(item)
+
+
+def read_subject(connection: sa.Connection, tenant: str, item: str) -> LabelSubject:
+    """What there is to look at of an item. UnknownItemError where it is not there, or another tenant's."""
+    if "\0" in item:  # which no database takes
+        raise _build_unknown_error()
+    own = sa.select(LABEL_ITEMS.c.document).where(LABEL_ITEMS.c.tenant == tenant, LABEL_ITEMS.c.item == item)
+    document = connection.execute(own.where(LABEL_ITEMS.c.document.is_not(None)).limit(1)).scalar_one_or_none()
+    if document is not None:
+        return LabelSubject(document=json.loads(document))
+    place = find_place(item)
+    if place.batch is not None and place.position is not None:
+        return _read_batch_item(connection, tenant, place.batch, place.position)
+    if place.kept is not None:
+        return _read_score(connection, tenant, place.kept)
+    raise _build_unknown_error()
+
+
+def _read_score(connection: sa.Connection, tenant: str, score: str) -> LabelSubject:
+    chosen = sa.select(SCORES.c.request, SCORES.c.report).where(SCORES.c.id == score, SCORES.c.tenant == tenant)
+    row = connection.execute(chosen).one_or_none()
+    if row is None:
+        raise _build_unknown_error()
+    return LabelSubject(json.loads(zlib.decompress(row.request)), json.loads(zlib.decompress(row.report)))
+
+
+def _read_batch_item(connection: sa.Connection, tenant: str, batch: str, position: int) -> LabelSubject:
+    chosen = (
+        sa.select(CHUNKS.c.payload, CHUNKS.c.first, RESULTS.c.line, RESULTS.c.ok)
+        .join_from(CHUNKS, BATCHES, CHUNKS.c.batch == BATCHES.c.id)
+        .outerjoin(RESULTS, (RESULTS.c.batch == BATCHES.c.id) & (RESULTS.c.position == position))
+        .where(BATCHES.c.id == batch, BATCHES.c.tenant == tenant)
+        .where(CHUNKS.c.first <= position, CHUNKS.c.first + CHUNKS.c.size > position)
+    )
+    row = connection.execute(chosen).one_or_none()
+    if row is None:
+        raise _build_unknown_error()
+    request = None if row.payload is None else _unpack_request(row.payload, position - row.first)
+    return LabelSubject(request, json.loads(row.line)["report"] if row.ok else None)
+
+
+def _unpack_request(payload: bytes, at: int) -> dict[str, JsonValue]:
+    return json.loads(zlib.decompress(payload).splitlines()[at])["request"]
+
+
+def _build_unknown_error() -> UnknownItemError:
+    return UnknownItemError("no item of that id")

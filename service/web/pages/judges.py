@@ -1,0 +1,144 @@
+"""Judges: what each is asked, the fits that decide, how it stands beside people, and putting a fit in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from pydantic import JsonValue
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.api.access import find_caller
+from service.api.page_route import PageRoute
+from service.api.parts import ApiParts
+from service.api.routes.fits import REQUEST
+from service.core.judging.judges import Judge, JudgeCheck
+from service.core.models.invalid import validate
+from service.errors import InputError
+from service.strict_json import parse
+from service.web.judge_view import measure_all
+from service.web.page import NavLink, PageSet, page, read_form, redirect, render
+from service.wiring import build_limits
+
+
+class JudgePages:
+    """The handlers over the judges at hand, the fits in place and the labels of one store."""
+
+    def __init__(self, parts: ApiParts) -> None:
+        self._engine = parts.engine
+        self._labels = parts.labels
+        self._fits = parts.fits
+        self._limits = build_limits(parts.settings)
+
+    async def list_judges(self, request: Request) -> Response:
+        """Each judge with its fits and its agreement with people."""
+        states = (await self._fits.list_fits(request)).data
+        desk, tenant, by_judge = self._labels.find_desk(), find_caller(request).tenant, self._list_criteria()
+        labelled = await self._labels.run(request, lambda: desk.labels.list_criteria(tenant))
+        found = await self._labels.run(request, lambda: measure_all(desk, tenant, labelled))
+        beside = {one.criterion: one for one in found}
+        judges = [
+            (
+                judge,
+                sorted(by_judge.get(name, ())),
+                [one for one in states if one.judge == name],
+                [beside[one] for one in sorted(by_judge.get(name, ())) if one in beside],
+            )
+            for name, judge in sorted(self._engine.shelf.judges.items())
+        ]
+        return render(request, "judges.html", twin="/v1/fits", judges=judges, warnings=self._engine.list_warnings())
+
+    async def show_judge(self, request: Request) -> Response:
+        """One judge whole."""
+        return await self._render(request, self._find_judge(request))
+
+    async def install_fit(self, request: Request) -> Response:
+        """Puts the fits of a calibration, or one that was pasted, in place. For admins."""
+        judge, form = self._find_judge(request), read_form(request)
+        try:
+            asked = validate(REQUEST, self._read_wanted(form.get("calibration", ""), form.get("fit", "")))
+            await self._fits.install(request, asked.calibration, asked.fits)
+        except InputError as error:
+            return await self._render(request, judge, refusal=str(error.problems[0]), status=422)
+        return redirect(f"/judges/{judge.id}")
+
+    async def roll_back_fit(self, request: Request) -> Response:
+        """Takes a fit out of its place. For admins."""
+        judge = self._find_judge(request)
+        await self._fits.roll_back(request, read_form(request).get("fit", ""))
+        return redirect(f"/judges/{judge.id}")
+
+    async def _render(
+        self, request: Request, judge: Judge, *, refusal: str | None = None, status: int = 200
+    ) -> Response:
+        desk, tenant = self._labels.find_desk(), find_caller(request).tenant
+        criteria = sorted(self._list_criteria().get(judge.id, ()))
+        fits = [one for one in (await self._fits.list_fits(request)).data if one.judge == judge.id]
+        whole = {fit.id: fit for fit in self._engine.fits}
+        beside = await self._labels.run(request, lambda: measure_all(desk, tenant, criteria))
+        pages = [
+            await self._labels.run(
+                request, lambda one=one: desk.list_disagreements(tenant, criterion=one, between="judge", limit=50)
+            )
+            for one in criteria
+        ]
+        summary = await self._labels.run(
+            request, lambda: [desk.summarize(tenant, one.criterion, "").data[0] for one in beside]
+        )
+        return render(
+            request,
+            "judge.html",
+            status=status,
+            twin="/v1/fits",
+            judge=judge,
+            criteria=criteria,
+            fits=[(one, whole[one.id]) for one in fits if one.id in whole],
+            beside=beside,
+            humans={one.progress.criterion: one for one in summary},
+            disputed=[case for one in pages for case in one.data],
+            refusal=refusal,
+            places={case.item: build_item_path(case.item) for one in pages for case in one.data},
+        )
+
+    def _find_judge(self, request: Request) -> Judge:
+        judge = self._engine.shelf.judges.get(request.path_params["name"])
+        if judge is None:
+            raise HTTPException(404, "no judge of that name is packaged or yours")
+        return judge
+
+    def _list_criteria(self) -> dict[str, set[str]]:
+        """The criteria that each judge decides, in the rubrics at hand."""
+        found: dict[str, set[str]] = {}
+        for rubric in self._engine.shelf:
+            for criterion in rubric.criteria:
+                if isinstance(criterion.check, JudgeCheck):
+                    for name in criterion.check.judge_ids:
+                        found.setdefault(name, set()).add(criterion.id)
+        return found
+
+    def _read_wanted(self, calibration: str, text: str) -> JsonValue:
+        if calibration.strip():
+            return {"calibration": calibration.strip()}
+        return {"fits": [parse(text.encode(), self._limits)]} if text.strip() else {}
+
+
+def build_item_path(item: str) -> str | None:
+    """Where an item is looked at; None for one that has no page."""
+    batch, slash, position = item.partition("/")
+    return f"/runs/{quote(batch)}/traces/{quote(position)}" if slash and batch.startswith("batch_") else None
+
+
+def build_judge_pages(parts: ApiParts) -> Sequence[PageRoute]:
+    """The pages, and what their forms send."""
+    pages = JudgePages(parts)
+    return [
+        page("/judges", pages.list_judges, needs="calibrate"),
+        page("/judges/{name}", pages.show_judge, needs="calibrate"),
+        page("/judges/{name}/install", pages.install_fit, needs="admin", method="POST"),
+        page("/judges/{name}/rollback", pages.roll_back_fit, needs="admin", method="POST"),
+    ]
+
+
+PAGES = PageSet(build_judge_pages, NavLink(40, "Judges", "/judges", "calibrate"))

@@ -1,0 +1,90 @@
+"""A client of one application that plays the worker behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import FastAPI
+
+from service.api.app import create_app
+from service.engine import Engine
+from service.errors import WebhookError
+from service.jobs.items import ItemScorer, widen_limits
+from service.jobs.runner import Runner
+from service.jobs.worker import Worker
+from service.registry import Shelf
+from service.settings import Settings
+from service.store.chunks import ChunkId, Chunks
+from service.store.database import Database
+from service.strict_json import Limits
+from service.wiring import build_demo_judging
+from tests.api.asgi_caller import JSON, Answer, Ask
+from tests.store.played import Recording
+
+SMALL = Settings(batch_chunk=16, batch_max_items=200, max_body_bytes=100_000)
+ENGINE = Engine(Shelf(), judging=build_demo_judging())
+
+
+class Silent:
+    async def notify(self, batch: str) -> None:
+        raise WebhookError(f"nobody is told of {batch}", retryable=False)
+
+
+async def alone() -> bool:
+    return True
+
+
+class PlayedClient:
+    """Asks one application, and plays the worker behind it."""
+
+    def __init__(self, ask: Ask, database: Database, *, engine: Engine = ENGINE, settings: Settings = SMALL) -> None:
+        self.database = database
+        self.queue = Recording()
+        self.app: FastAPI = create_app(settings, engine=engine, database=database, queue=self.queue)
+        self.key: str | None = None
+        self._ask = ask
+        self._engine = engine
+
+    def __call__(
+        self, verb: str, path: str, body: bytes = b"", headers: Mapping[str, str] = JSON, /, **query: object
+    ) -> Answer:
+        bearer = {} if self.key is None else {"authorization": f"Bearer {self.key}"}
+        told = urlencode(query).encode()
+        return self._ask(verb, path, body, app=self.app, headers={**headers, **bearer}, query=told)
+
+    def submit(self, body: Any, headers: Mapping[str, str] = JSON, **query: object) -> dict[str, Any]:
+        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+        answer = self("POST", "/v1/calibrations", sent, headers, **query)
+        assert answer.status == 202, answer.body
+        assert answer.headers["location"] == f"/v1/calibrations/{answer.json['id']}"
+        return answer.json
+
+    def refused(self, status: int, body: Any, headers: Mapping[str, str] = JSON, **query: object) -> Any:
+        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+        answer = self("POST", "/v1/calibrations", sent, headers, **query)
+        assert answer.status == status, answer.body
+        assert not self("GET", "/v1/calibrations").json["data"]
+        return answer.problem
+
+    def find(self, name: str, more: str = "", **query: object) -> Answer:
+        return self("GET", f"/v1/calibrations/{name}{more}", **query)
+
+    def work(self) -> None:
+        """Works off the queue."""
+        asyncio.run(self._work())
+
+    async def _work(self) -> None:
+        runner = Runner(
+            Chunks(self.database, self.queue), ItemScorer(self._engine, widen_limits(Limits())), in_flight=8
+        )
+        worker = Worker(self.database, self.queue, runner, Silent())
+        while self.queue.chunks:
+            batch, number, generation = self.queue.chunks.pop(0)
+            await worker.run(ChunkId(batch, number), generation, alone)
+        while self.queue.finished:
+            await worker.end(self.queue.finished.pop(0))
+        runner.close()

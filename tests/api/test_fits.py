@@ -1,0 +1,182 @@
+"""Fits over HTTP: installed from a calibration or as sent, at once in every process, and taken back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from service.calibration.report_predictions import find_evidence
+from service.core.judging.fits import Fit
+from service.core.judging.questions import ASSEMBLY
+from service.core.report import STAND_IN
+from service.engine import Engine
+from service.fit_files import AgingFits
+from service.live_fits import LOOK_S, LiveFits
+from service.registry import Shelf
+from service.settings import Settings
+from service.store.audit import Actor, Audit
+from service.store.database import Database
+from service.store.installed_fits import InstalledFits
+from service.wiring import build_demo_judging
+from tests.api.asgi_caller import Ask
+from tests.api.played_client import PlayedClient
+from tests.api.test_calibrations import items
+from tests.api.test_labels import body, dumped
+from tests.faults.clock import Clock
+from tests.fits import make_fit
+
+SHELF = Shelf()
+JUDGE = SHELF.judges["result_groundedness"]
+ANA = Actor("key ana", "")
+
+
+def fit(**changes: Any) -> Fit:
+    """A fit of the judge that answers here, which lets everything pass unless it is changed."""
+    bound: dict[str, Any] = {
+        "judge": JUDGE.id,
+        "judge_digest": JUDGE.digest,
+        "criterion": "grounded",
+        "model": STAND_IN,
+        "assembly": ASSEMBLY,
+        "evidence": find_evidence(SHELF.find("four_step"), "grounded"),
+        "threshold": 0.25,
+    }
+    return make_fit(**{**bound, **changes})
+
+
+def sent(*fits: Fit) -> bytes:
+    return dumped({"fits": [json.loads(one.model_dump_json()) for one in fits]})
+
+
+def live(database: Database, clock: Clock, *files: Fit) -> LiveFits:
+    return LiveFits(files, InstalledFits(database), max_age_days=0, clock=clock.now)
+
+
+@pytest.fixture
+def processes(ask: Ask, store: Database, clock: Clock) -> tuple[PlayedClient, PlayedClient]:
+    """Two processes over one store."""
+    clients = [
+        PlayedClient(ask, store, engine=Engine(SHELF, judging=build_demo_judging(), fits=live(store, clock)))
+        for _ in range(2)
+    ]
+    return clients[0], clients[1]
+
+
+def verdict(client: PlayedClient) -> tuple[bool, str]:
+    """Whether a wrong answer passes, and how that is calibrated."""
+    report = client("POST", "/v1/score", dumped(body(1, right=False))).json
+    [grounded] = [one for one in report["criteria"] if one["id"] == "grounded"]
+    outcome = grounded["outcomes"][0]["outcome"]
+    return outcome["passed"], outcome["calibration"]["status"]
+
+
+def test_an_installed_fit_decides_in_every_process(processes: tuple[PlayedClient, PlayedClient], clock: Clock) -> None:
+    here, there = processes
+    assert verdict(here) == verdict(there) == (False, "uncalibrated")
+    made = here("POST", "/v1/fits", sent(fit()))
+    assert made.status == 200, made.body
+    assert [(one["state"], one["origin"], one["threshold"]) for one in made.json["data"]] == [
+        ("in use", "installed", 0.25)
+    ]
+    assert verdict(here) == (True, "calibrated")
+    clock.time += LOOK_S
+    assert verdict(there) == (True, "calibrated")
+    [listed] = there("GET", "/v1/fits").json["data"]
+    assert listed == made.json["data"][0]
+
+
+def test_a_rollback_brings_the_fit_before_back(processes: tuple[PlayedClient, PlayedClient]) -> None:
+    here, _ = processes
+    first, second = fit(threshold=0.75), fit()
+    for one in (first, second, second):
+        here("POST", "/v1/fits", sent(one))
+    assert verdict(here) == (True, "calibrated")
+    assert here("DELETE", f"/v1/fits/{first.id}").problem["status"] == 404
+    assert here("DELETE", f"/v1/fits/{second.id}").status == 204
+    assert verdict(here) == (False, "calibrated")
+    assert here("DELETE", f"/v1/fits/{first.id}").status == 204
+    assert verdict(here) == (False, "uncalibrated")
+    assert here("GET", "/v1/fits").json == {"data": []}
+    acts = [(one.act, one.target) for one in Audit(here.database).page(limit=9).data]
+    assert acts == [
+        ("fit.rollback", first.id),
+        ("fit.rollback", second.id),
+        ("fit.install", second.id),
+        ("fit.install", first.id),
+    ]
+
+
+def test_a_file_stays_below_and_cannot_be_taken_away_here(ask: Ask, store: Database, clock: Clock) -> None:
+    file = fit(threshold=0.75)
+    engine = Engine(SHELF, judging=build_demo_judging(), fits=live(store, clock, file))
+    client = PlayedClient(ask, store, engine=engine)
+    assert client("DELETE", f"/v1/fits/{file.id}").problem["status"] == 409
+    client("POST", "/v1/fits", sent(fit()))
+    assert [one["origin"] for one in client("GET", "/v1/fits").json["data"]] == ["installed"]
+    client("DELETE", f"/v1/fits/{fit().id}")
+    assert [one["id"] for one in client("GET", "/v1/fits").json["data"]] == [file.id]
+
+
+def test_the_fits_of_a_calibration_are_installed_by_its_name(ask: Ask, store: Database, clock: Clock) -> None:
+    engine = Engine(SHELF, judging=build_demo_judging(), fits=live(store, clock))
+    client = PlayedClient(ask, store, engine=engine, settings=Settings(batch_chunk=16, batch_max_items=300))
+    name = client.submit({"items": items(120), "method": "isotonic"})["id"]
+    assert client("POST", "/v1/fits", dumped({"calibration": name})).problem["status"] == 409
+    client.work()
+    [one] = client("POST", "/v1/fits", dumped({"calibration": name})).json["data"]
+    assert (one["calibration"], one["labels"], one["state"]) == (name, 120, "in use")
+    assert verdict(client)[1] == "calibrated"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status"),
+    [
+        ({}, 422),
+        ({"calibration": "calibration_" + "0" * 32}, 404),
+        ({"calibration": "x"}, 422),
+        ({"fits": [{"judge": "j"}]}, 422),
+        ({"calibration": "calibration_" + "0" * 32, "fits": [{}]}, 422),
+    ],
+)
+def test_what_is_no_fit_is_refused(
+    processes: tuple[PlayedClient, PlayedClient], wrong: dict[str, Any], status: int
+) -> None:
+    assert processes[0]("POST", "/v1/fits", dumped(wrong)).problem["status"] == status
+    assert processes[0]("GET", "/v1/fits").json == {"data": []}
+
+
+class _Unreachable:
+    def __init__(self) -> None:
+        self.reachable = True
+
+    def read_version(self) -> object:
+        if not self.reachable:
+            raise OSError("away")
+        return 1
+
+    def list_fits(self) -> list[Fit]:
+        return [fit()]
+
+
+def test_a_store_out_of_reach_changes_no_verdict(clock: Clock) -> None:
+    source = _Unreachable()
+    fits = LiveFits([], source, max_age_days=0, clock=clock.now)
+    assert list(fits) == [fit()]
+    source.reachable = False
+    clock.time += LOOK_S
+    fits.look()
+    assert list(fits) == [fit()]
+    assert list(LiveFits([make_fit()], source, max_age_days=0, clock=clock.now)) == [make_fit()]
+
+
+def test_installed_fits_on_both_databases(database: Database) -> None:
+    store = InstalledFits(database)
+    before = store.read_version()
+    store.install([fit(), make_fit()], calibration="c", by=ANA)
+    assert store.read_version() != before
+    assert {one.fit.id for one in store.list_in_place()} == {fit().id, make_fit().id}
+    store.roll_back(fit().id, by=ANA)
+    assert [one.calibration for one in store.list_in_place()] == ["c"]
+    assert len(AgingFits(store.list_fits(), max_age_days=0)) == 1

@@ -1,0 +1,332 @@
+"""Labels over HTTP: from a batch or a kept score to what is labelled next, agreement, export and import."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from secrets import token_hex
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.calibration.importers.published import import_labels
+from service.engine import Engine
+from service.registry import Shelf
+from service.settings import Settings
+from service.store.database import Database, open_database
+from service.store.keys import Keys
+from service.wiring import build_demo_judging
+from tests.api.asgi_caller import JSON, Ask
+from tests.api.played_client import SMALL, PlayedClient
+from tests.fits import make_fit
+
+LINES = {"content-type": "application/x-ndjson"}
+SHELF = Shelf()
+
+
+def trace(number: int, *, right: bool) -> dict[str, Any]:
+    """A call, its result, and an answer that says what it returned, or another amount."""
+    told = 54 if right else 77
+    return {
+        "format": "callgrade",
+        "id": f"t{number}",
+        "events": [
+            {"user": f"What did order {number} cost?"},
+            {
+                "call": {"name": "look_up", "arguments": {"order": number}},
+                "result": {"order": number, "amount_cents": 5400},
+            },
+            {"assistant": f"Order {number} cost ${told}.00."},
+        ],
+    }
+
+
+def body(number: int, *, right: bool = True, **more: Any) -> dict[str, Any]:
+    return {"trace": trace(number, right=right), **more}
+
+
+def dumped(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def jsonl(*rows: Any) -> bytes:
+    return b"".join(dumped(one) + b"\n" for one in rows)
+
+
+@pytest.fixture
+def client(ask: Ask, store: Database) -> PlayedClient:
+    return PlayedClient(ask, store)
+
+
+def score(client: PlayedClient, number: int = 1, **more: Any) -> str:
+    answer = client("POST", "/v1/score", dumped(body(number, store=True, **more)))
+    assert answer.status == 200, answer.body
+    return answer.headers["x-callgrade-score-id"]
+
+
+def submit(client: PlayedClient, count: int) -> str:
+    made = client("POST", "/v1/batches", jsonl(*[body(n, right=n % 2 == 0) for n in range(count)]), LINES)
+    assert made.status == 202, made.body
+    client.work()
+    return made.json["id"]
+
+
+def label(client: PlayedClient, item: str, word: str = "pass", annotator: str = "ana", **more: Any) -> Any:
+    sent = {"item": item, "criterion": "grounded", "label": word, "annotator": annotator, **more}
+    answer = client("POST", "/v1/labels", dumped(sent))
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+# Kept scores.
+
+
+def test_a_score_is_kept_where_the_request_says_so(client: PlayedClient) -> None:
+    plain = client("POST", "/v1/score", dumped(body(1)))
+    assert "x-callgrade-score-id" not in plain.headers
+    name = score(client, tags={"suite": "night"})
+    [listed] = client("GET", "/v1/scores").json["data"]
+    assert (listed["id"], listed["rubric"], listed["tags"]) == (name, "four_step@2", {"suite": "night"})
+    whole = client("GET", f"/v1/scores/{name}").json
+    assert whole["request"] == body(1, store=True, tags={"suite": "night"})
+    assert whole["report"]["verdict"] == listed["verdict"]
+    assert client("DELETE", f"/v1/scores/{name}").status == 204
+    assert client("GET", f"/v1/scores/{name}").problem["status"] == 404
+
+
+def test_the_report_has_the_same_bytes_whether_it_is_kept_or_not(client: PlayedClient) -> None:
+    kept, plain = (client("POST", "/v1/score", dumped(body(1, judges="off", store=store))) for store in (True, False))
+    assert kept.body == plain.body
+    name = kept.headers["x-callgrade-score-id"]
+    assert kept.body in client("GET", f"/v1/scores/{name}").body
+
+
+def test_a_setting_keeps_all_that_does_not_say_otherwise(ask: Ask, store: Database) -> None:
+    client = PlayedClient(ask, store, settings=Settings(store_scores=True))
+    for judges in ("off", "live"):
+        client("POST", "/v1/score", dumped(body(1, judges=judges)))
+        client("POST", "/v1/score", dumped(body(2, judges=judges, store=False)))
+    client("POST", "/v1/score/many", dumped([body(3), body(4, judges="off"), body(5, store=False), 7]))
+    found = [client("GET", f"/v1/scores/{one['id']}").json for one in client("GET", "/v1/scores").json["data"]]
+    assert sorted(one["request"]["trace"]["id"] for one in found) == ["t1", "t1", "t3", "t4"]
+
+
+def test_without_a_database_nothing_is_kept_and_that_is_said(ask: Ask) -> None:
+    from service.api.app import create_app
+
+    app = create_app()
+    refused = ask("POST", "/v1/score", dumped(body(1, judges="off", store=True)), app=app)
+    assert refused.problem["errors"][0]["pointer"] == "/store"
+    for verb, path in (("GET", "/v1/scores"), ("GET", "/v1/labels"), ("GET", "/v1/labels/next"), ("GET", "/v1/fits")):
+        assert ask(verb, path, app=app).problem["status"] == 503
+
+
+# Labels.
+
+
+def test_a_kept_score_is_labelled_blind_and_the_judge_is_told_after(client: PlayedClient) -> None:
+    name = score(client, right=False)
+    task = client("GET", "/v1/labels/next", annotator="ana").json
+    assert (task["item"], task["criterion"], task["source"]) == (name, "grounded", "sample")
+    assert "judge" not in task
+    assert task["request"]["trace"] == trace(1, right=False)
+    assert task["question"]
+    assert [one["value"] for one in task["menu"]] == sorted([one["value"] for one in task["menu"]], reverse=True)
+    told = label(client, name, "fail", blind=True, claim="$77.00", failing_step=0, source=task["source"])
+    assert (told["judge"]["passed"], told["judge"]["judge"]) == (False, "result_groundedness")
+    assert told["judge"]["reason"]
+    [listed] = client("GET", "/v1/labels", item=name).json["data"]
+    assert listed == told["label"]
+    assert client("GET", "/v1/labels/next", annotator="ana", criterion="grounded").problem["status"] == 404
+    assert client("DELETE", f"/v1/labels/{listed['id']}").status == 204
+    assert client("GET", "/v1/labels/next", annotator="ana", criterion="grounded").json["item"] == name
+
+
+@pytest.mark.parametrize(
+    ("sent", "pointer"),
+    [
+        ({"label": "maybe"}, "/label"),
+        ({"item": ""}, "/item"),
+        ({"value": 2}, "/value"),
+        ({"step": -1}, "/step"),
+        ({"more": 1}, "/more"),
+        ({"annotator": "a\nb"}, "/annotator"),
+    ],
+)
+def test_a_label_that_makes_no_sense_is_refused_by_its_place(
+    client: PlayedClient, sent: dict[str, Any], pointer: str
+) -> None:
+    whole = {"item": "i", "criterion": "grounded", "label": "pass", **sent}
+    assert [one["pointer"] for one in client("POST", "/v1/labels", dumped(whole)).problem["errors"]] == [pointer]
+
+
+def test_the_items_of_a_batch_are_labelled_once_each(client: PlayedClient) -> None:
+    batch = submit(client, 12)
+    seen: list[str] = []
+    while (answer := client("GET", "/v1/labels/next", criterion="grounded", annotator="ana")).status == 200:
+        seen.append(answer.json["item"])
+        label(client, seen[-1])
+    assert sorted(seen) == sorted(f"{batch}/{n}" for n in range(12))
+
+
+def test_what_a_fit_leaves_to_humans_comes_first(ask: Ask, store: Database) -> None:
+    judge = SHELF.judges["result_groundedness"]
+    from service.calibration.report_predictions import find_evidence
+    from service.core.judging.questions import ASSEMBLY
+    from service.core.report import STAND_IN
+
+    fit = make_fit(
+        judge=judge.id,
+        judge_digest=judge.digest,
+        criterion="grounded",
+        model=STAND_IN,
+        assembly=ASSEMBLY,
+        evidence=find_evidence(SHELF.find("four_step"), "grounded"),
+        abstain=(0.0, 0.75),
+    )
+    client = PlayedClient(ask, store, engine=Engine(SHELF, judging=build_demo_judging(), fits=[fit]))
+    batch = submit(client, 8)
+    first = [client("GET", "/v1/labels/next", criterion="grounded", annotator=one).json for one in "ab"]
+    assert {one["source"] for one in first} == {"human"}
+    assert int(first[0]["item"].removeprefix(f"{batch}/")) % 2 == 1
+    assert first[0]["progress"]["waiting"] == 4
+
+
+def test_agreement_and_disagreements(client: PlayedClient) -> None:
+    batch = submit(client, 10)
+    for n in range(10):
+        label(client, f"{batch}/{n}", "pass" if n % 2 == 0 else "fail")
+        label(client, f"{batch}/{n}", "pass" if n % 2 == 0 or n == 1 else "fail", "ben")
+    label(client, f"{batch}/0", "unsure", "cleo")
+    [found] = client("GET", "/v1/labels/agreement", criterion="grounded").json["data"]
+    assert (found["disputed"], found["progress"]["labelled"], found["progress"]["twice"]) == (1, 10, 10)
+    assert found["agreement"]["items"] == 10
+    kappa = found["agreement"]["kappa"]
+    assert kappa["low"] < kappa["value"] < 1.0
+    assert found["agreement"]["accuracy"]["value"] == 0.9
+    [one] = client("GET", "/v1/labels/disagreements").json["data"]
+    assert (one["item"], [said["label"] for said in one["labels"]]) == (f"{batch}/1", ["fail", "pass"])
+    label(client, f"{batch}/1", "pass", "dora", source="adjudication")
+    assert client("GET", "/v1/labels/disagreements").json["data"] == []
+    with_judge = client("GET", "/v1/labels/disagreements", between="judge").json["data"]
+    assert [one["item"] for one in with_judge] == [f"{batch}/1"]
+    [after] = client("GET", "/v1/labels/agreement", criterion="grounded").json["data"]
+    assert after["agreement"] == found["agreement"]
+
+
+def test_disagreements_come_in_pages(client: PlayedClient) -> None:
+    batch = submit(client, 5)
+    for n in range(5):
+        label(client, f"{batch}/{n}")
+        label(client, f"{batch}/{n}", "fail", "ben")
+    first = client("GET", "/v1/labels/disagreements", limit=3).json
+    rest = client("GET", "/v1/labels/disagreements", limit=3, after=first["next"]).json
+    assert [one["item"] for one in [*first["data"], *rest["data"]]] == [f"{batch}/{n}" for n in range(5)]
+    assert (first["has_more"], rest["has_more"]) == (True, False)
+
+
+# Sets in and out.
+
+
+def test_an_export_is_what_calibration_takes(client: PlayedClient) -> None:
+    batch = submit(client, 6)
+    for n in range(6):
+        label(client, f"{batch}/{n}", "pass" if n % 2 == 0 else "fail", note="é")
+    label(client, f"{batch}/0", "unsure", "ben")
+    exported = client("GET", "/v1/labels/export", criterion="grounded")
+    assert exported.headers["content-type"] == "application/x-ndjson"
+    found = import_labels(exported.body.decode().split("\n"))
+    assert [item.id for item in found.labels.items] == [f"{batch}/{n}" for n in range(6)]
+    assert found.labels.items[1].trace == trace(1, right=False)
+    assert [one.raw for one in found.predictions] == [1.0, 0.5] * 3
+    made = client("POST", "/v1/calibrations", exported.body, LINES)
+    assert made.status == 202, made.body
+    assert made.json["items"] == 6
+
+
+def test_an_import_is_labelled_on(client: PlayedClient) -> None:
+    row = {"id": "i1", "criterion": "grounded", "group": "g", "payload": {"amount_cents": 5400}, "answer": "$54."}
+    lines = jsonl(
+        {**row, "labels": [{"annotator": "ana", "label": True}]}, {"id": "i1", "criterion": "grounded", "raw": 0.25}
+    )
+    assert client("POST", "/v1/labels/import", lines, LINES).json == {"items": 1, "labels": 1, "predictions": 1}
+    told = label(client, "i1", "fail", "ben")
+    assert (told["judge"]["raw"], told["judge"]["passed"]) == (0.25, False)
+    assert [one["item"] for one in client("GET", "/v1/labels/disagreements").json["data"]] == ["i1"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [(b"nonsense", 422), (b"", 422), (jsonl({"id": "a", "criterion": "c", "group": "g", "labels": []}), 422)],
+)
+def test_an_import_that_is_wrong_leaves_nothing(client: PlayedClient, lines: bytes, status: int) -> None:
+    assert client("POST", "/v1/labels/import", lines, LINES).problem["status"] == status
+    assert client("GET", "/v1/labels").json["data"] == []
+    assert client("POST", "/v1/labels/import", b"{}", JSON).problem["status"] == 415
+
+
+@pytest.fixture(scope="module")
+def shared(ask: Ask, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedClient]:
+    database = open_database(f"sqlite:///{tmp_path_factory.mktemp('labels') / 'store.db'}")
+    database.migrate()
+    yield PlayedClient(ask, database, settings=SMALL)
+    database.close()
+
+
+NAMES = st.text("abé\"'<>& /", min_size=1, max_size=6)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5)
+ROWS = st.dictionaries(
+    st.tuples(NAMES, st.sampled_from(["grounded", "said"])),
+    st.tuples(
+        st.dictionaries(NAMES, st.tuples(st.booleans(), TEXTS), min_size=1, max_size=4),
+        st.one_of(st.none(), st.floats(0, 1)),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(rows=ROWS)
+def test_to_import_what_was_exported_changes_nothing(shared: PlayedClient, rows: dict[tuple[str, str], Any]) -> None:
+    """The law: export, then import elsewhere, then export again gives the same bytes."""
+    keys = Keys(shared.database)
+    sent = jsonl(*_lines(rows))
+    exports: list[bytes] = []
+    for place in "ab":
+        _, shared.key = keys.create(name="k", tenant=f"{place}{token_hex(8)}", scopes=("label",))
+        taken = shared("POST", "/v1/labels/import", sent, LINES)
+        assert taken.status == 200, taken.body
+        exports.append(shared("GET", "/v1/labels/export").body)
+        sent = exports[-1]
+    assert exports[0] == exports[1]
+    assert len(exports[0].splitlines()) == len(_lines(rows))
+
+
+def _lines(rows: dict[tuple[str, str], Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for (name, criterion), (labels, raw) in rows.items():
+        said = [{"annotator": one, "label": ok, "note": note} for one, (ok, note) in labels.items()]
+        found.append({"id": name, "criterion": criterion, "group": name, "payload": {"n": 1}, "labels": said})
+        if raw is not None:
+            found.append({"id": name, "criterion": criterion, "raw": raw, "model": "m"})
+    return found
+
+
+# Who may.
+
+
+def test_labels_are_their_tenants_and_need_their_scope(client: PlayedClient) -> None:
+    keys = Keys(client.database)
+    _, client.key = keys.create(name="t", tenant="t", scopes=("score",))
+    name = score(client)
+    _, other = keys.create(name="o", tenant="other", scopes=("label", "score"))
+    _, batch = keys.create(name="b", tenant="t", scopes=("batch",))
+    client.key = other
+    assert client("GET", f"/v1/scores/{name}").problem["status"] == 404
+    assert client("POST", "/v1/labels", dumped({"item": name, "criterion": "grounded", "label": "pass"})).status == 404
+    assert client("GET", "/v1/labels/next").status == 404
+    assert client("POST", "/v1/fits", b"{}").problem["detail"] == "the key lacks the scope admin"
+    client.key = batch
+    assert client("GET", "/v1/labels").problem["detail"] == "the key lacks the scope label"

@@ -1,0 +1,233 @@
+"""Labels in the database: once for each annotator and item, what comes next, and gone with what they are of."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import pytest
+import sqlalchemy as sa
+
+from service.errors import UnknownItemError
+from service.store.audit import Actor, Audit
+from service.store.batches import Batches
+from service.store.chunks import ChunkId, Chunks, ChunkSpending, OutcomeRow, OutcomeRows
+from service.store.database import Database
+from service.store.kept_scores import KeptScores
+from service.store.labelling.choice import LabelChooser
+from service.store.labelling.drafts import LabelDraft, LabelItem, ScoreDraft, Word
+from service.store.labelling.labels import Labels
+from service.store.labelling.opinions import Opinions
+from service.store.submission import Chunk, JobSubmission
+from service.store.tables import LABEL_ITEMS, LABELS, SCORES
+from tests.store.played import Recording, ended
+
+ANA = Actor("key ana", "10.0.0.1")
+REPORT = b'{"criteria":[{"id":"grounded","stage":"integrate"}],"trace_id":null}'
+
+
+def kept(database: Database, *items: LabelItem, tenant: str = "t") -> str:
+    draft = ScoreDraft("four_step@2", "pass", 1.0, {}, b'{"trace":{"format":"openai"}}', REPORT, items)
+    return KeptScores(database).keep(tenant, draft)
+
+
+def judged(raw: float, *, waits: bool = False) -> LabelItem:
+    return LabelItem("grounded", "integrate", waits, raw, raw, 0.5, "[]")
+
+
+def said(item: str, annotator: str = "ana", label: Word = "pass", **more: object) -> LabelDraft:
+    return LabelDraft(**{"item": item, "criterion": "grounded", "annotator": annotator, "label": label, **more})
+
+
+def count(database: Database, table: sa.Table) -> int:
+    with database.read() as connection:
+        return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+
+def batch_of(database: Database, *rows: Sequence[LabelItem]) -> str:
+    """A batch that has ended, with what of its items may be labelled."""
+    line = b'{"custom_id":"c","request":{"trace":{"format":"openai","messages":[]}}}\n'
+    chunk = Chunk(0, len(rows), zlib.compress(line * len(rows)))
+    queue = Recording()
+    made = Batches(database, queue).submit(JobSubmission(tenant="t", fingerprint="f", hours=1, name="n"), [chunk])
+    chunks = Chunks(database, queue)
+    leased = chunks.open(ChunkId(made.id, 0), 0)
+    assert leased is not None
+    told = f'{{"custom_id":"c","report":{REPORT.decode()}}}'
+    outcomes = [OutcomeRow(n, True, told, labelled=items) for n, items in enumerate(rows)]
+    assert chunks.record([OutcomeRows(leased.hold, outcomes, ChunkSpending())]) == [True]
+    ended(database, made.id)
+    return made.id
+
+
+def test_a_later_label_takes_the_place_of_an_earlier_one(database: Database) -> None:
+    name, labels = kept(database, judged(0.4)), Labels(database)
+    first = labels.put("t", said(name, label="fail", note="a", failing_step=2, claim="x"))
+    assert (first.failing_step, first.claim, first.step, first.source) == (2, "x", None, "direct")
+    second = labels.put("t", said(name, label="pass"))
+    [only] = labels.page("t", limit=10).data
+    assert only == second
+    assert (only.label, only.note, only.id > first.id) == ("pass", "", True)
+    labels.put("t", said(name, "ben"))
+    labels.put("t", said(name, step=0))
+    assert [(one.annotator, one.step) for one in labels.page("t", limit=10).data] == [
+        ("ana", 0),
+        ("ben", None),
+        ("ana", None),
+    ]
+
+
+def test_pages_go_on_where_the_last_one_ended(database: Database) -> None:
+    names, labels = [kept(database, judged(0.4)) for _ in range(5)], Labels(database)
+    made = [labels.put("t", said(name)).id for name in names]
+    first = labels.page("t", limit=3)
+    rest = labels.page("t", limit=3, after=first.next)
+    assert [one.id for one in (*first.data, *rest.data)] == made[::-1]
+    assert (first.has_more, rest.has_more, rest.next) == (True, False, None)
+    assert [one.item for one in labels.page("t", limit=9, item=names[1]).data] == [names[1]]
+
+
+def test_a_label_of_what_is_not_there_is_refused(database: Database) -> None:
+    name, labels = kept(database, judged(0.4)), Labels(database)
+    for item, criterion, tenant in (
+        (name, "nobody", "t"),
+        (name, "grounded", "other"),
+        ("score_" + "0" * 32, "grounded", "t"),
+        ("batch_" + "0" * 32 + "/0", "grounded", "t"),
+        ("anything", "grounded", "t"),
+        ("nul\0", "grounded", "t"),
+    ):
+        with pytest.raises(UnknownItemError):
+            labels.put(tenant, said(item, criterion=criterion))
+    assert count(database, LABELS) == 0
+
+
+def test_an_item_that_no_judge_looked_at_may_be_labelled_too(database: Database) -> None:
+    name, labels = kept(database), Labels(database)
+    assert labels.read_judge("t", name, "grounded") is None
+    labels.put("t", said(name))
+    assert [one.item for one in labels.page("t", limit=2).data] == [name]
+
+
+def test_items_of_a_batch_are_found_and_go_with_it(database: Database) -> None:
+    batch, labels = batch_of(database, [judged(0.2)], [judged(0.9)]), Labels(database)
+    assert count(database, LABEL_ITEMS) == 2
+    subject = labels.read_subject("t", f"{batch}/1")
+    assert (subject.request, (subject.report or {})["trace_id"]) == (
+        {"trace": {"format": "openai", "messages": []}},
+        None,
+    )
+    with pytest.raises(UnknownItemError):
+        labels.read_subject("t", f"{batch}/2")
+    labels.put("t", said(f"{batch}/1"))
+    Batches(database, Recording()).delete("t", batch)
+    assert (count(database, LABEL_ITEMS), count(database, LABELS)) == (0, 0)
+
+
+def test_a_kept_score_goes_with_its_labels_and_that_is_noted(database: Database) -> None:
+    name, scores = kept(database, judged(0.4)), KeptScores(database)
+    Labels(database).put("t", said(name))
+    with pytest.raises(UnknownItemError):
+        scores.delete("other", name, by=ANA)
+    scores.delete("t", name, by=ANA)
+    assert [count(database, table) for table in (SCORES, LABEL_ITEMS, LABELS)] == [0, 0, 0]
+    assert [(one.act, one.target, one.who) for one in Audit(database).page(limit=5).data] == [
+        ("score.delete", name, "key ana")
+    ]
+
+
+def test_kept_scores_are_listed_by_tenant(database: Database) -> None:
+    first, second = kept(database), kept(database)
+    kept(database, tenant="other")
+    scores = KeptScores(database)
+    page = scores.page("t", limit=1)
+    assert ([one.id for one in page.data], page.next) == ([second], second)
+    assert [one.id for one in scores.page("t", limit=1, after=page.next).data] == [first]
+    assert scores.read("t", first) == (b'{"trace":{"format":"openai"}}', REPORT)
+    with pytest.raises(UnknownItemError):
+        scores.read("other", first)
+
+
+def test_a_label_is_taken_back_once(database: Database) -> None:
+    name, labels = kept(database, judged(0.4)), Labels(database)
+    made = labels.put("t", said(name))
+    with pytest.raises(UnknownItemError):
+        labels.delete("other", made.id, by=ANA)
+    assert labels.delete("t", made.id, by=ANA) == made
+    with pytest.raises(UnknownItemError):
+        labels.delete("t", made.id, by=ANA)
+    assert [one.act for one in Audit(database).page(limit=5).data] == ["label.delete"]
+
+
+def test_what_is_old_and_was_not_labelled_lately_is_forgotten(database: Database) -> None:
+    old, fresh, labels = kept(database, judged(0.4)), kept(database, judged(0.4)), Labels(database)
+    labels.put("t", said(fresh))
+    labels.take_in("t", {("i", "grounded"): (judged(0.1), "{}")}, [said("i", source="import")], by=ANA)
+    with database.begin() as connection:
+        connection.execute(SCORES.update().values(created_at=database.now() - 86_400 * 40))
+        connection.execute(LABEL_ITEMS.update().values(created_at=database.now() - 86_400 * 40))
+    labels.forget_old(days=30)
+    assert {one.id for one in KeptScores(database).page("t", limit=9).data} == {fresh}
+    assert {one.item for one in labels.page("t", limit=9).data} == {fresh, "i"}
+    with database.begin() as connection:
+        connection.execute(LABELS.update().values(made_at=database.now() - 86_400 * 40))
+    labels.forget_old(days=30)
+    assert (count(database, LABEL_ITEMS), count(database, LABELS), old != fresh) == (0, 0, True)
+
+
+def walk(database: Database, annotator: str, *, double: float = 0.0, most: int = 99) -> list[tuple[str, str]]:
+    """What one annotator labels until nothing is left, and why."""
+    chooser, labels, found = LabelChooser(database, double=double), Labels(database), list[tuple[str, str]]()
+    while len(found) < most and (choice := chooser.choose("t", "grounded", annotator)) is not None:
+        labels.put("t", said(choice.item, annotator, source=choice.source))
+        found.append((choice.item, choice.source))
+    return found
+
+
+def test_what_waits_for_a_human_comes_first_and_the_most_doubtful_of_it(database: Database) -> None:
+    sure = [kept(database, judged(raw)) for raw in (0.0, 1.0, 0.0, 1.0)]
+    far, near = kept(database, judged(0.1, waits=True)), kept(database, judged(0.45, waits=True))
+    found = walk(database, "ana")
+    assert found[:2] == [(near, "human"), (far, "human")]
+    assert {item for item, _ in found[2:]} == set(sure)
+    assert {source for _, source in found[2:]} == {"sample"}
+    assert walk(database, "ana") == walk(database, "ben") == []
+
+
+def test_strata_without_a_label_come_first_and_the_others_by_what_they_tell(database: Database) -> None:
+    low = {kept(database, judged(0.0)) for _ in range(6)}
+    high = {kept(database, judged(1.0)) for _ in range(6)}
+    unjudged = {kept(database, LabelItem("grounded", "integrate")) for _ in range(6)}
+    found = [item for item, _ in walk(database, "ana", most=3)]
+    assert [sum(item in side for item in found) for side in (low, high, unjudged)] == [1, 1, 1]
+    progress = LabelChooser(database).measure("t", "grounded", "ana")
+    assert (progress.items, progress.labelled, progress.mine, progress.waiting) == (18, 3, 3, 0)
+    assert progress.width is not None
+    assert progress.width_next is not None
+    assert progress.width_next < progress.width
+
+
+def test_a_share_of_items_gets_a_second_opinion_and_none_a_third(database: Database) -> None:
+    names = {kept(database, judged(0.5)) for _ in range(40)}
+    assert {item for item, _ in walk(database, "ana", double=0.5)} == names
+    second = walk(database, "ben", double=0.5)
+    assert 5 <= len(second) <= 35
+    assert {source for _, source in second} == {"second"}
+    assert walk(database, "cleo", double=0.5) == []
+    assert LabelChooser(database).measure("t", "grounded", "ben").twice == len(second)
+
+
+def test_people_differ_until_somebody_settles_it(database: Database) -> None:
+    name, other, labels = kept(database, judged(0.9)), kept(database, judged(0.9)), Labels(database)
+    labels.put("t", said(name, "ana", "pass"))
+    labels.put("t", said(name, "ben", "fail"))
+    labels.put("t", said(other, "ana", "unsure"))
+    opinions = Opinions(database)
+    case, unsure = opinions.list_cases("t", "grounded")
+    assert (case.is_disputed, case.passes, case.differs_from_judge) == (True, True, False)
+    assert (unsure.is_disputed, unsure.passes, unsure.counted) == (False, None, ())
+    labels.put("t", said(name, "cleo", "fail", source="adjudication"))
+    settled = opinions.list_cases("t", "grounded")[0]
+    assert (settled.is_disputed, settled.passes, settled.differs_from_judge) == (False, False, True)
+    assert settled.labels[0].annotator == "cleo"
+    assert opinions.list_cases("other", "grounded") == ()

@@ -1,0 +1,213 @@
+"""Labelling, settling and trusting a judge, from the pages alone and without a script."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+
+from service.engine import Engine
+from service.live_fits import LiveFits
+from service.registry import Shelf
+from service.store.database import open_database
+from service.store.installed_fits import InstalledFits
+from service.web.app import add_pages
+from service.wiring import build_demo_judging
+from tests.api.asgi_caller import JSON, Answer, exchange
+from tests.api.played_client import PlayedClient
+from tests.api.test_fits import fit
+from tests.api.test_fits import verdict as verdict_of
+from tests.api.test_labels import LINES, body, jsonl
+from tests.web.site import TOKEN, Visitor, read_forms, strip_tags
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+
+
+@dataclass
+class Site:
+    client: PlayedClient
+    visitor: Visitor
+
+    def submit(self, count: int) -> str:
+        """A batch that a judge has looked at: every other answer is wrong."""
+        made = self.client("POST", "/v1/batches", jsonl(*[body(n, right=n % 2 == 0) for n in range(count)]), LINES)
+        self.client.work()
+        return made.json["id"]
+
+    def label(self, path: str, word: str, **fields: str) -> str:
+        """Answers what a page asks; the page that comes next."""
+        answer = self.visitor.fill_in(path, "/label", label=word, **fields)
+        assert answer.status == 303, answer.body
+        return answer.headers["location"]
+
+    def text(self, path: str) -> str:
+        answer = self.visitor.open(path)
+        assert answer.status == 200, answer.body
+        return answer.body.decode()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    store = open_database(f"sqlite:///{tmp_path / 'store.db'}")
+    store.migrate()
+    engine = Engine(Shelf(), judging=build_demo_judging(), fits=LiveFits([], InstalledFits(store), max_age_days=0))
+    with asyncio.Runner() as runner:
+
+        def ask(
+            method: str,
+            path: str,
+            body: bytes = b"",
+            *,
+            app: FastAPI | None = None,
+            headers: Mapping[str, str] = JSON,
+            query: bytes = b"",
+        ) -> Answer:
+            async def chunks() -> tuple[bytes, bool]:
+                return body, False
+
+            return runner.run(exchange(app or client.app, method, path, chunks, headers, query))
+
+        client = PlayedClient(ask, store, engine=engine)
+        add_pages(client.app, token=TOKEN)
+        visitor = Visitor(client.app, runner)
+        assert visitor.enter().status == 303
+        yield Site(client, visitor)
+    store.close()
+
+
+def test_an_empty_service_says_where_items_come_from(site: Site) -> None:
+    assert "Nothing is left to label" in strip_tags(site.text("/label"))
+    assert "Nothing is left to settle" in strip_tags(site.text("/label/disagreements"))
+    assert "nothing labelled" in strip_tags(site.text("/judges"))
+
+
+def test_ten_items_are_labelled_blind(site: Site) -> None:
+    batch, path, seen = site.submit(10), "/label?criterion=grounded", set[str]()
+    for n in range(10):
+        text = site.text(path)
+        assert n > 0 or "The judge had said" not in text
+        item = read_forms(text)["/label"]["item"]
+        right = int(item.removeprefix(f"{batch}/")) % 2 == 0
+        assert ("$54.00" in text) is right
+        seen.add(item)
+        path = site.label(path, "pass" if right else "fail", failing_step="" if right else "0", claim="$77.00")
+        assert "The judge had said" in site.text(path)
+    assert seen == {f"{batch}/{n}" for n in range(10)}
+    assert "Nothing is left to label" in strip_tags(site.text(path))
+    labels = site.client("GET", "/v1/labels", limit=100).json["data"]
+    assert len(labels) == 10
+    assert all(one["blind"] for one in labels)
+    assert {one["failing_step"] for one in labels} == {None, 0}
+
+
+def test_the_judge_is_not_on_the_page_before_the_answer(site: Site) -> None:
+    site.submit(2)
+    text = site.text("/label?criterion=grounded")
+    task = site.client("GET", "/v1/labels/next", criterion="grounded").json
+    reasons = [one["report"] for one in _results(site)]
+    for report in reasons:
+        [grounded] = [one for one in report["criteria"] if one["id"] == "grounded"]
+        reason = grounded["outcomes"][0]["outcome"]["judge"]["reason"]
+        assert reason
+        assert reason not in text
+    assert task["item"] in text
+
+
+def _results(site: Site) -> list[dict[str, object]]:
+    [batch] = site.client("GET", "/v1/batches").json["data"]
+    lines = site.client("GET", f"/v1/batches/{batch['id']}/results").body.splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_a_label_is_taken_back_and_its_item_comes_again(site: Site) -> None:
+    site.submit(3)
+    item = read_forms(site.text("/label?criterion=grounded"))["/label"]["item"]
+    after = site.label("/label?criterion=grounded", "fail")
+    back = site.visitor.fill_in(after, "/label/undo").headers["location"]
+    assert read_forms(site.text(back))["/label"]["item"] == item
+    assert site.client("GET", "/v1/labels").json["data"] == []
+
+
+def test_the_numbers_are_those_of_the_twin(site: Site) -> None:
+    site.submit(6)
+    path = "/label?criterion=grounded"
+    for _ in range(4):
+        path = site.label(path, "pass")
+    [told] = site.client("GET", "/v1/labels/agreement", criterion="grounded").json["data"]
+    text = site.text("/label?criterion=grounded")
+    row = next(one for one in re.findall(r"<tr>.*?</tr>", text, re.DOTALL) if "grounded</a>" in one)
+    cells = dict(re.findall(r'data-label="([^"]*)">([^<]*)<', row))
+    progress = told["progress"]
+    assert (cells["items"], cells["labelled"], cells["by you"], cells["wait for a human"]) == (
+        *(str(progress["items"]), str(progress["labelled"])),
+        *(str(progress["mine"]), str(progress["waiting"])),
+    )
+
+
+def test_people_differ_and_somebody_settles_it(site: Site) -> None:
+    batch = site.submit(2)
+    for annotator, word in (("ana", "pass"), ("ben", "fail")):
+        site.label(f"/label?criterion=grounded&annotator={annotator}&item={batch}/1", word, note=f"{annotator} says so")
+    text = strip_tags(site.text("/label/disagreements?annotator=cleo"))
+    assert "ana says so" in text
+    assert "ben says so" in text
+    answer = site.visitor.fill_in("/label/disagreements?annotator=cleo", "/label/disagreements", label="pass")
+    assert answer.headers["location"] == "/label/disagreements?annotator=cleo"
+    assert "Nothing is left to settle" in strip_tags(site.text(answer.headers["location"]))
+    [last] = site.client("GET", "/v1/labels", annotator="cleo").json["data"]
+    assert (last["source"], last["blind"], last["label"]) == ("adjudication", False, "pass")
+    judge = strip_tags(site.text("/judges/result_groundedness"))
+    assert f"{batch}/1" in judge
+
+
+def test_a_fit_is_installed_and_a_verdict_changes(site: Site) -> None:
+    page, name = "/judges/result_groundedness", "result_groundedness"
+    assert verdict_of(site.client) == (False, "uncalibrated")
+    wrong = site.visitor.fill_in(page, f"/judges/{name}/install", fit="{}", calibration="")
+    assert (wrong.status, "/fits/0" in wrong.body.decode()) == (422, True)
+    made = site.visitor.fill_in(page, f"/judges/{name}/install", fit=fit().model_dump_json(), calibration="")
+    assert made.status == 303, made.body
+    assert verdict_of(site.client) == (True, "calibrated")
+    assert fit().id in site.text(page)
+    back = site.visitor.fill_in(page, f"/judges/{name}/rollback")
+    assert back.status == 303, back.body
+    assert verdict_of(site.client) == (False, "uncalibrated")
+
+
+def test_a_judge_is_shown_beside_people(site: Site) -> None:
+    batch = site.submit(10)
+    for n in range(10):
+        site.label(f"/label?criterion=grounded&item={batch}/{n}", "pass" if n % 2 == 0 or n == 1 else "fail")
+    text = site.text("/judges/result_groundedness")
+    assert "90.0\xa0%" in text
+    assert text.count("<svg") == 2
+    assert f'href="/runs/{batch}/traces/1"' in text
+    for judge in Shelf().judges:
+        assert site.visitor.open(f"/judges/{judge}").status == 200
+    assert site.visitor.open("/judges/nobody").status == 404
+
+
+def test_hostile_texts_stay_texts(site: Site) -> None:
+    row = {"id": HOSTILE, "criterion": HOSTILE, "group": "g", "payload": {"a": HOSTILE}, "answer": HOSTILE}
+    labels = [{"annotator": HOSTILE, "label": True, "note": HOSTILE}, {"annotator": "b", "label": False}]
+    lines = jsonl({**row, "labels": labels})
+    assert site.client("POST", "/v1/labels/import", lines, LINES).status == 200
+    for path in ("/label", "/label/disagreements", "/judges", "/label?annotator=%3Cscript%3E"):
+        text = site.text(path)
+        assert "<script>alert" not in text
+        assert "<img" not in text
+        assert not re.search(r"<style|\sstyle=|\son[a-z]+=|javascript:", re.sub(r"&[a-z#0-9]+;[^<]*", "", text))
+
+
+def test_an_export_is_a_labelled_set(site: Site) -> None:
+    site.submit(2)
+    site.label("/label?criterion=grounded", "pass")
+    exported = site.visitor.open("/label/export")
+    assert exported.headers["content-disposition"] == 'attachment; filename="labels.jsonl"'
+    assert exported.body == site.client("GET", "/v1/labels/export").body != b""
