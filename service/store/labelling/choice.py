@@ -115,6 +115,14 @@ class LabelChooser:
                 width_next=widths[1],
             )
 
+    def count_waiting(self, tenant: str) -> dict[str, int]:
+        """Items by criterion that are left to a human and have no label."""
+        waits = (LABEL_ITEMS.c.tenant == tenant, LABEL_ITEMS.c.waits, ~_is_labelled())
+        told = [LABEL_ITEMS.c.criterion, sa.func.count().label("n")]
+        counted = sa.select(*told).where(*waits).group_by(LABEL_ITEMS.c.criterion).order_by(LABEL_ITEMS.c.criterion)
+        with self._database.read() as connection:
+            return {row["criterion"]: row["n"] for row in connection.execute(counted).mappings()}
+
     def _select_waiting(self, tenant: str, criterion: str, annotator: str) -> sa.Select[str, str]:
         """What is left to humans, the most doubtful first: at the threshold; of equals chance decides."""
         waits = LABEL_ITEMS.c.waits & (~_is_labelled() | self._is_due_again(annotator))
