@@ -16,7 +16,6 @@ from service.store.database import Database
 from service.wiring import prepare_database
 from tests.api.test_server import Server, serving
 from tests.browser.paged import Visit, browsing
-from tests.jobs.process import until
 from tests.web.site import build_request, fill, record
 from tests.web.test_pages import build_hostile
 
@@ -37,8 +36,7 @@ class Site:
     @property
     def token(self) -> str:
         """What `serve` printed."""
-        until(lambda: any(line.startswith("pages: ") for line in self.server.log))
-        return next(line for line in self.server.log if line.startswith("pages: ")).partition("token=")[2]
+        return self.server.pages.partition("token=")[2]
 
     def visit(self, **window: object) -> Visit:
         """A window of somebody who has signed in."""
