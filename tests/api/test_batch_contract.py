@@ -62,6 +62,12 @@ EXAMPLES = {
     ("GET /v1/batches/{batch_id}/errors", GenerationMode.POSITIVE): 5,
     ("GET /v1/batches/{batch_id}/summary", GenerationMode.POSITIVE): 5,
     ("GET /v1/batches/{batch_id}/events", GenerationMode.POSITIVE): 5,
+    ("GET /v1/batches/{batch_id}/breakdown", GenerationMode.POSITIVE): 3,
+    ("GET /v1/batches/{batch_id}/items", GenerationMode.POSITIVE): 5,
+    ("GET /v1/batches/{batch_id}/items", GenerationMode.NEGATIVE): 5,
+    ("GET /v1/batches/{batch_id}/items/{index}", GenerationMode.POSITIVE): 5,
+    ("GET /v1/batches/{batch_id}/items/{index}", GenerationMode.NEGATIVE): 5,
+    ("GET /v1/overview", GenerationMode.POSITIVE): 1,
     ("GET /v1/usage", GenerationMode.POSITIVE): 1,
     ("POST /v1/calibrations", GenerationMode.POSITIVE): 8,
     ("POST /v1/calibrations", GenerationMode.NEGATIVE): 5,
@@ -120,7 +126,7 @@ class Served(NamedTuple):
 
     @property
     def document(self) -> Any:
-        return self.whole.include(path_regex="^/v1/(batches|calibrations|audit|usage|scores|labels|fits)")
+        return self.whole.include(path_regex="^/v1/(batches|calibrations|audit|overview|usage|scores|labels|fits)")
 
 
 @pytest.fixture(scope="module")

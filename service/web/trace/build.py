@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -11,14 +12,15 @@ from service.core.expectation import Expectation
 from service.core.json.values import format_value
 from service.core.outcome import Errored
 from service.core.report import CriterionScore, LooseOutcome, Report, StepVerdict
+from service.core.scores import Verdict
 from service.core.trace import ResourceUsage, State, Step, Trace
 from service.web.trace.compared import BY_CODE, CallComparer, StateComparer, StateRow, list_patterns
 from service.web.trace.evidence import WRONG, EvidenceItem, list_evidence
 from service.web.trace.links import LinkBuilder, Links
-from service.web.trace.marks import spell_unseen
+from service.web.trace.marks import Mark, spell_unseen
 from service.web.trace.outcomes import OutcomeView, build_outcome, find_sign, sort_outcomes, split_outcomes
 from service.web.trace.payloads import CUT, Payload, PayloadChoices, build_payload
-from service.web.trace.places import find_anchor
+from service.web.trace.places import PageParts, find_step, has_final_state
 from service.web.trace.problems import (
     describe_problem,
     find_first_failing,
@@ -26,11 +28,15 @@ from service.web.trace.problems import (
     list_problems,
     say_verdict,
 )
-from service.web.trace.view import StageView, StepView, StripView, TextView, TraceView, TurnView
+from service.web.trace.view import QuietSteps, StageView, StepView, StripView, TextView, TraceView, TurnView
 
 MAX_STRIP = 300
 """Steps in the row of all; of a longer trace those that did not pass."""
-MAX_PROBLEMS = 8
+MAX_PROBLEMS = 12
+MIN_FOLDED = 12
+"""Calls in a row without a problem that are folded into one line."""
+QUIET: frozenset[Verdict] = frozenset({"pass", "not_applicable"})
+MAX_STEPS = 10_000_000
 MAX_BRIEF_CHARS = 100
 MAX_TOOLS = 200
 
@@ -71,9 +77,8 @@ def _build_links(trace: Trace | None, items: Iterable[EvidenceItem], prefix: str
 def _list_steps(paths: Iterable[str]) -> Iterator[int]:
     """The steps that pointers lead into."""
     for path in paths:
-        anchor = find_anchor(path, None)
-        if anchor.startswith("step-"):
-            yield int(anchor.removeprefix("step-"))
+        if step := find_step(path, MAX_STEPS):
+            yield step - 1
 
 
 class _Builder(NamedTuple):
@@ -86,12 +91,13 @@ class _Builder(NamedTuple):
 
     def build(self) -> TraceView:
         report, trace = self.scored.report, self.scored.trace
-        problems = list_problems(report, trace, self.prefix)
-        first = find_first_failing(report, problems, self.prefix)
+        parts = self._list_parts()
+        problems = list_problems(report, parts)
+        first = find_first_failing(report, problems, parts)
         low, high = report.score_range or (report.score, report.score)
         comparer = CallComparer(list_patterns(self.scored.expectation), self.links, self.choices)
         steps = self._build_steps(comparer, first)
-        state, told, strip = tuple(self._list_state()), self._group_loose(), self._build_strip()
+        state, told, strip = tuple(self._list_state()), self._group_loose(parts), self._build_strip()
         return TraceView(
             name=spell_unseen(self.scored.name or report.trace_id or "trace"),
             prefix=self.prefix,
@@ -106,7 +112,7 @@ class _Builder(NamedTuple):
             problems=problems[:MAX_PROBLEMS],
             more_problems=max(0, len(problems) - MAX_PROBLEMS),
             first_failing=first,
-            open=list_open_views(report, trace, self.prefix),
+            open=list_open_views(report, parts),
             stages=tuple(_list_stages(report)),
             strip=strip,
             strip_left_out=len(report.steps) - len(strip),
@@ -125,6 +131,18 @@ class _Builder(NamedTuple):
             calibration=_describe_calibration(report),
             provenance=tuple(_list_provenance(report)),
             has_trace=trace is not None,
+        )
+
+    def _list_parts(self) -> PageParts:
+        report, trace = self.scored.report, self.scored.trace
+        shown = () if trace is None else [message.turn for message in trace.messages if message.text]
+        return PageParts(
+            prefix=self.prefix,
+            steps=len(report.steps),
+            turns=frozenset([*shown, *[step.turn for step in (report if trace is None else trace).steps]]),
+            missing=frozenset([one.expected for one in report.missing]),
+            trace=trace,
+            expected=self.scored.expected is not None,
         )
 
     def _show(self, value: JsonValue, path: str) -> Payload:
@@ -166,6 +184,7 @@ class _Builder(NamedTuple):
             open=anchor == first or verdict.index in self.refuting,
             unexpected=verdict.unexpected,
             arguments=self._build_arguments(step) if expected is None or not expected.rows else None,
+            arguments_mark=self._find_whole(f"{root}/call/arguments"),
             arguments_problem="" if step is None else _describe_arguments(step),
             expected=expected,
             origins=self.links.list_claims(f"{root}/call/arguments"),
@@ -177,6 +196,10 @@ class _Builder(NamedTuple):
             silent=silent,
             usage=describe_usage(verdict.usage),
         )
+
+    def _find_whole(self, root: str) -> Mark | None:
+        marks = self.links.find_marks(root)
+        return None if marks is None else marks.leaves.get("")
 
     def _build_arguments(self, step: Step | None) -> Payload | None:
         if step is None or not step.call.captured:
@@ -191,7 +214,7 @@ class _Builder(NamedTuple):
         events: dict[int, list[TextView | StepView]] = {}
         for turn, event in self._iter_events(steps, told):
             events.setdefault(turn, []).append(event)
-        return tuple([TurnView(turn, tuple(events[turn])) for turn in sorted(events)])
+        return tuple([TurnView(turn, tuple(_fold_quiet(events[turn]))) for turn in sorted(events)])
 
     def _iter_events(
         self, steps: Sequence[StepView], told: Mapping[int | None, Sequence[OutcomeView]]
@@ -226,12 +249,12 @@ class _Builder(NamedTuple):
             problems=tuple(sort_outcomes(_list_loud(outcomes))),
         )
 
-    def _group_loose(self) -> Mapping[int | None, list[OutcomeView]]:
+    def _group_loose(self, parts: PageParts) -> Mapping[int | None, list[OutcomeView]]:
         """What was found of no step: by the message that shows it, None for what belongs to none."""
         found: dict[int | None, list[OutcomeView]] = {}
         last = self._find_last_texts()
         for criterion, loose in self._iter_loose():
-            place = self._find_message(criterion, loose, last)
+            place = self._find_message(criterion, loose, parts, last)
             where = _describe_where(loose) if place is None else ""
             found.setdefault(place, []).append(build_outcome(criterion.id, criterion.stage, loose.outcome, where))
         return found
@@ -241,15 +264,17 @@ class _Builder(NamedTuple):
         messages = () if self.scored.trace is None else self.scored.trace.messages
         return {one.turn: n for n, one in enumerate(messages) if one.role == "assistant" and one.text}
 
-    def _find_message(self, criterion: CriterionScore, loose: LooseOutcome, last: Mapping[int, int]) -> int | None:
+    def _find_message(
+        self, criterion: CriterionScore, loose: LooseOutcome, parts: PageParts, last: Mapping[int, int]
+    ) -> int | None:
         """The message that an outcome is about: that of its first finding, else what the assistant said last in its turn."""
-        trace, outcome = self.scored.trace, loose.outcome
-        if trace is None or find_sign(outcome) == "skip":
+        outcome = loose.outcome
+        if find_sign(outcome) == "skip":
             return None
         path = "" if isinstance(outcome, Errored) or not outcome.findings else outcome.findings[0].path
-        anchor = find_anchor(path, trace) if path else ""
-        if anchor.startswith("text-") and int(anchor[5:]) < len(trace.messages):
-            return int(anchor[5:])
+        found = parts.find_message(path) if path else None
+        if found is not None:
+            return found
         return last.get(loose.turn) if loose.turn is not None and criterion.stage == "integrate" else None
 
     def _iter_loose(self) -> Iterator[tuple[CriterionScore, LooseOutcome]]:
@@ -260,7 +285,7 @@ class _Builder(NamedTuple):
     def _build_strip(self) -> tuple[StripView, ...]:
         steps = self.scored.report.steps
         if len(steps) > MAX_STRIP:
-            steps = [one for one in steps if one.verdict not in ("pass", "not_applicable")][:MAX_STRIP]
+            steps = [one for one in steps if one.verdict not in QUIET][:MAX_STRIP]
         return tuple(
             [
                 StripView(f"{self.prefix}step-{one.index}", one.index + 1, spell_unseen(one.tool), one.verdict)
@@ -278,6 +303,21 @@ class _Builder(NamedTuple):
         if trace is None or trace.output is None or not trace.output.captured:
             return None
         return self._show(trace.output.content, "/output/content")
+
+
+def _fold_quiet(events: Sequence[TextView | StepView]) -> Iterator[TextView | StepView | QuietSteps]:
+    """The events with long rows of calls folded of which there is nothing to say."""
+    for quiet, row in groupby(events, _is_quiet):
+        found = list(row)
+        steps = [one for one in found if isinstance(one, StepView)]
+        if quiet and len(steps) >= MIN_FOLDED:
+            yield QuietSteps("quiet", tuple(steps))
+        else:
+            yield from found
+
+
+def _is_quiet(event: TextView | StepView) -> bool:
+    return isinstance(event, StepView) and event.verdict in QUIET and not (event.open or event.problem)
 
 
 def _list_loud(outcomes: Sequence[OutcomeView]) -> Sequence[OutcomeView]:
@@ -342,7 +382,7 @@ def _list_tools(trace: Trace | None, report: Report) -> tuple[tuple[str, str], .
 
 
 def _say_state(trace: Trace | None, rows: Sequence[StateRow]) -> str:
-    if trace is None or trace.state is None or "final" not in trace.state.captured:
+    if trace is None or not has_final_state(trace):
         return ""
     return "" if rows else "nothing differs"
 

@@ -12,7 +12,7 @@ from service.core.json.values import format_value
 from service.core.trace import Trace
 from service.web.trace.evidence import EvidenceItem
 from service.web.trace.marks import Mark, MarkedSpan, spell_unseen
-from service.web.trace.places import Place, find_place, normalize_path
+from service.web.trace.places import ShownPlace, find_place, normalize_path
 
 SIGNS: Mapping[str, str] = {
     "supported": "borne out",
@@ -81,7 +81,7 @@ class Links:
 class _Field(NamedTuple):
     number: int
     anchor: str
-    place: Place | None
+    place: ShownPlace | None
 
 
 @dataclass(slots=True)
@@ -105,13 +105,13 @@ class LinkBuilder:
         number = source.number if source else 0
         links, to = (f"{self.prefix}{number}", source.anchor) if source else ("", "")
         mark = Mark(links, anchor, to, "", number, sign)
-        root = self._place_claim(item, mark)
+        root, placed = self._place_claim(item, mark)
         self.claims.setdefault(root, []).append(
             ClaimView(
                 text=spell_unseen(item.text or _name_leaf(item.path)),
                 sign=sign,
                 words=SIGNS.get(sign, ""),
-                anchor=anchor,
+                anchor=anchor if placed else "",
                 to=to,
                 links=links,
                 number=number,
@@ -125,19 +125,19 @@ class LinkBuilder:
         """What was gathered."""
         return Links(self.marks, self.claims)
 
-    def _place_claim(self, item: EvidenceItem, mark: Mark) -> str:
-        """Marks where a claim is made, and gives the root of that: of a text or of arguments."""
+    def _place_claim(self, item: EvidenceItem, mark: Mark) -> tuple[str, bool]:
+        """Marks where a claim is made. Gives the root of that, and whether it is there to be marked."""
         place = find_place(item.path, self.trace)
-        if place is None:
-            return normalize_path(item.path, self.trace)
+        if place is None or not place.exists:
+            return normalize_path(item.path, self.trace) if place is None else place.root, False
         marks = self.marks.setdefault(place.root, RootMarks())
-        if isinstance(place.value, str) and item.text and not place.rest:
-            span = self._find_words(item, place.value)
-            if span is not None:
-                marks.spans.setdefault("", []).append(MarkedSpan(*span, mark))
-        elif place.rest:
-            marks.leaves[place.rest] = _join_marks(marks.leaves.get(place.rest), mark)
-        return place.root
+        if place.rest:
+            joined = marks.leaves[place.rest] = _join_marks(marks.leaves.get(place.rest), mark)
+            return place.root, joined.anchor == mark.anchor
+        span = self._find_words(item, place.value) if isinstance(place.value, str) and item.text else None
+        if span is not None:
+            marks.spans.setdefault("", []).append(MarkedSpan(*span, mark))
+        return place.root, span is not None
 
     def _find_words(self, item: EvidenceItem, text: str) -> tuple[int, int] | None:
         """Where the words of a claim stand. Where it is not told, claims are in the order of the text."""
@@ -156,6 +156,8 @@ class LinkBuilder:
         if place is None:
             return None
         span = place.span or self._find_argument(item, place)
+        if not place.exists and span is None:
+            return None
         key = (place.root, place.rest, span)
         if key not in self._fields:
             number = len(self._fields) + 1
@@ -163,7 +165,7 @@ class LinkBuilder:
             self._mark_field(found, span)
         return self._fields[key]
 
-    def _find_argument(self, item: EvidenceItem, place: Place) -> tuple[int, int] | None:
+    def _find_argument(self, item: EvidenceItem, place: ShownPlace) -> tuple[int, int] | None:
         """Where in a text the value of an argument stands as it is."""
         if item.text or not isinstance(place.value, str):
             return None
@@ -201,7 +203,7 @@ def _name_leaf(path: str) -> str:
     return path.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
 
 
-def _spell_value(place: Place | None) -> str:
+def _spell_value(place: ShownPlace | None) -> str:
     return format_value(place.value, 120) if place is not None and place.exists else ""
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from service.core.json.pointers import escape_token
 from service.web.trace.links import RootMarks
-from service.web.trace.marks import Mark, Piece, cut_pieces, spell_unseen
+from service.web.trace.marks import Mark, TextPiece, cut_pieces, spell_unseen
 
 FOLD_CHARS = 16_000
 """Characters from which on a payload is folded."""
 HEAD_CHARS = 2_000
 """Characters of a folded payload that a page shows; the rest is a download."""
+AROUND_CHARS = 160
+"""Characters around a mark that are shown of what is cut."""
 MAX_QUOTED_CHARS = 200
 """Characters of a text in a table up to which it stands in quotes."""
 MAX_DEPTH = 200
@@ -29,7 +32,7 @@ class Payload:
 
     path: str
     """Its pointer in the trace."""
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextPiece, ...]
     size: int
     """Characters of the whole."""
     folded: bool = False
@@ -37,6 +40,11 @@ class Payload:
     """Whether only its first characters are in `pieces`."""
     whole: Mark | None = None
     """The mark of all of it."""
+
+    @property
+    def plain(self) -> str | None:
+        """The text, where no part of it has a mark; None: `pieces` have."""
+        return self.pieces[0].text if len(self.pieces) == 1 and self.pieces[0].mark is None else None
 
 
 class PayloadChoices(NamedTuple):
@@ -58,85 +66,96 @@ def build_payload(value: JsonValue, path: str, marks: RootMarks | None, choices:
     """The payload of a value at a pointer, with the marks below it."""
     whole = marks.leaves.get("") if marks is not None else None
     if isinstance(value, str):
-        return _build_text(value, path, marks, whole, choices)
-    pieces = tuple(_write(value, marks))
+        pieces = cut_pieces(value, () if marks is None else marks.spans.get("", ())) or (TextPiece(""),)
+    else:
+        pieces = tuple(_write(value, marks))
     size = sum([len(piece.text) for piece in pieces])
-    folded = size > choices.fold
-    if folded and choices.head is not None:
-        return Payload(path, _take_head(pieces, choices.head), size, folded=True, cut=True, whole=whole)
-    return Payload(path, pieces, size, folded=folded, whole=whole)
+    if size > choices.fold and choices.head is not None:
+        return Payload(path, tuple(_take_head(pieces, choices.head)), size, folded=True, cut=True, whole=whole)
+    return Payload(path, pieces, size, folded=size > choices.fold, whole=whole)
 
 
 def build_cell(value: JsonValue, path: str, marks: RootMarks | None, choices: PayloadChoices) -> Payload:
-    """The payload of a value that stands in a table: a short text is in quotes, for "1" is not 1."""
-    if not isinstance(value, str) or len(value) > MAX_QUOTED_CHARS or "\n" in value:
-        return build_payload(value, path, marks, choices)
-    spans = () if marks is None else marks.spans.get("", ())
-    inside = cut_pieces(json.dumps(value, ensure_ascii=False)[1:-1], ()) if '"' in value or "\\" in value else None
-    whole = marks.leaves.get("") if marks is not None else None
-    pieces = (Piece('"'), *(inside or cut_pieces(value, spans)), Piece('"'))
-    if whole is not None:
-        pieces = (Piece("".join([piece.text for piece in pieces]), whole),)
-    return Payload(path, pieces, len(value), whole=whole)
+    """The payload of a value that stands in a table: a short text is in quotes, for "1" is not 1. The mark of all is in it."""
+    found = build_payload(value, path, marks, choices)
+    pieces = found.pieces
+    if isinstance(value, str) and len(value) <= MAX_QUOTED_CHARS and "\n" not in value:
+        pieces = (TextPiece('"'), *pieces, TextPiece('"'))
+    if found.whole is not None:
+        plain = all(piece.mark is None for piece in pieces)
+        text = "".join([piece.text for piece in pieces])
+        pieces = (TextPiece(text, found.whole),) if plain else (TextPiece("", found.whole), *pieces)
+    return replace(found, pieces=pieces)
 
 
 def spell_payload(value: JsonValue) -> str:
     """The whole of a value as it is downloaded: a text as it is, all else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+    return value if isinstance(value, str) else set_out(value)
 
 
-def _build_text(text: str, path: str, marks: RootMarks | None, whole: Mark | None, choices: PayloadChoices) -> Payload:
-    folded = len(text) > choices.fold
-    cut = folded and choices.head is not None
-    spans = marks.spans.get("", ()) if marks is not None else ()
-    return Payload(path, cut_pieces(text, spans, choices.head if cut else None), len(text), folded, cut, whole)
-
-
-def _take_head(pieces: tuple[Piece, ...], most: int) -> tuple[Piece, ...]:
-    kept: list[Piece] = []
-    for piece in pieces:
-        kept.append(Piece(piece.text[:most], piece.mark))
+def _take_head(pieces: tuple[TextPiece, ...], most: int) -> Iterator[TextPiece]:
+    """The first characters, and of what follows the marked pieces with a little around them."""
+    for n, piece in enumerate(pieces):
+        if most > 0:
+            yield TextPiece(piece.text[:most], piece.mark)
+        elif piece.mark is not None:
+            yield TextPiece(f"\n…{pieces[n - 1].text[-AROUND_CHARS:] if pieces[n - 1].mark is None else ''}")
+            yield TextPiece(piece.text[:HEAD_CHARS], piece.mark)
+            yield from [TextPiece(after.text[:AROUND_CHARS]) for after in pieces[n + 1 : n + 2] if after.mark is None]
         most -= len(piece.text)
-        if most <= 0:
-            break
-    return tuple(kept)
 
 
-def _write(value: JsonValue, marks: RootMarks | None) -> Iterator[Piece]:
+def _write(value: JsonValue, marks: RootMarks | None) -> Iterator[TextPiece]:
     """A JSON value set out over lines; neighbours without a mark are one piece."""
-    leaves = {} if marks is None else {path: mark for path, mark in marks.leaves.items() if path}
-    spans = {} if marks is None else {path: found for path, found in marks.spans.items() if path}
-    for path, found in spans.items():  # in a text inside JSON the whole text stands for a stretch of it
-        leaves.setdefault(path, found[0].mark)
-    writer = _Writer(leaves, frozenset(_list_above(leaves)))
+    found: dict[str, list[Mark]] = {}
+    if marks is not None:
+        for path, mark in marks.leaves.items():
+            found.setdefault(path, []).append(mark)
+        for path, spans in marks.spans.items():  # in a text inside JSON the whole text stands for a stretch of it
+            found.setdefault(path, []).extend([span.mark for span in spans])
+    found.pop("", None)  # the mark of all of it stands beside it
     held: list[str] = []
-    for piece in writer.write(value, "", 0):
+    for piece in _Writer(found, frozenset(_list_above(found))).write(value, "", 0):
         if piece.mark is None:
             held.append(piece.text)
             continue
-        yield Piece("".join(held))
+        yield TextPiece("".join(held))
         yield piece
         held = []
-    yield Piece("".join(held))
+    yield TextPiece("".join(held))
 
 
-def _list_above(leaves: Mapping[str, Mark]) -> Iterator[str]:
+def _list_above(leaves: Iterable[str]) -> Iterator[str]:
     for path in leaves:
         for n, character in enumerate(path):
             if character == "/":
                 yield path[:n]
 
 
+def set_out(value: JsonValue) -> str:
+    r"""JSON over several lines. A lone surrogate, which is no character, is an escape in it.
+
+    >>> set_out({"a": [1.0, "\ud800"]})
+    '{\n  "a": [\n    1.0,\n    "\\ud800"\n  ]\n}'
+    """
+    try:
+        return to_json(value, indent=2, inf_nan_mode="constants").decode()
+    except (ValueError, TypeError):  # a lone surrogate, or deeper than it goes
+        return json.dumps(value, ensure_ascii=True, indent=2)
+
+
 class _Writer(NamedTuple):
-    leaves: Mapping[str, Mark]
+    leaves: Mapping[str, Sequence[Mark]]
     above: frozenset[str]
     """The pointers of what holds a value with a mark."""
 
-    def write(self, value: JsonValue, path: str, depth: int) -> Iterator[Piece]:
-        mark = self.leaves.get(path)
-        if mark is not None or path not in self.above or not isinstance(value, dict | list) or depth > MAX_DEPTH:
-            yield Piece(_spell(value, depth), mark)
+    def write(self, value: JsonValue, path: str, depth: int) -> Iterator[TextPiece]:
+        marks = self.leaves.get(path, ())
+        if path not in self.above or not isinstance(value, dict | list) or depth > MAX_DEPTH:
+            yield from [TextPiece("", mark) for mark in marks[1:]]
+            yield TextPiece(_spell(value, depth), marks[0] if marks else None)
             return
+        yield from [TextPiece("", mark) for mark in marks]
         pad = "\n" + "  " * (depth + 1)
         if isinstance(value, dict):
             members = [(f"{_spell(key, 0)}: ", escape_token(key), item) for key, item in value.items()]
@@ -144,15 +163,12 @@ class _Writer(NamedTuple):
             members = [("", str(n), item) for n, item in enumerate(value)]
         before = "{" if isinstance(value, dict) else "["
         for key, token, item in members:
-            yield Piece(f"{before}{pad}{key}")
+            yield TextPiece(f"{before}{pad}{key}")
             yield from self.write(item, f"{path}/{token}", depth + 1)
             before = ","
-        yield Piece(f"\n{'  ' * depth}{'}' if isinstance(value, dict) else ']'}")
+        yield TextPiece(f"\n{'  ' * depth}{'}' if isinstance(value, dict) else ']'}")
 
 
 def _spell(value: JsonValue, depth: int) -> str:
-    try:
-        text = json.dumps(value, ensure_ascii=False, indent=2)
-    except RecursionError:
-        text = json.dumps(str(type(value).__name__))
+    text = set_out(value)
     return spell_unseen(text.replace("\n", "\n" + "  " * depth) if depth else text)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.json.differences import covers
 from service.core.json.pointers import split_pointer
 from service.core.results.structure import read_text
 from service.core.trace import Trace
@@ -22,7 +23,7 @@ MAX_SPELLED = 400
 """Characters of a place without an inner structure that are marked; of a longer one only that it is meant is said."""
 
 
-class Place(NamedTuple):
+class ShownPlace(NamedTuple):
     """A place that is shown: the root of what holds it, and the way from there."""
 
     root: str
@@ -43,14 +44,14 @@ def normalize_path(path: str, trace: Trace | None) -> str:
     return path
 
 
-def find_place(path: str, trace: Trace) -> Place | None:
+def find_place(path: str, trace: Trace) -> ShownPlace | None:
     """The place that a pointer of evidence leads to; None where the page shows none."""
     path = normalize_path(path, trace)
     if message := _MESSAGE.fullmatch(path):
         number = int(message[1])
-        if number >= len(trace.messages):
+        if number >= len(trace.messages) or not trace.messages[number].text:
             return None
-        return Place(f"/messages/{number}/text", "", None, trace.messages[number].text, True)
+        return ShownPlace(f"/messages/{number}/text", "", None, trace.messages[number].text, True)
     found = _PLACE.fullmatch(path)
     if found is None or int(found[1]) >= len(trace.steps):
         return None
@@ -63,7 +64,7 @@ def find_place(path: str, trace: Trace) -> Place | None:
     return _walk(root, content, found[3])
 
 
-def _walk(root: str, content: JsonValue, rest: str) -> Place:
+def _walk(root: str, content: JsonValue, rest: str) -> ShownPlace:
     """Follows a pointer token by token, into the first text that holds what it leads to."""
     here, at = content, ""
     while rest:
@@ -78,9 +79,9 @@ def _walk(root: str, content: JsonValue, rest: str) -> Place:
         elif slash:
             after = f"/{after}"
         if step is None:
-            return Place(root, at)
+            return ShownPlace(root, at)
         at, here, rest = f"{at}/{token}", step[0], after
-    return Place(root, at, None, here, True)
+    return ShownPlace(root, at, None, here, True)
 
 
 def _look(here: JsonValue, token: str) -> tuple[JsonValue] | None:
@@ -92,18 +93,18 @@ def _look(here: JsonValue, token: str) -> tuple[JsonValue] | None:
     return None
 
 
-def _enter(root: str, at: str, text: str, passage: re.Match[str]) -> Place:
+def _enter(root: str, at: str, text: str, passage: re.Match[str]) -> ShownPlace:
     """A value in the structure that a passage of a text spells."""
     start, end = int(passage[1]), min(int(passage[2]), len(text))
     found = next((one for one in read_text(text).passages if (one.start, one.end) == (start, end)), None)
     if found is None:
-        return Place(root, at, (start, end) if end - start <= MAX_SPELLED else None)
+        return ShownPlace(root, at, (start, end) if end - start <= MAX_SPELLED else None)
     inner = _walk(root, found.value, passage[3])
     if not inner.exists:
-        return Place(root, at, (start, end) if end - start <= MAX_SPELLED else None)
+        return ShownPlace(root, at, (start, end) if end - start <= MAX_SPELLED else None)
     tokens = split_pointer(inner.rest)
     span = find_span(text, start, tokens) or _find_spelled(text, start, end, inner.value)
-    return Place(root, at, span, inner.value, True)
+    return ShownPlace(root, at, span, inner.value, True)
 
 
 def find_span(text: str, at: int, tokens: tuple[str, ...]) -> tuple[int, int] | None:
@@ -150,19 +151,59 @@ def _skip(text: str, at: int) -> int:
 def _find_spelled(text: str, start: int, end: int, value: JsonValue) -> tuple[int, int] | None:
     """Where the value is spelt within a stretch, if it is so once; else the stretch, if it is short."""
     spelled = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if spelled and text.count(spelled, start, end) == 1:
-        at = text.find(spelled, start, end)
-        return at, at + len(spelled)
+    found = [] if not spelled else list(re.finditer(rf"(?<!\w){re.escape(spelled)}(?!\w)", text[start:end]))
+    if len(found) == 1:
+        return start + found[0].start(), start + found[0].end()
     return (start, end) if end - start <= MAX_SPELLED else None
 
 
-def find_anchor(path: str, trace: Trace | None) -> str:
-    """The id, without the page's prefix, of the part of the page that shows what a pointer leads to; empty where none does."""
-    path = normalize_path(path, trace)
-    if step := _STEP.fullmatch(path):
-        return f"step-{step[1]}"
-    if message := _MESSAGE.fullmatch(path):
-        return f"text-{message[1]}" if trace is not None else ""
-    if path.startswith("/state"):
-        return "state"
-    return "expected" if path.startswith("/expected") else ""
+class PageParts(NamedTuple):
+    """The parts of a page that can be linked to: those that it shows."""
+
+    prefix: str
+    """What goes before every id."""
+    steps: int
+    turns: frozenset[int]
+    missing: frozenset[str]
+    """Pointers of expected calls that were not made."""
+    trace: Trace | None
+    expected: bool
+    """Whether the page shows all that was expected."""
+
+    def find_anchor(self, path: str) -> str:
+        """The id of the part that shows what a pointer leads to; empty where none does."""
+        found = self._find(normalize_path(path, self.trace))
+        return f"{self.prefix}{found}" if found else ""
+
+    def find_turn(self, turn: int) -> str:
+        """The id of a turn; empty where nothing of it is shown."""
+        return f"{self.prefix}turn-{turn}" if turn in self.turns else ""
+
+    def _find(self, path: str) -> str:
+        if step := find_step(path, self.steps):
+            return f"step-{step - 1}"
+        if (number := self.find_message(path)) is not None:
+            return f"text-{number}"
+        if path.startswith("/state"):
+            return "state" if self.trace is not None and has_final_state(self.trace) else ""
+        if any(covers(one, path) for one in self.missing):
+            return "missing"
+        return "expected" if self.expected and path.startswith("/expected") else ""
+
+    def find_message(self, path: str) -> int | None:
+        """The number of the text that a pointer leads to; None where the page shows none."""
+        found = _MESSAGE.fullmatch(normalize_path(path, self.trace))
+        messages = () if self.trace is None else self.trace.messages
+        shown = found is not None and int(found[1]) < len(messages) and messages[int(found[1])].text
+        return int(found[1]) if found is not None and shown else None
+
+
+def find_step(path: str, steps: int) -> int:
+    """The number, from 1, of the step that a pointer leads into; 0 where it leads into none of so many."""
+    found = _STEP.fullmatch(path)
+    return int(found[1]) + 1 if found is not None and int(found[1]) < steps else 0
+
+
+def has_final_state(trace: Trace) -> bool:
+    """Whether the trace tells the state afterwards."""
+    return trace.state is not None and "final" in trace.state.captured

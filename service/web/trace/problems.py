@@ -7,16 +7,17 @@ from collections.abc import Iterator, Mapping
 from service.core.outcome import Errored, Scored, Skipped
 from service.core.report import OpenOutcome, Report, ReportOutcome, StepVerdict
 from service.core.scores import Verdict
-from service.core.trace import Trace
 from service.reporting.findings import render_finding
 from service.web.trace.marks import spell_unseen
 from service.web.trace.outcomes import find_sign
-from service.web.trace.places import find_anchor
+from service.web.trace.places import PageParts
 from service.web.trace.view import OpenView, ProblemView
 
 MAX_PLACES = 12
 """Places of one open criterion that are named."""
 MAX_WORDS_CHARS = 300
+NO_PROBLEM = "null_agent"
+"""The code of a finding that compares, and says nothing is wrong."""
 
 _SAYS: Mapping[Verdict, str] = {
     "pass": "It passed: nothing that is open could change that.",
@@ -36,42 +37,41 @@ def say_verdict(report: Report) -> str:
     return _SAYS[report.verdict]
 
 
-def list_problems(report: Report, trace: Trace | None, prefix: str) -> tuple[ProblemView, ...]:
+def list_problems(report: Report, parts: PageParts) -> tuple[ProblemView, ...]:
     """What did not pass, in the order of the contract, then of the trace; each once, whatever criteria say it.
 
     What counts as 0 only because something before it failed is left out, unless it says more than that.
     """
     ranks = {stage.stage: n for n, stage in enumerate(report.stages)}
     found = sorted(
-        _iter_problems(report, trace, prefix), key=lambda one: (one[0], ranks.get(one[1].stage, len(ranks)))
+        _iter_problems(report, parts), key=lambda one: (one[0], ranks.get(one[1].stage, len(ranks)))
     )  # stable: steps stay in order
     return tuple({(one.words, one.to): one for _, one in reversed(found)}.values())[::-1]
 
 
-def _iter_problems(report: Report, trace: Trace | None, prefix: str) -> Iterator[tuple[bool, ProblemView]]:
+def _iter_problems(report: Report, parts: PageParts) -> Iterator[tuple[bool, ProblemView]]:
     """Each with whether it only follows from another."""
     for criterion in report.criteria:
         for loose in criterion.outcomes:
             where = f"turn {loose.turn}" if loose.turn is not None else ""
-            yield from _list_of(criterion.stage, criterion.id, loose.outcome, where, trace, prefix)
+            yield from _list_of(criterion.stage, criterion.id, loose.outcome, where, parts)
     stages = {criterion.id: criterion.stage for criterion in report.criteria}
     for step in report.steps:
         for name, outcome in step.outcomes.items():
             where = f"step {step.index + 1}, {spell_unseen(step.tool)}"
-            yield from _list_of(stages.get(name, ""), name, outcome, where, trace, prefix)
+            yield from _list_of(stages.get(name, ""), name, outcome, where, parts)
 
 
 def _list_of(
-    stage: str, criterion: str, outcome: ReportOutcome, where: str, trace: Trace | None, prefix: str
+    stage: str, criterion: str, outcome: ReportOutcome, where: str, parts: PageParts
 ) -> Iterator[tuple[bool, ProblemView]]:
     if find_sign(outcome) != "fail" or isinstance(outcome, Errored):
         return
-    told = [(render_finding(finding), finding.path) for finding in outcome.findings]
+    told = [(render_finding(finding), finding.path) for finding in outcome.findings if finding.code != NO_PROBLEM]
     if isinstance(outcome, Scored):
         told = told or [(f"{criterion} did not pass", "")]
     for words, path in told:
-        anchor = find_anchor(path, trace) if path else ""
-        problem = ProblemView(stage, criterion, where, _clip(words), f"{prefix}{anchor}" if anchor else "")
+        problem = ProblemView(stage, criterion, where, _clip(words), parts.find_anchor(path) if path else "")
         yield isinstance(outcome, Skipped), problem
 
 
@@ -88,15 +88,15 @@ def describe_problem(verdict: StepVerdict) -> str:
     return ""
 
 
-def find_first_failing(report: Report, problems: tuple[ProblemView, ...], prefix: str) -> str:
+def find_first_failing(report: Report, problems: tuple[ProblemView, ...], parts: PageParts) -> str:
     """The id of the first step that failed; where none did, of the first other place that shows a problem."""
     for step in report.steps:
         if step.verdict == "fail":
-            return f"{prefix}step-{step.index}"
+            return parts.find_anchor(f"/steps/{step.index}")
     return next((one.to for one in problems if one.to), "") if report.verdict == "fail" else ""
 
 
-def list_open_views(report: Report, trace: Trace | None, prefix: str) -> tuple[OpenView, ...]:
+def list_open_views(report: Report, parts: PageParts) -> tuple[OpenView, ...]:
     """What is open, by criterion and reason: what the verdict waits for first."""
     groups: dict[tuple[str, str, bool], list[OpenOutcome]] = {}
     for one in report.open:
@@ -109,21 +109,19 @@ def list_open_views(report: Report, trace: Trace | None, prefix: str) -> tuple[O
             decides=decides,
             fault=members[0].kind == "errored",
             count=len(members),
-            places=tuple([_build_place(one, trace, prefix) for one in members[:MAX_PLACES]]),
+            places=tuple([_build_place(one, parts) for one in members[:MAX_PLACES]]),
         )
         for (criterion, reason, decides), members in groups.items()
     ]
     return tuple(sorted(found, key=lambda one: not one.decides))
 
 
-def _build_place(one: OpenOutcome, trace: Trace | None, prefix: str) -> tuple[str, str]:
+def _build_place(one: OpenOutcome, parts: PageParts) -> tuple[str, str]:
     if one.step is not None:
-        return f"step {one.step + 1}", f"{prefix}step-{one.step}"
+        return f"step {one.step + 1}", parts.find_anchor(f"/steps/{one.step}")
     if one.expected is not None:
-        return "an expected call", f"{prefix}expected"
-    if one.turn is not None:
-        return f"turn {one.turn}", f"{prefix}turn-{one.turn}" if trace is not None else ""
-    return "the whole trace", ""
+        return "an expected call", parts.find_anchor(one.expected)
+    return ("the whole trace", "") if one.turn is None else (f"turn {one.turn}", parts.find_turn(one.turn))
 
 
 def _clip(words: str) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 from service.core.scores import Verdict
 from service.web.trace.compared import ExpectedCallView, StateRow
 from service.web.trace.links import ClaimView
-from service.web.trace.marks import Mark, Piece
+from service.web.trace.marks import Mark
 from service.web.trace.outcomes import OutcomeView
 from service.web.trace.payloads import Payload
 
@@ -91,6 +91,8 @@ class StepView:
     unexpected: bool
     arguments: Payload | None
     """None: the trace does not tell them, or they stand beside those expected."""
+    arguments_mark: Mark | None
+    """The mark of all of them."""
     arguments_problem: str
     expected: ExpectedCallView | None
     origins: Sequence[ClaimView]
@@ -107,11 +109,19 @@ class StepView:
 
 
 @dataclass(frozen=True, slots=True)
+class QuietSteps:
+    """Many calls in a row of which there is nothing to say: they are folded into one line."""
+
+    kind: Literal["quiet"]
+    steps: tuple[StepView, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TurnView:
     """A user's message and all that follows up to the next one. 0 is what precedes the first."""
 
     number: int
-    events: tuple[TextView | StepView, ...]
+    events: tuple[TextView | StepView | QuietSteps, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,16 +178,3 @@ class TraceView:
     provenance: tuple[tuple[str, str], ...]
     has_trace: bool
     """Whether the trace itself is at hand; else there is the report alone."""
-
-
-__all__ = [
-    "OpenView",
-    "Piece",
-    "ProblemView",
-    "StageView",
-    "StepView",
-    "StripView",
-    "TextView",
-    "TraceView",
-    "TurnView",
-]

@@ -1,0 +1,118 @@
+"""Pages of traces in a real browser: hostile texts do nothing, and keys, lights and folds do what they should."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from service.engine import score
+from service.web.run_file import render_run_file
+from service.web.trace.build import ScoredTrace
+from service.web.trace.reading import read_sent
+from service.web.trace.run import build_run_view
+from tests.browser.driven import Tab, installed, tab
+from tests.web.hostile import build_hostile, list_hostile
+
+pytestmark = pytest.mark.needs_browser
+
+CASES = json.loads((Path(__file__).parents[2] / "service" / "demo" / "cases.json").read_text("utf-8"))
+PRESS = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: KEY, bubbles: true}))"
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Tab]:
+    with tab(installed(), tmp_path / "profile") as found:
+        yield found
+
+
+def show(page: Tab, path: Path, scored: list[ScoredTrace]) -> None:
+    view = build_run_view("A run", scored, frozenset(range(len(scored))))
+    path.write_text(render_run_file(view), "utf-8")
+    page.open(path.as_uri())
+    page.until("document.querySelectorAll('details.run').length", lambda found: found == len(scored))
+    page.until("document.readyState", lambda found: found == "complete")
+
+
+def build_demo() -> list[ScoredTrace]:
+    return [ScoredTrace(score(case["request"]), *read_sent(case["request"])) for case in CASES]
+
+
+def press(page: Tab, key: str) -> None:
+    page.run(PRESS.replace("KEY", json.dumps(key)))
+
+
+def test_no_hostile_text_does_anything(page: Tab, tmp_path: Path) -> None:
+    scored = [one for _, text in list_hostile() for one in build_hostile(text)]
+    path = tmp_path / "run.html"
+    show(page, path, scored)
+    page.run("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+    page.run(
+        "document.querySelectorAll('*').forEach((one) => one.dispatchEvent(new Event('mouseover', {bubbles: true})))"
+    )
+    assert page.run("window.hit") is None
+    assert page.run("[document.scripts.length, document.styleSheets.length, document.forms.length]") == [1, 1, 1]
+    assert page.run("document.querySelectorAll('iframe, img, svg, base, link, input, object, h1 ~ h1').length") == 0
+    assert (
+        page.run(
+            "[...document.querySelectorAll('*')].filter((one) => [...one.attributes].some("
+            "({name}) => name.startsWith('on') || name === 'style')).length"
+        )
+        == 0
+    )
+    assert page.run("location.href") == path.as_uri()
+    assert page.requests == [path.as_uri()]
+    assert page.errors == []  # a policy that was broken would be told here
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_nothing_is_wider_than_the_window(page: Tab, tmp_path: Path, width: int) -> None:
+    page.send("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
+    show(page, tmp_path / "run.html", [*build_demo(), *build_hostile("Wort" * 2_000)])
+    page.run("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+    assert page.run("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+
+
+def test_keys_lead_through_traces_and_to_what_broke(page: Tab, tmp_path: Path) -> None:
+    show(page, tmp_path / "run.html", build_demo())
+    press(page, "]")
+    assert page.run("document.activeElement.parentElement.id") == "trace-1"
+    for _ in range(6):
+        press(page, "]")
+    assert page.run("[...document.querySelectorAll('details.run[open]')].map((one) => one.id)") == ["trace-7"]
+    press(page, "f")
+    assert page.run("document.activeElement.closest('[data-stop]').id") == "t7-text-2"
+    press(page, "k")
+    assert page.run("document.activeElement.closest('[data-stop]').id") == "t7-step-0"
+    press(page, "j")
+    assert page.run("document.activeElement.closest('[data-stop]').id") == "t7-text-2"
+    press(page, "?")
+    assert page.run("document.getElementById('keys').open")
+    press(page, "?")
+    press(page, "[")
+    assert page.run("[...document.querySelectorAll('details.run[open]')].map((one) => one.id)") == ["trace-6"]
+    assert page.errors == []
+
+
+def test_a_claim_and_its_field_light_up_together(page: Tab, tmp_path: Path) -> None:
+    show(page, tmp_path / "run.html", build_demo()[6:7])
+    assert page.run("document.querySelector('.claim.contradicted').firstChild.data") == "$54.00"
+    page.run("document.querySelector('.claim.contradicted').dispatchEvent(new Event('mouseover', {bubbles: true}))")
+    lit = page.run("[...document.querySelectorAll('.lit')].map((one) => one.className + ' ' + one.firstChild.data)")
+    assert "field lit 540000" in lit
+    assert "claim contradicted lit $54.00" in lit
+    assert page.run("document.querySelector('.field.lit').closest('details.step').open")
+
+
+def test_without_a_script_links_and_folds_work(page: Tab, tmp_path: Path) -> None:
+    page.send("Emulation.setScriptExecutionDisabled", value=True)
+    path = tmp_path / "run.html"
+    view = build_run_view("A run", build_demo(), frozenset(range(11)))
+    path.write_text(render_run_file(view), "utf-8")
+    page.open(f"{path.as_uri()}#t6-step-0")
+    seen = page.until("document.querySelector(':target')?.checkVisibility()")
+    assert seen
+    assert page.run("document.querySelector('[data-keys]').hidden")

@@ -1,0 +1,256 @@
+"""Who gets in: by key or by the local token, as far as scopes and tenants go, until they sign out, and never for another site."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from service.api.app import create_app
+from service.api.page_route import COOKIE, PageRoute, make_csrf
+from service.settings import Settings
+from service.store.database import Database, open_database
+from service.store.keys import Keys
+from service.store.sessions import Sessions
+from service.store.tables import KEYS, SESSIONS
+from service.web.app import add_pages
+from tests.store.played import Recording
+from tests.web.site import TOKEN, Visitor, build_request, fill
+
+SCOPES = ("score", "batch", "calibrate", "metrics", "admin")
+
+
+@pytest.fixture
+def guarded(tmp_path: Any, runner: asyncio.Runner) -> Iterator[tuple[Database, Callable[[], Visitor]]]:
+    """A site of its own, whose sessions are not remembered from one test to the next."""
+    database = open_database(f"sqlite:///{tmp_path}/store.db")
+    database.migrate()
+    app = add_pages(create_app(Settings(), database=database, queue=Recording()), token=TOKEN)
+    yield database, lambda: Visitor(app, runner)
+    database.close()
+
+
+Guarded = tuple[Database, Callable[[], Visitor]]
+
+
+def make_key(database: Database, *scopes: str, tenant: str = "acme") -> tuple[str, str]:
+    """The id and text of a new key."""
+    key, text = Keys(database).create(name="k", tenant=tenant, scopes=scopes)
+    return key.id, text
+
+
+def enter(visitor: Visitor, key: str) -> Visitor:
+    """The visitor, signed in by a key."""
+    assert visitor.fill_in("/sign-in", "/sign-in", key=key).status == 303
+    return visitor
+
+
+def list_pages(visitor: Visitor) -> list[PageRoute]:
+    return [route for route in visitor.app.routes if isinstance(route, PageRoute)]
+
+
+def fill_path(template: str) -> str:
+    return re.sub(r"\{[^}]*\}", "x", template)
+
+
+def test_nobody_gets_in_unless_they_sign_in(guarded: Guarded) -> None:
+    visitor = guarded[1]()
+    for route in list_pages(visitor):
+        (method,) = (route.methods or set()) - {"HEAD"}
+        answer = visitor.ask(method, fill_path(route.path), content_type="application/x-www-form-urlencoded")
+        if not route.public:
+            assert (answer.status, answer.body) == (303, b""), route.path
+            assert answer.headers["location"].startswith("/sign-in"), route.path
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_scope_opens_the_pages_it_is_for(guarded: Guarded, scope: str) -> None:
+    database, visit = guarded
+    visitor = enter(visit(), make_key(database, scope)[1])
+    csrf = make_csrf(visitor.cookies[COOKIE])
+    for route in list_pages(visitor):
+        path, opens = fill_path(route.path), scope == "admin" or route.needs in (None, scope)
+        if route.methods and "POST" in route.methods:
+            answer = None if path in ("/sign-out", "/sign-in") else visitor.send(path, {"csrf": csrf})
+        else:
+            answer = visitor.open(path)
+        if answer is not None and not route.public:
+            assert (answer.status == 403) is not opens, (path, answer.status)
+
+
+def test_a_tenant_sees_what_is_its_own(guarded: Guarded) -> None:
+    database, visit = guarded
+    ours, theirs = (enter(visit(), make_key(database, "batch", tenant=name)[1]) for name in ("acme", "other"))
+    batch = fill(database, [build_request(1)], tenant="acme", name="secret run")
+    below = (
+        "",
+        "/traces",
+        "/traces/0",
+        "/summary",
+        "/results",
+        "/errors",
+        "/events",
+        "/traces/0/payload?at=/messages/0",
+    )
+    for visitor, status in ((ours, 200), (theirs, 404)):
+        assert (b"secret run" in visitor.open("/runs").body) is (visitor is ours)
+        assert (b"secret run" in visitor.open("/").body) is (visitor is ours)
+        for path in below[: -1 if visitor is ours else None]:
+            assert visitor.open(f"/runs/{batch}{path}").status == status, path
+
+
+def test_the_cookie_is_for_this_site_alone_and_out_of_reach_of_scripts(guarded: Guarded) -> None:
+    database, visit = guarded
+    visitor = visit()
+    answer = visitor.fill_in("/sign-in", "/sign-in", key=make_key(database, "score")[1])
+    told = answer.headers["set-cookie"].lower()
+    assert all(word in told for word in ("httponly", "samesite=strict", "path=/", "max-age=43200"))
+    assert "secure" not in told
+    again = visitor.fill_in("/sign-in", "/sign-in", key=make_key(database, "score")[1])
+    assert again.headers["set-cookie"] != answer.headers["set-cookie"]
+    secured = visit().send("/sign-in", {"key": make_key(database, "score")[1]}, x_forwarded_proto="https")
+    assert "; secure" in secured.headers["set-cookie"].lower()
+
+
+@pytest.mark.parametrize("entered", ["", "nonsense", "cg_x", TOKEN, "cg_" + "0" * 12 + "_" + "A" * 43])
+def test_a_wrong_key_is_refused_with_the_form(guarded: Guarded, entered: str) -> None:
+    database, visit = guarded
+    make_key(database, "score")
+    answer = visit().fill_in("/sign-in", "/sign-in", key=entered)
+    assert answer.status == 401
+    assert "set-cookie" not in answer.headers
+    assert b'role="alert"' in answer.body
+    assert visit().open(f"/sign-in?token={TOKEN}").status == 401
+
+
+@pytest.mark.parametrize("token", ["nonsense", "", " "])
+def test_without_keys_the_printed_token_opens_and_no_other(guarded: Guarded, token: str) -> None:
+    visitor = guarded[1]()
+    assert "set-cookie" not in visitor.open(f"/sign-in?token={token}").headers
+    assert visitor.fill_in("/sign-in", "/sign-in", key=token).status == 401
+    assert visitor.fill_in("/sign-in", "/sign-in", key=TOKEN).status == 303
+    assert visitor.open("/").status == 200
+
+
+def test_the_local_session_ends_with_the_first_key(guarded: Guarded) -> None:
+    database = guarded[0]
+    token = Sessions(database).create("")
+    assert Sessions(database).authenticate(token) is not None
+    make_key(database, "admin")
+    assert Sessions(database).authenticate(token) is None
+
+
+@pytest.mark.parametrize("end", ["revoked", "expired", "over", "out"])
+def test_a_session_ends(guarded: Guarded, end: str) -> None:
+    database, visit = guarded
+    key_id, _ = make_key(database, "score")
+    token = Sessions(database).create(key_id)
+    assert Sessions(database).authenticate(token)
+    with database.begin() as connection:
+        if end == "revoked":
+            connection.execute(KEYS.update().values(revoked_at=1.0))
+        elif end == "expired":
+            connection.execute(KEYS.update().values(expires_at=1.0))
+        elif end == "over":
+            connection.execute(SESSIONS.update().values(expires_at=1.0))
+    if end == "out":
+        Sessions(database).end(token)
+    assert Sessions(database).authenticate(token) is None
+    visitor = visit()
+    visitor.cookies[COOKIE] = token
+    assert visitor.open("/").status == 303
+
+
+def test_who_signs_out_is_out_wherever_the_cookie_went(guarded: Guarded) -> None:
+    database, visit = guarded
+    visitor, thief = enter(visit(), make_key(database, "score")[1]), visit()
+    thief.cookies = dict(visitor.cookies)
+    assert thief.open("/").status == 200
+    assert visitor.fill_in("/", "/sign-out").headers["location"] == "/sign-in"
+    assert thief.open("/").status == 303
+    assert visitor.open("/").status == 303
+
+
+def test_sessions_that_are_over_are_deleted(guarded: Guarded) -> None:
+    database, _ = guarded
+    Sessions(database).create("", lasts_s=-1.0)
+    Sessions(database).create("")
+    with database.read() as connection:
+        assert len(connection.execute(SESSIONS.select()).all()) == 1
+
+
+FOREIGN = [
+    {"origin": "http://evil.example"},
+    {"origin": "http://localhost:1"},
+    {"origin": "null"},
+    {"sec_fetch_site": "cross-site"},
+    {"sec_fetch_site": "same-site"},
+]
+
+
+@pytest.mark.parametrize("headers", FOREIGN, ids=str)
+def test_no_page_of_elsewhere_sends_a_form(guarded: Guarded, headers: dict[str, str]) -> None:
+    visitor = guarded[1]()
+    visitor.enter()
+    fields = {"csrf": make_csrf(visitor.cookies[COOKIE]), "text": "{}", "key": TOKEN}
+    for path in ("/score", "/sign-out", "/sign-in"):
+        assert visitor.send(path, fields, **headers).status == 403, path
+    assert visitor.open("/").status == 200
+
+
+@pytest.mark.parametrize("csrf", [None, "", "nonsense", make_csrf(""), make_csrf("another")])
+def test_a_form_without_its_token_changes_nothing(guarded: Guarded, csrf: str | None) -> None:
+    visitor = guarded[1]()
+    visitor.enter()
+    fields = {} if csrf is None else {"csrf": csrf}
+    forms = [one.path for one in list_pages(visitor) if "POST" in (one.methods or ()) and not one.public]
+    assert {"/score", "/sign-out"} <= set(forms)
+    for path in forms:
+        assert visitor.send(fill_path(path), fields).status == 403, path
+    assert visitor.open("/").status == 200
+
+
+def test_a_name_that_is_not_ours_leads_nowhere_without_keys(guarded: Guarded) -> None:
+    visitor = guarded[1]()
+    assert visitor.ask("GET", "/sign-in", host="evil.example").status == 403
+
+
+@pytest.mark.parametrize(
+    ("wanted", "leads"),
+    [
+        ("/runs?status=failed", "/runs?status=failed"),
+        ("//evil.example", "/"),
+        ("/\\evil.example", "/"),
+        ("https://evil.example", "/"),
+        ("javascript:alert(1)", "/"),
+        ("/a\nset-cookie: x=y", "/"),
+        ("", "/"),
+    ],
+)
+def test_after_signing_in_one_is_where_one_wanted_to_be(guarded: Guarded, wanted: str, leads: str) -> None:
+    answer = guarded[1]().send("/sign-in", {"key": TOKEN, "next": wanted})
+    assert (answer.status, answer.headers["location"]) == (303, leads)
+
+
+def test_the_api_knows_no_cookie(guarded: Guarded) -> None:
+    database, visit = guarded
+    visitor = enter(visit(), make_key(database, "admin")[1])
+    assert visitor.open("/v1/batches").status == 401
+    assert visitor.open("/v1/overview").status == 401
+
+
+def test_a_page_knows_no_key_in_a_header(guarded: Guarded) -> None:
+    database, visit = guarded
+    _, key = make_key(database, "admin")
+    assert visit().ask("GET", "/runs", authorization=f"Bearer {key}").status == 303
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe", b"&".join(b"a%d=1" % n for n in range(300))])
+def test_a_form_that_cannot_be_read_is_refused(guarded: Guarded, body: bytes) -> None:
+    visitor = guarded[1]()
+    answer = visitor.ask("POST", "/sign-in", body, content_type="application/x-www-form-urlencoded")
+    assert answer.status == 400
+    assert visitor.ask("POST", "/sign-in", b"{}", content_type="application/json").status == 415

@@ -1,0 +1,243 @@
+"""What the page of a trace is made of."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.engine import score
+from service.web.trace.build import MIN_FOLDED, ScoredTrace, build_trace_view
+from service.web.trace.marks import TextPiece
+from service.web.trace.payloads import COMPLETE, CUT, FOLD_CHARS, HEAD_CHARS
+from service.web.trace.reading import read_sent
+from service.web.trace.view import QuietSteps, StepView, TextView, TraceView
+
+CASES = {
+    case["request"]["trace"]["id"]: case["request"]
+    for case in json.loads((Path(__file__).parents[2] / "service" / "demo" / "cases.json").read_text("utf-8"))
+}
+
+
+def build(request: dict[str, Any], **more: Any) -> TraceView:
+    return build_trace_view(ScoredTrace(score(request), *read_sent(request)), **more)
+
+
+def steps_of(view: TraceView) -> list[StepView]:
+    found: list[StepView] = []
+    for turn in view.turns:
+        for event in turn.events:
+            found += event.steps if isinstance(event, QuietSteps) else [event] if isinstance(event, StepView) else []
+    return found
+
+
+def texts_of(view: TraceView) -> list[TextView]:
+    return [event for turn in view.turns for event in turn.events if isinstance(event, TextView)]
+
+
+def marked(pieces: tuple[TextPiece, ...]) -> list[tuple[str, str]]:
+    """The stretches with a mark, and the numbers by which they are linked."""
+    return [(piece.text, piece.mark.links) for piece in pieces if piece.mark is not None]
+
+
+def build_calls(results: list[Any], answer: str = "Done.", **more: Any) -> dict[str, Any]:
+    """A trace with a call for each result."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Go on."}]
+    for n, result in enumerate(results):
+        function = {"name": "look", "arguments": json.dumps({"n": n})}
+        messages.append(
+            {"role": "assistant", "tool_calls": [{"id": f"c{n}", "type": "function", "function": function}]}
+        )
+        content = result if isinstance(result, str) else json.dumps(result)
+        messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": content})
+    trace = {"format": "openai", "messages": [*messages, {"role": "assistant", "content": answer}]}
+    return {"trace": trace, "judges": "off", **more}
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict", "words", "to", "opened"),
+    [
+        ("right", "pass", [], "", []),
+        ("over-call", "fail", ["refund_order was called where no call was due"], "step-0", [1]),
+        ("under-call", "fail", ["refund_order was due and nothing was called"], "expected", []),
+        ("wrong-argument", "fail", ['on: expected "2026-03-13", got "2026-03-06" (604800 s apart)'], "step-0", [1]),
+        ("flipped-amount", "fail", ["the text says $54.00, amount_cents is 540000"], "text-2", [1]),
+        ("wrong-order", "fail", ["close_account came out of order"], "step-0", [1]),
+    ],
+)
+def test_what_broke_is_told_first_and_shown_opened(
+    name: str, verdict: str, words: list[str], to: str, opened: list[int]
+) -> None:
+    view = build(CASES[name])
+    assert view.verdict == verdict
+    assert [one.words for one in view.problems if one.words in words] == words
+    assert view.first_failing == to
+    assert [step.number for step in steps_of(view) if step.open] == opened
+
+
+def test_a_claim_and_the_field_it_speaks_of_are_linked() -> None:
+    view = build(CASES["flipped-amount"])
+    said, step = texts_of(view)[-1], steps_of(view)[0]
+    assert step.result is not None
+    assert marked(step.result.pieces) == [("540000", "1")]
+    assert marked(said.text.pieces) == [("9104", ""), ("$54.00", "1")]
+    claim = said.claims[0]
+    assert (claim.text, claim.words, claim.source, claim.value) == (
+        "$54.00",
+        "contradicted",
+        "amount_cents of the result of step 1",
+        "540000",
+    )
+    mark = next(piece.mark for piece in step.result.pieces if piece.mark)
+    assert claim.to == mark.also
+    assert said.unchecked == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [
+        ('Found: {"stock": [{"count": 3}], "price": 25} in all.', "The price is $12."),
+        ('Found: {"list": [25, 25], "price": 25} in all.', "The price is $12."),
+        ("name: thing 25x\nprice: 25\nstock: 3", "The price is $12."),
+    ],
+)
+def test_a_field_in_a_text_is_found_where_it_stands(content: str, answer: str) -> None:
+    view = build(build_calls([content], answer))
+    result, claim = steps_of(view)[0].result, next(one for one in texts_of(view)[-1].claims if one.text == "$12")
+    assert result is not None
+    before, mark = next((n, piece) for n, piece in enumerate(result.pieces) if piece.mark is not None)
+    assert (mark.text, claim.value.strip('"')) == ("25", "25")
+    assert result.pieces[before - 1].text.endswith(('"price": ', "price: "))
+    assert mark.mark is not None
+    assert claim.to == mark.mark.also
+
+
+def test_expected_and_actual_arguments_stand_side_by_side() -> None:
+    step = steps_of(build(CASES["broken-arguments"]))[0]
+    assert step.expected is not None
+    rows = {row.name: row for row in step.expected.rows}
+    assert {name: row.words for name, row in rows.items()} == {
+        "order_id": "missing",
+        "amount_cents": "differs",
+        "order": "not expected",
+    }
+    actual = rows["amount_cents"].actual
+    assert actual is not None
+    assert "".join([piece.text for piece in actual.pieces]) == '"54.00"'  # 54.00 would be a number
+    assert rows["order_id"].actual is None
+    assert rows["order"].expected is None
+
+
+def test_a_matcher_is_named_and_its_value_shown() -> None:
+    step = steps_of(build(CASES["wrong-argument"]))[0]
+    assert step.expected is not None
+    row = next(one for one in step.expected.rows if one.name == "on")
+    assert (row.matcher, row.status, row.note) == ("datetime", "differs", "604800 s apart")
+
+
+def test_calls_that_are_missing_are_shown_with_their_arguments() -> None:
+    view = build(CASES["under-call"])
+    assert [(call.tool, [row.name for row in call.rows]) for call in view.missing] == [
+        ("refund_order", ["order_id", "amount_cents", "reason"])
+    ]
+
+
+def test_the_state_is_held_against_the_one_before_and_the_one_expected() -> None:
+    state = {"initial": {"a": 1, "b": 2, "c": 3}, "final": {"a": 9, "b": 2, "c": 4, "d": 5}}
+    changes = [{"path": "/a", "value": 9}, {"path": "/b", "value": 8}, {"path": "/c", "value": 5}]
+    trace = {"format": "callgrade", "events": [{"user": "Go."}], "state": state}
+    view = build({"trace": trace, "expected": {"state": {"changes": changes}}, "judges": "off"})
+    assert {row.path: row.status for row in view.state} == {
+        "/a": "made",
+        "/b": "missing",
+        "/c": "wrong",
+        "/d": "unexpected",
+    }
+    assert view.state_says == ""
+
+
+def test_large_payloads_are_folded_and_cut_where_the_rest_can_be_had() -> None:
+    request = build_calls([{"a": "x" * FOLD_CHARS, "total": 540_000, "b": "y" * FOLD_CHARS}], "The total is $12.00.")
+    cut, whole = (steps_of(build(request, choices=choices))[0].result for choices in (CUT, COMPLETE))
+    assert cut is not None
+    assert whole is not None
+    assert (cut.folded, cut.cut, cut.size) == (True, True, whole.size)
+    assert (whole.folded, whole.cut) == (True, False)
+    assert sum(len(piece.text) for piece in cut.pieces) < 2 * HEAD_CHARS
+    assert marked(cut.pieces) == marked(whole.pieces)
+
+
+def test_a_small_payload_is_not_folded() -> None:
+    result = steps_of(build(build_calls([{"a": 1}])))[0].result
+    assert result is not None
+    assert (result.folded, result.plain) == (False, '{\n  "a": 1\n}')
+
+
+def test_many_calls_without_a_problem_become_one_line() -> None:
+    request = build_calls([{"ok": n} for n in range(30)])
+    request["trace"]["tools"] = [
+        {"type": "function", "function": {"name": "look", "parameters": {"properties": {"n": {"maximum": 19}}}}}
+    ]
+    view = build(request)
+    events = [event for turn in view.turns for event in turn.events]
+    folded = [event for event in events if isinstance(event, QuietSteps)]
+    assert len(steps_of(view)) == 30
+    assert all(len(event.steps) >= MIN_FOLDED for event in folded)
+    assert [step.number for event in folded for step in event.steps if step.verdict != "pass"] == []
+    assert not any(step.number > 20 for event in folded for step in event.steps)
+
+
+def test_without_a_trace_the_report_is_shown() -> None:
+    scored = ScoredTrace(score(CASES["wrong-argument"]))
+    view = build_trace_view(scored)
+    assert not view.has_trace
+    assert [one.words for one in view.problems][:1] == ['on: expected "2026-03-13", got "2026-03-06" (604800 s apart)']
+    assert [step.result for step in steps_of(view)] == [None]
+    assert texts_of(view) == []
+
+
+def test_a_report_of_other_steps_than_the_trace_has_is_shown_all_the_same() -> None:
+    scored = ScoredTrace(score(CASES["wrong-argument"]), *read_sent(CASES["wrong-argument"]))
+    none = scored._replace(report=replace(scored.report, steps=()))
+    assert steps_of(build_trace_view(none)) == []
+
+
+def count_calls(scored: ScoredTrace) -> int:
+    """How many calls of functions building a page takes."""
+    count = 0
+
+    def note(_: object, event: str, __: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        build_trace_view(scored)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_twice_the_steps_take_twice_the_work() -> None:
+    def scored(size: int) -> ScoredTrace:
+        request = build_calls([{"n": n, "cents": 100 * n} for n in range(size)], "The cents of 3 are $3.00.")
+        return ScoredTrace(score(request), *read_sent(request))
+
+    small, large = scored(150), scored(300)
+    assert count_calls(large) < 2.2 * count_calls(small)
+
+
+def list_open(view: TraceView) -> Iterator[tuple[str, bool]]:
+    yield from [(one.criterion, one.decides) for one in view.open]
+
+
+def test_what_is_open_says_whether_it_decides() -> None:
+    view = build(CASES["undecided"])
+    assert view.says == "It is undecided: the verdict waits for what is open."
+    assert ("grounded", True) in list_open(view)
+    assert {one.reason for one in view.open} == {"no judge is set up"}
