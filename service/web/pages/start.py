@@ -10,12 +10,15 @@ from functools import cache
 from starlette.requests import Request
 from starlette.responses import Response
 
+from service.api.access import find_caller
 from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
+from service.api.routes.labels import name_annotator
 from service.api.routes.scoring import EXAMPLE
 from service.errors import CallgradeError
 from service.pasted import read_pasted
 from service.problems import ProblemDetails, describe_error
+from service.store.labelling.choice import LabelProgress
 from service.web.page import NavLink, PageSet, page, read_form, render
 from service.web.trace.payloads import COMPLETE
 from service.web.trace.stored import build_stored_view
@@ -28,6 +31,7 @@ class StartPages:
     def __init__(self, parts: ApiParts) -> None:
         self._overview = parts.overview
         self._scoring = parts.scoring
+        self._labels = parts.labels
         self._limits = build_limits(parts.settings)
 
     async def show_start(self, request: Request) -> Response:
@@ -54,10 +58,20 @@ class StartPages:
             status=200 if refusal is None else refusal.status,
             twin="/v1/overview",
             overview=found,
+            waiting=await self._list_waiting(request),
             example=_build_example(),
             text=text,
             refusal=refusal,
         )
+
+    async def _list_waiting(self, request: Request) -> list[LabelProgress]:
+        """The criteria of which something has no label yet, for those who may give one."""
+        caller = find_caller(request)
+        if not caller.may("label"):
+            return []
+        desk = self._labels.find_desk()
+        found = await self._labels.run(request, lambda: desk.list_progress(caller.tenant, name_annotator(request)))
+        return [one for one in found if one.labelled < one.items]
 
 
 @cache
