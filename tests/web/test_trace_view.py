@@ -161,6 +161,19 @@ def test_the_state_is_held_against_the_one_before_and_the_one_expected() -> None
     assert view.state_says == ""
 
 
+def test_of_an_object_that_should_have_been_another_the_members_are_shown_that_differ() -> None:
+    made, due = {"id": 1, "bags": 1, "seat": "A"}, {"id": 1, "bags": 0, "meal": None}
+    state = {"initial": {}, "final": {"booking": made}}
+    trace = {"format": "callgrade", "events": [{"user": "Go."}], "state": state}
+    expected = {"state": {"final": {"booking": due}}}
+    rows = {row.path: row for row in build({"trace": trace, "expected": expected, "judges": "off"}).state}
+    assert {path: (row.after is not None, row.expected is not None) for path, row in rows.items()} == {
+        "/booking/bags": (True, True),
+        "/booking/meal": (False, True),
+        "/booking/seat": (True, False),
+    }
+
+
 def test_large_payloads_are_folded_and_cut_where_the_rest_can_be_had() -> None:
     request = build_calls([{"a": "x" * FOLD_CHARS, "total": 540_000, "b": "y" * FOLD_CHARS}], "The total is $12.00.")
     cut, whole = (steps_of(build(request, choices=choices))[0].result for choices in (CUT, COMPLETE))
