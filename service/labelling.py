@@ -151,6 +151,10 @@ class LabelDesk:
         found = [self._chooser.measure(tenant, one, annotator) for one in self.labels.list_criteria(tenant)]
         return sorted(found, key=lambda one: (-one.waiting, -one.items, one.criterion))
 
+    def count_waiting(self, tenant: str) -> dict[str, int]:
+        """Items by criterion that a judge has left to a human, and that nobody has labelled."""
+        return self._chooser.count_waiting(tenant)
+
     def reveal(self, tenant: str, item: str, criterion: str) -> RevealedJudge | None:
         """What the judge had said; None where none has."""
         return build_revealed(self.labels.read_judge(tenant, item, criterion))

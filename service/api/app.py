@@ -96,7 +96,7 @@ def create_app(
     )
     batches, calibrations = _build_job_routes(settings, engine, database, queue)
     labels, fits = _build_label_routes(settings, engine, database, calibrations)
-    overview = OverviewRoutes(engine, batches.store, calibrations.store)
+    overview = OverviewRoutes(engine, batches.store, calibrations.store, labels)
     callers, sessions = _build_key_caches(database)
     app = FastAPI(
         title="callgrade",

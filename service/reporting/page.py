@@ -98,7 +98,7 @@ def _render_table(table: Table) -> str:
     )
     kind = "parts" if table.parts else "many" if len(table.head) > MANY else ""
     return (
-        f'<div class="wide"><table class="{kind}">\n<thead><tr>{head}</tr></thead>\n'
+        f'<div class="wide" tabindex="0"><table class="{kind}">\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody>\n</table></div>"
     )
 

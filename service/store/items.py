@@ -49,7 +49,7 @@ class ItemFacts(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class BatchItem:
+class ListedItem:
     """An item of a batch in a list. `stage`, `finding` and `tool`: where it broke first; null where it did not."""
 
     index: int
@@ -63,10 +63,10 @@ class BatchItem:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchItemList:
+class ListedItems:
     """Items of a batch in their order. `next`: what to ask for as `after` to go on; null at the end."""
 
-    data: tuple[BatchItem, ...]
+    data: tuple[ListedItem, ...]
     has_more: bool
     next: int | None
 
@@ -133,7 +133,7 @@ def build_item_values(batch: str, position: int, facts: ItemFacts) -> dict[str, 
 
 def list_items(
     database: Database, batch: str, choice: ItemChoice = EVERY, *, limit: int, after: int | None = None
-) -> BatchItemList:
+) -> ListedItems:
     """At most `limit` of the items that are chosen, of those behind the index `after`."""
     chosen = sa.select(*_LISTED).where(*choice.match(batch)).order_by(ITEMS.c.position).limit(limit + 1)
     if after is not None:
@@ -141,7 +141,7 @@ def list_items(
     with database.read() as connection:
         found = [_build_item(row) for row in connection.execute(chosen)]
     more = len(found) > limit
-    return BatchItemList(tuple(found[:limit]), more, found[limit - 1].index if more else None)
+    return ListedItems(tuple(found[:limit]), more, found[limit - 1].index if more else None)
 
 
 def count_items(database: Database, batch: str, choice: ItemChoice = EVERY) -> int:
@@ -193,9 +193,9 @@ def _shorten(text: str) -> str:
     return f"{text[: MOST_CHARACTERS - 18]}… {sha256(text.encode(errors='replace')).hexdigest()[:16]}"
 
 
-def _build_item(row: sa.Row[Any]) -> BatchItem:
+def _build_item(row: sa.Row[Any]) -> ListedItem:
     stage, finding, tool = (text or None for text in (row.stage, row.finding, row.tool))
-    return BatchItem(row.position, row.custom_id, row.verdict, row.score, stage, finding, tool)
+    return ListedItem(row.position, row.custom_id, row.verdict, row.score, stage, finding, tool)
 
 
 def _find_neighbour(

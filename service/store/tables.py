@@ -181,6 +181,7 @@ LABEL_ITEMS = sa.Table(
     sa.Column("position", sa.Integer),
     sa.Column("kept", sa.Text, sa.ForeignKey("callgrade_scores.id", ondelete="CASCADE")),
     sa.Index("callgrade_label_items_drawn", "tenant", "criterion", "waits", "draw"),
+    sa.Index("callgrade_label_items_by_value", "tenant", "criterion", "waits", "raw"),
     sa.Index("callgrade_label_items_of_batch", "batch", "position"),
     sa.Index("callgrade_label_items_of_score", "kept"),
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from service.labelling import LabelDesk
+from service.stats.intervals import wilson
 from service.store.labelling.opinions import LabelledCase
 
 SIDE = 200
@@ -51,6 +52,12 @@ class JudgedAgreement:
     def share(self) -> float:
         """Of equal verdicts."""
         return self.equal / self.items
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where that share lies, with 95 % confidence, were these items drawn at random."""
+        low, high = wilson(self.equal, self.items)
+        return low, high
 
     @property
     def path(self) -> str:

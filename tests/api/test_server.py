@@ -22,6 +22,9 @@ GOOD = json.dumps(
     {"trace": {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}, "expected": {"calls": "none"}}
 ).encode()
 
+PAGES = "pages: "
+"""What goes before the address that `serve` prints."""
+
 SOON = 60
 """Seconds after which a test gives up; nothing here takes more than a few."""
 
@@ -36,8 +39,14 @@ class Server:
 
     @property
     def log(self) -> list[str]:
-        """What it has written."""
-        return self.file.read_text().splitlines()
+        """What it has written, but for where its pages are."""
+        return [line for line in self.file.read_text().splitlines() if not line.startswith(PAGES)]
+
+    @property
+    def pages(self) -> str:
+        """The address of its pages."""
+        until(lambda: PAGES in self.file.read_text())
+        return next(line for line in self.file.read_text().splitlines() if line.startswith(PAGES)).removeprefix(PAGES)
 
     @cached_property
     def port(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,20 @@ def test_without_a_script_links_and_folds_work(page: Tab, tmp_path: Path) -> Non
     seen = page.until("document.querySelector(':target')?.checkVisibility()")
     assert seen
     assert page.run("document.querySelector('[data-keys]').hidden")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1400])
+def test_nothing_stands_in_the_way_of_readers(page: Tab, tmp_path: Path, theme: str, width: int) -> None:
+    package = find_spec("axe_playwright_python")
+    if package is None or package.origin is None:
+        pytest.skip("axe-core is not installed")
+    page.send("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
+    page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+    show(page, tmp_path / "run.html", [*build_demo(), *build_hostile("harmless")])
+    page.run("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+    page.run((Path(package.origin).parent / "axe.min.js").read_text("utf-8"))
+    found = page.run(
+        "axe.run().then(({violations}) => violations.map((one) => [one.impact, one.id, one.nodes[0].html]))"
+    )
+    assert [one for one in found if one[0] in ("serious", "critical")] == []

@@ -9,9 +9,9 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-import service.calibration.label_queue
 
 import service.asking.model
+import service.calibration.label_exchange
 import service.testing.checks
 import service.testing.repeats
 import service.testing.sessions  # noqa: F401 (loaded here, for pytester forgets what a run loads, and numpy loads once)

@@ -13,7 +13,7 @@ import pytest
 
 from service.engine import score
 from service.web.trace.build import MIN_FOLDED, ScoredTrace, build_trace_view
-from service.web.trace.marks import Piece
+from service.web.trace.marks import TextPiece
 from service.web.trace.payloads import COMPLETE, CUT, FOLD_CHARS, HEAD_CHARS
 from service.web.trace.reading import read_sent
 from service.web.trace.view import QuietSteps, StepView, TextView, TraceView
@@ -40,7 +40,7 @@ def texts_of(view: TraceView) -> list[TextView]:
     return [event for turn in view.turns for event in turn.events if isinstance(event, TextView)]
 
 
-def marked(pieces: tuple[Piece, ...]) -> list[tuple[str, str]]:
+def marked(pieces: tuple[TextPiece, ...]) -> list[tuple[str, str]]:
     """The stretches with a mark, and the numbers by which they are linked."""
     return [(piece.text, piece.mark.links) for piece in pieces if piece.mark is not None]
 
@@ -159,6 +159,19 @@ def test_the_state_is_held_against_the_one_before_and_the_one_expected() -> None
         "/d": "unexpected",
     }
     assert view.state_says == ""
+
+
+def test_of_an_object_that_should_have_been_another_the_members_are_shown_that_differ() -> None:
+    made, due = {"id": 1, "bags": 1, "seat": "A"}, {"id": 1, "bags": 0, "meal": None}
+    state = {"initial": {}, "final": {"booking": made}}
+    trace = {"format": "callgrade", "events": [{"user": "Go."}], "state": state}
+    expected = {"state": {"final": {"booking": due}}}
+    rows = {row.path: row for row in build({"trace": trace, "expected": expected, "judges": "off"}).state}
+    assert {path: (row.after is not None, row.expected is not None) for path, row in rows.items()} == {
+        "/booking/bags": (True, True),
+        "/booking/meal": (False, True),
+        "/booking/seat": (True, False),
+    }
 
 
 def test_large_payloads_are_folded_and_cut_where_the_rest_can_be_had() -> None:

@@ -18,9 +18,9 @@ from service.reporting.breakdown import Breakdown, OutcomeKind, build_breakdown
 from service.store.batches import Batch
 from service.store.items import (
     EVERY,
-    BatchItemList,
     FailureGroup,
     ItemChoice,
+    ListedItems,
     WholeItem,
     count_outcomes,
     find_item,
@@ -71,7 +71,7 @@ class BatchItemReading:
     def __init__(self, store: JobStore[Batch]) -> None:
         self._store = store
 
-    async def list_batch_items(self, request: Request) -> BatchItemList:
+    async def list_batch_items(self, request: Request) -> ListedItems:
         """List the items of a batch that have an outcome, by what came of them."""
         asked = read_query(request.query_params, ItemPageQuery)
         limit, after, choice = asked.limit, asked.after, build_choice(asked)

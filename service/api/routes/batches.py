@@ -15,7 +15,7 @@ from service.jobs.quotes import Quote
 from service.jobs.submissions import BatchOptions, BatchRequest
 from service.reporting.summary import Summary
 from service.store.batches import Batch, BatchList
-from service.store.items import BatchItemList, WholeItem
+from service.store.items import ListedItems, WholeItem
 
 EXAMPLE = {
     "items": [
@@ -72,7 +72,7 @@ class BatchRoutes(JobRoutes[Batch]):
             build("GET", "/summary", reading.summarize_batch, Summary, 409, 422, query=BatchSummaryQuery),
             build("GET", "/events", reading.watch_batch, events),
             build("GET", "/breakdown", items.break_down_batch, BatchBreakdown),
-            build("GET", "/items", items.list_batch_items, BatchItemList, 422, query=ItemPageQuery),
+            build("GET", "/items", items.list_batch_items, ListedItems, 422, query=ItemPageQuery),
             build(
                 "GET",
                 "/items/{index}",

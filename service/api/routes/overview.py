@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute
 from service.api.access import find_caller
 from service.api.operations import Operation
 from service.api.routes.job_store import JobStore
+from service.api.routes.labels import LabelRoutes
 from service.core.report import STAND_IN
 from service.engine import Engine
 from service.store.batches import Batch
@@ -46,14 +47,19 @@ class Overview:
     """Calibrations that have not ended: five at most."""
     calibrations: tuple[Calibration, ...]
     """The last five."""
+    waiting: dict[str, int]
+    """Items by criterion that judges have left to humans, and that nobody has labelled."""
     judge: JudgeHealth
 
 
 class OverviewRoutes:
     """The handler over the jobs of both kinds."""
 
-    def __init__(self, engine: Engine, batches: JobStore[Batch], calibrations: JobStore[Calibration]) -> None:
+    def __init__(
+        self, engine: Engine, batches: JobStore[Batch], calibrations: JobStore[Calibration], labels: LabelRoutes
+    ) -> None:
         self._engine = engine
+        self._labels = labels
         self._batches = batches
         self._calibrations = calibrations
 
@@ -66,7 +72,12 @@ class OverviewRoutes:
         caller = find_caller(request)
         running, batches = await _read_jobs(request, self._batches) if caller.may("batch") else ((), ())
         fitting, fitted = await _read_jobs(request, self._calibrations) if caller.may("calibrate") else ((), ())
-        return Overview(running, batches, fitting, fitted, self._describe_judge())
+        waiting = await self._count_waiting(request) if caller.may("label") else {}
+        return Overview(running, batches, fitting, fitted, waiting, self._describe_judge())
+
+    async def _count_waiting(self, request: Request) -> dict[str, int]:
+        desk, tenant = self._labels.find_desk(), find_caller(request).tenant
+        return await self._labels.run(request, lambda: desk.count_waiting(tenant))
 
     def _describe_judge(self) -> JudgeHealth:
         judging = self._engine.judging

@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import webbrowser
+from contextlib import suppress
 from functools import partial
 
 import typer
@@ -144,8 +145,9 @@ def build_page_url(listener: socket.socket, token: str) -> str:
 
 
 def show_pages(url: str, *, browser: bool) -> None:
-    """Says where the pages are, and opens them. It stands in no log, for it may open all there is."""
-    typer.echo(f"pages: {url}", err=True)
+    """Says where the pages are, and opens them. It stands beside the log, not in it, for it may open all there is."""
+    with suppress(OSError):  # nobody reads it
+        typer.echo(f"pages: {url}")
     if browser:
         # A browser on a terminal would wait until it is closed; one that is not there is no reason to stop.
         threading.Thread(target=webbrowser.open, args=(url,), name="browser", daemon=True).start()

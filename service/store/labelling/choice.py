@@ -107,7 +107,7 @@ class LabelChooser:
                 criterion,
                 items=connection.execute(items).scalar_one(),
                 labelled=labelled,
-                waiting=connection.execute(items.where(LABEL_ITEMS.c.waits, ~_is_labelled())).scalar_one(),
+                waiting=connection.execute(items.where(LABEL_ITEMS.c.waits == sa.true(), ~_is_labelled())).scalar_one(),
                 twice=int(twice),
                 mine=int(mine),
                 annotators=annotators,
@@ -115,9 +115,17 @@ class LabelChooser:
                 width_next=widths[1],
             )
 
+    def count_waiting(self, tenant: str) -> dict[str, int]:
+        """Items by criterion that are left to a human and have no label."""
+        waits = (LABEL_ITEMS.c.tenant == tenant, LABEL_ITEMS.c.waits, ~_is_labelled())
+        told = [LABEL_ITEMS.c.criterion, sa.func.count().label("n")]
+        counted = sa.select(*told).where(*waits).group_by(LABEL_ITEMS.c.criterion).order_by(LABEL_ITEMS.c.criterion)
+        with self._database.read() as connection:
+            return {row["criterion"]: row["n"] for row in connection.execute(counted).mappings()}
+
     def _select_waiting(self, tenant: str, criterion: str, annotator: str) -> sa.Select[str, str]:
         """What is left to humans, the most doubtful first: at the threshold; of equals chance decides."""
-        waits = LABEL_ITEMS.c.waits & (~_is_labelled() | self._is_due_again(annotator))
+        waits = (LABEL_ITEMS.c.waits == sa.true()) & (~_is_labelled() | self._is_due_again(annotator))
         raw = sa.func.coalesce(LABEL_ITEMS.c.value, LABEL_ITEMS.c.raw, 0.5)
         doubt = sa.func.round(sa.cast(sa.func.abs(raw - sa.func.coalesce(LABEL_ITEMS.c.threshold, 0.5)), sa.Numeric), 9)
         return _select_items(tenant, criterion, waits).order_by(doubt, LABEL_ITEMS.c.draw)
@@ -134,7 +142,7 @@ class LabelChooser:
         for at in _order_strata(strata):
             low, high = ranges[at]
             raw = sa.func.coalesce(LABEL_ITEMS.c.raw, -1.0)
-            within = (raw >= low) & (raw <= high) & ~LABEL_ITEMS.c.waits & ~_is_labelled()
+            within = (LABEL_ITEMS.c.waits == sa.false()) & (raw >= low) & (raw <= high) & ~_is_labelled()
             chosen = _select_items(tenant, criterion, within).order_by(LABEL_ITEMS.c.draw)
             found = connection.execute(chosen.limit(1)).one_or_none()
             if found is not None:
@@ -172,29 +180,28 @@ def _build_stratum(groups: Sequence[_Group], low: float, high: float) -> Stratum
 
 
 def _read_groups(connection: sa.Connection, tenant: str, criterion: str) -> list[_Group]:
-    """What most annotators say counts; where they are even, it passes."""
-    said = (
-        sa.select(
-            LABELS.c.item,
-            sa.func.sum(sa.case((LABELS.c.label == "pass", 1), (LABELS.c.label == "fail", -1), else_=0)).label("sum"),
-        )
-        .where(*_match_labels(tenant, criterion), LABELS.c.label != "unsure")
-        .group_by(LABELS.c.item)
-        .subquery()
+    """What does not wait, by value. Read from an index alone: a hundred thousand items are as many short entries."""
+    sure = (*_match_items(tenant, criterion), LABEL_ITEMS.c.waits == sa.false())
+    counted = sa.select(LABEL_ITEMS.c.raw, sa.func.count()).where(*sure).group_by(LABEL_ITEMS.c.raw)
+    sides: dict[float | None, list[bool]] = {}
+    for raw, total in connection.execute(_select_sides(tenant, criterion)):
+        sides.setdefault(raw, []).append(total >= 0)
+    return [
+        _Group(-1.0 if raw is None else raw, items, len(sides.get(raw, ())), sum(sides.get(raw, ())))
+        for raw, items in connection.execute(counted)
+    ]
+
+
+def _select_sides(tenant: str, criterion: str) -> sa.Select[float, int]:
+    """Each labelled item that does not wait: its value, and by how much more people pass than fail it."""
+    worth = sa.func.sum(sa.case((LABELS.c.label == "pass", 1), else_=-1))
+    same = [LABELS.c[name] == LABEL_ITEMS.c[name] for name in ("tenant", "criterion", "item")]
+    return (
+        sa.select(LABEL_ITEMS.c.raw, worth)
+        .join_from(LABELS, LABEL_ITEMS, sa.and_(*same))
+        .where(*_match_labels(tenant, criterion), LABELS.c.label != "unsure", LABEL_ITEMS.c.waits == sa.false())
+        .group_by(LABELS.c.item, LABEL_ITEMS.c.raw)
     )
-    raw = sa.func.coalesce(LABEL_ITEMS.c.raw, -1.0).label("raw")
-    chosen = (
-        sa.select(
-            raw,
-            sa.func.count(),
-            sa.func.count(said.c.sum),
-            sa.func.coalesce(sa.func.sum(sa.case((said.c.sum >= 0, 1), else_=0)), 0),
-        )
-        .select_from(LABEL_ITEMS.outerjoin(said, said.c.item == LABEL_ITEMS.c.item))
-        .where(*_match_items(tenant, criterion), ~LABEL_ITEMS.c.waits)
-        .group_by(raw)
-    )
-    return [_Group(float(row[0]), row[1], row[2], int(row[3])) for row in connection.execute(chosen)]
 
 
 def _select_items(tenant: str, criterion: str, which: sa.ColumnElement[bool]) -> sa.Select[str, str]:

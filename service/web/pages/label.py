@@ -61,8 +61,9 @@ class LabelPages:
 
     async def label(self, request: Request) -> Response:
         """Keeps what was said, and goes on to the next."""
-        label = await self._put(request)
-        return redirect(f"/label?{urlencode({**_read_asked(read_form(request)), 'last': label.id})}")
+        label, form = await self._put(request), read_form(request)
+        asked = _read_asked({**form, "criterion": form.get("chosen", "")}) | {"last": label.id}
+        return redirect(f"/label?{urlencode(asked)}")
 
     async def undo(self, request: Request) -> Response:
         """Takes a label back, and shows its item again."""

@@ -44,7 +44,7 @@ class StartPages:
             return await self._render(request, text=text, refusal=describe_error(error))
         body, report = json.loads(pasted.body), json.loads(bytes(answer.body))
         view = await asyncio.to_thread(build_stored_view, body, report, "", choices=COMPLETE)
-        return render(request, "scored.html", twin="/v1/score", pasted=pasted, view=view)
+        return render(request, "scored.html", pasted=pasted, view=view)
 
     async def _render(self, request: Request, *, text: str = "", refusal: ProblemDetails | None = None) -> Response:
         found = await self._overview.show_overview(request)

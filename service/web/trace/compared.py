@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, cast
 
 from pydantic import BaseModel, JsonValue
@@ -270,11 +270,23 @@ class StateComparer(NamedTuple):
         for change in found.missing:
             yield self._build("missing", JsonChange("replace", change.path, change.before, change.before), change)
         for change in found.wrong:
-            yield self._build("wrong", made_at.get(change.path, change), change)
+            yield from self._list_wrong(made_at.get(change.path, change), change)
         for change in found.unexpected:
             yield self._build("unexpected", change, None)
         for change in found.made:
             yield self._build("made", change, change)
+
+    def _list_wrong(self, made: JsonChange, due: JsonChange) -> Iterator[StateRow]:
+        """A change that should have been another: of objects and lists the members that differ."""
+        if not (isinstance(made.after, dict | list) and type(made.after) is type(due.after)):
+            yield self._build("wrong", made, due)
+            return
+        for inner in diff(due.after, made.after):
+            path = f"{due.path}{inner.path}"
+            gone, unwanted = inner.op == "remove", inner.op == "add"
+            wanted = None if unwanted else JsonChange("add", path, None, inner.before)
+            row = self._build("wrong", JsonChange("add", path, None, inner.after), wanted)
+            yield replace(row, after=None) if gone else row
 
     def _build(self, status: str, change: JsonChange, due: JsonChange | None) -> StateRow:
         def show(value: JsonValue) -> Payload:

@@ -12,7 +12,7 @@ from service.core.json.values import format_value
 from service.core.trace import Trace
 from service.web.trace.evidence import EvidenceItem
 from service.web.trace.marks import Mark, MarkedSpan, spell_unseen
-from service.web.trace.places import Place, find_place, normalize_path
+from service.web.trace.places import ShownPlace, find_place, normalize_path
 
 SIGNS: Mapping[str, str] = {
     "supported": "borne out",
@@ -81,7 +81,7 @@ class Links:
 class _Field(NamedTuple):
     number: int
     anchor: str
-    place: Place | None
+    place: ShownPlace | None
 
 
 @dataclass(slots=True)
@@ -165,7 +165,7 @@ class LinkBuilder:
             self._mark_field(found, span)
         return self._fields[key]
 
-    def _find_argument(self, item: EvidenceItem, place: Place) -> tuple[int, int] | None:
+    def _find_argument(self, item: EvidenceItem, place: ShownPlace) -> tuple[int, int] | None:
         """Where in a text the value of an argument stands as it is."""
         if item.text or not isinstance(place.value, str):
             return None
@@ -203,7 +203,7 @@ def _name_leaf(path: str) -> str:
     return path.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
 
 
-def _spell_value(place: Place | None) -> str:
+def _spell_value(place: ShownPlace | None) -> str:
     return format_value(place.value, 120) if place is not None and place.exists else ""
 
 

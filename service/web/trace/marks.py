@@ -30,7 +30,7 @@ class Mark(NamedTuple):
     """Of a claim, or an argument, its verdict: `supported`, `contradicted`, `located`, `nowhere` and so on."""
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A stretch of text, with its mark if it has one."""
 
     text: str
@@ -59,7 +59,7 @@ def _spell(found: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def cut_pieces(text: str, spans: Iterable[MarkedSpan]) -> tuple[Piece, ...]:
+def cut_pieces(text: str, spans: Iterable[MarkedSpan]) -> tuple[TextPiece, ...]:
     """The text in pieces. Of spans that overlap the first stands; the mark of another has an empty piece.
 
     >>> mark = Mark("1")
@@ -69,18 +69,18 @@ def cut_pieces(text: str, spans: Iterable[MarkedSpan]) -> tuple[Piece, ...]:
     return tuple(_iter_pieces(text, spans))
 
 
-def _iter_pieces(text: str, spans: Iterable[MarkedSpan]) -> Iterator[Piece]:
+def _iter_pieces(text: str, spans: Iterable[MarkedSpan]) -> Iterator[TextPiece]:
     at = 0
     for start, end, mark in sorted(spans, key=_get_start):
         if at <= start < end <= len(text):
             if at < start:
-                yield Piece(spell_unseen(text[at:start]))
-            yield Piece(spell_unseen(text[start:end]), mark)
+                yield TextPiece(spell_unseen(text[at:start]))
+            yield TextPiece(spell_unseen(text[start:end]), mark)
             at = end
         else:
-            yield Piece("", mark)
+            yield TextPiece("", mark)
     if at < len(text):
-        yield Piece(spell_unseen(text[at:]))
+        yield TextPiece(spell_unseen(text[at:]))
 
 
 def _get_start(span: MarkedSpan) -> int:

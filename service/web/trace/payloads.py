@@ -12,7 +12,7 @@ from pydantic_core import to_json
 
 from service.core.json.pointers import escape_token
 from service.web.trace.links import RootMarks
-from service.web.trace.marks import Mark, Piece, cut_pieces, spell_unseen
+from service.web.trace.marks import Mark, TextPiece, cut_pieces, spell_unseen
 
 FOLD_CHARS = 16_000
 """Characters from which on a payload is folded."""
@@ -32,7 +32,7 @@ class Payload:
 
     path: str
     """Its pointer in the trace."""
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextPiece, ...]
     size: int
     """Characters of the whole."""
     folded: bool = False
@@ -66,7 +66,7 @@ def build_payload(value: JsonValue, path: str, marks: RootMarks | None, choices:
     """The payload of a value at a pointer, with the marks below it."""
     whole = marks.leaves.get("") if marks is not None else None
     if isinstance(value, str):
-        pieces = cut_pieces(value, () if marks is None else marks.spans.get("", ())) or (Piece(""),)
+        pieces = cut_pieces(value, () if marks is None else marks.spans.get("", ())) or (TextPiece(""),)
     else:
         pieces = tuple(_write(value, marks))
     size = sum([len(piece.text) for piece in pieces])
@@ -80,11 +80,11 @@ def build_cell(value: JsonValue, path: str, marks: RootMarks | None, choices: Pa
     found = build_payload(value, path, marks, choices)
     pieces = found.pieces
     if isinstance(value, str) and len(value) <= MAX_QUOTED_CHARS and "\n" not in value:
-        pieces = (Piece('"'), *pieces, Piece('"'))
+        pieces = (TextPiece('"'), *pieces, TextPiece('"'))
     if found.whole is not None:
         plain = all(piece.mark is None for piece in pieces)
         text = "".join([piece.text for piece in pieces])
-        pieces = (Piece(text, found.whole),) if plain else (Piece("", found.whole), *pieces)
+        pieces = (TextPiece(text, found.whole),) if plain else (TextPiece("", found.whole), *pieces)
     return replace(found, pieces=pieces)
 
 
@@ -93,19 +93,19 @@ def spell_payload(value: JsonValue) -> str:
     return value if isinstance(value, str) else set_out(value)
 
 
-def _take_head(pieces: tuple[Piece, ...], most: int) -> Iterator[Piece]:
+def _take_head(pieces: tuple[TextPiece, ...], most: int) -> Iterator[TextPiece]:
     """The first characters, and of what follows the marked pieces with a little around them."""
     for n, piece in enumerate(pieces):
         if most > 0:
-            yield Piece(piece.text[:most], piece.mark)
+            yield TextPiece(piece.text[:most], piece.mark)
         elif piece.mark is not None:
-            yield Piece(f"\n…{pieces[n - 1].text[-AROUND_CHARS:] if pieces[n - 1].mark is None else ''}")
-            yield Piece(piece.text[:HEAD_CHARS], piece.mark)
-            yield from [Piece(after.text[:AROUND_CHARS]) for after in pieces[n + 1 : n + 2] if after.mark is None]
+            yield TextPiece(f"\n…{pieces[n - 1].text[-AROUND_CHARS:] if pieces[n - 1].mark is None else ''}")
+            yield TextPiece(piece.text[:HEAD_CHARS], piece.mark)
+            yield from [TextPiece(after.text[:AROUND_CHARS]) for after in pieces[n + 1 : n + 2] if after.mark is None]
         most -= len(piece.text)
 
 
-def _write(value: JsonValue, marks: RootMarks | None) -> Iterator[Piece]:
+def _write(value: JsonValue, marks: RootMarks | None) -> Iterator[TextPiece]:
     """A JSON value set out over lines; neighbours without a mark are one piece."""
     found: dict[str, list[Mark]] = {}
     if marks is not None:
@@ -119,10 +119,10 @@ def _write(value: JsonValue, marks: RootMarks | None) -> Iterator[Piece]:
         if piece.mark is None:
             held.append(piece.text)
             continue
-        yield Piece("".join(held))
+        yield TextPiece("".join(held))
         yield piece
         held = []
-    yield Piece("".join(held))
+    yield TextPiece("".join(held))
 
 
 def _list_above(leaves: Iterable[str]) -> Iterator[str]:
@@ -149,13 +149,13 @@ class _Writer(NamedTuple):
     above: frozenset[str]
     """The pointers of what holds a value with a mark."""
 
-    def write(self, value: JsonValue, path: str, depth: int) -> Iterator[Piece]:
+    def write(self, value: JsonValue, path: str, depth: int) -> Iterator[TextPiece]:
         marks = self.leaves.get(path, ())
         if path not in self.above or not isinstance(value, dict | list) or depth > MAX_DEPTH:
-            yield from [Piece("", mark) for mark in marks[1:]]
-            yield Piece(_spell(value, depth), marks[0] if marks else None)
+            yield from [TextPiece("", mark) for mark in marks[1:]]
+            yield TextPiece(_spell(value, depth), marks[0] if marks else None)
             return
-        yield from [Piece("", mark) for mark in marks]
+        yield from [TextPiece("", mark) for mark in marks]
         pad = "\n" + "  " * (depth + 1)
         if isinstance(value, dict):
             members = [(f"{_spell(key, 0)}: ", escape_token(key), item) for key, item in value.items()]
@@ -163,10 +163,10 @@ class _Writer(NamedTuple):
             members = [("", str(n), item) for n, item in enumerate(value)]
         before = "{" if isinstance(value, dict) else "["
         for key, token, item in members:
-            yield Piece(f"{before}{pad}{key}")
+            yield TextPiece(f"{before}{pad}{key}")
             yield from self.write(item, f"{path}/{token}", depth + 1)
             before = ","
-        yield Piece(f"\n{'  ' * depth}{'}' if isinstance(value, dict) else ']'}")
+        yield TextPiece(f"\n{'  ' * depth}{'}' if isinstance(value, dict) else ']'}")
 
 
 def _spell(value: JsonValue, depth: int) -> str:

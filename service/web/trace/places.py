@@ -23,7 +23,7 @@ MAX_SPELLED = 400
 """Characters of a place without an inner structure that are marked; of a longer one only that it is meant is said."""
 
 
-class Place(NamedTuple):
+class ShownPlace(NamedTuple):
     """A place that is shown: the root of what holds it, and the way from there."""
 
     root: str
@@ -44,14 +44,14 @@ def normalize_path(path: str, trace: Trace | None) -> str:
     return path
 
 
-def find_place(path: str, trace: Trace) -> Place | None:
+def find_place(path: str, trace: Trace) -> ShownPlace | None:
     """The place that a pointer of evidence leads to; None where the page shows none."""
     path = normalize_path(path, trace)
     if message := _MESSAGE.fullmatch(path):
         number = int(message[1])
         if number >= len(trace.messages) or not trace.messages[number].text:
             return None
-        return Place(f"/messages/{number}/text", "", None, trace.messages[number].text, True)
+        return ShownPlace(f"/messages/{number}/text", "", None, trace.messages[number].text, True)
     found = _PLACE.fullmatch(path)
     if found is None or int(found[1]) >= len(trace.steps):
         return None
@@ -64,7 +64,7 @@ def find_place(path: str, trace: Trace) -> Place | None:
     return _walk(root, content, found[3])
 
 
-def _walk(root: str, content: JsonValue, rest: str) -> Place:
+def _walk(root: str, content: JsonValue, rest: str) -> ShownPlace:
     """Follows a pointer token by token, into the first text that holds what it leads to."""
     here, at = content, ""
     while rest:
@@ -79,9 +79,9 @@ def _walk(root: str, content: JsonValue, rest: str) -> Place:
         elif slash:
             after = f"/{after}"
         if step is None:
-            return Place(root, at)
+            return ShownPlace(root, at)
         at, here, rest = f"{at}/{token}", step[0], after
-    return Place(root, at, None, here, True)
+    return ShownPlace(root, at, None, here, True)
 
 
 def _look(here: JsonValue, token: str) -> tuple[JsonValue] | None:
@@ -93,18 +93,18 @@ def _look(here: JsonValue, token: str) -> tuple[JsonValue] | None:
     return None
 
 
-def _enter(root: str, at: str, text: str, passage: re.Match[str]) -> Place:
+def _enter(root: str, at: str, text: str, passage: re.Match[str]) -> ShownPlace:
     """A value in the structure that a passage of a text spells."""
     start, end = int(passage[1]), min(int(passage[2]), len(text))
     found = next((one for one in read_text(text).passages if (one.start, one.end) == (start, end)), None)
     if found is None:
-        return Place(root, at, (start, end) if end - start <= MAX_SPELLED else None)
+        return ShownPlace(root, at, (start, end) if end - start <= MAX_SPELLED else None)
     inner = _walk(root, found.value, passage[3])
     if not inner.exists:
-        return Place(root, at, (start, end) if end - start <= MAX_SPELLED else None)
+        return ShownPlace(root, at, (start, end) if end - start <= MAX_SPELLED else None)
     tokens = split_pointer(inner.rest)
     span = find_span(text, start, tokens) or _find_spelled(text, start, end, inner.value)
-    return Place(root, at, span, inner.value, True)
+    return ShownPlace(root, at, span, inner.value, True)
 
 
 def find_span(text: str, at: int, tokens: tuple[str, ...]) -> tuple[int, int] | None:

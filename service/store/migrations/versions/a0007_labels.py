@@ -59,6 +59,8 @@ def _make_items() -> None:
     )
     drawn = ["tenant", "criterion", "waits", "draw"]
     op.create_index("callgrade_label_items_drawn", "callgrade_label_items", drawn)
+    valued = ["tenant", "criterion", "waits", "raw"]
+    op.create_index("callgrade_label_items_by_value", "callgrade_label_items", valued)
     op.create_index("callgrade_label_items_of_batch", "callgrade_label_items", ["batch", "position"])
     op.create_index("callgrade_label_items_of_score", "callgrade_label_items", ["kept"])
 

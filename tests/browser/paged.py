@@ -1,0 +1,70 @@
+"""A real browser on our pages: what it asked for, what it complained of, and whether its pages can be used by everybody."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import axe_playwright_python
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser.driven import installed
+
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
+CHECK = "axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations)"
+
+
+@contextmanager
+def browsing() -> Generator[Browser]:
+    """The browser of this machine; skips where there is none."""
+    found = installed()
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Visit:
+    """One window on one service. `close` says what was wrong on the way."""
+
+    def __init__(self, browser: Browser, base: str, **window: Any) -> None:
+        self.base = base
+        self.told: list[str] = []
+        self.foreign: list[str] = []
+        self._context = browser.new_context(bypass_csp=False, **window)
+        self._context.set_default_timeout(60_000)
+        self.page: Page = self._context.new_page()
+        self.page.on("console", lambda message: self.told.append(message.text) if message.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.told.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.told.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
+        self.page.on("request", lambda asked: None if asked.url.startswith(base) else self.foreign.append(asked.url))
+
+    def open(self, path: str) -> None:
+        """Goes to a page of the service."""
+        self.page.goto(f"{self.base}{path}")
+
+    def list_serious(self) -> list[tuple[str, str]]:
+        """What axe-core calls serious or critical on the page that is open: the rule, and where."""
+        # Through the debugger's door, for the page itself lets no script in that is not ours.
+        session = self._context.new_cdp_session(self.page)
+        session.send("Runtime.evaluate", {"expression": AXE})
+        found = session.send("Runtime.evaluate", {"expression": CHECK, "awaitPromise": True, "returnByValue": True})
+        return [
+            (one["id"], json.dumps([node["target"] for node in one["nodes"]][:3]))
+            for one in found["result"]["value"]
+            if one["impact"] in ("serious", "critical")
+        ]
+
+    def is_too_wide(self) -> bool:
+        """Whether the page must be moved sideways."""
+        return self.page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+
+    def close(self) -> None:
+        """Nothing was asked of others, no policy broken, no script failed, no dialog opened."""
+        assert (self.foreign, self.told) == ([], [])
+        self._context.close()
