@@ -13,7 +13,7 @@ from service.core.json.values import format_value
 from service.core.outcome import Errored
 from service.core.report import CriterionScore, LooseOutcome, Report, StepVerdict
 from service.core.scores import Verdict
-from service.core.trace import ResourceUsage, State, Step, Trace
+from service.core.trace import State, Step, Trace
 from service.web.trace.compared import BY_CODE, CallComparer, StateComparer, StateRow, list_patterns
 from service.web.trace.evidence import WRONG, EvidenceItem, list_evidence
 from service.web.trace.links import LinkBuilder, Links
@@ -28,6 +28,7 @@ from service.web.trace.problems import (
     list_problems,
     say_verdict,
 )
+from service.web.trace.provenance import describe_calibration, describe_usage, list_provenance, list_tools
 from service.web.trace.view import QuietSteps, StageView, StepView, StripView, TextView, TraceView, TurnView
 
 MAX_STRIP = 300
@@ -38,7 +39,6 @@ MIN_FOLDED = 12
 QUIET: frozenset[Verdict] = frozenset({"pass", "not_applicable"})
 MAX_STEPS = 10_000_000
 MAX_BRIEF_CHARS = 100
-MAX_TOOLS = 200
 
 
 class ScoredTrace(NamedTuple):
@@ -124,12 +124,12 @@ class _Builder(NamedTuple):
             state_says=_say_state(trace, state),
             expectation=None if self.scored.expected is None else self._show(self.scored.expected, "/expected"),
             output=self._build_output(trace),
-            tools=_list_tools(trace, report),
+            tools=list_tools(trace, report),
             unread=tuple([(spell_unseen(part.path), spell_unseen(part.reason)) for part in report.unread]),
             notes=tuple([spell_unseen(f"{note.message} ({note.path})") for note in report.notes]),
             not_asked=tuple(dict.fromkeys([f"{one.criterion} ({one.judge}): {one.why}" for one in report.not_asked])),
-            calibration=_describe_calibration(report),
-            provenance=tuple(_list_provenance(report)),
+            calibration=describe_calibration(report),
+            provenance=tuple(list_provenance(report)),
             has_trace=trace is not None,
         )
 
@@ -358,64 +358,7 @@ def _describe_result(step: Step) -> str:
     return "the tool reported an error" if result.is_error else ""
 
 
-def describe_usage(usage: ResourceUsage | None) -> str:
-    """Time, tokens and price in words; empty where nothing is told."""
-    if usage is None:
-        return ""
-    parts = [
-        "" if usage.duration_s is None else f"{usage.duration_s:.2f} s",
-        "" if usage.input_tokens is None else f"{usage.input_tokens} tokens in",
-        "" if usage.output_tokens is None else f"{usage.output_tokens} out",
-        "" if usage.cost_usd is None else f"${usage.cost_usd:.4f}",
-    ]
-    return ", ".join(filter(None, parts))
-
-
-def _list_tools(trace: Trace | None, report: Report) -> tuple[tuple[str, str], ...] | None:
-    if trace is not None and trace.tools is not None:
-        found = [(tool.name, tool.description) for tool in trace.tools]
-    elif report.offered is not None:
-        found = [(name, "") for name in report.offered]
-    else:
-        return None
-    return tuple([(spell_unseen(name[:200]), spell_unseen(told[:600])) for name, told in found[:MAX_TOOLS]])
-
-
 def _say_state(trace: Trace | None, rows: Sequence[StateRow]) -> str:
     if trace is None or not has_final_state(trace):
         return ""
     return "" if rows else "nothing differs"
-
-
-def _describe_calibration(report: Report) -> str:
-    found = report.calibration
-    if not found.judged:
-        return ""
-    parts = [
-        f"{count} {words}"
-        for count, words in (
-            (found.calibrated, "calibrated against human labels"),
-            (found.uncalibrated, "uncalibrated"),
-            (found.withheld, "left open by their calibration"),
-        )
-        if count
-    ]
-    return f"{found.judged} judged outcome{'s' if found.judged > 1 else ''}: {', '.join(parts)}"
-
-
-def _list_provenance(report: Report) -> Iterator[tuple[str, str]]:
-    made = report.provenance
-    yield "rubric", f"{report.rubric.id}@{report.rubric.version}, sha256 {report.rubric.hash[:12]}"
-    yield "engine", made.engine
-    yield "judges", made.judges + (f", {made.judge_model}" if made.judge_model else "")
-    if made.stand_in:
-        yield "stand-in", "rules stood in for a model: what was judged means nothing"
-    if made.replies:
-        cost = "price unknown" if made.cost_usd is None else f"${made.cost_usd:.4f}"
-        yield "replies", f"{made.replies}, {made.cache_hits} from the cache, {cost}"
-    if made.calibrators != "uncalibrated":
-        yield "fits", ", ".join(made.calibrators)
-    if used := describe_usage(report.usage):
-        yield "the trace took", used
-    for name, value in report.tags.items():
-        yield f"tag {spell_unseen(name)}", spell_unseen(value)
