@@ -48,7 +48,11 @@ def build_agentevals() -> Work:
 
 def _tell(case: Case, which: str) -> list[dict[str, Any]]:
     calls = [
-        {"function": {"name": call["name"], "arguments": json.dumps(call["arguments"])}, "id": str(n), "type": "function"}
+        {
+            "function": {"name": call["name"], "arguments": json.dumps(call["arguments"])},
+            "id": str(n),
+            "type": "function",
+        }
         for n, call in enumerate(case[which])
     ]
     return [

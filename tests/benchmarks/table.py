@@ -98,7 +98,8 @@ def _open_peers(workload: Sequence[dict[str, Any]]) -> Iterator[tuple[Mapping[st
         with subprocess.Popen(
             command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
         ) as peers:
-            assert peers.stdin is not None and peers.stdout is not None
+            assert peers.stdin is not None
+            assert peers.stdout is not None
             ask, answers = peers.stdin, peers.stdout
 
             def time_peers() -> Mapping[str, float]:
@@ -120,9 +121,7 @@ def _collect(parts: Sequence[Round]) -> Mapping[str, Sequence[float]]:
     return found
 
 
-def _render(
-    rows: Sequence[Row], times: Mapping[str, Sequence[float]], source: str, versions: Mapping[str, str]
-) -> str:
+def _render(rows: Sequence[Row], times: Mapping[str, Sequence[float]], source: str, versions: Mapping[str, str]) -> str:
     libraries = [f"{name} {metadata.version(name)}" for name in LIBRARIES]
     lines = [
         "# Speed",
@@ -138,15 +137,22 @@ def _render(
         "",
         f"{source}. callgrade {__version__}, Python {platform.python_version()}, {', '.join(libraries)};",
         f"{', '.join(f'{name} {version}' for name, version in versions.items()) or 'no peers installed'};",
-        f"{platform.machine()}, {os.cpu_count()} cores. What depends on no machine, the calls of functions a case, is asserted in",
-        "`tests/core/test_counts.py`.",
+        f"{platform.machine()}, {os.cpu_count()} cores. The calls of functions a case, which depend on no machine, are",
+        "asserted in `tests/core/test_counts.py`.",
     ]
     return "\n".join(lines) + "\n"
 
 
 def _render_row(row: Row, times: Mapping[str, Sequence[float]]) -> str:
     ours, other = times[row.ours], times[row.reference]
-    cells = [row.what, f"{min(ours):.1f}", _render_spread(ours), row.reference, f"{min(other):.1f}", _render_spread(other)]
+    cells = [
+        row.what,
+        f"{min(ours):.1f}",
+        _render_spread(ours),
+        row.reference,
+        f"{min(other):.1f}",
+        _render_spread(other),
+    ]
     return f"| {' | '.join([*cells, f'{min(ours) / min(other):.2f}'])} |"
 
 

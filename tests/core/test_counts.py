@@ -88,5 +88,7 @@ def test_work_grows_with_what_is_given(grown: Callable[[int], Json]) -> None:
 
 
 def test_the_case_is_scored() -> None:
-    report = json.loads(report_json(Engine(Shelf()).score(build_case(calls=8, wrong=1, tools=9, records=3, criteria=2))))
+    report = json.loads(
+        report_json(Engine(Shelf()).score(build_case(calls=8, wrong=1, tools=9, records=3, criteria=2)))
+    )
     assert (report["verdict"], len(report["steps"]), report["unread"]) == ("fail", 8, [])
