@@ -43,7 +43,7 @@ def count_calls(engine: Engine, requests: Sequence[Json]) -> int:
 
 
 @pytest.mark.skipif(sys.version_info[:2] != MEASURED_ON, reason="calls are counted on Python 3.11")
-@pytest.mark.parametrize(("rubric", "most"), [(GATES_ALONE, 720), (None, 1_090)], ids=["gates", "four_step"])
+@pytest.mark.parametrize(("rubric", "most"), [(GATES_ALONE, 690), (None, 1_050)], ids=["gates", "four_step"])
 def test_calls_of_a_case(rubric: str | None, most: int) -> None:
     engine = Engine(Shelf())
     engine.shelf.add(engine.shelf.find(Extension(extends="four_step", id=GATES_ALONE, without=BESIDE_THE_GATES)))
