@@ -20,6 +20,9 @@ M = TypeVar("M", bound=BaseModel)
 PAIRS = {"type": "string", "pattern": "^[^:,]+:[^,]*$", "example": "suite:nightly"}
 """How an object of texts is written: `key:value` with commas between; a comma cannot be part of one."""
 
+LIST = {"type": "string", "example": "gpt-4o-mini,o3-mini"}
+"""How a list of texts is written: with commas between."""
+
 
 class QueryParameter(NamedTuple):
     """One parameter. `read` raises ValueError for text that is not `expected`; `schema` says the same to OpenAPI."""
@@ -45,6 +48,8 @@ def _build_parameter(field: FieldInfo, text: str) -> QueryParameter:
     told, description = schema, field.description or text
     if schema["type"] == "object":
         told, description = PAIRS, f"{description} Written key:value, with commas between."
+    if schema["type"] == "array":
+        told, description = LIST, f"{description} Written with commas between."
     return QueryParameter(*_choose_reader(schema), told, description)
 
 
@@ -73,6 +78,8 @@ def _choose_reader(schema: Mapping[str, Any]) -> tuple[Callable[[str], JsonValue
             return {"true": True, "false": False}.__getitem__, "true or false"
         case {"type": "object"}:
             return _read_pairs, "key:value with commas between, each key once"
+        case {"type": "array"}:
+            return _read_list, "texts with commas between"
         case _:
             return str, "text"
 
@@ -99,6 +106,13 @@ def _read_pairs(given: str) -> JsonValue:
     if not all(key and colon for key, colon, _ in found) or len({key for key, _, _ in found}) < len(found):
         raise ValueError
     return {key: value for key, _, value in found}
+
+
+def _read_list(given: str) -> JsonValue:
+    found = given.split(",")
+    if not all(found):
+        raise ValueError
+    return list[JsonValue](found)
 
 
 def read_query(query: QueryParams, model: type[M]) -> M:

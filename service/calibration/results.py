@@ -9,9 +9,9 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from service.calibration.diagnostics import Disagreement, LengthBias, Retest
+from service.calibration.ensembles.jury_weights import Advantage
 from service.calibration.figures import Figures, Measure
 from service.calibration.fitting import CurvePoint
-from service.calibration.jury import Advantage
 from service.core.judging.fits import Fit, Guarantee, Method, Origin
 from service.stats.tallies import Bin
 

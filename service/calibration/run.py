@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from service.calibration.bench import Bench, build_bench, list_libraries, rebuild_bench
-from service.calibration.cascades import build_cascade
+from service.calibration.ensembles.cascades import build_cascade
+from service.calibration.ensembles.juries import JuryRun, build_juries
+from service.calibration.ensembles.stacking import build_stack
 from service.calibration.figures import compute_human_figures
-from service.calibration.juries import JuryRun, build_juries
 from service.calibration.labels import LabelledSet, find_origin
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions, Prediction, group_by_judge, split_juries
@@ -21,7 +22,6 @@ from service.calibration.results import (
     LabelFacts,
     StackReport,
 )
-from service.calibration.stacking import build_stack
 from service.core.judging.fits import Fit
 from service.errors import InputError
 

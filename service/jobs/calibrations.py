@@ -43,6 +43,10 @@ class CalibrationOptions(RunOptions):
     """The map from a judge's value to a probability. auto: Platt below 300 labels, isotonic from there on."""
     seed: Annotated[str, Field(max_length=256)] = SEED
     """What the split into fitted and held-out items is made with."""
+    guarantee: Annotated[float, Field(ge=0.5, lt=1)] | None = None
+    """The share of accepted verdicts that is to agree with the labels. Absent: the fits promise nothing."""
+    cascade: Annotated[Several[str], Field(max_length=10)] = ()
+    """Judges by name, in order: each is asked of what the one before leaves. Two or more, with `guarantee`."""
 
 
 class CalibrationRequest(CalibrationOptions):
@@ -77,6 +81,8 @@ class CalibrationDraft:
             raise InputError.at("/predictions", "expected a list of predictions")
         self._predictions = predictions
         self.options = validate(OPTIONS, given)
+        if self.options.cascade and (self.options.guarantee is None or len(self.options.cascade) < 2):
+            raise InputError.at("/cascade", "expected two judges or more, and a guarantee")
         self._engine = engine
         self._max_items = bounds.max_items
 
@@ -190,6 +196,8 @@ def _build_material(found: _CalibrationRows, options: CalibrationOptions, asking
         "repeats": options.repeats,
         "method": options.method,
         "seed": options.seed,
+        "guarantee": options.guarantee,
+        "cascade": list(options.cascade),
     }
     predictions = _dump_lines(found.predictions) if asking is None else None
     return Material(len(found.items), _dump_lines(list(found.items.values())), predictions, told)

@@ -41,13 +41,17 @@ def fit_calibration(job: Mapping[str, Any]) -> FitOutcome:
     told = FitOutcome(unanswered=len(missing), reasons=tuple(missing[:REASONS]))
     labels = build_labelled_set(items, source=job["name"] or "labels")
     predictions = [one for one in said if isinstance(one, Prediction)]
-    options = ReportOptions(method=job["options"]["method"], seed=job["options"]["seed"], made=get_today())
     try:
-        run = calibrate(labels, predictions, options)
+        run = calibrate(labels, predictions, _read_options(job["options"]))
     except InputError as error:
         return replace(told, problem=str(error))
     files = [{"name": name_file(fit), "fit": json.loads(render_json(fit))} for fit in run.fits]
     return replace(told, report=render_json(run.report).decode(), fits=json.dumps(files))
+
+
+def _read_options(given: Mapping[str, Any]) -> ReportOptions:
+    options = ReportOptions(method=given["method"], seed=given["seed"], made=get_today())
+    return replace(options, guarantee=given.get("guarantee"), cascade=tuple(given.get("cascade", ())))
 
 
 def _list_predictions(job: Mapping[str, Any], items: Sequence[LabelledItem]) -> Iterator[Prediction | UnansweredItem]:

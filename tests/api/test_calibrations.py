@@ -8,7 +8,7 @@ import json
 import random
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -18,11 +18,16 @@ import sqlalchemy as sa
 from fastapi import FastAPI
 
 from service.api.app import create_app
+from service.calibration.labels import read_labels
+from service.calibration.options import ReportOptions
+from service.calibration.predictions import read_predictions
 from service.calibration.report_predictions import find_evidence
+from service.calibration.results import render_json
+from service.calibration.run import calibrate
 from service.core.judging.fits import Binding, Fit, calibrate_value
 from service.engine import Engine
 from service.errors import WebhookError
-from service.fit_files import read_fits
+from service.fit_files import get_today, read_fits
 from service.jobs.fitting import fit
 from service.jobs.items import ItemScorer, widen_limits
 from service.jobs.notices import NoticeSender
@@ -227,6 +232,29 @@ def test_recorded_predictions_need_no_judge(ask: Ask, store: Database) -> None:
     assert (file["fit"]["method"], file["fit"]["seed"], file["fit"]["model"]) == ("platt", "other", "m")
 
 
+CASCADE: dict[str, Callable[[int], float]] = {
+    "cheap": lambda n: (0.1, 0.9)[n % 2 == 0] if n % 3 else 0.5,
+    "dear": lambda n: (0.05, 0.95)[n % 2 == 0],
+}
+"""What each of two judges says of an item; the cheap one cannot make up its mind about every third."""
+
+
+def test_a_cascade_with_a_guarantee_is_fitted_as_without_a_service(ask: Ask, store: Database) -> None:
+    client = Client(ask, store, engine=Engine(Shelf()))
+    listed = items(120)
+    cheap, dear = ([said(one, raw(n), judge=judge) for n, one in enumerate(listed)] for judge, raw in CASCADE.items())
+    made = client.submit(jsonl(*listed, *cheap, *dear), LINES, guarantee=0.8, cascade="cheap (m),dear (m)")
+    client.work()
+    assert client.find(made["id"]).json["status"] == "completed", client.find(made["id"]).json["reason"]
+    files = client.find(made["id"], "/fits").json["data"]
+    options = ReportOptions(guarantee=0.8, cascade=("cheap (m)", "dear (m)"), made=get_today())
+    labels, predictions = read_labels(map(json.dumps, listed)), read_predictions(map(json.dumps, [*cheap, *dear]))
+    ours = calibrate(labels, predictions, options)
+    assert [file["fit"] for file in files] == [json.loads(render_json(fit)) for fit in ours.fits]
+    assert len(ours.fits) > 1
+    assert all(fit.guarantee is not None for fit in ours.fits)
+
+
 def test_what_no_judge_answered_is_told(client: Client) -> None:
     """From the cache alone, and it is empty."""
     made = client.submit({"items": items(4), "judges": "cached"})["id"]
@@ -271,6 +299,9 @@ BAD: dict[str, tuple[int, Any, list[str]]] = {
     "a prediction out of range": (400, {"items": [GOOD], "predictions": [said(GOOD, 2)]}, ["/predictions/0/raw"]),
     "one said twice": (400, {"items": [GOOD], "predictions": [said(GOOD, 1)] * 2}, ["/predictions/1/sample"]),
     "predictions that are no list": (422, {"items": [GOOD], "predictions": {}}, ["/predictions"]),
+    "a cascade of one": (422, {"items": [GOOD], "cascade": ["a"], "guarantee": 0.9}, ["/cascade"]),
+    "a cascade that promises nothing": (422, {"items": [GOOD], "cascade": ["a", "b"]}, ["/cascade"]),
+    "a guarantee of all": (422, {"items": [GOOD], "guarantee": 1}, ["/guarantee"]),
     "no judges": (422, {"items": [GOOD], "judges": "off"}, ["/judges"]),
     "an unknown rubric": (422, {"items": [GOOD], "rubric": "none"}, ["/rubric"]),
     "a model that is not allowed": (422, {"items": [GOOD], "judge_model": "openai/dear"}, ["/judge_model"]),

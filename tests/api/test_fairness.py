@@ -134,9 +134,9 @@ def test_a_tenant_may_be_given_fewer_requests_at_once(tmp_path: Path) -> None:
 
 
 def giant() -> bytes:
-    """A trace of some 1.7 MB, with calls of many tools."""
+    """A trace of some 900 kB, with calls of many tools."""
     events: list[Any] = [{"user": "Do it."}]
-    for number in range(4_000):
+    for number in range(2_000):
         call = {"name": f"tool_{number % 50}", "arguments": {"order": number, "note": "lorem ipsum " * 6}}
         result = {"id": number, "status": "ok", "text": f"value {number} of it", "more": "x" * 200}
         events.append({"call": call, "result": result})

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from service.calibration.diagnostics import AskedItem, measure_length_bias, measure_retest
+from service.calibration.ensembles.jury_weights import average_jury, fit_jury_weights, measure_advantage
 from service.calibration.figures import Resampling, compute_human_figures, compute_weighted_alpha
-from service.calibration.jury import average_jury, fit_jury_weights, measure_advantage
 from service.calibration.labels import build_labelled_set
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import Prediction

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from service.calibration.ensembles.stacks import StackedItem, fit_stack
 from service.calibration.figures import Resampling
 from service.calibration.first_errors import JudgedStep, count_named
 from service.calibration.labels import LabelledSet, build_labelled_set
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import Prediction
 from service.calibration.run import calibrate
-from service.calibration.stacks import StackedItem, fit_stack
 from tests.calibration.label_sets import item
 
 QUICK = ReportOptions(resampling=Resampling(draws=20), jury=False, levels=(), worst=0)

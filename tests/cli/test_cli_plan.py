@@ -42,3 +42,29 @@ def test_totals_of_many_and_of_none(run: Run) -> None:
         "traces": [],
         "totals": {"traces": 0, "questions": 0, "blocked": 0, "refused": 1},
     }
+
+
+PRICES = {"openai/gpt-4o-mini": 0.15e-6, "openai/gpt-4o": 2.5e-6}
+"""Of one token of a prompt, by the price map that litellm brings; one of a reply is four times as dear."""
+
+
+@pytest.mark.parametrize("model", PRICES)
+def test_a_price_is_that_of_all_questions_at_most(run: Run, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", model)
+    body = json.dumps({**CASES[0].request, "judges": "live", "expected": None}).encode()
+    totals = json.loads(run("plan", "-", "--price", "--format", "json", stdin=body).out)["totals"]
+    assert PRICES[model] * totals["tokens"] < totals["cost_usd"] < 16 * PRICES[model] * totals["tokens"]
+    told = run("plan", "-", "--price", stdin=body).out
+    assert f"at most {totals['tokens']:,} tokens of {model}, ${totals['cost_usd']:.4f}" in told
+    assert f"${1_000 * totals['cost_usd']:.2f} for 1,000 such traces" in told
+
+
+def test_an_unknown_price_is_said_and_no_model_is_a_matter_of_configuration(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = json.dumps({**CASES[0].request, "judges": "live", "expected": None}).encode()
+    assert run("plan", "-", "--price", stdin=body).code == 4
+    monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/of-our-own")
+    ran = run("plan", "-", "--price", "--format", "json", stdin=body)
+    assert (ran.code, json.loads(ran.out)["totals"]["cost_usd"]) == (0, None)
+    assert "no price is known of it" in run("plan", "-", "--price", stdin=body).out

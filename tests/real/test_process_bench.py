@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from service.calibration.bench import build_bench
+from service.calibration.ensembles.stacking import build_stack
 from service.calibration.figures import Resampling
 from service.calibration.importers.published import ImportedSet, import_labels
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import group_by_judge
-from service.calibration.stacking import build_stack
 from service.request import read_request, read_request_trace
 
 pytestmark = pytest.mark.shared_data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from service.asking.judging import AskEstimate
 from service.cli.rendering.console import console, plural
 from service.core.judging.judges import Ask, Judge
 from service.core.plan import Plan
@@ -41,6 +42,12 @@ class Totals:
     questions: int = 0
     blocked: int = 0
     refused: int = 0
+    priced_model: str | None = None
+    """Whose answers have a price here; None: no price was asked for."""
+    tokens: int = 0
+    """At most, of prompts and replies."""
+    cost_usd: float | None = 0.0
+    """At most, were nothing cached; None where a model's price is not known."""
 
     def add(self, planned: PlannedRecord) -> None:
         """Count one more."""
@@ -48,11 +55,26 @@ class Totals:
         self.questions += len(planned.plan.asks)
         self.blocked += len(planned.plan.blocked)
 
+    def add_estimates(self, estimates: Iterable[AskEstimate]) -> None:
+        """Count what answers would take."""
+        for one in estimates:
+            self.tokens += one.tokens
+            self.cost_usd = None if self.cost_usd is None or one.cost_usd is None else self.cost_usd + one.cost_usd
+
     def line(self) -> str:
         """The totals in words."""
         refused = f"\nnot planned: {plural(self.refused, 'record')}" if self.refused else ""
         questions = plural(self.questions, "question")
-        return f"{plural(self.traces, 'trace')}: {questions} for a judge, {self.blocked} blocked by a failed check{refused}"
+        said = f"{plural(self.traces, 'trace')}: {questions} for a judge, {self.blocked} blocked by a failed check"
+        return f"{said}{self._describe_price()}{refused}"
+
+    def _describe_price(self) -> str:
+        if self.priced_model is None:
+            return ""
+        said = f"\nat most {self.tokens:,} tokens of {self.priced_model}"
+        if self.cost_usd is None:
+            return f"{said}; no price is known of it"
+        return f"{said}, ${self.cost_usd:.4f}: ${1_000 * self.cost_usd / max(1, self.traces):.2f} for 1,000 such traces"
 
 
 def show_table(plans: Iterator[PlannedRecord], totals: Totals) -> None:
@@ -98,7 +120,9 @@ def show_json(plans: Iterator[PlannedRecord], totals: Totals) -> None:
     for planned in plans:
         write(head + _render_json(_build_object(planned)))
         head = ",\n"
-    counts = {"traces": totals.traces, "questions": totals.questions, "blocked": totals.blocked}
+    counts: dict[str, JsonValue] = {"traces": totals.traces, "questions": totals.questions, "blocked": totals.blocked}
+    if totals.priced_model is not None:
+        counts |= {"tokens": totals.tokens, "cost_usd": totals.cost_usd}
     start = '{"traces":[' if head.startswith("{") else ""
     write(f'{start}],\n"totals":{_render_json({**counts, "refused": totals.refused})}}}\n')
 

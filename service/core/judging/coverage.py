@@ -17,11 +17,18 @@ _LONGEST = 8
 
 _SAYS_SOMETHING = re.compile(r"[^\W_]{2}|\d")
 
+_WORD = re.compile("[\u2e80-\U0003ffff]{2}|[^\\W\\d_]{2,}")
+"""Of scripts that put no space between words, any two characters."""
+_NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
+_LIST_MARK = re.compile(r"\d{1,3}[.)](?:\s|\Z)")
+"""What stands before an item of a list, and says nothing."""
+
 
 def list_left_out(texts: Iterable[str], quotes: Sequence[str]) -> tuple[str, ...]:
-    """The sentences of the texts that no quote touches, in their order, with single spaces.
+    """The sentences of the texts that quotes leave out, in their order, with single spaces.
 
-    Each quote stands for one place: where its words occur more than once, for the first that no quote before stands for. A
+    A sentence is left out where a number of it stands in no quote, and where no whole word or number of it does. Each
+    quote stands for one place: where its words occur more than once, for the first that no quote before stands for. A
     sentence that is repeated is quoted where one of its places is.
 
     >>> list_left_out(["It cost $54. It came on May 3, at 5 p.m. today.  Thanks!"], ["cost $54", "Thanks"])
@@ -32,18 +39,32 @@ def list_left_out(texts: Iterable[str], quotes: Sequence[str]) -> tuple[str, ...
     for quote in quotes:
         _mark(text, quote, marks)
     places = list(_iter_sentences(text))
-    quoted = {text[start:end] for start, end in places if any(marks[start:end])}
+    quoted = {text[start:end] for start, end in places if _is_quoted(text, start, end, marks)}
     return tuple(dict.fromkeys([one for start, end in places if (one := text[start:end]) not in quoted]))
+
+
+def _is_quoted(text: str, start: int, end: int, marks: bytearray) -> bool:
+    mark = _LIST_MARK.match(text, start, end)
+    begin = start if mark is None else mark.end()
+    numbers = [all(marks[one.start() : one.end()]) for one in _NUMBER.finditer(text, begin, end)]
+    if numbers:
+        return all(numbers)
+    return any(all(marks[one.start() : one.end()]) for one in _WORD.finditer(text, begin, end))
 
 
 def _iter_sentences(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     for stop, after in [*[found.span() for found in _END.finditer(text)], (len(text), len(text))]:
-        if stop < len(text) and text[stop] != "\n" and _SHORT_FOR.search(text, max(start, stop - _LONGEST), stop):
+        if stop < len(text) and text[stop] != "\n" and _goes_on(text, start, stop):
             continue
         if _SAYS_SOMETHING.search(text, start, stop):
             yield start, stop
         start = after
+
+
+def _goes_on(text: str, start: int, stop: int) -> bool:
+    abbreviated = _SHORT_FOR.search(text, max(start, stop - _LONGEST), stop)
+    return abbreviated is not None or _LIST_MARK.fullmatch(text, start, stop) is not None
 
 
 def _mark(text: str, quote: str, marks: bytearray) -> None:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.calibrating.options import LabelsOption, MethodOption, PredictionsOption, SeedOption
+from service.cli.calibrating.options import (
+    CascadeOption,
+    GuaranteeOption,
+    LabelsOption,
+    MethodOption,
+    PredictionsOption,
+    SeedOption,
+    check_cascade,
+)
 from service.cli.command import command
 from service.cli.exits import ExitCode
 from service.errors import InputError
@@ -29,18 +37,8 @@ def calibrate_run(
         int,
         typer.Option(min=0, max=10_000, help="How often groups are dealt out anew to measure the ECE again."),
     ] = 0,
-    guarantee: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE", min=0.5, max=0.999, help="Promise that so much of what is accepted agrees with the labels."
-        ),
-    ] = None,
-    cascade: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="JUDGE", help="In order: each judge is asked of what the one before leaves; with --guarantee."
-        ),
-    ] = None,
+    guarantee: GuaranteeOption = None,
+    cascade: CascadeOption = None,
     hold_out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Another labelled set: all of --labels is fitted, and this one is scored."),
@@ -64,8 +62,7 @@ def calibrate_run(
 
     options = ReportOptions(method=method, splits=splits, resampling=Resampling(draws=draws), made=get_today())
     options = options if seed is None else replace(options, seed=seed)
-    if cascade and (guarantee is None or len(cascade) < 2):
-        raise typer.BadParameter("expected two judges or more, and --guarantee", param_hint="--cascade")
+    check_cascade(cascade or (), guarantee)
     options = replace(options, guarantee=guarantee, cascade=tuple(cascade or ()), stack=stack)
     return run_calibration(Sources(labels, predictions or ()), out, options, hold_out=hold_out)
 

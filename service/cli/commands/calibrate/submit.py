@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
 import typer
 
-from service.cli.calibrating.options import MethodOption, PredictionsOption, SeedOption
+from service.cli.calibrating.options import (
+    CascadeOption,
+    GuaranteeOption,
+    MethodOption,
+    PredictionsOption,
+    SeedOption,
+    check_cascade,
+)
 from service.cli.command import command
 from service.cli.exits import ExitCode
 from service.cli.remote.options import (
@@ -57,6 +64,8 @@ def calibrate_submit(
     repeats: Annotated[int, typer.Option(metavar="K", min=1, max=10, help="Answers to each question.")] = 1,
     method: MethodOption = "auto",
     seed: SeedOption = None,
+    guarantee: GuaranteeOption = None,
+    cascade: CascadeOption = None,
     name: NameOption = None,
     tag: TagOption = None,
     budget_usd: BudgetOption = None,
@@ -80,6 +89,7 @@ def calibrate_submit(
         raise typer.BadParameter(
             "the judges are asked, so recorded predictions have no place", param_hint="--predictions"
         )
+    check_cascade(cascade or (), guarantee)
     options = build_options(
         name=name,
         rubric=rubric,
@@ -88,6 +98,8 @@ def calibrate_submit(
         repeats=None if repeats == 1 else repeats,
         method=None if method == "auto" else method,
         seed=seed,
+        guarantee=guarantee,
+        cascade=",".join(cascade or ()) or None,
         tags=tag or (),
         budget_usd=budget_usd,
         max_questions=max_questions,

@@ -9,9 +9,9 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from service.calibration.bench import Bench, RawValues, build_bench
+from service.calibration.ensembles.jury_weights import average_jury, fit_jury_weights, measure_advantage
 from service.calibration.figures import Measure
 from service.calibration.fitting import explain_too_few
-from service.calibration.jury import average_jury, fit_jury_weights, measure_advantage
 from service.calibration.labels import Key, LabelledItem
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions, JuryId

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from service.calibration.bench import Bench
+from service.calibration.ensembles.stacks import INNER_FOLDS, StackedItem, fit_stack
 from service.calibration.figures import FigureRow, Measure, compute_human_figures, compute_judge_figures
 from service.calibration.first_errors import JudgedStep, count_named
 from service.calibration.labels import Key, LabelledItem
@@ -14,7 +15,6 @@ from service.calibration.paired import compute_differences
 from service.calibration.promising import measure_share
 from service.calibration.results import HeldOutSlice, StackReport
 from service.calibration.splits import assign_folds
-from service.calibration.stacks import INNER_FOLDS, StackedItem, fit_stack
 from service.stats.intervals import choose_difference
 from service.stats.rates import PairedCase, RatePart
 from service.stats.tallies import LabelTally, build_confusion_at, tally

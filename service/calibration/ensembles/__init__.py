@@ -1,0 +1,1 @@
+"""Several judges together: juries, cascades and, to compare with, stacks."""
