@@ -14,7 +14,7 @@ unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint chaos bench audit pin clean
+.PHONY: help demo test lint chaos bench peers audit pin clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' $(firstword $(MAKEFILE_LIST))
@@ -39,8 +39,15 @@ chaos: .venv/full.stamp ## what takes long: the tests of crashes; sets of real d
 	CALLGRADE_TEST_WHOLE=1 $(BIN)/pytest -m chaos -n 1
 	CALLGRADE_TEST_WHOLE=1 $(BIN)/pytest -m 'whole and not chaos' $(PYTEST_FLAGS)
 
-bench: .venv/full.stamp ## measure speed
+bench: .venv/full.stamp ## measure speed; writes docs/benchmarks.md
 	$(BIN)/python -m tests.benchmarks
+
+peers: .venv-peers/stamp ## install what `make bench` measures beside ours, in an environment of its own
+
+.venv-peers/stamp:
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install --quiet pydantic-evals agentevals deepeval
+	@touch $@
 
 audit: | .venv/bin/uv ## ask OSV what is known of the locked packages; needs the network
 	$(BIN)/python .ci/audit.py

@@ -116,8 +116,10 @@ def collect_outcomes(
             spent["outcomes"] += 1
             if spent["outcomes"] > most:
                 meter.require_room("outcomes")
-            if one[1] is not PERFECT and getattr(one[1], "findings", ()):
-                meter.spend("finding characters", _count_chars(one[1]))
+            outcome = one[1]
+            says_more = outcome is not PERFECT and (type(outcome) is not Skipped or outcome.findings)
+            if says_more and (chars := _count_chars(outcome)):
+                meter.spend("finding characters", chars)
             found.append(one)
     except OverBudgetError as error:
         return [(WHOLE, Skipped("too_long", f"the work of this check goes over its budget: {error}"))]
@@ -125,7 +127,7 @@ def collect_outcomes(
 
 
 def _count_chars(outcome: object) -> int:
-    findings = getattr(outcome, "findings", ()) if isinstance(outcome, WITH_FINDINGS) else ()
+    findings = outcome.findings if isinstance(outcome, WITH_FINDINGS) else ()
     return sum([len(finding.message) + len(finding.path) for finding in findings]) if findings else 0
 
 

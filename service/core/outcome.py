@@ -160,11 +160,6 @@ def is_open(outcome: Outcome) -> bool:
     return isinstance(outcome, Errored) or (isinstance(outcome, Skipped) and outcome.open)
 
 
-def is_idle(outcome: Skipped) -> bool:
-    """Whether it does not apply, and there is nothing more to say of it."""
-    return outcome.cause == "not_applicable" and not (outcome.findings or outcome.open)
-
-
 def build_open_part(outcome: Skipped | Errored) -> OpenPart:
     """Why an outcome is open."""
     return OpenPart(outcome.kind, outcome.cause, outcome.reason)

@@ -13,7 +13,7 @@ from service.core.expectation import Expectation
 from service.core.judging.judges import WORDS, Ask, JudgeCheck, is_answered
 from service.core.judging.votes import PendingOutcome
 from service.core.models.light import light
-from service.core.outcome import PERFECT, Outcome, Scored, Skipped, is_idle, is_open
+from service.core.outcome import PERFECT, Outcome, Scored, SkipCause, Skipped, is_open
 from service.core.partial import PartialOutcome
 from service.core.results.failures.marking import mark_failures
 from service.core.rubric import CompiledCriterion, Rubric
@@ -123,8 +123,8 @@ def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> Criterion
     if case.trace.unread:
         seen = leave_open(_find_reach(criterion.check, case), seen, case.trace.unread)
     subject, first = seen[0]
-    if subject is WHOLE and type(first) is Skipped and not seen[1:] and is_idle(first):
-        return _plan_idle(criterion, first.reason)
+    if subject is WHOLE and type(first) is Skipped and not (first.findings or first.open or first.bounds or seen[1:]):
+        return _plan_idle(criterion, first.cause, first.reason)
     if not [found for _, found in seen if type(found) is PartialOutcome]:
         return CriterionPlan(criterion, seen, False)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
     outcomes = [(subject, _build_pending(found, criterion, subject, case, rubric)) for subject, found in seen]
@@ -132,10 +132,10 @@ def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> Criterion
 
 
 @lru_cache(maxsize=4096)
-def _plan_idle(criterion: CompiledCriterion, reason: str) -> CriterionPlan:
-    """A criterion that does not apply, made once: most do not."""
-    idle = Skipped("not_applicable", reason)
-    return CriterionPlan(criterion, ((WHOLE, idle),), False, idle=idle)
+def _plan_idle(criterion: CompiledCriterion, cause: SkipCause, reason: str) -> CriterionPlan:
+    """A criterion of which there is nothing to say but why, made once: most do not apply."""
+    skipped = Skipped(cause, reason)
+    return CriterionPlan(criterion, ((WHOLE, skipped),), False, idle=skipped if cause == "not_applicable" else None)
 
 
 def _find_reach(check: Check, case: Case) -> CheckReach:

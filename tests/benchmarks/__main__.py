@@ -1,12 +1,13 @@
-"""Runs every benchmark: `python -m tests.benchmarks [scoring|http|importing|matching|judging|evidence|batches]...`."""
+"""Runs every benchmark: `python -m tests.benchmarks [table|scoring|http|importing|matching|judging|evidence|batches]...`."""
 
 from __future__ import annotations
 
 import sys
 
-from tests.benchmarks import batches, evidence, http, importing, judging, matching, scoring, tenants
+from tests.benchmarks import batches, evidence, http, importing, judging, matching, scoring, table, tenants
 
 BENCHMARKS = {
+    "table": table.measure,
     "scoring": scoring.measure,
     "http": http.measure,
     "importing": importing.measure,

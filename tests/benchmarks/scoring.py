@@ -39,7 +39,7 @@ def measure() -> None:
     requests = [request(case) for case in workload]
     engine = Engine(Shelf())
     per = 1e6 / len(workload)
-    floor = best(_floor(workload)) * per
+    floor = best(build_floor(workload)) * per
     gates = [one | {"rubric": GATES_ALONE} for one in requests]
     engine.shelf.add(engine.shelf.find(Extension(extends="four_step", id=GATES_ALONE, without=BESIDE_THE_GATES)))
     alone = best(lambda: [report_json(engine.score(one)) for one in gates]) * per
@@ -53,11 +53,10 @@ def measure() -> None:
     print(f"    ratio to the floor                                                {alone / floor:8.1f}")
     print(f"    four_step whole                                                   {whole:8.1f} us a case")
     print(f"    beside it: body bytes -> parsed request                           {parsing:8.1f} us a case")
-    for name, seconds in _peers(workload):
-        print(f"    {name:<65} {seconds * per:8.1f} us a case")
 
 
-def _floor(workload: Sequence[dict[str, Any]]) -> Callable[[], object]:
+def build_floor(workload: Sequence[dict[str, Any]]) -> Callable[[], object]:
+    """What the least that could be called a check takes, on all cases."""
     tools = [{tool["name"]: tool["parameters"] for tool in case["tools"]} for case in workload]
     schemas = {json.dumps(s): jsonschema_rs.Draft202012Validator(s) for by_name in tools for s in by_name.values()}
     ready = [
@@ -77,32 +76,3 @@ def _floor(workload: Sequence[dict[str, Any]]) -> Callable[[], object]:
         return [(all(v.is_valid(a) for v, a in calls), made == due) for calls, made, due in ready]
 
     return work
-
-
-def _peers(workload: Sequence[dict[str, Any]]) -> list[tuple[str, float]]:
-    """Peers that happen to be installed; none is a dependency."""
-    try:
-        from deepeval.metrics import ToolCorrectnessMetric  # type: ignore[import-not-found]
-        from deepeval.test_case import LLMTestCase, ToolCall  # type: ignore[import-not-found]
-    except ImportError:
-        return []
-    metric = ToolCorrectnessMetric(include_reason=False)
-
-    def work() -> object:
-        return [
-            metric.measure(
-                LLMTestCase(
-                    input=case["user_message"],
-                    actual_output="",
-                    tools_called=[
-                        ToolCall(name=c["name"], input_parameters=c["arguments"]) for c in case["actual_calls"]
-                    ],
-                    expected_tools=[
-                        ToolCall(name=c["name"], input_parameters=c["arguments"]) for c in case["expected_calls"]
-                    ],
-                )
-            )
-            for case in workload
-        ]
-
-    return [("DeepEval ToolCorrectness", best(work, rounds=3))]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TARGETS = ["help", "demo", "test", "lint", "chaos", "bench", "audit", "pin", "clean"]
+TARGETS = ["help", "demo", "test", "lint", "chaos", "bench", "peers", "audit", "pin", "clean"]
 
 
 @pytest.fixture

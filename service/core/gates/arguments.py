@@ -222,7 +222,7 @@ class ArgumentsGate(Check):
         softer = case.once((id(self), id(pattern), tool, name), lambda: self._soften(case, tool, name, wanted))
         if softer is wanted and expected.critic is None:
             return strict
-        match = bind(name, softer, critics={}).match(actual)
+        match = bind(name, softer, critics={}).match(actual, explain=False)
         return match if isinstance(match, Match) and match.passed else strict
 
     def _soften(self, case: Case, tool: str, name: str, wanted: Template) -> Template:

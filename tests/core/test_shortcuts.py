@@ -1,0 +1,92 @@
+"""Where most cases take a short way, it leads to where the long one does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.alignment.assignment import _align_in_order, _Aligner  # pyright: ignore[reportPrivateUsage]
+from service.core.case import Case
+from service.core.expectation import Expectation
+from service.core.outcome import PERFECT, Errored, Outcome, Scored, Skipped
+from service.core.scores import fold_criterion, fold_step
+from service.intake import read_trace
+from service.registry import Shelf
+
+RUBRIC = Shelf().find("four_step")
+
+OUTCOMES: Sequence[Outcome] = (
+    PERFECT,
+    Scored(0.5, True),
+    Scored(0.0, False),
+    Skipped("not_applicable", "nothing to look at"),
+    Skipped("not_captured", "left out"),
+    Skipped("not_captured", "left out", open=True),
+    Skipped("blocked", "by another"),
+    Skipped("unread", "no JSON"),
+    Errored("timeout", "too late"),
+)
+
+
+def copy_outcome(outcome: Outcome) -> Outcome:
+    """An equal outcome that is not the shared one."""
+    return Scored(outcome.value, outcome.passed) if type(outcome) is Scored else outcome
+
+
+@given(st.lists(st.sampled_from(OUTCOMES), min_size=1, max_size=5), st.sampled_from(RUBRIC.compiled_criteria))
+def test_shared_outcomes_fold_as_equal_ones_do(outcomes: list[Outcome], criterion: Any) -> None:
+    # A copy of the criterion has no fold that was kept.
+    long_way = fold_criterion(replace(criterion), [copy_outcome(one) for one in outcomes])
+    assert fold_criterion(criterion, outcomes)[1:] == long_way[1:]
+
+
+@given(st.lists(st.tuples(st.sampled_from(RUBRIC.compiled_criteria), st.sampled_from(OUTCOMES)), max_size=6))
+def test_steps_fold_the_same_whatever_came_before(pairs: Any) -> None:
+    fresh = RUBRIC.model_validate(RUBRIC.model_dump(exclude_unset=True))
+    assert fold_step(pairs, RUBRIC) == fold_step([(one, copy_outcome(outcome)) for one, outcome in pairs], fresh)
+
+
+CALLS = st.lists(
+    st.tuples(st.sampled_from("fghi"), st.integers(0, 2), st.booleans()),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda one: one[0],
+)
+"""Of distinct tools: of equal calls it is chance which stands for which."""
+
+
+@given(CALLS, st.data())
+def test_calls_of_distinct_tools_align_as_by_the_best_assignment(calls: Any, data: Any) -> None:
+    due = [(name, n if same else n + 10) for name, n, same in calls]
+    events = [{"call": {"name": name, "arguments": {"n": n}}} for name, n, _ in calls]
+    trace = read_trace({"format": "callgrade", "events": [{"user": "Do it."}, *events]})
+    required = data.draw(st.lists(st.booleans(), min_size=len(due), max_size=len(due)))
+    wanted = [
+        {"tool": name, "args": {"n": n}, "optional": not must} for (name, n), must in zip(due, required, strict=True)
+    ]
+
+    def build() -> Case:
+        return Case(trace, Expectation.model_validate({"calls": wanted}), RUBRIC.matching)
+
+    found = _align_in_order(build())
+    if found is not None:
+        assert found.pairs == _Aligner(build()).build_alignment().pairs
+
+
+def test_the_short_way_is_taken() -> None:
+    calls = [{"call": {"name": name, "arguments": {}}} for name in ("f", "g")]
+    trace = read_trace({"format": "callgrade", "events": [{"user": "Do it."}, *calls]})
+    expected = Expectation.model_validate({"calls": [{"tool": "f", "args": {"n": 1}}, {"tool": "g"}]})
+    assert _align_in_order(Case(trace, expected, RUBRIC.matching)) is not None
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_a_lone_outcome_folds_as_among_none(outcome: Outcome) -> None:
+    criterion = RUBRIC.compiled_criteria[0]
+    among = [outcome, Skipped("not_applicable", "nothing to look at")]
+    assert fold_criterion(criterion, [outcome])[1:] == fold_criterion(replace(criterion), among)[1:]
