@@ -78,7 +78,7 @@ class Retelling:
         if ruling is None or said is None or not said.text.lower().endswith(("pound", "pounds")):
             return ruling
         weighed = self._check_as(mention._replace(quantity=said._replace(kind="measure", unit="lb")), clause)
-        return ruling if weighed is not None and weighed.verdict != "supported" else weighed
+        return ruling if weighed is not None and weighed.verdict in ("suspected", "contradicted") else weighed
 
     def _check_as(self, mention: ClauseMention, clause: Clause) -> Ruling | None:
         if _is_bound(mention, clause) or _is_second_day(mention, clause):
