@@ -24,7 +24,7 @@ _MONTH_OF = (
     {name: n for n, name in enumerate(MONTHS, 1)} | {name[:3]: n for n, name in enumerate(MONTHS, 1)} | {"sept": 9}
 )
 _DAY_OF = {name: n for n, name in enumerate(WEEKDAYS)}
-_NAMED = "one two three four five six seven eight nine ten eleven twelve".split()
+_NAMED = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _COUNT = {"a": 1, **{name: n for n, name in enumerate(_NAMED, 1)}}
 
 _MONTH = "(?:" + "|".join([*MONTHS, "sept", *(name[:3] for name in MONTHS if name != "may")]) + r")\b\.?"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from pydantic import JsonValue
+
 from service.core.results.form import Form, Stretch
 from service.core.results.lines import Line, group_filled, iter_lines
 
@@ -19,7 +21,8 @@ def find(text: str) -> Iterator[Stretch]:
     for run in group_filled(iter_lines(text)):
         starts = _find_starts(run[0].text) if len(run) > 1 else []
         if len(starts) >= MIN_COLUMNS and all(_stands_under(line, starts) for line in run):
-            yield Stretch(run[0].start, run[-1].end, list(_iter_rows(run, starts)))
+            rows: list[JsonValue] = [*_iter_rows(run, starts)]
+            yield Stretch(run[0].start, run[-1].end, rows)
 
 
 def _find_starts(head: str) -> list[int]:
@@ -37,11 +40,11 @@ def _stands_under(line: Line, starts: Sequence[int]) -> bool:
     return len(line.text) <= MAX_LINE_CHARS and bool(reached) and all(line.text[at - 2 : at] == "  " for at in reached)
 
 
-def _iter_rows(run: Sequence[Line], starts: Sequence[int]) -> Iterator[dict[str, str | None]]:
+def _iter_rows(run: Sequence[Line], starts: Sequence[int]) -> Iterator[dict[str, JsonValue]]:
     ends = [*starts[1:], MAX_LINE_CHARS]
     heads = [run[0].text[a:b].strip() for a, b in zip(starts, ends, strict=True)]
     for line in run[1:]:
-        cells = [line.text[a:b].strip() or None for a, b in zip(starts, ends, strict=True)]
+        cells: list[JsonValue] = [line.text[a:b].strip() or None for a, b in zip(starts, ends, strict=True)]
         yield dict(zip(heads, cells, strict=True))
 
 
