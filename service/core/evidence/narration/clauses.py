@@ -271,7 +271,9 @@ class ClauseReader:
 
 def _is_able(mention: ClauseMention) -> bool:
     """Whether it is of a field that says what can be done."""
-    return mention.flag is not None and any(path[-1].endswith("able") or "can" in path[-1] for path in mention.columns)
+    return mention.flag is not None and any(
+        path[-1].endswith("able") or path[-1].startswith("can_") for path in mention.columns
+    )
 
 
 def find_flags(clause: Clause, known: Mapping[frozenset[str], frozenset[Words]]) -> Iterator[ClauseMention]:

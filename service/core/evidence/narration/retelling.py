@@ -78,7 +78,7 @@ class Retelling:
         if ruling is None or said is None or not said.text.lower().endswith(("pound", "pounds")):
             return ruling
         weighed = self._check_as(mention._replace(quantity=said._replace(kind="measure", unit="lb")), clause)
-        return ruling if weighed is not None and weighed.verdict != "supported" else weighed
+        return ruling if weighed is not None and weighed.verdict in ("suspected", "contradicted") else weighed
 
     def _check_as(self, mention: ClauseMention, clause: Clause) -> Ruling | None:
         if _is_bound(mention, clause) or _is_second_day(mention, clause):
@@ -94,7 +94,9 @@ class Retelling:
             return suspect(mention.text, holding.facts[0], "negation") if holding and _is_sure(clause) else None
         if holding is not None and not apart and not total:
             sure = _is_sure(clause) and (said is None or said.kind != "number" or holding.named)
-            return Ruling("supported" if sure else "not_checkable", holding.facts[0].pointer, holding.how)
+            fits_well = said is None or said.kind != "number" or (holding.named and clause.sight != "loose")
+            verdict = "supported" if sure else "not_checkable"
+            return Ruling(verdict, holding.facts[0].pointer, holding.how) if fits_well else None
         refuted = [one for one in fits if one.holds is False]
         swapped = bool(refuted) and not asks_arithmetic(clause) and self._is_of_another(mention, clause)
         if said is not None and not swapped and self._is_derived(said, clause, fits, apart=apart):

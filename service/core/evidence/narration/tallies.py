@@ -74,7 +74,7 @@ def _check(told: _Told, clause: Clause, holdings: Holdings, arrays: Sequence[Col
     if part and not meant:
         meant = [one for one in arrays if one.items and len(one.items) > 1]
     if not meant and _tells_all(told, clause, after):
-        meant = [one for one in arrays if not one.path]
+        meant = [one for one in arrays if not one.path and not _has_field(one, stems[0])]
     if not meant and after[:1] and after[0] in ("is", "are", "were") and len(arrays) == 1:
         meant = [one for one in arrays if not one.size]
     if len({one.path for one in meant}) != 1 or len(meant) != 1 or _OTHERWISE & {*clause.words}:
@@ -90,6 +90,10 @@ def _check(told: _Told, clause: Clause, holdings: Holdings, arrays: Sequence[Col
     note = f"the text says {said}, {'.'.join(one.path) or 'the result'} has {one.size} items"
     ruling = Ruling("suspected", one.pointer, None, "wrong_count", note)
     yield Saying(told.start, told.start + len(said), said, ruling)
+
+
+def _has_field(one: Collection, noun: str) -> bool:
+    return any(noun in fact.own for record in one.items[:1] for fact in record.facts)
 
 
 def _tells_all(told: _Told, clause: Clause, after: Sequence[str]) -> bool:
