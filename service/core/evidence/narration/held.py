@@ -153,7 +153,7 @@ class Holdings:
         """The fields that are true or false, by the words of their names."""
         found: dict[frozenset[str], set[Words]] = {}
         for fact in self.flagged:
-            words = frozenset(fact.own) - _FILLER - _FLAGS.keys()
+            words = frozenset(fact.own) - _FILLER.union(_FLAGS)
             if words and (len(found) < MAX_FLAGS or words in found):
                 found.setdefault(words, set()).add(fact.path)
         return {words: frozenset(paths) for words, paths in found.items()}
