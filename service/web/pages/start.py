@@ -69,7 +69,10 @@ def _build_example() -> str:
 def build_start_pages(parts: ApiParts) -> Sequence[PageRoute]:
     """The page itself, and where its form leads."""
     pages = StartPages(parts)
-    return [page("/", pages.show_start), page("/score", pages.score_pasted, needs="score", method="POST")]
+    return [
+        page("/", pages.show_start),
+        page("/score", pages.score_pasted, needs="score", method="POST", carries_body=True),
+    ]
 
 
 PAGES = PageSet(build_start_pages, NavLink(10, "Start", "/"))
