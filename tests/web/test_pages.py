@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import tracemalloc
@@ -11,12 +12,16 @@ from typing import Any
 
 import pytest
 
+from service.api.app import create_app
 from service.api.page_route import PageRoute
+from service.settings import Settings
 from service.store.database import Database
+from service.web.app import add_pages
 from service.web.rendering import STATIC
 from service.web.wording import format_count, format_score, format_share
 from tests.api.asgi_caller import Answer
-from tests.web.site import Visitor, build_request, fill, list_links, strip_tags
+from tests.store.played import Recording
+from tests.web.site import TOKEN, Visitor, build_request, fill, list_links, strip_tags
 
 PAGES = [
     "/",
@@ -275,3 +280,29 @@ def test_a_run_of_which_nothing_was_decided_does_not_say_that_nothing_broke(
     assert "Nothing was decided" in text
     assert "Nothing broke" not in text
     assert "Nothing has been scored yet" not in text
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_what_is_pasted_is_kept_only_where_that_is_ticked(
+    database: Database, runner: asyncio.Runner, always: bool
+) -> None:
+    settings = Settings(store_scores=always)
+    visitor = Visitor(add_pages(create_app(settings, database=database, queue=Recording()), token=TOKEN), runner)
+    visitor.enter()
+
+    def list_kept() -> list[str]:
+        return [one["id"] for one in visitor.open("/v1/scores").json["data"]]
+
+    before = list_kept()
+    for text in (json.dumps(build_request(3, store=True)), json.dumps(build_request(3)["trace"])):
+        assert "and not kept" in visitor.fill_in("/", "/score", text=text).body.decode()
+    assert list_kept() == before
+    text = json.dumps(build_request(3, store=False))
+    scored = visitor.fill_in("/", "/score", text=text, keep="yes").body.decode()
+    (new,) = set(list_kept()) - {*before}
+    assert f'kept as <a href="/scores/{new}">' in scored
+    kept = visitor.open(f"/scores/{new}")
+    assert kept.status == 200
+    assert "cents: expected 5403, got 54030" in strip_tags(kept.body.decode())
+    assert visitor.open(f"/label?item={new}&criterion=tool_name").status == 200
+    assert visitor.open("/scores/score_x").status == 404

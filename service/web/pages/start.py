@@ -35,18 +35,22 @@ class StartPages:
         return await self._render(request)
 
     async def score_pasted(self, request: Request) -> Response:
-        """Scores what was pasted as POST /v1/score would, and shows what came of it; nothing is kept."""
-        text = read_form(request).get("text", "")
+        """Scores what was pasted as POST /v1/score would, and shows what came of it; kept only where that is ticked."""
+        form = read_form(request)
+        text, keep = form.get("text", ""), "keep" in form
         try:
-            pasted = await asyncio.to_thread(read_pasted, text, self._limits)
+            pasted = await asyncio.to_thread(read_pasted, text, self._limits, keep=keep)
             answer = await self._scoring.score_data(request, pasted.body)
         except CallgradeError as error:
-            return await self._render(request, text=text, refusal=describe_error(error))
+            return await self._render(request, text=text, keep=keep, refusal=describe_error(error))
         body, report = json.loads(pasted.body), json.loads(bytes(answer.body))
         view = await asyncio.to_thread(build_stored_view, body, report, "", choices=COMPLETE)
-        return render(request, "scored.html", pasted=pasted, view=view)
+        kept = answer.headers.get("x-callgrade-score-id")
+        return await asyncio.to_thread(render, request, "scored.html", pasted=pasted, view=view, keep=keep, kept=kept)
 
-    async def _render(self, request: Request, *, text: str = "", refusal: ProblemDetails | None = None) -> Response:
+    async def _render(
+        self, request: Request, *, text: str = "", keep: bool = False, refusal: ProblemDetails | None = None
+    ) -> Response:
         found = await self._overview.show_overview(request)
         return render(
             request,
@@ -56,6 +60,7 @@ class StartPages:
             overview=found,
             example=_build_example(),
             text=text,
+            keep=keep,
             refusal=refusal,
         )
 
