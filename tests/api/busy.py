@@ -35,7 +35,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with listener_at(settings.host, 0) as listener, suppress(KeyboardInterrupt):
         log_address(listener, 1)
-        serve_on(create_app(settings, engine=Busy(Shelf())), settings, listener, workers=1)
+        serve_on(create_app(settings, engine=Busy(Shelf())), settings, listener, workers=1, token="")
 
 
 if __name__ == "__main__":

@@ -36,6 +36,8 @@ def test_these_are_the_routes_that_take_a_body() -> None:
     assert BODY_ROUTES == [
         "/v1/batches",
         "/v1/calibrations",
+        "/v1/fits",
+        "/v1/labels",
         "/v1/rubrics/validate",
         "/v1/score",
         "/v1/score/many",

@@ -19,6 +19,8 @@ from tests.browser.paged import Visit, browsing
 from tests.web.site import build_request, fill, record
 from tests.web.test_pages import build_hostile
 
+expect.set_options(timeout=60_000)  # as long as a busy machine may take
+
 pytestmark = pytest.mark.needs_browser
 
 WINDOWS = [(400, "light"), (400, "dark"), (1_400, "light"), (1_400, "dark")]

@@ -53,7 +53,7 @@ def test_a_new_key_is_as_it_is_asked_for(run: Run) -> None:
         ([], "--name"),
         (["--name", ""], "name: expected"),
         (["--name", "x", "--tenant", "a b"], "tenant: expected"),
-        (["--name", "x", "--scope", "root"], "scope: expected some of score, batch, calibrate, metrics, admin"),
+        (["--name", "x", "--scope", "root"], "scope: expected some of score, batch, calibrate, label, metrics, admin"),
         (["--name", "x", "--expires", "0"], "--expires"),
         (["--name", "x", "--expires", "-1d"], "--expires"),
         (["--name", "x", "--expires", "1y"], "expected a time such as 90d"),

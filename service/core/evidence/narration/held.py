@@ -60,13 +60,9 @@ class Entity:
 
 def read_flag(fact: Fact) -> bool | None:
     """Whether a field is true or false, as JSON or tables say it; None where it is neither."""
-    return (
-        _FLAGS.get(fact.value.lower())
-        if isinstance(fact.value, str)
-        else fact.value
-        if isinstance(fact.value, bool)
-        else None
-    )
+    if isinstance(fact.value, str):
+        return _FLAGS.get(fact.value.lower())
+    return fact.value if isinstance(fact.value, bool) else None
 
 
 _FLAGS = {"true": True, "false": False}
@@ -157,7 +153,7 @@ class Holdings:
         """The fields that are true or false, by the words of their names."""
         found: dict[frozenset[str], set[Words]] = {}
         for fact in self.flagged:
-            words = frozenset(fact.own) - _FILLER
+            words = frozenset(fact.own) - _FILLER - _FLAGS.keys()
             if words and (len(found) < MAX_FLAGS or words in found):
                 found.setdefault(words, set()).add(fact.path)
         return {words: frozenset(paths) for words, paths in found.items()}
