@@ -27,8 +27,11 @@ class PastedTrace(NamedTuple):
     """Traces that come after the first."""
 
 
-def read_pasted(text: str, limits: Limits) -> PastedTrace:
-    """The first trace of a text, in any form that files have; InputError, with places in the text, where there is none."""
+def read_pasted(text: str, limits: Limits, *, keep: bool) -> PastedTrace:
+    """The first trace of a text, in any form that files have; InputError, with places in the text, where there is none.
+
+    `keep`: whether its score is kept, whatever the text says of that.
+    """
     source = io.BytesIO(text.strip().encode(errors="replace"))
     records = split_samples(join_messages(scan_records(source, limits=limits, name="the text")))
     found = list(group_spans(records, limits, left_out=Counter(), named=None))
@@ -40,6 +43,6 @@ def read_pasted(text: str, limits: Limits) -> PastedTrace:
     guessed: Counter[str] = Counter()
     body = {
         name: value for name, value in build_body(first, named=None, guessed=guessed).items() if name != "custom_id"
-    }
+    } | {"store": keep}
     others = sum(isinstance(one, TraceRecord) for one in found[1:])
     return PastedTrace(json.dumps(body).encode(), next(iter(guessed), None), others)

@@ -96,6 +96,7 @@ def create_app(
     )
     batches, calibrations = _build_job_routes(settings, engine, database, queue)
     labels, fits = _build_label_routes(settings, engine, database, calibrations)
+    scores = KeptScoreRoutes(None if database is None else KeptScores(database))
     overview = OverviewRoutes(engine, batches.store, calibrations.store, labels)
     callers, sessions = _build_key_caches(database)
     app = FastAPI(
@@ -115,7 +116,7 @@ def create_app(
             *UsageRoutes(engine.days).all(),
             *batches.all(),
             *calibrations.all(),
-            *KeptScoreRoutes(None if database is None else KeptScores(database)).all(),
+            *scores.all(),
             *labels.all(),
             *fits.all(),
             *overview.all(),
@@ -125,7 +126,7 @@ def create_app(
     )
     app.state.stopping = stopping
     app.state.parts = ApiParts(
-        settings, engine, database, scoring, batches, calibrations, overview, callers, sessions, labels, fits
+        settings, engine, database, scoring, batches, calibrations, overview, callers, sessions, labels, fits, scores
     )
     app.add_middleware(Fairness, load=_build_load(settings))
     app.add_middleware(

@@ -125,11 +125,11 @@ async def _discard_too_large(request: Request, limits: Limits, seen: int, *, mor
 
 
 async def read_form_body(request: Request, most: int) -> bytes:
-    """The body that the form of a page sends, of at most three times `most` bytes, for what is no letter is written as three.
+    """The body that the form of a page sends, of at most `most` bytes.
 
     TooLargeError where it is larger; HTTPException 415 for what is no form, 408 where it comes too slowly.
     """
     if read_media_type(request.headers) != "application/x-www-form-urlencoded":
         raise HTTPException(415, "expected a form (application/x-www-form-urlencoded)")
     async with Pace() as pace:
-        return await _receive(request, Limits(max_bytes=3 * most), pace)
+        return await _receive(request, Limits(max_bytes=most), pace)

@@ -20,7 +20,7 @@ PageHandler = Callable[[Request], Awaitable[Response]]
 class PageRoute(Route):
     """A page. Who asks is in `scope["state"]["caller"]`, UNKNOWN where nobody is signed in: `wrap` has to see to that."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (each by name)
         self,
         path: str,
         handler: PageHandler,
@@ -28,11 +28,16 @@ class PageRoute(Route):
         needs: Scope | None = None,
         public: bool = False,
         method: str = "GET",
+        carries_body: bool = False,
         wrap: Callable[[PageRoute, PageHandler], PageHandler],
     ) -> None:
-        """`needs`: the scope that opens it; None: any key's. `public`: opened without signing in too."""
+        """`needs`: the scope that opens it; None: any key's. `public`: opened without signing in too.
+
+        `carries_body`: its form holds what else is the body of a request. Who sends one has signed in.
+        """
         self.needs: Scope | None = needs
         self.public = public
+        self.carries_body = carries_body and not public
         super().__init__(path, wrap(self, handler), methods=[method])
 
 

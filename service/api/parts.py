@@ -11,6 +11,7 @@ from service.api.routes.calibrations import CalibrationRoutes
 from service.api.routes.fits import FitRoutes
 from service.api.routes.labels import LabelRoutes
 from service.api.routes.overview import OverviewRoutes
+from service.api.routes.scores import KeptScoreRoutes
 from service.api.routes.scoring import ScoringRoutes
 from service.engine import Engine
 from service.settings import Settings
@@ -34,3 +35,4 @@ class ApiParts:
     sessions: KeyCache | None
     labels: LabelRoutes
     fits: FitRoutes
+    scores: KeptScoreRoutes

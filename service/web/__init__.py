@@ -4,5 +4,6 @@ To add a page: one module in `service/web/pages` with `PAGES = PageSet(build_...
 `ApiParts` and gives routes made by `page(path, handler, needs=scope)`. A handler takes the request and answers with
 `render(request, "name.html", twin="/v1/...", **values)`; the template extends `base.html`. What changes something is a route with
 `method="POST"`: its form holds `{{ csrf_field() }}`, which is checked before the handler runs, and `read_form(request)` gives the
-fields. Nothing is inline: no style or script in a template, no `style=`, no `on...=`.
+fields; a form that holds a trace or a fit is of a page that `carries_body`, any other is small. Nothing is inline: no style or
+script in a template, no `style=`, no `on...=`.
 """

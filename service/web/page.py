@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
-from urllib.parse import parse_qs, quote, urlencode
+from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
@@ -16,13 +16,13 @@ from starlette.responses import RedirectResponse, Response
 
 from service import __version__
 from service.api.access import find_caller
-from service.api.body import read_form_body
 from service.api.page_route import PageHandler, PageRoute, make_csrf, read_cookie
 from service.api.parts import ApiParts
 from service.api.problems import build_details, describe_error
 from service.errors import CallgradeError
 from service.problems import ProblemDetails
 from service.store.callers import UNKNOWN, Scope
+from service.web.forms import MAX_PUBLIC_BYTES, MAX_SIGNED_BYTES, read_fields
 from service.web.rendering import render_template
 
 HEADERS = {
@@ -38,8 +38,6 @@ HEADERS = {
 
 CSRF = "csrf"
 """The field of a form that only our own pages can fill in."""
-
-MOST_FIELDS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +59,19 @@ class PageSet:
 
 
 def page(
-    path: str, handler: PageHandler, *, needs: Scope | None = None, public: bool = False, method: str = "GET"
+    path: str,
+    handler: PageHandler,
+    *,
+    needs: Scope | None = None,
+    public: bool = False,
+    method: str = "GET",
+    carries_body: bool = False,
 ) -> PageRoute:
-    """One page; `needs` is the scope that opens it, None: that of any key. Sign-in is asked for unless it is `public`."""
-    return PageRoute(path, handler, needs=needs, public=public, method=method, wrap=_guard)
+    """One page; `needs` is the scope that opens it, None: that of any key. Sign-in is asked for unless it is `public`.
+
+    `carries_body`: its form may be as large as the body of a request, for it holds a trace or a fit.
+    """
+    return PageRoute(path, handler, needs=needs, public=public, method=method, carries_body=carries_body, wrap=_guard)
 
 
 def render(
@@ -101,7 +108,7 @@ def _list_common(request: Request, twin: str | None) -> dict[str, object]:
     links = [one for one in request.app.state.nav if caller != UNKNOWN and caller.may(one.needs)]
     return {
         "nav": links,
-        "path": request.url.path,
+        "path": request.scope["path"],
         "signed_in": caller != UNKNOWN,
         "caller": caller,
         "csrf_field": partial(_write_csrf_field, make_csrf(session)),
@@ -140,7 +147,7 @@ async def _answer(route: PageRoute, handler: PageHandler, request: Request) -> R
     if not route.public and not caller.may(route.needs):
         raise HTTPException(403, f"the key that you signed in with lacks the scope {route.needs}")
     if request.method == "POST":
-        request.state.form = await _read_checked_form(request, signed_in=caller != UNKNOWN)
+        request.state.form = await _read_checked_form(route, request, signed_in=caller != UNKNOWN)
     return await handler(request)
 
 
@@ -152,19 +159,21 @@ def _build_sign_in_path(request: Request) -> str:
     return f"/sign-in?next={quote(request.url.path + query, safe='')}"
 
 
-async def _read_checked_form(request: Request, *, signed_in: bool) -> Mapping[str, str]:
+async def _read_checked_form(route: PageRoute, request: Request, *, signed_in: bool) -> Mapping[str, str]:
     """The fields; HTTPException 403 where the form is none of this session's."""
-    parts = cast("ApiParts", request.app.state.parts)
-    data = await read_form_body(request, parts.settings.max_body_bytes)
-    try:
-        pairs = parse_qs(data.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
-    except ValueError:
-        raise HTTPException(400, "the form cannot be read: expected UTF-8 and at most 200 fields") from None
-    form = {name: values[-1] for name, values in pairs.items()}
+    form = await read_fields(request, _find_most_bytes(route, request))
     token = make_csrf(read_cookie(request.scope))
     if signed_in and not hmac.compare_digest(form.get(CSRF, "").encode(), token.encode()):
         raise HTTPException(403, "the form was made for another session; open the page again and send it from there")
     return form
+
+
+def _find_most_bytes(route: PageRoute, request: Request) -> int:
+    """How large its form may be. What carries a body is as large as that: what is no letter is written as three."""
+    if route.public:
+        return MAX_PUBLIC_BYTES
+    parts = cast("ApiParts", request.app.state.parts)
+    return 3 * parts.settings.max_body_bytes if route.carries_body else MAX_SIGNED_BYTES
 
 
 def render_problem_page(request: Request, told: ProblemDetails) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from service.web.wording import FILTERS
 
@@ -42,20 +42,32 @@ def render_template(name: str, **values: object) -> str:
     return build_environment().get_template(name).render(values)
 
 
-@cache
 def read_static(name: str) -> tuple[bytes, str] | None:
     """A file of ours with its media type; None where there is none of that name."""
-    found = STATIC / name
-    media = MEDIA.get(found.suffix)
-    if "/" in name or "\\" in name or media is None or not found.is_file():
-        return None
-    return found.read_bytes(), media
+    found = _list_static().get(name)
+    return None if found is None else (found.body, found.media)
+
+
+def find_static_url(name: str) -> str:
+    """The address of a file of ours; another one whenever the file is another, so that it may be kept for ever."""
+    found = _list_static().get(name)
+    if found is None:
+        raise FileNotFoundError(name)
+    return found.url
+
+
+class _StaticFile(NamedTuple):
+    body: bytes
+    media: str
+    url: str
 
 
 @cache
-def find_static_url(name: str) -> str:
-    """The address of a file of ours; another one whenever the file is another, so that it may be kept for ever."""
-    kept = read_static(name)
-    if kept is None:
-        raise FileNotFoundError(name)
-    return f"/static/{name}?v={sha256(kept[0]).hexdigest()[:12]}"
+def _list_static() -> dict[str, _StaticFile]:
+    """All there are, by name: who asks for another one leaves nothing behind, and touches no file."""
+    return {one.name: _read_static_file(one, MEDIA[one.suffix]) for one in STATIC.iterdir() if one.suffix in MEDIA}
+
+
+def _read_static_file(file: Path, media: str) -> _StaticFile:
+    body = file.read_bytes()
+    return _StaticFile(body, media, f"/static/{file.name}?v={sha256(body).hexdigest()[:12]}")

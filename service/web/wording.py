@@ -74,6 +74,25 @@ def say_status(value: str) -> str:
     return STATUS_WORDS.get(value, value)
 
 
+def say_unbroken(verdicts: Mapping[str, int]) -> str:
+    """What is said of a run in which no trace failed, by how many of its items have each verdict.
+
+    >>> say_unbroken({"pass": 2}), say_unbroken({"abstain": 3}), say_unbroken({})
+    ('Nothing broke.', 'Nothing was decided, so nobody can say whether anything broke.', 'Nothing has been scored yet.')
+    >>> say_unbroken({"pass": 2, "abstain": 1, "error": 1})
+    'Of what was decided nothing broke. Of 2 items nobody can say.'
+    """
+    if not verdicts:
+        return "Nothing has been scored yet."
+    unknown = verdicts.get("abstain", 0) + verdicts.get("error", 0)
+    if unknown == sum(verdicts.values()):
+        return "Nothing was decided, so nobody can say whether anything broke."
+    if unknown:
+        items = "1 item" if unknown == 1 else f"{format_count(unknown)} items"
+        return f"Of what was decided nothing broke. Of {items} nobody can say."
+    return "Nothing broke."
+
+
 FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
     {
         "share": format_share,
@@ -82,5 +101,6 @@ FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
         "count": format_count,
         "time": format_time,
         "status": say_status,
+        "unbroken": say_unbroken,
     }
 )

@@ -8,8 +8,13 @@ from hashlib import sha256
 from html.parser import HTMLParser
 
 import pytest
+from fastapi import FastAPI
 
+from service.api.app import create_app
+from service.web.app import add_pages
+from service.web.rendering import STATIC
 from tests.api.asgi_caller import Answer, Ask
+from tests.store.played import Recording
 
 
 class Parts(HTMLParser):
@@ -44,7 +49,7 @@ def test_it_names_no_address_of_elsewhere(page: Answer) -> None:
     text = page.body.decode()
     assert re.findall(r"(?:[a-z]+:)?//[\w.-]+\.\w+", text) == []
     references = [value for name, value in Parts(text).attributes if name in ("src", "href", "action")]
-    assert references == ["data:,", "openapi.json"]
+    assert references == ["data:,", "docs", "openapi.json"]
 
 
 def test_its_policy_lets_its_own_parts_run_and_no_others(page: Answer) -> None:
@@ -67,3 +72,19 @@ def test_what_it_shows_is_text_and_the_key_is_kept_nowhere(page: Answer) -> None
 
 def test_no_operation_is_lost_by_it(ask: Ask) -> None:
     assert "/docs" not in ask("GET", "/openapi.json").json["paths"]
+
+
+def list_colours(style: str) -> list[str]:
+    return re.findall(r"--[a-z-]+: [^;]+;|prefers-color-scheme: \w+", style)
+
+
+def test_it_looks_as_the_other_pages_do(page: Answer) -> None:
+    own = list_colours(Parts(page.body.decode()).inside["style"][0])
+    assert own == list_colours((STATIC / "style.css").read_text("utf-8"))
+    assert len(own) > 30
+
+
+def test_it_leads_back_to_the_pages_where_there_are_any(ask: Ask, app: FastAPI) -> None:
+    assert b'href="/"' not in ask("GET", "/docs", headers={}).body
+    among = add_pages(create_app(database=app.state.parts.database, queue=Recording()))
+    assert b'<a class="brand" href="/">' in ask("GET", "/docs", headers={"host": "localhost"}, app=among).body

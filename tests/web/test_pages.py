@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from service.api.app import create_app
 from service.api.page_route import PageRoute
+from service.settings import Settings
 from service.store.database import Database
+from service.web.app import add_pages
+from service.web.rendering import STATIC
 from service.web.wording import format_count, format_score, format_share
 from tests.api.asgi_caller import Answer
-from tests.web.site import Visitor, build_request, fill, list_links, strip_tags
+from tests.store.played import Recording
+from tests.web.site import TOKEN, Visitor, build_request, fill, list_links, strip_tags
 
 PAGES = [
     "/",
@@ -156,6 +163,7 @@ def test_a_run_that_goes_on_says_how_far_it_is_without_a_script(visitor: Visitor
         ("/runs?status=nonsense", 422),
         ("/static/nothing.css", 404),
         ("/static/..%2Fpage.py", 404),
+        (f"/static/{'a' * 300}.css", 404),
     ],
 )
 def test_what_is_not_there_is_told_as_a_page(visitor: Visitor, batch: str, path: str, status: int) -> None:
@@ -242,3 +250,59 @@ def test_pages_are_routes_that_ask_who_comes(visitor: Visitor) -> None:
     assert len(pages) >= 15
     public = {route.path for route in pages if route.public}
     assert public == {"/sign-in", "/static/{name}"}
+
+
+def test_names_of_files_that_are_not_there_are_not_kept(visitor: Visitor) -> None:
+    visitor.open("/static/style.css")
+    tracemalloc.start()
+    try:
+        for n in range(200):
+            assert visitor.open(f"/static/{'a' * 30_000}{n}").status == 404
+        held = sum(one.size for one in tracemalloc.take_snapshot().statistics("filename"))
+    finally:
+        tracemalloc.stop()
+    assert held < 2_000_000
+
+
+def test_every_file_is_served_as_it_is(visitor: Visitor) -> None:
+    for file in STATIC.iterdir():
+        answer = visitor.open(f"/static/{file.name}")
+        assert (answer.status, answer.body) == (200, file.read_bytes())
+
+
+def test_a_run_of_which_nothing_was_decided_does_not_say_that_nothing_broke(
+    visitor: Visitor, database: Database
+) -> None:
+    messages = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
+    requests = [{"trace": {"format": "openai", "messages": messages}, "judges": "off"} for _ in range(3)]
+    text = strip_tags(visitor.open(f"/runs/{fill(database, requests)}").body.decode())
+    assert "abstain 3" in text
+    assert "Nothing was decided" in text
+    assert "Nothing broke" not in text
+    assert "Nothing has been scored yet" not in text
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_what_is_pasted_is_kept_only_where_that_is_ticked(
+    database: Database, runner: asyncio.Runner, always: bool
+) -> None:
+    settings = Settings(store_scores=always)
+    visitor = Visitor(add_pages(create_app(settings, database=database, queue=Recording()), token=TOKEN), runner)
+    visitor.enter()
+
+    def list_kept() -> list[str]:
+        return [one["id"] for one in visitor.open("/v1/scores").json["data"]]
+
+    before = list_kept()
+    for text in (json.dumps(build_request(3, store=True)), json.dumps(build_request(3)["trace"])):
+        assert "and not kept" in visitor.fill_in("/", "/score", text=text).body.decode()
+    assert list_kept() == before
+    text = json.dumps(build_request(3, store=False))
+    scored = visitor.fill_in("/", "/score", text=text, keep="yes").body.decode()
+    (new,) = set(list_kept()) - {*before}
+    assert f'kept as <a href="/scores/{new}">' in scored
+    kept = visitor.open(f"/scores/{new}")
+    assert kept.status == 200
+    assert "cents: expected 5403, got 54030" in strip_tags(kept.body.decode())
+    assert visitor.open(f"/label?item={new}&criterion=tool_name").status == 200
+    assert visitor.open("/scores/score_x").status == 404

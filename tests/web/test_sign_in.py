@@ -254,3 +254,28 @@ def test_a_form_that_cannot_be_read_is_refused(guarded: Guarded, body: bytes) ->
     answer = visitor.ask("POST", "/sign-in", body, content_type="application/x-www-form-urlencoded")
     assert answer.status == 400
     assert visitor.ask("POST", "/sign-in", b"{}", content_type="application/json").status == 415
+
+
+FORM = "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize("value", ["%61" * 4_194_294, "%61" * 30_000], ids=["12 MB", "90 kB"])
+def test_a_large_form_of_somebody_unknown_is_refused_unread(guarded: Guarded, value: str) -> None:
+    assert guarded[1]().ask("POST", "/sign-in", f"key={value}".encode(), content_type=FORM).status == 413
+
+
+def test_a_form_is_as_large_as_what_it_is_for(guarded: Guarded) -> None:
+    database, visit = guarded
+    visitor = enter(visit(), make_key(database, "admin")[1])
+    csrf = make_csrf(visitor.cookies[COOKIE])
+    for route in list_pages(visitor):
+        if route.methods and "POST" in route.methods and route.path != "/sign-out":
+            path = fill_path(route.path)
+            answer = visitor.send(path, {"csrf": csrf, "more": "x" * 300_000})
+            assert (answer.status == 413) is not route.carries_body, path
+    assert {route.path for route in list_pages(visitor) if route.carries_body} == {"/score", "/judges/{name}/install"}
+
+
+@pytest.mark.parametrize("body", [b"key=%", b"key=%6", b"key=%zz", b"key=%%30", b"key=%61%\n"])
+def test_a_malformed_form_is_refused(guarded: Guarded, body: bytes) -> None:
+    assert guarded[1]().ask("POST", "/sign-in", body, content_type=FORM).status == 400

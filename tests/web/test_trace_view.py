@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,10 +13,13 @@ from typing import Any
 import pytest
 
 from service.engine import score
+from service.web.run_file import render_run_file
 from service.web.trace.build import MIN_FOLDED, ScoredTrace, build_trace_view
 from service.web.trace.marks import TextPiece
 from service.web.trace.payloads import COMPLETE, CUT, FOLD_CHARS, HEAD_CHARS
 from service.web.trace.reading import read_sent
+from service.web.trace.run import build_run_view
+from service.web.trace.shown import MAX_SHOWN
 from service.web.trace.view import QuietSteps, StepView, TextView, TraceView
 
 CASES = {
@@ -203,6 +207,33 @@ def test_many_calls_without_a_problem_become_one_line() -> None:
     assert all(len(event.steps) >= MIN_FOLDED for event in folded)
     assert [step.number for event in folded for step in event.steps if step.verdict != "pass"] == []
     assert not any(step.number > 20 for event in folded for step in event.steps)
+
+
+def test_of_a_long_trace_the_beginning_and_what_broke_is_shown() -> None:
+    size = MAX_SHOWN + 200
+    request = build_calls([{"cents": 100 * n} for n in range(size)], "The cents are $3.00 and $1,190.00.")
+    bounds = {"properties": {"n": {"maximum": size - 6}}}
+    request["trace"]["tools"] = [{"type": "function", "function": {"name": "look", "parameters": bounds}}]
+    request["trace"]["messages"][1:1] = [{"role": "assistant", "content": f"Now {n}."} for n in range(size)]
+    scored = ScoredTrace(score(request), *read_sent(request))
+    view = build_trace_view(scored)
+    assert [step.number for step in steps_of(view)] == [*range(1, MAX_SHOWN + 1), *range(size - 4, size + 1)]
+    assert view.first_failing == f"step-{size - 5}"
+    assert (view.steps_left_out, view.texts_left_out) == (195, 201)
+    assert len(texts_of(view)) == MAX_SHOWN + 1
+    text = render_run_file(build_run_view("A run", [scored], frozenset([0])))
+    links, ids = set(re.findall(r'href="#([^"]+)"', text)), re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert {one for one in links if one not in ids} == set()
+    assert "1\u202f005 are shown" in text
+    assert "195 are left out here" in text
+    assert "201 texts are left out here" in text
+
+
+def test_of_many_missing_calls_the_first_are_shown() -> None:
+    calls = [{"tool": f"other_{n}"} for n in range(MAX_SHOWN + 20)]
+    view = build(build_calls([1], expected={"calls": [*calls, {"tool": "look"}]}))
+    assert (len(view.missing), view.missing_left_out) == (MAX_SHOWN, 20)
 
 
 def test_without_a_trace_the_report_is_shown() -> None:

@@ -14,7 +14,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from service.api.page_route import PageRoute
+
 PAGES = Path(__file__).parent.parent / "pages"
+
+HOME = '<a class="brand" href="/">callgrade</a> <a href="/">Start</a>'
 
 POLICY = (
     "default-src 'none'",
@@ -33,9 +37,9 @@ def build_docs_route() -> Route:
     return Route("/docs", show_docs, methods=["GET"])
 
 
-async def show_docs(_: Request) -> Response:
+async def show_docs(request: Request) -> Response:
     """The page."""
-    text, policy = _build_page()
+    text, policy = _build_page(any(isinstance(route, PageRoute) for route in request.app.routes))
     headers = {
         "content-security-policy": policy,
         "cross-origin-opener-policy": "same-origin",
@@ -47,10 +51,16 @@ async def show_docs(_: Request) -> Response:
 
 
 @cache
-def _build_page() -> tuple[bytes, str]:
-    """The page, and the policy that lets its own script and style run by their digests, and no other."""
+def _build_page(among_pages: bool) -> tuple[bytes, str]:  # noqa: FBT001 (there are two)
+    """The page, and the policy that lets its own script and style run by their digests, and no other.
+
+    `among_pages`: whether there is a start page to go back to.
+    """
+    home = HOME if among_pages else '<span class="brand">callgrade</span>'
     style, script = ((PAGES / name).read_text("utf-8") for name in ("docs.css", "docs.js"))
-    text = (PAGES / "docs.html").read_text("utf-8").replace("STYLE", style).replace("SCRIPT", script)
+    text = (
+        (PAGES / "docs.html").read_text("utf-8").replace("HOME", home).replace("STYLE", style).replace("SCRIPT", script)
+    )
     own = f"script-src '{_digest(script)}'", f"style-src '{_digest(style)}'"
     return text.encode(), "; ".join((*POLICY, *own))
 

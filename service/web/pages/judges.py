@@ -136,7 +136,7 @@ def build_judge_pages(parts: ApiParts) -> Sequence[PageRoute]:
     return [
         page("/judges", pages.list_judges, needs="calibrate"),
         page("/judges/{name}", pages.show_judge, needs="calibrate"),
-        page("/judges/{name}/install", pages.install_fit, needs="admin", method="POST"),
+        page("/judges/{name}/install", pages.install_fit, needs="admin", method="POST", carries_body=True),
         page("/judges/{name}/rollback", pages.roll_back_fit, needs="admin", method="POST"),
     ]
 

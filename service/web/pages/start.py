@@ -19,6 +19,7 @@ from service.problems import ProblemDetails, describe_error
 from service.web.page import NavLink, PageSet, page, read_form, render
 from service.web.trace.payloads import COMPLETE
 from service.web.trace.stored import build_stored_view
+from service.web.trace.view import TraceView
 from service.wiring import build_limits
 
 
@@ -35,18 +36,21 @@ class StartPages:
         return await self._render(request)
 
     async def score_pasted(self, request: Request) -> Response:
-        """Scores what was pasted as POST /v1/score would, and shows what came of it; nothing is kept."""
-        text = read_form(request).get("text", "")
+        """Scores what was pasted as POST /v1/score would, and shows what came of it; kept only where that is ticked."""
+        form = read_form(request)
+        text, keep = form.get("text", ""), "keep" in form
         try:
-            pasted = await asyncio.to_thread(read_pasted, text, self._limits)
+            pasted = await asyncio.to_thread(read_pasted, text, self._limits, keep=keep)
             answer = await self._scoring.score_data(request, pasted.body)
         except CallgradeError as error:
-            return await self._render(request, text=text, refusal=describe_error(error))
-        body, report = json.loads(pasted.body), json.loads(bytes(answer.body))
-        view = await asyncio.to_thread(build_stored_view, body, report, "", choices=COMPLETE)
-        return render(request, "scored.html", pasted=pasted, view=view)
+            return await self._render(request, text=text, keep=keep, refusal=describe_error(error))
+        view = await asyncio.to_thread(_build_view, pasted.body, bytes(answer.body))
+        kept = answer.headers.get("x-callgrade-score-id")
+        return await asyncio.to_thread(render, request, "scored.html", pasted=pasted, view=view, keep=keep, kept=kept)
 
-    async def _render(self, request: Request, *, text: str = "", refusal: ProblemDetails | None = None) -> Response:
+    async def _render(
+        self, request: Request, *, text: str = "", keep: bool = False, refusal: ProblemDetails | None = None
+    ) -> Response:
         found = await self._overview.show_overview(request)
         return render(
             request,
@@ -56,8 +60,13 @@ class StartPages:
             overview=found,
             example=_build_example(),
             text=text,
+            keep=keep,
             refusal=refusal,
         )
+
+
+def _build_view(sent: bytes, report: bytes) -> TraceView:
+    return build_stored_view(json.loads(sent), json.loads(report), "", choices=COMPLETE)
 
 
 @cache
@@ -69,7 +78,10 @@ def _build_example() -> str:
 def build_start_pages(parts: ApiParts) -> Sequence[PageRoute]:
     """The page itself, and where its form leads."""
     pages = StartPages(parts)
-    return [page("/", pages.show_start), page("/score", pages.score_pasted, needs="score", method="POST")]
+    return [
+        page("/", pages.show_start),
+        page("/score", pages.score_pasted, needs="score", method="POST", carries_body=True),
+    ]
 
 
 PAGES = PageSet(build_start_pages, NavLink(10, "Start", "/"))

@@ -53,7 +53,8 @@ class TracePages:
         view = None
         if item.report is not None:
             view = await asyncio.to_thread(build_stored_view, item.request, item.report, item.custom_id)
-        return render(
+        return await asyncio.to_thread(
+            render,
             request,
             "trace.html",
             twin=build_twin(request, f"/v1/batches/{batch.id}/items/{item.index}"),

@@ -4,12 +4,13 @@
 // [data-live]: the address of events; each of them fetches the page anew, and swaps the parts that are marked [data-part].
 const follow = (place) => {
   const events = new EventSource(place.dataset.live)
-  let waiting = false
+  let waiting = false, missed = false
   const refresh = async () => {
+    missed = waiting
     if (waiting) return
     waiting = true
     await swap(location.href)
-    setTimeout(() => { waiting = false }, 1000)
+    setTimeout(() => { waiting = false; if (missed) refresh() }, 1000)
   }
   events.addEventListener("batch", (event) => {
     refresh()

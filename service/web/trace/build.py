@@ -12,7 +12,6 @@ from service.core.expectation import Expectation
 from service.core.json.values import format_value
 from service.core.outcome import Errored
 from service.core.report import CriterionScore, LooseOutcome, Report, StepVerdict
-from service.core.scores import Verdict
 from service.core.trace import State, Step, Trace
 from service.web.trace.compared import BY_CODE, CallComparer, StateComparer, StateRow, list_patterns
 from service.web.trace.evidence import WRONG, EvidenceItem, list_evidence
@@ -29,6 +28,7 @@ from service.web.trace.problems import (
     say_verdict,
 )
 from service.web.trace.provenance import describe_calibration, describe_usage, list_provenance, list_tools
+from service.web.trace.shown import MAX_SHOWN, QUIET, ShownParts, choose_shown
 from service.web.trace.view import QuietSteps, StageView, StepView, StripView, TextView, TraceView, TurnView
 
 MAX_STRIP = 300
@@ -36,7 +36,6 @@ MAX_STRIP = 300
 MAX_PROBLEMS = 12
 MIN_FOLDED = 12
 """Calls in a row without a problem that are folded into one line."""
-QUIET: frozenset[Verdict] = frozenset({"pass", "not_applicable"})
 MAX_STEPS = 10_000_000
 MAX_BRIEF_CHARS = 100
 
@@ -59,16 +58,16 @@ def build_trace_view(scored: ScoredTrace, *, prefix: str = "", choices: PayloadC
     `prefix` goes before every id, so that several traces may share a page; it is to be letters, digits and hyphens.
     """
     items = () if scored.trace is None else tuple(list_evidence(scored.report))
-    refuting = [item.source for item in items if item.sign in WRONG]
-    return _Builder(
-        scored, prefix, choices, _build_links(scored.trace, items, prefix), frozenset(_list_steps(refuting))
-    ).build()
+    refuting = frozenset(_list_steps([item.source for item in items if item.sign in WRONG]))
+    shown = choose_shown(scored.report, scored.trace, refuting)
+    links = _build_links(scored.trace, items, prefix, shown)
+    return _Builder(scored, prefix, choices, links, refuting, shown).build()
 
 
-def _build_links(trace: Trace | None, items: Iterable[EvidenceItem], prefix: str) -> Links:
+def _build_links(trace: Trace | None, items: Iterable[EvidenceItem], prefix: str, shown: ShownParts) -> Links:
     if trace is None:
         return Links({}, {})
-    builder = LinkBuilder(trace, prefix)
+    builder = LinkBuilder(trace, prefix, shown)
     for item in items:
         builder.add(item)
     return builder.build()
@@ -88,6 +87,7 @@ class _Builder(NamedTuple):
     links: Links
     refuting: frozenset[int]
     """The steps whose results or arguments contradict what was said."""
+    shown: ShownParts
 
     def build(self) -> TraceView:
         report, trace = self.scored.report, self.scored.trace
@@ -117,8 +117,11 @@ class _Builder(NamedTuple):
             strip=strip,
             strip_left_out=len(report.steps) - len(strip),
             steps=len(report.steps),
+            steps_left_out=len(report.steps) - len(steps),
+            texts_left_out=self._count_texts_left_out(),
             turns=self._build_turns(steps, told),
-            missing=tuple([comparer.build_missing(one.expected, one.tool) for one in report.missing]),
+            missing=tuple([comparer.build_missing(one.expected, one.tool) for one in report.missing[:MAX_SHOWN]]),
+            missing_left_out=max(0, len(report.missing) - MAX_SHOWN),
             elsewhere=tuple(sort_outcomes(_list_loud(told.get(None, ())))),
             state=state,
             state_says=_say_state(trace, state),
@@ -135,11 +138,13 @@ class _Builder(NamedTuple):
 
     def _list_parts(self) -> PageParts:
         report, trace = self.scored.report, self.scored.trace
-        shown = () if trace is None else [message.turn for message in trace.messages if message.text]
+        texts = () if trace is None else [trace.messages[n].turn for n in self.shown.texts]
+        steps = (report if trace is None else trace).steps
         return PageParts(
             prefix=self.prefix,
             steps=len(report.steps),
-            turns=frozenset([*shown, *[step.turn for step in (report if trace is None else trace).steps]]),
+            shown=self.shown,
+            turns=frozenset([*texts, *[step.turn for step in steps if step.index in self.shown.steps]]),
             missing=frozenset([one.expected for one in report.missing]),
             trace=trace,
             expected=self.scored.expected is not None,
@@ -148,13 +153,19 @@ class _Builder(NamedTuple):
     def _show(self, value: JsonValue, path: str) -> Payload:
         return build_payload(value, path, self.links.find_marks(path), self.choices)
 
-    def _build_steps(self, comparer: CallComparer, first: str) -> Sequence[StepView]:
+    def _count_texts_left_out(self) -> int:
+        messages = () if self.scored.trace is None else self.scored.trace.messages
+        return sum([bool(one.text) for one in messages]) - len(self.shown.texts)
+
+    def _build_steps(self, comparer: CallComparer, first: str) -> Mapping[int, StepView]:
+        """Those that are shown, by their place in the report."""
         stages = {criterion.id: criterion.stage for criterion in self.scored.report.criteria}
         made = () if self.scored.trace is None else self.scored.trace.steps
-        return [
-            self._build_step(verdict, made[n] if n < len(made) else None, comparer, stages, first)
+        return {
+            n: self._build_step(verdict, made[n] if n < len(made) else None, comparer, stages, first)
             for n, verdict in enumerate(self.scored.report.steps)
-        ]
+            if verdict.index in self.shown.steps
+        }
 
     def _build_step(
         self,
@@ -208,7 +219,7 @@ class _Builder(NamedTuple):
         return self._show(value, f"/steps/{step.index}/call/arguments")
 
     def _build_turns(
-        self, steps: Sequence[StepView], told: Mapping[int | None, Sequence[OutcomeView]]
+        self, steps: Mapping[int, StepView], told: Mapping[int | None, Sequence[OutcomeView]]
     ) -> tuple[TurnView, ...]:
         """The turns in order, each with its texts and calls as they came."""
         events: dict[int, list[TextView | StepView]] = {}
@@ -217,16 +228,17 @@ class _Builder(NamedTuple):
         return tuple([TurnView(turn, tuple(_fold_quiet(events[turn]))) for turn in sorted(events)])
 
     def _iter_events(
-        self, steps: Sequence[StepView], told: Mapping[int | None, Sequence[OutcomeView]]
+        self, steps: Mapping[int, StepView], told: Mapping[int | None, Sequence[OutcomeView]]
     ) -> Iterator[tuple[int, TextView | StepView]]:
         trace = self.scored.trace
         if trace is None:
-            yield from [(verdict.turn, view) for verdict, view in zip(self.scored.report.steps, steps, strict=True)]
+            yield from [(self.scored.report.steps[n].turn, view) for n, view in steps.items()]
             return
-        waiting = sorted(zip(trace.steps, steps, strict=False), key=lambda pair: (pair[0].message, pair[0].index))
+        made = [(trace.steps[n], view) for n, view in steps.items() if n < len(trace.steps)]
+        waiting = sorted(made, key=lambda pair: (pair[0].message, pair[0].index))
         at = 0
         for n, message in enumerate(trace.messages):
-            if message.text:
+            if n in self.shown.texts:
                 yield message.turn, self._build_text(n, message.role, message.text, told.get(n, ()))
             while at < len(waiting) and waiting[at][0].message <= n:
                 yield waiting[at][0].turn, waiting[at][1]
@@ -262,7 +274,7 @@ class _Builder(NamedTuple):
     def _find_last_texts(self) -> Mapping[int, int]:
         """By turn the last message in which the assistant says something."""
         messages = () if self.scored.trace is None else self.scored.trace.messages
-        return {one.turn: n for n, one in enumerate(messages) if one.role == "assistant" and one.text}
+        return {one.turn: n for n, one in enumerate(messages) if one.role == "assistant" and n in self.shown.texts}
 
     def _find_message(
         self, criterion: CriterionScore, loose: LooseOutcome, parts: PageParts, last: Mapping[int, int]
@@ -285,7 +297,7 @@ class _Builder(NamedTuple):
     def _build_strip(self) -> tuple[StripView, ...]:
         steps = self.scored.report.steps
         if len(steps) > MAX_STRIP:
-            steps = [one for one in steps if one.verdict not in QUIET][:MAX_STRIP]
+            steps = [one for one in steps if one.verdict not in QUIET and one.index in self.shown.steps][:MAX_STRIP]
         return tuple(
             [
                 StripView(f"{self.prefix}step-{one.index}", one.index + 1, spell_unseen(one.tool), one.verdict)

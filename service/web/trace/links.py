@@ -13,6 +13,7 @@ from service.core.trace import Trace
 from service.web.trace.evidence import EvidenceItem
 from service.web.trace.marks import Mark, MarkedSpan, spell_unseen
 from service.web.trace.places import ShownPlace, find_place, normalize_path
+from service.web.trace.shown import ShownParts
 
 SIGNS: Mapping[str, str] = {
     "supported": "borne out",
@@ -89,7 +90,8 @@ class LinkBuilder:
     """Gathers the items of one trace. `prefix` goes before every id, so that traces can share a page."""
 
     trace: Trace
-    prefix: str = ""
+    prefix: str
+    shown: ShownParts
     marks: dict[str, RootMarks] = field(default_factory=dict[str, RootMarks])
     claims: dict[str, list[ClaimView]] = field(default_factory=dict[str, list[ClaimView]])
     _fields: dict[tuple[str, str, object], _Field] = field(default_factory=dict[tuple[str, str, object], _Field])
@@ -97,7 +99,9 @@ class LinkBuilder:
     _count: int = 0
 
     def add(self, item: EvidenceItem) -> None:
-        """Takes one more claim or argument."""
+        """Takes one more claim or argument; nothing is made of one whose place is not shown."""
+        if not self.shown.has(normalize_path(item.path, self.trace)):
+            return
         self._count += 1
         anchor = f"{self.prefix}claim-{self._count}"
         sign = item.sign if item.sign in SIGNS else ""
@@ -153,7 +157,7 @@ class LinkBuilder:
     def _find_source(self, item: EvidenceItem) -> _Field | None:
         """The field that an item rests on, numbered when it is first named; None where nothing of it is shown."""
         place = find_place(item.source, self.trace)
-        if place is None:
+        if place is None or not self.shown.has(place.root):
             return None
         span = place.span or self._find_argument(item, place)
         if not place.exists and span is None:

@@ -12,6 +12,7 @@ from service.core.json.differences import covers
 from service.core.json.pointers import split_pointer
 from service.core.results.structure import read_text
 from service.core.trace import Trace
+from service.web.trace.shown import ShownParts
 
 _PLACE = re.compile(r"/steps/(\d{1,7})/(result/content|call/arguments)((?:[/@].*)?)", re.DOTALL)
 _STEP = re.compile(r"/steps/(\d{1,7})(?:/(call|result)?.*)?", re.DOTALL)
@@ -163,6 +164,7 @@ class PageParts(NamedTuple):
     prefix: str
     """What goes before every id."""
     steps: int
+    shown: ShownParts
     turns: frozenset[int]
     missing: frozenset[str]
     """Pointers of expected calls that were not made."""
@@ -181,7 +183,7 @@ class PageParts(NamedTuple):
 
     def _find(self, path: str) -> str:
         if step := find_step(path, self.steps):
-            return f"step-{step - 1}"
+            return f"step-{step - 1}" if step - 1 in self.shown.steps else ""
         if (number := self.find_message(path)) is not None:
             return f"text-{number}"
         if path.startswith("/state"):
@@ -193,9 +195,7 @@ class PageParts(NamedTuple):
     def find_message(self, path: str) -> int | None:
         """The number of the text that a pointer leads to; None where the page shows none."""
         found = _MESSAGE.fullmatch(normalize_path(path, self.trace))
-        messages = () if self.trace is None else self.trace.messages
-        shown = found is not None and int(found[1]) < len(messages) and messages[int(found[1])].text
-        return int(found[1]) if found is not None and shown else None
+        return int(found[1]) if found is not None and int(found[1]) in self.shown.texts else None
 
 
 def find_step(path: str, steps: int) -> int:

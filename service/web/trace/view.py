@@ -160,8 +160,12 @@ class TraceView:
     strip: tuple[StripView, ...]
     strip_left_out: int
     steps: int
+    steps_left_out: int
+    """Of a long trace: those that are not shown."""
+    texts_left_out: int
     turns: tuple[TurnView, ...]
     missing: tuple[ExpectedCallView, ...]
+    missing_left_out: int
     elsewhere: tuple[OutcomeView, ...]
     """What was found of the trace or of turns."""
     state: tuple[StateRow, ...]
