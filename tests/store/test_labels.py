@@ -32,7 +32,7 @@ def kept(database: Database, *items: LabelItem, tenant: str = "t") -> str:
 
 
 def judged(raw: float, *, waits: bool = False) -> LabelItem:
-    return LabelItem("grounded", "integrate", waits, raw, raw, 0.5, "[]")
+    return LabelItem("grounded", "integrate", waits, raw, raw, 0.5, None if waits else raw >= 0.5, "[]")
 
 
 def said(item: str, annotator: str = "ana", label: Word = "pass", **more: object) -> LabelDraft:
@@ -112,13 +112,13 @@ def test_an_item_that_no_judge_looked_at_may_be_labelled_too(database: Database)
 def test_items_of_a_batch_are_found_and_go_with_it(database: Database) -> None:
     batch, labels = batch_of(database, [judged(0.2)], [judged(0.9)]), Labels(database)
     assert count(database, LABEL_ITEMS) == 2
-    subject = labels.read_subject("t", f"{batch}/1")
+    subject = labels.read_subject("t", f"{batch}/1", "grounded")
     assert (subject.request, (subject.report or {})["trace_id"]) == (
         {"trace": {"format": "openai", "messages": []}},
         None,
     )
     with pytest.raises(UnknownItemError):
-        labels.read_subject("t", f"{batch}/2")
+        labels.read_subject("t", f"{batch}/2", "grounded")
     labels.put("t", said(f"{batch}/1"))
     Batches(database, Recording()).delete("t", batch)
     assert (count(database, LABEL_ITEMS), count(database, LABELS)) == (0, 0)
