@@ -189,14 +189,22 @@ class Jobs(ABC, Generic[J]):
 
         A key that made a job is given free as long after, and when the job is gone.
         """
-        old = sa.select(BATCHES.c.id).where(BATCHES.c.ended_at < self.database.now() - days * DAY)
+        old = sa.select(BATCHES.c.id, BATCHES.c.tenant).where(BATCHES.c.ended_at < self.database.now() - days * DAY)
         with self.database.read() as connection:
-            found = list(connection.execute(old).scalars())
-        for job_id in found:  # each in a transaction of its own, so that others need not wait for all
+            found = connection.execute(old).all()
+        for job_id, tenant in found:  # each in a transaction of its own, so that others need not wait for all
             with self.database.begin() as connection:
                 if labels := count_labels(connection, batch=job_id):
                     told = {"labels": labels}
-                    record(connection, self.database.now(), SERVICE, "label.forget", target=job_id, detail=told)
+                    record(
+                        connection,
+                        self.database.now(),
+                        SERVICE,
+                        "label.forget",
+                        target=job_id,
+                        tenant=tenant,
+                        detail=told,
+                    )
                 connection.execute(BATCHES.delete().where(BATCHES.c.id == job_id))
         with self.database.begin() as connection:
             connection.execute(

@@ -102,7 +102,7 @@ class LabelChooser:
         with self._database.read() as connection:
             labelled, twice = connection.execute(sums).one()
             annotators, mine = connection.execute(people).one()
-            widths = _compute_widths(_read_strata(connection, tenant, criterion)[0])
+            widths = _compute_widths(read_strata(connection, tenant, criterion)[0])
             return LabelProgress(
                 criterion,
                 items=connection.execute(items).scalar_one(),
@@ -138,7 +138,7 @@ class LabelChooser:
         return (LABEL_ITEMS.c.draw < self._due) & ~_is_labelled(by=annotator) & (_count_people() == 1)
 
     def _draw(self, connection: sa.Connection, tenant: str, criterion: str) -> LabelChoice | None:
-        strata, ranges = _read_strata(connection, tenant, criterion)
+        strata, ranges = read_strata(connection, tenant, criterion)
         for at in _order_strata(strata):
             low, high = ranges[at]
             raw = sa.func.coalesce(LABEL_ITEMS.c.raw, -1.0)
@@ -169,7 +169,7 @@ def _compute_width(strata: Sequence[Stratum], more: Sequence[int]) -> float:
     return min(1.0, centre + half) - max(0.0, centre - half)
 
 
-def _read_strata(
+def read_strata(
     connection: sa.Connection, tenant: str, criterion: str
 ) -> tuple[list[Stratum], list[tuple[float, float]]]:
     """Strata of what does not wait: of the judge's value, and one of what no judge looked at; with their bounds."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import sqlalchemy as sa
 from pydantic import JsonValue
 
-from service.errors import OthersLabelError, UnknownItemError
+from service.errors import InputError, OthersLabelError, UnknownItemError
 from service.store.audit import SERVICE, Actor, record
 from service.store.database import Database
 from service.store.keyed import claim
@@ -159,20 +159,26 @@ class Labels:
     ) -> None:
         """Takes in items with their documents, by id and criterion, and labels. Items that are there stay as they are.
 
-        What was scored here keeps its own trace: only the labels of such an item are taken. UnknownItemError where it has no
-        such criterion. `annotator`: whose labels may be replaced besides imported ones; OthersLabelError for another's. None:
+        What was scored here keeps its own trace: only the labels of such an item are taken. InputError where it has no such
+        criterion. `annotator`: whose labels may be replaced besides imported ones; OthersLabelError for another's. None:
         anybody's.
         """
         documents = {key: document for key, (_, document) in items.items()}
         with self.database.begin() as connection:
             real = {key for key in items if is_scored_here(connection, tenant, key[0])}
             for item, criterion in real:
-                ensure_item(self.database, connection, tenant, item, criterion)
+                self._ensure_real(connection, tenant, item, criterion)
             placed = [(ItemPlace(key[0]), item) for key, (item, _) in items.items() if key not in real]
             insert_items(self.database, connection, tenant, placed, documents=documents)
             written = write_labels(self.database, connection, tenant, drafts, annotator=annotator)
             told = {"items": len(items), "labels": len(drafts), "replaced": written.replaced}
             record(connection, self.database.now(), by, "label.import", tenant=tenant, detail=told)
+
+    def _ensure_real(self, connection: sa.Connection, tenant: str, item: str, criterion: str) -> None:
+        try:
+            ensure_item(self.database, connection, tenant, item, criterion)
+        except UnknownItemError as error:
+            raise InputError.at("/criterion", f"{item!r} was scored here: {error}") from None
 
     def list_criteria(self, tenant: str) -> tuple[str, ...]:
         """The criteria that there is something to label of."""
