@@ -14,6 +14,7 @@ from service.store.batches import Batches
 from service.store.chunks import ChunkId, Chunks, ChunkSpending, OutcomeRow, OutcomeRows
 from service.store.database import Database
 from service.store.kept_scores import KeptScores
+from service.store.keys import Keys
 from service.store.labelling.choice import LabelChooser, read_strata
 from service.store.labelling.drafts import LabelDraft, LabelItem, ScoreDraft, Word
 from service.store.labelling.labels import Labels
@@ -350,3 +351,14 @@ def _read_labelled(database: Database) -> tuple[int, int]:
     with database.read() as connection:
         [stratum] = read_strata(connection, "t", "grounded")[0]
         return stratum.labels, stratum.passing
+
+
+def test_labels_of_nobody_go_to_the_tenant_of_the_first_key_with_their_items(database: Database) -> None:
+    name, labels = kept(database, judged(0.4), tenant=""), Labels(database)
+    made = labels.put("", said(name))
+    Keys(database).create(name="k", tenant="t", scopes=("label",))
+    assert labels.page("t", limit=9).data == (made,)
+    assert labels.page("", limit=9).data == ()
+    assert labels.read_subject("t", name, "grounded").request is not None
+    assert not labels.put("t", said(name, label="fail", blind=True)).blind
+    assert [count(database, table) for table in (SCORES, LABEL_ITEMS, LABELS)] == [1, 1, 1]

@@ -225,6 +225,18 @@ def _count_labels(connection: sa.Connection, own: sa.ColumnElement[bool]) -> int
     return connection.execute(counted).scalar_one()
 
 
+def adopt_labels(connection: sa.Connection, before: str, tenant: str) -> None:
+    """All that may be labelled of one tenant becomes another's, which has nothing yet, with the labels."""
+    names = [one.name for one in LABEL_ITEMS.c]
+    copied = [sa.literal(tenant) if name == "tenant" else LABEL_ITEMS.c[name] for name in names]
+    connection.execute(
+        LABEL_ITEMS.insert().from_select(names, sa.select(*copied).where(LABEL_ITEMS.c.tenant == before))
+    )
+    for table in (LABELS, LABEL_REVEALS, SCORES):
+        connection.execute(table.update().where(table.c.tenant == before).values(tenant=tenant))
+    connection.execute(LABEL_ITEMS.delete().where(LABEL_ITEMS.c.tenant == before))
+
+
 def claim_reveal(database: Database, connection: sa.Connection, tenant: str, draft: LabelDraft) -> bool:
     """Notes that the judge's word is shown to an annotator, as it is after each label. Whether it had not been before."""
     word = sa.select(LABEL_ITEMS.c.raw).where(*match_item(tenant, draft.item, draft.criterion))
