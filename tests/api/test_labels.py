@@ -382,7 +382,7 @@ def test_what_was_decided_is_the_label_of_the_item_everywhere(client: PlayedClie
 
 def test_an_imported_trace_never_stands_for_one_that_was_scored(client: PlayedClient) -> None:
     batch = submit(client, 1)
-    row = {"id": f"{batch}/0", "group": "g", "trace": trace(9, right=False)}
+    row: dict[str, Any] = {"id": f"{batch}/0", "group": "g", "trace": trace(9, right=False)}
     lines = [
         jsonl({**row, "criterion": one, "labels": [{"annotator": "x", "label": True}]}) for one in ("grounded", "c")
     ]
