@@ -161,6 +161,10 @@ class UnknownItemError(CallgradeError):
     """No item, label, kept score or fit of that id."""
 
 
+class OthersLabelError(CallgradeError):
+    """A label is another annotator's."""
+
+
 class JobStateError(CallgradeError):
     """A batch is not in a state in which that can be done with it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, cast
@@ -12,13 +12,14 @@ from pydantic import JsonValue, TypeAdapter
 
 from service.core.judging.judges import Judge, JudgeCheck
 from service.core.rubric import Rubric
+from service.core.trace import Trace
 from service.engine import Engine
-from service.errors import InputError
-from service.request import RUBRIC
+from service.errors import InputError, Problem
+from service.request import RUBRIC, read_request, read_request_trace
 from service.store.audit import Actor
 from service.store.database import Database
 from service.store.labelling.choice import LabelChoice, LabelChooser, LabelProgress
-from service.store.labelling.drafts import LabelSource
+from service.store.labelling.drafts import LabelDraft, LabelSource
 from service.store.labelling.items import LabelSubject
 from service.store.labelling.labels import HumanLabel, JudgeWord, Labels
 from service.store.labelling.opinions import LabelledCase, Opinions
@@ -62,7 +63,8 @@ class RevealedJudge:
     raw: float
     value: float | None
     threshold: float | None
-    passed: bool
+    passed: bool | None
+    """What the report said; null where it left it undecided."""
     judge: str
     model: str
     reason: str
@@ -78,7 +80,7 @@ class AgreementFigure:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class AnnotatorAgreement:
     """How far annotators agree on a criterion, over items that two or more have labelled."""
 
     items: int
@@ -95,7 +97,7 @@ class CriterionLabels:
     progress: LabelProgress
     disputed: int
     """Items on which people differ, and nobody has settled it."""
-    agreement: Agreement | None
+    agreement: AnnotatorAgreement | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,30 +180,40 @@ class LabelDesk:
         limit: int = 100,
         after: str | None = None,
     ) -> LabelledPage:
-        """Items on which people differ, from one another or from the judge."""
+        """Items on which people differ, from one another or from the judge. InputError for an `after` that is no item.
+
+        An item that people differ on no longer still says where to go on.
+        """
         cases = self.list_cases(tenant, criterion)
+        if after is not None:
+            cases = cases[_find_place(cases, after) + 1 :]
         found = [one for one in cases if (one.is_disputed if between == "annotators" else one.differs_from_judge)]
-        names = [f"{one.criterion}/{one.item}" for one in found]
-        start = names.index(after) + 1 if after in names else 0
-        page = found[start : start + limit]
-        more = len(found) > start + limit
-        return LabelledPage(tuple(map(_build_disputed, page)), more, names[start + limit - 1] if more else None)
+        page, more = found[:limit], len(found) > limit
+        return LabelledPage(tuple(map(_build_disputed, page)), more, _name_case(page[-1]) if more else None)
 
     def export(self, tenant: str, criterion: str | None) -> Iterator[bytes]:
         """The lines of a labelled set, some items at a time."""
         from service.calibration.label_exchange import export_case  # noqa: PLC0415 (it brings numpy)
 
-        cases = self.list_cases(tenant, criterion)
-        subjects = self._opinions.read_subjects(tenant, [case.item for case in cases])
-        return (line for case, (_, subject) in zip(cases, subjects, strict=True) for line in export_case(case, subject))
+        subjects = self._opinions.read_subjects(tenant, self.list_cases(tenant, criterion))
+        return (line for case, subject in subjects for line in export_case(case, subject))
 
-    def take_in(self, tenant: str, body: bytes, *, by: Actor) -> tuple[int, int, int]:
-        """Imports a labelled set; how many items, labels and predictions. InputError names each line that is wrong."""
+    def put(self, tenant: str, draft: LabelDraft, *, by: Actor) -> HumanLabel:
+        """Keeps a label. InputError for a step that the trace has not; UnknownItemError where there is no such item."""
+        if draft.step is not None or draft.failing_step is not None:
+            self._check_steps(tenant, draft)
+        return self.labels.put(tenant, draft, by=by)
+
+    def take_in(self, tenant: str, body: bytes, *, by: Actor, annotator: str | None = None) -> tuple[int, int, int]:
+        """Imports a labelled set; how many items, labels and predictions. InputError names each line that is wrong.
+
+        `annotator`: whose labels may be replaced besides imported ones; None: anybody's.
+        """
         from service.calibration.label_exchange import build_imported, read_labelled_set  # noqa: PLC0415 (likewise)
 
         found = read_labelled_set(body)
         items, drafts = build_imported(found)
-        self.labels.take_in(tenant, items, drafts, by=by)
+        self.labels.take_in(tenant, items, drafts, by=by, annotator=annotator)
         return len(items), len(drafts), len(found.predictions)
 
     def find_judge(self, criterion: str, subject: LabelSubject) -> Judge | None:
@@ -218,7 +230,7 @@ class LabelDesk:
         return [one.criterion for one in self.list_progress(tenant, annotator)]
 
     def _build_task(self, tenant: str, choice: LabelChoice, annotator: str) -> LabelTask:
-        subject = self.labels.read_subject(tenant, choice.item)
+        subject = self.labels.read_subject(tenant, choice.item, choice.criterion)
         judge = self.find_judge(choice.criterion, subject)
         return LabelTask(
             choice.item,
@@ -232,13 +244,46 @@ class LabelDesk:
             progress=self._chooser.measure(tenant, choice.criterion, annotator),
         )
 
+    def _check_steps(self, tenant: str, draft: LabelDraft) -> None:
+        subject = self.labels.read_subject(tenant, draft.item, draft.criterion)
+        count = _count_steps(subject)
+        given = {"step": draft.step, "failing_step": draft.failing_step}
+        wrong = [name for name, step in given.items() if step is not None and count is not None and step >= count]
+        if wrong:
+            raise InputError([Problem(f"/{name}", f"the trace has {count} steps, from 0") for name in wrong])
+
     def _summarize(self, tenant: str, criterion: str, annotator: str) -> CriterionLabels:
         cases = self._opinions.list_cases(tenant, criterion)
         progress = self._chooser.measure(tenant, criterion, annotator)
         return CriterionLabels(progress, sum(one.is_disputed for one in cases), _measure(cases))
 
 
-def _measure(cases: Sequence[LabelledCase]) -> Agreement | None:
+def read_subject_trace(request: JsonValue, document: Mapping[str, JsonValue] | None) -> Trace | None:
+    """The trace of what is labelled; None where there is none. InputError for one that cannot be read."""
+    sent = request or (None if document is None or "trace" not in document else {"trace": document["trace"]})
+    return None if sent is None else read_request_trace(read_request(cast("JsonValue", sent)))
+
+
+def _count_steps(subject: LabelSubject) -> int | None:
+    """None where nobody can tell."""
+    with suppress(InputError):
+        trace = read_subject_trace(cast("JsonValue", subject.request), subject.document)
+        return None if trace is None else len(trace.steps)
+    return None
+
+
+def _name_case(case: LabelledCase) -> str:
+    return f"{case.criterion}/{case.item}"
+
+
+def _find_place(cases: Sequence[LabelledCase], name: str) -> int:
+    for at, case in enumerate(cases):
+        if _name_case(case) == name:
+            return at
+    raise InputError.at("", "after: expected `next` of an answer; its item has no label any more, so begin again")
+
+
+def _measure(cases: Sequence[LabelledCase]) -> AnnotatorAgreement | None:
     from service.calibration.label_exchange import measure_agreement  # noqa: PLC0415 (likewise)
 
     found = measure_agreement(cases)
@@ -246,7 +291,7 @@ def _measure(cases: Sequence[LabelledCase]) -> Agreement | None:
         return None
     names = ("accuracy", "kappa", "alpha")
     figures = [AgreementFigure(one.value, one.low, one.high) for one in map(found.of, names)]
-    return Agreement(found.n, *figures)
+    return AnnotatorAgreement(found.n, *figures)
 
 
 def _list_menu(judge: Judge) -> tuple[MenuEntry, ...]:
@@ -263,10 +308,8 @@ def build_revealed(word: JudgeWord | None) -> RevealedJudge | None:
         return None
     said = cast("list[dict[str, str]]", json.loads(word.predictions))
     first = said[0] if said else {}
-    value = word.raw if word.value is None else word.value
-    passed = value >= (0.5 if word.threshold is None else word.threshold)
     told = [first.get(name, "") for name in ("judge", "model", "reason")]
-    return RevealedJudge(word.raw, word.value, word.threshold, passed, *told)
+    return RevealedJudge(word.raw, word.value, word.threshold, word.passed, *told)
 
 
 PROGRESS: TypeAdapter[LabelProgress] = TypeAdapter(LabelProgress)

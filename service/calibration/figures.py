@@ -11,6 +11,7 @@ import numpy as np
 from service.calibration.labels import LabelledItem
 from service.core.judging.fits import Metric
 from service.stats.agreement import ConfusionTable, compare_annotators, compute_alpha_of_counts
+from service.stats.intervals import wilson
 from service.stats.rates import Interval
 from service.stats.resampling import Statistics, compute_intervals
 from service.stats.tallies import Floats, LabelTally, TallyRows, auroc, auroc_within, brier, build_confusion_at, ece
@@ -102,7 +103,7 @@ def compute_human_figures(items: Sequence[LabelledItem], resampling: Resampling)
     Only labels of people count. Each pair of annotators stands for itself and turned around, so precision and recall are
     alike; a second human's word is 0 or 1, so its AUROC is balanced accuracy and its Brier score and ECE are what they differ in.
     """
-    twice = [item for item in items if item.origin == "human" and len(item.labels) > 1]
+    twice = [item for item in items if item.origin == "human" and len(item.opinions) > 1]
     if not twice:
         return None
     ordered = sorted(twice, key=lambda item: item.key)
@@ -122,8 +123,24 @@ def compute_human_figures(items: Sequence[LabelledItem], resampling: Resampling)
         found.n,
         found.groups,
         found.confusion,
-        {**found.measures, "alpha": Measure(compute_alpha_of_counts(counts), alpha.low, alpha.high)},
+        {
+            name: _open_interval(name, one, found.n)
+            for name, one in {
+                **found.measures,
+                "alpha": Measure(compute_alpha_of_counts(counts), alpha.low, alpha.high),
+            }.items()
+        },
     )
+
+
+def _open_interval(name: str, found: Measure, n: int) -> Measure:
+    """The figure with an interval that has a width: draws of items that are all alike tell none.
+
+    Of a share of items it is that of Wilson; others have none then.
+    """
+    if found.value is None or found.low is None or found.low != found.high:
+        return found
+    return Measure(found.value, *wilson(found.value * n, n)) if name == "accuracy" else Measure(found.value)
 
 
 def compute_weighted_alpha(sides: Floats, weights: Floats) -> float | None:
@@ -159,7 +176,7 @@ def _build_measure(value: float | None, interval: Interval | None) -> Measure:
 
 def select_agreed(items: Sequence[LabelledItem]) -> list[LabelledItem]:
     """The items on which two or more people said the same."""
-    return [item for item in items if item.origin == "human" and len(item.labels) > 1 and len(item.counts) == 1]
+    return [item for item in items if item.origin == "human" and len(item.opinions) > 1 and len(item.counts) == 1]
 
 
 def read_metrics(figures: Figures | None) -> dict[str, Metric]:

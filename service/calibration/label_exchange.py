@@ -16,13 +16,20 @@ from service.store.labelling.drafts import LabelDraft, LabelItem
 from service.store.labelling.items import LabelSubject
 from service.store.labelling.opinions import LabelledCase
 
+THRESHOLD = 0.5
+"""The least value that passes where a set brings values and no verdicts."""
+
 
 def export_case(case: LabelledCase, subject: LabelSubject) -> Iterator[bytes]:
     """The lines of a labelled item: itself, and what judges said of it. None where nobody is on a side, or nothing is left."""
-    labels = [AnnotatorLabel(annotator=one.annotator, label=one.label == "pass", note=one.note) for one in case.counted]
     document = subject.document or _build_document(case, subject)
-    if not labels or document is None:
+    if case.passes is None or document is None:
         return
+    told = [*case.counted, *([case.decision] if case.decision else [])]
+    labels = [
+        AnnotatorLabel(annotator=one.annotator, label=one.label == "pass", note=one.note, decides=one is case.decision)
+        for one in told
+    ]
     written = [one.model_dump(mode="json", exclude_defaults=True) for one in labels]
     yield json.dumps({**document, "labels": written}, ensure_ascii=False).encode() + b"\n"
     for said in cast("list[dict[str, JsonValue]]", json.loads(case.judge.predictions) if case.judge else []):
@@ -63,13 +70,15 @@ def _build_imported_item(item: LabelledItem, said: Sequence[Prediction]) -> tupl
     written = [one.model_dump(mode="json", exclude_unset=True) for one in said]
     document = json.dumps(item.model_dump(mode="json", exclude_unset=True, exclude={"labels"}), ensure_ascii=False)
     raw = said[0].raw if said else None
+    passed = None if raw is None else raw >= THRESHOLD
     predictions = json.dumps(written) if said else None
-    return LabelItem(item.criterion, item.step or "", raw=raw, predictions=predictions), document
+    return LabelItem(item.criterion, item.step or "", raw=raw, passed=passed, predictions=predictions), document
 
 
 def _build_draft(item: LabelledItem, label: AnnotatorLabel) -> LabelDraft:
     word = "pass" if label.label else "fail"
-    return LabelDraft(item.id, item.criterion, label.annotator, word, note=label.note, source="import")
+    source = "adjudication" if label.decides else "import"
+    return LabelDraft(item.id, item.criterion, label.annotator, word, note=label.note, source=source)
 
 
 def measure_agreement(cases: Iterable[LabelledCase], *, draws: int = 1_000) -> Figures | None:
@@ -82,6 +91,6 @@ def measure_agreement(cases: Iterable[LabelledCase], *, draws: int = 1_000) -> F
             labels=tuple([AnnotatorLabel(annotator=one.annotator, label=one.label == "pass") for one in told]),
         )
         for case in cases
-        if (told := [one for one in case.counted if one.source != "adjudication"])
+        if (told := case.counted)
     ]
     return compute_human_figures(items, Resampling(draws))

@@ -54,5 +54,13 @@ def _build_item(
         worst.raw,
         value,
         threshold,
+        _read_verdict(worst, is_open=bool(causes)),
         json.dumps([said.model_dump(mode="json", exclude_defaults=True)]),
     )
+
+
+def _read_verdict(worst: JudgedScore | WithheldJudgement, *, is_open: bool) -> bool | None:
+    """What the report says of a criterion; None where the worst answer, or another beside one that passes, is left open."""
+    if isinstance(worst, WithheldJudgement) or (worst.passed and is_open):
+        return None
+    return worst.passed

@@ -36,6 +36,11 @@ def _read_verdict(given: object) -> object:
     return bool(given) if type(given) is int and given in (0, 1) else given
 
 
+def _is_unsaid(decides: object) -> bool:
+    """Digests of sets in which no label decides are what they always were."""
+    return not decides
+
+
 class AnnotatorLabel(FrozenModel):
     """What one annotator said of an item."""
 
@@ -43,6 +48,8 @@ class AnnotatorLabel(FrozenModel):
     label: Annotated[bool, BeforeValidator(_read_verdict)]
     """Whether the item passes; also 1 and 0, "pass" and "fail"."""
     note: str = ""
+    decides: bool = Field(default=False, exclude_if=_is_unsaid)
+    """Whether it settles what annotators differ on: then it is the item's label, and no opinion beside theirs."""
 
 
 class LabelledItem(FrozenModel):
@@ -76,7 +83,9 @@ class LabelledItem(FrozenModel):
 
     @model_validator(mode="after")
     def _once_each(self) -> LabelledItem:
-        twice = [name for name, n in Counter(label.annotator for label in self.labels).items() if n > 1]
+        if sum(label.decides for label in self.labels) > 1:
+            raise ValueError("two labels decide; one does")
+        twice = [name for name, n in Counter(label.annotator for label in self.opinions).items() if n > 1]
         if twice:
             raise ValueError(f"the annotator {twice[0]!r} has two labels; one annotator is not two opinions")
         return self
@@ -87,13 +96,21 @@ class LabelledItem(FrozenModel):
         return self.id, self.criterion
 
     @property
+    def opinions(self) -> tuple[AnnotatorLabel, ...]:
+        """What annotators say by themselves: all labels but one that decides."""
+        return tuple([label for label in self.labels if not label.decides])
+
+    @property
     def counts(self) -> Counter[bool]:
         """How many annotators pass and fail it."""
-        return Counter(label.label for label in self.labels)
+        return Counter(label.label for label in self.opinions)
 
     @lazy
     def passes(self) -> bool:
-        """What most annotators say; where they are even, what the first one says."""
+        """What was decided, else what most annotators say; where they are even, what the first one says."""
+        for label in self.labels:
+            if label.decides:
+                return label.label
         counts = self.counts
         return self.labels[0].label if counts[True] == counts[False] else counts[True] > counts[False]
 

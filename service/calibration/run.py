@@ -124,7 +124,7 @@ def _build_facts(labels: LabelledSet, criterion: str, options: ReportOptions) ->
         groups=len({item.group for item in items}),
         annotators=len({label.annotator for item in items for label in item.labels}),
         labels=sum(len(item.labels) for item in items),
-        twice=sum(len(item.labels) > 1 for item in items),
+        twice=sum(len(item.opinions) > 1 for item in items),
         passing=sum(item.passes for item in items),
         humans=compute_human_figures(items, options.resampling),
     )

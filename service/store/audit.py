@@ -32,7 +32,9 @@ Act = Literal[
     "fit.install",
     "fit.rollback",
     "label.delete",
+    "label.forget",
     "label.import",
+    "label.replace",
     "score.delete",
 ]
 

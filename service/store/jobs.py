@@ -20,10 +20,11 @@ from service.errors import (
     KeyReusedError,
     UnknownJobError,
 )
-from service.store.audit import Act, Actor, record
+from service.store.audit import SERVICE, Act, Actor, record
 from service.store.database import Database
 from service.store.job import ENDED, PAUSED, STEMS, STOPPABLE, Job, JobList, Kind, Status, parse_made_at, select_jobs
 from service.store.keyed import claim, hash_key
+from service.store.labelling.labels import count_labels
 from service.store.queue import Queue
 from service.store.room import Room
 from service.store.submission import Chunk, JobSubmission, build_chunk_values, build_job_values, build_material_values
@@ -162,8 +163,9 @@ class Jobs(ABC, Generic[J]):
             row = self._lock_job(connection, job_id, tenant)
             if row.status not in ENDED:
                 raise JobStateError(f"the batch is {row.status}; cancel it first, and delete it when it has ended")
+            labels = count_labels(connection, batch=job_id)
             connection.execute(BATCHES.delete().where(BATCHES.c.id == job_id))
-            self._record(connection, by, "delete", row)
+            self._record(connection, by, "delete", row, **({"labels": labels} if labels else {}))
 
     def expire_due(self) -> list[str]:
         """Lets those end that are not done by their deadline; their ids."""
@@ -187,11 +189,22 @@ class Jobs(ABC, Generic[J]):
 
         A key that made a job is given free as long after, and when the job is gone.
         """
-        old = sa.select(BATCHES.c.id).where(BATCHES.c.ended_at < self.database.now() - days * DAY)
+        old = sa.select(BATCHES.c.id, BATCHES.c.tenant).where(BATCHES.c.ended_at < self.database.now() - days * DAY)
         with self.database.read() as connection:
-            found = list(connection.execute(old).scalars())
-        for job_id in found:  # each in a transaction of its own, so that others need not wait for all
+            found = connection.execute(old).all()
+        for job_id, tenant in found:  # each in a transaction of its own, so that others need not wait for all
             with self.database.begin() as connection:
+                if labels := count_labels(connection, batch=job_id):
+                    told = {"labels": labels}
+                    record(
+                        connection,
+                        self.database.now(),
+                        SERVICE,
+                        "label.forget",
+                        target=job_id,
+                        tenant=tenant,
+                        detail=told,
+                    )
                 connection.execute(BATCHES.delete().where(BATCHES.c.id == job_id))
         with self.database.begin() as connection:
             connection.execute(

@@ -14,6 +14,7 @@ from service.store.audit import Actor, record
 from service.store.database import Database
 from service.store.labelling.drafts import ScoreDraft
 from service.store.labelling.items import insert_items, name_score
+from service.store.labelling.labels import count_labels
 from service.store.tables import SCORES
 from service.store.times import format_rfc3339
 
@@ -90,10 +91,19 @@ class KeptScores:
     def delete(self, tenant: str, name: str, *, by: Actor) -> None:
         """Deletes a score with its labels. UnknownItemError where it is not there, or another tenant's."""
         with self.database.begin() as connection:
+            labels = count_labels(connection, kept=name)
             gone = SCORES.delete().where(SCORES.c.id == name, SCORES.c.tenant == tenant)
             if not connection.execute(gone).rowcount:
                 raise UnknownItemError("no kept score of that id")
-            record(connection, self.database.now(), by, "score.delete", target=name, tenant=tenant)
+            record(
+                connection,
+                self.database.now(),
+                by,
+                "score.delete",
+                target=name,
+                tenant=tenant,
+                detail={"labels": labels},
+            )
 
 
 def _build_score(row: sa.RowMapping) -> KeptScore:

@@ -19,5 +19,5 @@ def hash_key(key: str) -> str:
 def claim(database: Database, connection: sa.Connection, table: sa.Table, row: Mapping[str, object]) -> bool:
     """Whether the row is ours now: whether there was none of its key. Who comes second waits until the first has decided."""
     insert = sqlite.insert if database.is_sqlite else postgresql.insert
-    claimed = insert(table).values(dict(row)).on_conflict_do_nothing().returning(table.c.key_hash)
+    claimed = insert(table).values(dict(row)).on_conflict_do_nothing().returning(*table.primary_key.columns)
     return connection.execute(claimed).one_or_none() is not None

@@ -20,6 +20,7 @@ from service.errors import Problem, SettingsError
 from service.store.audit import SERVICE, Act, Actor, record
 from service.store.callers import NAMELESS, SCOPES, Caller, Scope
 from service.store.database import Database, insist
+from service.store.labelling.labels import adopt_labels
 from service.store.tables import BATCHES, KEYS, SUBMISSIONS
 
 PATIENCE = 2.0
@@ -241,6 +242,7 @@ def _adopt(connection: sa.Connection, tenant: str) -> None:
     """What nobody's tenant has submitted becomes a tenant's: with keys about nobody could look at it any more."""
     for table in (BATCHES, SUBMISSIONS):
         connection.execute(table.update().where(table.c.tenant == NAMELESS.tenant).values(tenant=tenant))
+    adopt_labels(connection, NAMELESS.tenant, tenant)
 
 
 def _parse_scopes(text: str) -> Sequence[Scope]:

@@ -174,6 +174,7 @@ LABEL_ITEMS = sa.Table(
     sa.Column("raw", sa.Double),  # the judge's own value; null: no judge said anything
     sa.Column("value", sa.Double),  # what its fit made of that
     sa.Column("threshold", sa.Double),  # the least value that passes
+    sa.Column("passed", sa.Boolean),  # what the report said; null: nothing, it was left open
     sa.Column("predictions", sa.Text),  # JSON: a list of what judges said, as calibration takes it
     sa.Column("document", sa.Text),  # JSON: of an imported item, all but its labels
     sa.Column("created_at", sa.Double, nullable=False),
@@ -202,6 +203,7 @@ LABELS = sa.Table(
     sa.Column("note", sa.Text, nullable=False),
     sa.Column("blind", sa.Boolean, nullable=False),  # whether it was given before the judge's word was shown
     sa.Column("source", sa.Text, nullable=False),
+    sa.Column("decides", sa.Boolean, nullable=False),  # whether it settles what people differ on, and is no opinion
     sa.Column("made_at", sa.Double, nullable=False),
     sa.ForeignKeyConstraint(
         ["tenant", "item", "criterion"],
@@ -209,9 +211,20 @@ LABELS = sa.Table(
         ondelete="CASCADE",
     ),
     sa.Index(
-        "callgrade_labels_once", "tenant", "criterion", "item", "step", "annotator", unique=True
+        "callgrade_labels_once", "tenant", "criterion", "item", "step", "annotator", "decides", unique=True
     ),  # nobody is two opinions
     sa.Index("callgrade_labels_of_tenant", "tenant", "id"),
+)
+
+LABEL_REVEALS = sa.Table(  # to whom the judge's word on an item was shown: it outlives the label that was given before
+    "callgrade_label_reveals",
+    METADATA,
+    *[sa.Column(name, sa.Text, primary_key=True) for name in ("tenant", "item", "criterion", "annotator")],
+    sa.ForeignKeyConstraint(
+        ["tenant", "item", "criterion"],
+        ["callgrade_label_items.tenant", "callgrade_label_items.item", "callgrade_label_items.criterion"],
+        ondelete="CASCADE",
+    ),
 )
 
 FITS = sa.Table(

@@ -42,6 +42,8 @@ class JudgedAgreement:
 
     criterion: str
     items: int
+    """What was decided."""
+    undecided: int
     equal: int
     reliability: tuple[PlotPoint, ...]
     """The share that people pass, by the value."""
@@ -50,7 +52,7 @@ class JudgedAgreement:
 
     @property
     def share(self) -> float:
-        """Of equal verdicts."""
+        """Of equal verdicts, where anything was decided."""
         return self.equal / self.items
 
     @property
@@ -74,11 +76,12 @@ class JudgedAgreement:
 class _Case:
     value: float
     threshold: float
+    passed: bool | None
     passes: bool
 
     @property
     def is_equal(self) -> bool:
-        return (self.value >= self.threshold) is self.passes
+        return self.passed is self.passes
 
     @property
     def doubt(self) -> float:
@@ -91,6 +94,7 @@ def measure_judge(cases: Iterable[LabelledCase], criterion: str) -> JudgedAgreem
         _Case(
             case.judge.raw if case.judge.value is None else case.judge.value,
             0.5 if case.judge.threshold is None else case.judge.threshold,
+            case.judge.passed,
             case.passes,
         )
         for case in cases
@@ -98,8 +102,10 @@ def measure_judge(cases: Iterable[LabelledCase], criterion: str) -> JudgedAgreem
     ]
     if not found:
         return None
-    equal = sum(one.is_equal for one in found)
-    return JudgedAgreement(criterion, len(found), equal, _list_bins(found), _list_coverage(found))
+    decided = [one for one in found if one.passed is not None]
+    equal, undecided = sum(one.is_equal for one in decided), len(found) - len(decided)
+    coverage = _list_coverage(decided, len(found))
+    return JudgedAgreement(criterion, len(decided), undecided, equal, _list_bins(found), coverage)
 
 
 def _list_bins(found: Sequence[_Case]) -> tuple[PlotPoint, ...]:
@@ -113,7 +119,7 @@ def _list_bins(found: Sequence[_Case]) -> tuple[PlotPoint, ...]:
     )
 
 
-def _list_coverage(found: Sequence[_Case]) -> tuple[PlotPoint, ...]:
+def _list_coverage(found: Sequence[_Case], whole: int) -> tuple[PlotPoint, ...]:
     """A point after each group of equally sure verdicts: between them there is nothing to choose."""
     ordered = sorted(found, key=lambda one: -one.doubt)
     points: list[PlotPoint] = []
@@ -121,7 +127,7 @@ def _list_coverage(found: Sequence[_Case]) -> tuple[PlotPoint, ...]:
     for _, own in groupby(ordered, key=lambda one: round(one.doubt, 9)):
         part = list(own)
         seen, equal = seen + len(part), equal + sum(one.is_equal for one in part)
-        points.append(PlotPoint(seen / len(found), equal / seen, seen))
+        points.append(PlotPoint(seen / whole, equal / seen, seen))
     return tuple(points)
 
 

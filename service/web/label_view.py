@@ -9,8 +9,7 @@ from pydantic import JsonValue
 
 from service.core.trace import Step, Trace
 from service.errors import InputError
-from service.labelling import LabelTask
-from service.request import read_request, read_request_trace
+from service.labelling import LabelTask, read_subject_trace
 from service.web.trace.payloads import spell_payload
 
 FOLD_CHARACTERS = 4_000
@@ -47,13 +46,13 @@ def build_seen(task: LabelTask) -> SeenItem:
     document = task.document
     if document is not None and "trace" not in document:
         return SeenItem(tuple(_list_pair(document)))
-    sent = task.request or (None if document is None else {"trace": document["trace"]})
-    if sent is None:
-        return SeenItem(())
+    sent = cast("JsonValue", task.request or document)
     try:
-        trace = read_request_trace(read_request(cast("JsonValue", sent)))
+        trace = read_subject_trace(cast("JsonValue", task.request), document)
     except InputError:
-        return SeenItem((SeenPart("trace", spell_payload(cast("JsonValue", sent))),))
+        return SeenItem((SeenPart("trace", spell_payload(sent)),))
+    if trace is None:
+        return SeenItem(())
     parts = tuple(_list_parts(trace))
     return SeenItem(_mark_last(parts), tuple([(one.index, one.call.name) for one in trace.steps]))
 

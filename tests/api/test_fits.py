@@ -138,6 +138,17 @@ def test_the_fits_of_a_calibration_are_installed_by_its_name(ask: Ask, store: Da
         ({"calibration": "x"}, 422),
         ({"fits": [{"judge": "j"}]}, 422),
         ({"calibration": "calibration_" + "0" * 32, "fits": [{}]}, 422),
+        *[
+            ({"fits": [{**json.loads(make_fit().model_dump_json()), **wrong}]}, 422)
+            for wrong in (
+                {"abstain": [0.9, 0.1]},
+                {"domain": [1, 0]},
+                {"judge": ""},
+                {"judge": "../../x"},
+                {"criterion": "a\nb"},
+                {"model": "m" * 20_000},
+            )
+        ],
     ],
 )
 def test_what_is_no_fit_is_refused(

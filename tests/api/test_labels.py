@@ -330,3 +330,103 @@ def test_labels_are_their_tenants_and_need_their_scope(client: PlayedClient) -> 
     assert client("POST", "/v1/fits", b"{}").problem["detail"] == "the key lacks the scope admin"
     client.key = batch
     assert client("GET", "/v1/labels").problem["detail"] == "the key lacks the scope label"
+
+
+def test_a_key_labels_and_takes_back_as_itself_alone(client: PlayedClient) -> None:
+    keys = Keys(client.database)
+    (_, admin), (ana, ana_key), (ben, ben_key) = (
+        keys.create(name=name, tenant="t", scopes=scopes)
+        for name, scopes in (("root", ("admin",)), ("ana", ("label",)), ("ben", ("label",)))
+    )
+    client.key = admin
+    name = score(client)
+    client.key = ana_key
+    sent = {"item": name, "criterion": "grounded", "label": "pass"}
+    made = client("POST", "/v1/labels", dumped(sent)).json["label"]
+    assert made["annotator"] == ana.id
+    client.key = ben_key
+    for source in ("direct", "import"):
+        refused = client("POST", "/v1/labels", dumped({**sent, "annotator": ana.id, "source": source}))
+        assert refused.problem["status"] == 403
+    assert client("DELETE", f"/v1/labels/{made['id']}").problem["status"] == 403
+    row = {"id": name, "criterion": "grounded", "group": "g", "payload": {}}
+    lines = jsonl({**row, "labels": [{"annotator": ana.id, "label": False}]})
+    assert client("POST", "/v1/labels/import", lines, LINES).problem["status"] == 403
+    assert client("POST", "/v1/labels", dumped({**sent, "annotator": ben.id})).status == 200
+    assert client("GET", "/v1/labels", annotator=ana.id).json["data"] == [made]
+    client.key = admin
+    assert label(client, name, "fail", ana.id)["label"]["label"] == "fail"
+    assert client("POST", "/v1/labels/import", lines, LINES).status == 200
+
+
+def test_what_was_decided_is_the_label_of_the_item_everywhere(client: PlayedClient) -> None:
+    keys = Keys(client.database)
+    _, client.key = keys.create(name="k", tenant="t", scopes=("admin",))
+    batch = submit(client, 2)
+    for annotator in "abcd":
+        label(client, f"{batch}/0", "pass", annotator)
+    label(client, f"{batch}/0", "fail", "a", source="adjudication")
+    differing = client("GET", "/v1/labels/disagreements", between="judge").json["data"]
+    assert [one["item"] for one in differing] == [f"{batch}/0"]
+    exported = client("GET", "/v1/labels/export").body
+    [item] = import_labels(exported.decode().split("\n")).labels.items
+    assert (item.passes, len(item.opinions), item.counts[True]) == (False, 4, 4)
+    [told] = client("GET", "/v1/labels/agreement", criterion="grounded").json["data"]
+    assert told["agreement"]["accuracy"]["value"] == 1.0
+    assert client("POST", "/v1/labels/import", exported, LINES).status == 200
+    assert client("GET", "/v1/labels/export").body == exported
+    _, client.key = keys.create(name="k", tenant="elsewhere", scopes=("label",))
+    assert client("POST", "/v1/labels/import", exported, LINES).status == 200
+    assert client("GET", "/v1/labels/export").body == exported
+
+
+def test_an_imported_trace_never_stands_for_one_that_was_scored(client: PlayedClient) -> None:
+    batch = submit(client, 1)
+    row: dict[str, Any] = {"id": f"{batch}/0", "group": "g", "trace": trace(9, right=False)}
+    lines = [
+        jsonl({**row, "criterion": one, "labels": [{"annotator": "x", "label": True}]}) for one in ("grounded", "c")
+    ]
+    assert client("POST", "/v1/labels/import", lines[0], LINES).status == 200
+    refused = client("POST", "/v1/labels/import", lines[1], LINES).problem
+    assert (refused["status"], refused["errors"][0]["pointer"]) == (422, "/criterion")
+    [item] = import_labels(client("GET", "/v1/labels/export").body.decode().split("\n")).labels.items
+    assert item.trace == trace(0, right=True)
+
+
+def test_few_items_that_are_all_alike_have_no_interval_without_width(client: PlayedClient) -> None:
+    batch = submit(client, 3)
+    for n in range(3):
+        for annotator in "ab":
+            label(client, f"{batch}/{n}", "pass" if n % 2 == 0 else "fail", annotator)
+    [told] = client("GET", "/v1/labels/agreement", criterion="grounded").json["data"]
+    figures = told["agreement"]
+    assert (figures["accuracy"]["value"], figures["accuracy"]["high"]) == (1.0, 1.0)
+    assert figures["accuracy"]["low"] < 0.5
+    for name in ("kappa", "alpha"):
+        assert figures[name] == {"value": 1.0, "low": None, "high": None}
+
+
+def test_a_cursor_goes_on_from_what_was_settled_since(client: PlayedClient) -> None:
+    batch = submit(client, 3)
+    for n in range(3):
+        label(client, f"{batch}/{n}")
+        label(client, f"{batch}/{n}", "fail", "ben")
+    first = client("GET", "/v1/labels/disagreements", limit=2).json
+    label(client, f"{batch}/1", "fail", "cleo", source="adjudication")
+    rest = client("GET", "/v1/labels/disagreements", after=first["next"]).json
+    assert [one["item"] for one in rest["data"]] == [f"{batch}/2"]
+    assert client("GET", "/v1/labels/disagreements", after="grounded/nothing").problem["status"] == 422
+
+
+@pytest.mark.parametrize(
+    ("sent", "pointer"),
+    [
+        ({"label": "pass", "failing_step": 0}, ""),
+        ({"label": "fail", "failing_step": 1}, "/failing_step"),
+        ({"label": "fail", "step": 1}, "/step"),
+    ],
+)
+def test_a_step_that_is_not_there_is_refused(client: PlayedClient, sent: dict[str, Any], pointer: str) -> None:
+    whole = dumped({"item": score(client), "criterion": "grounded", **sent})
+    assert [one["pointer"] for one in client("POST", "/v1/labels", whole).problem["errors"]] == [pointer]
+    assert client("GET", "/v1/labels").json["data"] == []

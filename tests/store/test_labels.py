@@ -8,18 +8,20 @@ from collections.abc import Sequence
 import pytest
 import sqlalchemy as sa
 
-from service.errors import UnknownItemError
+from service.errors import InputError, OthersLabelError, UnknownItemError
 from service.store.audit import Actor, Audit
 from service.store.batches import Batches
 from service.store.chunks import ChunkId, Chunks, ChunkSpending, OutcomeRow, OutcomeRows
 from service.store.database import Database
 from service.store.kept_scores import KeptScores
-from service.store.labelling.choice import LabelChooser
+from service.store.keys import Keys
+from service.store.labelling.choice import LabelChooser, read_strata
 from service.store.labelling.drafts import LabelDraft, LabelItem, ScoreDraft, Word
 from service.store.labelling.labels import Labels
 from service.store.labelling.opinions import Opinions
 from service.store.submission import Chunk, JobSubmission
-from service.store.tables import LABEL_ITEMS, LABELS, SCORES
+from service.store.tables import BATCHES, LABEL_ITEMS, LABELS, SCORES
+from service.web.judge_view import JudgedAgreement, PlotPoint, measure_judge
 from tests.store.played import Recording, ended
 
 ANA = Actor("key ana", "10.0.0.1")
@@ -32,7 +34,7 @@ def kept(database: Database, *items: LabelItem, tenant: str = "t") -> str:
 
 
 def judged(raw: float, *, waits: bool = False) -> LabelItem:
-    return LabelItem("grounded", "integrate", waits, raw, raw, 0.5, "[]")
+    return LabelItem("grounded", "integrate", waits, raw, raw, 0.5, None if waits else raw >= 0.5, "[]")
 
 
 def said(item: str, annotator: str = "ana", label: Word = "pass", **more: object) -> LabelDraft:
@@ -112,13 +114,13 @@ def test_an_item_that_no_judge_looked_at_may_be_labelled_too(database: Database)
 def test_items_of_a_batch_are_found_and_go_with_it(database: Database) -> None:
     batch, labels = batch_of(database, [judged(0.2)], [judged(0.9)]), Labels(database)
     assert count(database, LABEL_ITEMS) == 2
-    subject = labels.read_subject("t", f"{batch}/1")
+    subject = labels.read_subject("t", f"{batch}/1", "grounded")
     assert (subject.request, (subject.report or {})["trace_id"]) == (
         {"trace": {"format": "openai", "messages": []}},
         None,
     )
     with pytest.raises(UnknownItemError):
-        labels.read_subject("t", f"{batch}/2")
+        labels.read_subject("t", f"{batch}/2", "grounded")
     labels.put("t", said(f"{batch}/1"))
     Batches(database, Recording()).delete("t", batch)
     assert (count(database, LABEL_ITEMS), count(database, LABELS)) == (0, 0)
@@ -231,3 +233,132 @@ def test_people_differ_until_somebody_settles_it(database: Database) -> None:
     assert (settled.is_disputed, settled.passes, settled.differs_from_judge) == (False, False, True)
     assert settled.labels[0].annotator == "cleo"
     assert opinions.list_cases("other", "grounded") == ()
+
+
+def test_whoever_settles_keeps_their_own_opinion(database: Database) -> None:
+    name, labels = kept(database, judged(0.9)), Labels(database)
+    for annotator, word in (("ana", "pass"), ("ben", "fail"), ("cleo", "pass")):
+        labels.put("t", said(name, annotator, word))
+    labels.put("t", said(name, "ana", "fail", source="adjudication"))
+    [case] = Opinions(database).list_cases("t", "grounded")
+    assert [(one.annotator, one.label) for one in case.counted] == [("ana", "pass"), ("ben", "fail"), ("cleo", "pass")]
+    assert (case.passes, case.is_disputed, case.differs_from_judge) == (False, False, True)
+    labels.put("t", said(name, "ben", "pass", source="adjudication"))
+    assert Opinions(database).list_cases("t", "grounded")[0].passes is True
+    assert LabelChooser(database).measure("t", "grounded", "ana").twice == 1
+
+
+@pytest.mark.parametrize("again", ["pass", "fail"])
+def test_who_has_seen_the_judges_word_is_blind_no_more(database: Database, again: Word) -> None:
+    name, labels = kept(database, judged(0.9)), Labels(database)
+    first = labels.put("t", said(name, blind=True))
+    assert first.blind
+    assert labels.put("t", said(name, blind=True)) == first
+    labels.delete("t", first.id, by=ANA)
+    assert not labels.put("t", said(name, label=again, blind=True)).blind
+    assert labels.put("t", said(name, "ben", blind=True)).blind
+    other = kept(database, judged(0.9))
+    labels.put("t", said(other, blind=True))
+    assert not labels.put("t", said(other, label="fail", blind=True)).blind
+
+
+def test_a_document_never_takes_the_place_of_what_was_scored_here(database: Database) -> None:
+    batch, labels = batch_of(database, [judged(0.2)], []), Labels(database)
+    score = kept(database, judged(0.2))
+    for name in (f"{batch}/0", f"{batch}/1", score):
+        items = {(name, "grounded"): (judged(0.9), '{"trace":"forged"}')}
+        labels.take_in("t", items, [said(name, source="import")], by=ANA)
+        assert labels.read_subject("t", name, "grounded").document is None
+        with pytest.raises(InputError) as refused:
+            labels.take_in("t", {(name, "more"): (judged(0.9), "{}")}, [], by=ANA)
+        assert refused.value.problems[0].path == "/criterion"
+    words = [labels.read_judge("t", name, "grounded") for name in (f"{batch}/0", f"{batch}/1", score)]
+    assert [one and one.raw for one in words] == [0.2, None, 0.2]
+    Batches(database, Recording()).delete("t", batch)
+    assert {one.item for one in labels.page("t", limit=9).data} == {score}
+
+
+def test_a_document_is_that_of_its_own_criterion(database: Database) -> None:
+    labels = Labels(database)
+    items = {("i", name): (LabelItem(name, ""), f'{{"criterion":"{name}"}}') for name in ("a", "b")}
+    labels.take_in("t", items, [], by=ANA)
+    assert [labels.read_subject("t", "i", name).document for name in "ab"] == [{"criterion": "a"}, {"criterion": "b"}]
+
+
+def test_what_was_left_open_differs_from_nothing(database: Database) -> None:
+    name, labels = kept(database, judged(0.9, waits=True)), Labels(database)
+    labels.put("t", said(name, label="fail"))
+    [case] = Opinions(database).list_cases("t", "grounded")
+    assert not case.differs_from_judge
+    assert measure_judge([case], "grounded") == JudgedAgreement("grounded", 0, 1, 0, (PlotPoint(0.9, 0.0, 1),), ())
+
+
+def test_what_replaces_deletes_and_forgets_labels_is_noted_with_its_count(database: Database) -> None:
+    labels, batch = Labels(database), batch_of(database, [judged(0.2)])
+    item = f"{batch}/0"
+    labels.put("t", said(item, label="pass"), by=ANA)
+    last = labels.put("t", said(item, label="fail"), by=ANA)
+    with pytest.raises(OthersLabelError):
+        labels.delete("t", last.id, by=ANA, annotator="ben")
+    with pytest.raises(OthersLabelError):
+        labels.take_in("t", {}, [said(item, source="import")], by=ANA, annotator="ben")
+    assert labels.page("t", limit=9).data == (last,)
+    Batches(database, Recording()).delete("t", batch, by=ANA)
+    labels.take_in("t", {("i", "grounded"): (judged(0.1), "{}")}, [said("i", source="import")], by=ANA)
+    forgotten = batch_of(database, [judged(0.2)])
+    labels.put("t", said(f"{forgotten}/0"), by=ANA)
+    with database.begin() as connection:
+        old = database.now() - 86_400 * 40
+        connection.execute(LABEL_ITEMS.update().values(created_at=old))
+        connection.execute(LABELS.update().values(made_at=old))
+        connection.execute(BATCHES.update().values(ended_at=old))
+    Batches(database, Recording()).forget_old(days=30)
+    labels.forget_old(days=30)
+    noted = [(one.act, one.who, one.detail) for one in Audit(database).page(limit=9).data][::-1]
+    assert [act for act, _, _ in noted] == [
+        "label.replace",
+        "batch.delete",
+        "label.import",
+        "label.forget",
+        "label.forget",
+    ]
+    assert noted[0][2]["label"] == "pass"
+    assert [told.get("labels") for _, _, told in noted[1:]] == [1, 1, 1, 1]
+    assert {who for _, who, _ in noted[3:]} == {"service"}
+    assert count(database, LABELS) == 0
+
+
+def test_only_what_chance_drew_narrows_the_interval(database: Database) -> None:
+    names, labels, chooser = [kept(database, judged(0.9)) for _ in range(9)], Labels(database), LabelChooser(database)
+    for name in names[:4]:
+        labels.put("t", said(name, source="direct"))
+    assert chooser.measure("t", "grounded", "ana").width is None
+    labels.put("t", said(names[4], label="fail", source="sample"))
+    first = chooser.measure("t", "grounded", "ana").width
+    assert first is not None
+    assert 0 < first <= 1
+    labels.put("t", said(names[5], source="sample"))
+    with_both = _read_labelled(database)
+    assert with_both == (2, 1)
+    labels.put("t", said(names[4], "ben", "pass", source="adjudication"))
+    assert _read_labelled(database) == (2, 2)
+    labels.put("t", said(names[4], "ben", "unsure", source="adjudication"))
+    assert _read_labelled(database) == (1, 1)
+
+
+def _read_labelled(database: Database) -> tuple[int, int]:
+    """Labels that chance drew, and those that pass."""
+    with database.read() as connection:
+        [stratum] = read_strata(connection, "t", "grounded")[0]
+        return stratum.labels, stratum.passing
+
+
+def test_labels_of_nobody_go_to_the_tenant_of_the_first_key_with_their_items(database: Database) -> None:
+    name, labels = kept(database, judged(0.4), tenant=""), Labels(database)
+    made = labels.put("", said(name))
+    Keys(database).create(name="k", tenant="t", scopes=("label",))
+    assert labels.page("t", limit=9).data == (made,)
+    assert labels.page("", limit=9).data == ()
+    assert labels.read_subject("t", name, "grounded").request is not None
+    assert not labels.put("t", said(name, label="fail", blind=True)).blind
+    assert [count(database, table) for table in (SCORES, LABEL_ITEMS, LABELS)] == [1, 1, 1]

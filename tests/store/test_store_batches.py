@@ -33,7 +33,7 @@ from service.store.keys import Keys
 from service.store.results import find_window, read_error_pages, read_result_pages
 from service.store.room import Room, count_queued
 from service.store.submission import Chunk, JobSubmission
-from service.store.tables import BATCHES, CHUNKS, RESULTS, SUBMISSIONS
+from service.store.tables import BATCHES, CHUNKS, LABEL_ITEMS, LABELS, RESULTS, SCORES, SUBMISSIONS
 from tests.store.played import Recording, closed, ended, opened, overdue, paused, recorded
 
 
@@ -429,7 +429,7 @@ class Lives(RuleBasedStateMachine):
         self.database = open_database(f"sqlite:///{Path(self.folder.name) / 'store.db'}")
         sa.event.listen(self.database.engine, "connect", lambda made, _: made.execute("PRAGMA synchronous=OFF"))
         with self.database.begin() as connection:  # quicker than its migrations
-            for table in (BATCHES, CHUNKS, RESULTS, SUBMISSIONS):
+            for table in (BATCHES, CHUNKS, RESULTS, SUBMISSIONS, SCORES, LABEL_ITEMS, LABELS):
                 table.create(connection)
         self.batches = Batches(self.database, Recording())
         self.terminal: dict[str, Batch] = {}

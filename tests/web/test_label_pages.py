@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,13 +15,15 @@ from fastapi import FastAPI
 from service.engine import Engine
 from service.live_fits import LiveFits
 from service.registry import Shelf
-from service.store.database import open_database
+from service.store.callers import Scope
+from service.store.database import Database, open_database
 from service.store.installed_fits import InstalledFits
+from service.store.keys import Keys
 from service.web.app import add_pages
 from service.wiring import build_demo_judging
 from tests.api.asgi_caller import JSON, Answer, exchange
 from tests.api.played_client import PlayedClient
-from tests.api.test_fits import fit
+from tests.api.test_fits import fit, sent
 from tests.api.test_fits import verdict as verdict_of
 from tests.api.test_labels import LINES, body, jsonl
 from tests.web.site import TOKEN, Visitor, read_forms, strip_tags
@@ -33,12 +35,28 @@ HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 class Site:
     client: PlayedClient
     visitor: Visitor
+    restart: Callable[[Database], PlayedClient]
 
     def submit(self, count: int) -> str:
         """A batch that a judge has looked at: every other answer is wrong."""
         made = self.client("POST", "/v1/batches", jsonl(*[body(n, right=n % 2 == 0) for n in range(count)]), LINES)
         self.client.work()
         return made.json["id"]
+
+    def submit_by_key(self) -> str:
+        """A batch of a tenant, and an admin of it in whose name the client asks from then on."""
+        _, key = Keys(self.client.database).create(name="root", tenant="t", scopes=("admin",))
+        self.client = self.restart(self.client.database)  # one that has not seen that there were no keys
+        self.client.key = key
+        return self.submit(1)
+
+    def sign_in(self, scope: Scope) -> tuple[str, Visitor]:
+        """Somebody with a key of the same tenant that may do this alone, and the name of the key."""
+        made, key = Keys(self.client.database).create(name="k", tenant="t", scopes=(scope,))
+        visitor = Visitor(self.client.app, self.visitor.runner)
+        signed = visitor.fill_in("/sign-in", "/sign-in", key=key)
+        assert signed.status == 303, signed.body
+        return made.id, visitor
 
     def label(self, path: str, word: str, **fields: str) -> str:
         """Answers what a page asks; the page that comes next."""
@@ -73,11 +91,15 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
             return runner.run(exchange(app or client.app, method, path, chunks, headers, query))
 
-        client = PlayedClient(ask, store, engine=engine)
-        add_pages(client.app, token=TOKEN)
+        def start(database: Database) -> PlayedClient:
+            made = PlayedClient(ask, database, engine=engine)
+            add_pages(made.app, token=TOKEN)
+            return made
+
+        client = start(store)
         visitor = Visitor(client.app, runner)
         assert visitor.enter().status == 303
-        yield Site(client, visitor)
+        yield Site(client, visitor, start)
     store.close()
 
 
@@ -164,6 +186,7 @@ def test_people_differ_and_somebody_settles_it(site: Site) -> None:
     assert (last["source"], last["blind"], last["label"]) == ("adjudication", False, "pass")
     judge = strip_tags(site.text("/judges/result_groundedness"))
     assert f"{batch}/1" in judge
+    assert "ana says so" in judge
 
 
 def test_a_fit_is_installed_and_a_verdict_changes(site: Site) -> None:
@@ -211,3 +234,67 @@ def test_an_export_is_a_labelled_set(site: Site) -> None:
     exported = site.visitor.open("/label/export")
     assert exported.headers["content-disposition"] == 'attachment; filename="labels.jsonl"'
     assert exported.body == site.client("GET", "/v1/labels/export").body != b""
+
+
+def test_a_label_after_the_judges_word_is_not_blind(site: Site) -> None:
+    site.submit(1)
+    after = site.label("/label?criterion=grounded", "fail")
+    back = site.visitor.fill_in(after, "/label/undo").headers["location"]
+    site.label(back, "pass")
+    [label] = site.client("GET", "/v1/labels").json["data"]
+    assert (label["label"], label["blind"]) == ("pass", False)
+
+
+def test_what_a_fit_left_to_a_human_is_shown_as_undecided(site: Site) -> None:
+    made = site.client("POST", "/v1/fits", sent(fit(threshold=0.25, abstain=(0.0, 0.75))))
+    assert made.status == 200, made.body
+    batch = site.submit(2)
+    after = site.label(f"/label?criterion=grounded&item={batch}/1", "fail")
+    text = site.text(after)
+    assert "The judge had said" in text
+    assert '<span class="tag abstain">undecided</span>' in text
+    assert '<span class="tag pass">pass</span>' not in text
+    told = strip_tags(site.text("/judges/result_groundedness"))
+    assert "nothing that people have labelled was decided , and 1 were left undecided" in told.replace(
+        "decided,", "decided ,"
+    )
+
+
+def test_a_step_chosen_before_pass_is_pressed_is_not_kept(site: Site) -> None:
+    site.submit(1)
+    site.label("/label?criterion=grounded", "pass", failing_step="0")
+    assert site.client("GET", "/v1/labels").json["data"][0]["failing_step"] is None
+
+
+def test_a_fit_of_another_judge_is_refused(site: Site) -> None:
+    name = "result_groundedness"
+    other = fit(judge="another").model_dump_json()
+    refused = site.visitor.fill_in(f"/judges/{name}", f"/judges/{name}/install", fit=other, calibration="")
+    assert (refused.status, "/fits/0/judge" in refused.body.decode()) == (422, True)
+    assert site.client("GET", "/v1/fits").json["data"] == []
+
+
+def test_who_may_not_label_sees_no_annotator(site: Site) -> None:
+    batch = site.submit_by_key()
+    given = {"item": f"{batch}/0", "criterion": "grounded", "label": "fail", "annotator": "ana", "note": "ana says so"}
+    assert site.client("POST", "/v1/labels", json.dumps(given).encode()).status == 200
+    _, own = site.sign_in("calibrate")
+    page = own.open("/judges/result_groundedness")
+    assert page.status == 200
+    text = page.body.decode()
+    assert f"{batch}/0" in text
+    assert "ana" not in strip_tags(text).split()
+    assert "ana says so" not in text
+
+
+def test_a_key_that_is_no_admin_labels_as_itself_on_pages(site: Site) -> None:
+    batch = site.submit_by_key()
+    name, own = site.sign_in("label")
+    path = f"/label?criterion=grounded&item={batch}/0"
+    assert own.open(path + "&annotator=ana").status == 403
+    text = own.open(path).body.decode()
+    assert "You label as" not in text
+    assert own.fill_in(path, "/label", label="fail", annotator="ana").status == 403
+    assert own.fill_in(path, "/label", label="fail").status == 303
+    [label] = site.client("GET", "/v1/labels").json["data"]
+    assert label["annotator"] == name

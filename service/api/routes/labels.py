@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, model_validator
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -58,7 +58,7 @@ class LabelRequest(FrozenModel):
     label: Word
     """unsure is kept, and is on neither side"""
     annotator: Name | None = None
-    """Who says it. Absent: the key that the request comes with"""
+    """Who says it: another than the key that the request comes with only for an admin. Absent: that key"""
     step: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
     """The step that is labelled, from 0. Absent: the whole trace"""
     value: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -72,6 +72,12 @@ class LabelRequest(FrozenModel):
     """Whether it is given before the judge's word was shown"""
     source: LabelSource = "direct"
     """How it came to the label, as `next` told it"""
+
+    @model_validator(mode="after")
+    def _fails_where_it_fails(self) -> LabelRequest:
+        if self.label == "pass" and self.failing_step is not None:
+            raise ValueError("`failing_step` says where it fails, and the label is pass")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +185,8 @@ class LabelRoutes:
         """Label an item, and learn what the judge had said. The same again changes nothing."""
         desk, caller = self.find_desk(), find_caller(request)
         asked = validate(REQUEST, parse(await read_body(request, self._limits), self._limits))
-        draft = build_draft(asked, name_annotator(request))
-        label = await self.run(request, lambda: desk.labels.put(caller.tenant, draft))
+        draft, by = build_draft(asked, choose_annotator(request, asked.annotator)), find_actor(request)
+        label = await self.run(request, lambda: desk.put(caller.tenant, draft, by=by))
         judge = await self.run(request, lambda: desk.reveal(caller.tenant, label.item, label.criterion))
         return LabelReply(label, judge)
 
@@ -234,14 +240,15 @@ class LabelRoutes:
             raise HTTPException(415, f"expected a body of type {NDJSON}", {"accept": NDJSON})
         with Spool(max_bytes=MAX_BYTES, packed=is_packed(request.headers)) as spool:
             await receive(request, spool)
-            counts = await self.run(request, lambda: desk.take_in(tenant, spool.file.read(), by=by))
+            body, own = spool.file.read(), find_own_name(request)
+            counts = await self.run(request, lambda: desk.take_in(tenant, body, by=by, annotator=own))
         return LabelImport(*counts)
 
     async def delete_label(self, request: Request) -> Response:
-        """Take a label back."""
+        """Take a label back: one's own, or as an admin anybody's."""
         desk, tenant, name = self.find_desk(), find_caller(request).tenant, request.path_params["label_id"]
-        by = find_actor(request)
-        await self.run(request, lambda: desk.labels.delete(tenant, name, by=by))
+        by, own = find_actor(request), find_own_name(request)
+        await self.run(request, lambda: desk.labels.delete(tenant, name, by=by, annotator=own))
         return Response(status_code=204)
 
     def find_desk(self) -> LabelDesk:
@@ -260,10 +267,23 @@ class LabelRoutes:
 
 
 def build_draft(asked: LabelRequest, annotator: str) -> LabelDraft:
-    """The label as it is kept. `annotator`: who gives it where the request names nobody."""
+    """The label as it is kept. `annotator`: who gives it."""
     told: dict[str, Any] = asked.model_dump()
-    told["annotator"] = asked.annotator or annotator
+    told["annotator"] = annotator
     return LabelDraft(**told)
+
+
+def find_own_name(request: Request) -> str | None:
+    """Whose labels alone the caller may give, replace and take back; None: anybody's, for an admin."""
+    return None if find_caller(request).may("admin") else name_annotator(request)
+
+
+def choose_annotator(request: Request, named: str | None) -> str:
+    """Who labels. HTTPException 403 for a caller that names another, and is no admin."""
+    own = find_own_name(request)
+    if named is not None and own not in (None, named):
+        raise HTTPException(403, f"the annotator is the key {own!r}: only an admin labels for others")
+    return named or name_annotator(request)
 
 
 def name_annotator(request: Request) -> str:

@@ -87,7 +87,7 @@ class LabelChooser:
         """How far a criterion is."""
         items = sa.select(sa.func.count()).select_from(LABEL_ITEMS).where(*_match_items(tenant, criterion))
         by_item = (
-            sa.select(sa.func.count(sa.distinct(LABELS.c.annotator)).label("people"))
+            sa.select(sa.func.count(sa.distinct(sa.case((~LABELS.c.decides, LABELS.c.annotator)))).label("people"))
             .where(*_match_labels(tenant, criterion))
             .group_by(LABELS.c.item)
             .subquery()
@@ -102,7 +102,7 @@ class LabelChooser:
         with self._database.read() as connection:
             labelled, twice = connection.execute(sums).one()
             annotators, mine = connection.execute(people).one()
-            widths = _compute_widths(_read_strata(connection, tenant, criterion)[0])
+            widths = _compute_widths(read_strata(connection, tenant, criterion)[0])
             return LabelProgress(
                 criterion,
                 items=connection.execute(items).scalar_one(),
@@ -138,7 +138,7 @@ class LabelChooser:
         return (LABEL_ITEMS.c.draw < self._due) & ~_is_labelled(by=annotator) & (_count_people() == 1)
 
     def _draw(self, connection: sa.Connection, tenant: str, criterion: str) -> LabelChoice | None:
-        strata, ranges = _read_strata(connection, tenant, criterion)
+        strata, ranges = read_strata(connection, tenant, criterion)
         for at in _order_strata(strata):
             low, high = ranges[at]
             raw = sa.func.coalesce(LABEL_ITEMS.c.raw, -1.0)
@@ -159,10 +159,17 @@ def _order_strata(strata: Sequence[Stratum]) -> list[int]:
 def _compute_widths(strata: Sequence[Stratum]) -> tuple[float | None, float | None]:
     if not strata or any(not one.labels for one in strata):
         return None, None
-    return 2 * compute_half(strata, [0] * len(strata)), 2 * compute_half(strata, plan_labels(strata, AHEAD))
+    return _compute_width(strata, [0] * len(strata)), _compute_width(strata, plan_labels(strata, AHEAD))
 
 
-def _read_strata(
+def _compute_width(strata: Sequence[Stratum], more: Sequence[int]) -> float:
+    """Of the interval within [0, 1], were there so many labels more in each stratum."""
+    whole = sum(one.items for one in strata)
+    centre, half = sum(one.items / whole * one.share for one in strata), compute_half(strata, more)
+    return min(1.0, centre + half) - max(0.0, centre - half)
+
+
+def read_strata(
     connection: sa.Connection, tenant: str, criterion: str
 ) -> tuple[list[Stratum], list[tuple[float, float]]]:
     """Strata of what does not wait: of the judge's value, and one of what no judge looked at; with their bounds."""
@@ -184,23 +191,38 @@ def _read_groups(connection: sa.Connection, tenant: str, criterion: str) -> list
     sure = (*_match_items(tenant, criterion), LABEL_ITEMS.c.waits == sa.false())
     counted = sa.select(LABEL_ITEMS.c.raw, sa.func.count()).where(*sure).group_by(LABEL_ITEMS.c.raw)
     sides: dict[float | None, list[bool]] = {}
-    for raw, total in connection.execute(_select_sides(tenant, criterion)):
-        sides.setdefault(raw, []).append(total >= 0)
+    for raw, total, first, decision in connection.execute(_select_sides(tenant, criterion)):
+        word = decision or (first if total == 0 else None)
+        if word is None or not word.endswith(":unsure"):
+            sides.setdefault(raw, []).append(word.endswith(":pass") if word else total > 0)
     return [
         _Group(-1.0 if raw is None else raw, items, len(sides.get(raw, ())), sum(sides.get(raw, ())))
         for raw, items in connection.execute(counted)
     ]
 
 
-def _select_sides(tenant: str, criterion: str) -> sa.Select[float, int]:
-    """Each labelled item that does not wait: its value, and by how much more people pass than fail it."""
-    worth = sa.func.sum(sa.case((LABELS.c.label == "pass", 1), else_=-1))
+def _select_sides(tenant: str, criterion: str) -> sa.Select[float, int, str, str]:
+    """Each item on a side that chance drew and that does not wait.
+
+    Its value; by how much more people pass than fail it; of these the first, and of labels that decide the last, each as
+    `ID:LABEL`: ids sort by time.
+    """
+    on_side = ~LABELS.c.decides & (LABELS.c.label != "unsure")
+    worth = sa.func.sum(sa.case((on_side & (LABELS.c.label == "pass"), 1), (on_side, -1), else_=0))
+    word = LABELS.c.id + ":" + LABELS.c.label
+    drawn = sa.func.max(sa.case((LABELS.c.source == "sample", 1), else_=0))
     same = [LABELS.c[name] == LABEL_ITEMS.c[name] for name in ("tenant", "criterion", "item")]
     return (
-        sa.select(LABEL_ITEMS.c.raw, worth)
+        sa.select(
+            LABEL_ITEMS.c.raw,
+            worth,
+            sa.func.min(sa.case((on_side, word))),
+            sa.func.max(sa.case((LABELS.c.decides, word))),
+        )
         .join_from(LABELS, LABEL_ITEMS, sa.and_(*same))
-        .where(*_match_labels(tenant, criterion), LABELS.c.label != "unsure", LABEL_ITEMS.c.waits == sa.false())
+        .where(*_match_labels(tenant, criterion), LABEL_ITEMS.c.waits == sa.false())
         .group_by(LABELS.c.item, LABEL_ITEMS.c.raw)
+        .having(drawn == 1, sa.func.max(sa.case((on_side | LABELS.c.decides, 1), else_=0)) == 1)
     )
 
 
@@ -228,4 +250,5 @@ def _is_labelled(*, by: str | None = None) -> sa.ColumnElement[bool]:
 
 
 def _count_people() -> sa.ScalarSelect[int]:
-    return sa.select(sa.func.count()).select_from(LABELS).where(*_match_own()).correlate(LABEL_ITEMS).scalar_subquery()
+    own = (*_match_own(), ~LABELS.c.decides)
+    return sa.select(sa.func.count()).select_from(LABELS).where(*own).correlate(LABEL_ITEMS).scalar_subquery()

@@ -27,6 +27,8 @@ class LabelItem:
     """What its fit made of that."""
     threshold: float | None = None
     """The least value that passes."""
+    passed: bool | None = None
+    """What the report said of it; None: nothing, it was left open."""
     predictions: str | None = None
     """JSON: a list of them, as calibration takes them."""
 

@@ -78,7 +78,7 @@ def insert_items(
         connection.execute(insert(LABEL_ITEMS).on_conflict_do_nothing(), rows)
 
 
-_COPIED = ("criterion", "stage", "waits", "raw", "value", "threshold", "predictions")
+_COPIED = ("criterion", "stage", "waits", "raw", "value", "threshold", "passed", "predictions")
 
 
 def draw_place(item: str, criterion: str) -> str:
@@ -99,7 +99,7 @@ def ensure_item(database: Database, connection: sa.Connection, tenant: str, item
     if connection.execute(known).one_or_none() is not None:
         return
     place = find_place(item)
-    report = read_subject(connection, tenant, item).report or {}
+    report = read_subject(connection, tenant, item, criterion).report or {}
     criteria = cast("list[dict[str, Any]]", report.get("criteria", []))
     stage = next((str(one["stage"]) for one in criteria if one["id"] == criterion), None)
     if stage is None:
@@ -114,15 +114,30 @@ def find_place(item: str) -> ItemPlace:
     return name_score(item) if OF_SCORE.fullmatch(item) else ItemPlace(item)
 
 
-def read_subject(connection: sa.Connection, tenant: str, item: str) -> LabelSubject:
-    """What there is to look at of an item. UnknownItemError where it is not there, or another tenant's."""
+def is_scored_here(connection: sa.Connection, tenant: str, item: str) -> bool:
+    """Whether an id is that of a batch's item or a kept score of this tenant: no document takes the place of those."""
+    place = find_place(item)
+    for table, name in ((BATCHES, place.batch), (SCORES, place.kept)):
+        if name is not None:
+            own = sa.select(table.c.id).where(table.c.id == name, table.c.tenant == tenant)
+            return connection.execute(own).one_or_none() is not None
+    return False
+
+
+def read_subject(connection: sa.Connection, tenant: str, item: str, criterion: str) -> LabelSubject:
+    """What there is to look at of an item: what was scored here, else the document that was imported under that criterion.
+
+    UnknownItemError where it is not there, or another tenant's.
+    """
     if "\0" in item:  # which no database takes
         raise _build_unknown_error()
-    own = sa.select(LABEL_ITEMS.c.document).where(LABEL_ITEMS.c.tenant == tenant, LABEL_ITEMS.c.item == item)
-    document = connection.execute(own.where(LABEL_ITEMS.c.document.is_not(None)).limit(1)).scalar_one_or_none()
-    if document is not None:
-        return LabelSubject(document=json.loads(document))
     place = find_place(item)
+    if not is_scored_here(connection, tenant, item):
+        own = sa.select(LABEL_ITEMS.c.document).where(*match_item(tenant, item, criterion))
+        document = connection.execute(own).scalar_one_or_none()
+        if document is None:
+            raise _build_unknown_error()
+        return LabelSubject(document=json.loads(document))
     if place.batch is not None and place.position is not None:
         return _read_batch_item(connection, tenant, place.batch, place.position)
     if place.kept is not None:

@@ -5,23 +5,26 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import sqlalchemy as sa
+from pydantic import JsonValue
 
-from service.errors import UnknownItemError
-from service.store.audit import Actor, record
+from service.errors import InputError, OthersLabelError, UnknownItemError
+from service.store.audit import SERVICE, Actor, record
 from service.store.database import Database
+from service.store.keyed import claim
 from service.store.labelling.drafts import LabelDraft, LabelItem, LabelSource, Word
 from service.store.labelling.items import (
     ItemPlace,
     LabelSubject,
     ensure_item,
     insert_items,
+    is_scored_here,
     match_item,
     read_subject,
 )
-from service.store.tables import LABEL_ITEMS, LABELS, SCORES
+from service.store.tables import LABEL_ITEMS, LABEL_REVEALS, LABELS, SCORES
 from service.store.times import format_rfc3339
 
 WHOLE = -1
@@ -61,6 +64,8 @@ class JudgeWord:
     raw: float
     value: float | None
     threshold: float | None
+    passed: bool | None
+    """What the report said; None where it left it open."""
     predictions: str
     """JSON: a list of them, as calibration takes them."""
 
@@ -80,11 +85,16 @@ class Labels:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    def put(self, tenant: str, draft: LabelDraft) -> HumanLabel:
-        """Keeps a label, in place of what the annotator said of the same before. UnknownItemError where there is no such item."""
+    def put(self, tenant: str, draft: LabelDraft, *, by: Actor = SERVICE) -> HumanLabel:
+        """Keeps a label, in place of what the annotator said of the same before; the same again changes nothing.
+
+        It is not blind where the judge's word was shown to the annotator before, as it is after each label. UnknownItemError
+        where there is no such item.
+        """
         with self.database.begin() as connection:
             ensure_item(self.database, connection, tenant, draft.item, draft.criterion)
-            (name,) = write_labels(self.database, connection, tenant, [draft])
+            seen = not claim_reveal(self.database, connection, tenant, draft)
+            (name,) = write_labels(self.database, connection, tenant, [draft], seen=seen, by=by).names
             return _build_label(connection.execute(sa.select(LABELS).where(LABELS.c.id == name)).mappings().one())
 
     def read_judge(self, tenant: str, item: str, criterion: str) -> JudgeWord | None:
@@ -94,10 +104,10 @@ class Labels:
             row = connection.execute(chosen).mappings().one_or_none()
         return None if row is None else build_judge_word(row)
 
-    def read_subject(self, tenant: str, item: str) -> LabelSubject:
+    def read_subject(self, tenant: str, item: str, criterion: str) -> LabelSubject:
         """What there is to look at. UnknownItemError where it is not there, or another tenant's."""
         with self.database.read() as connection:
-            return read_subject(connection, tenant, item)
+            return read_subject(connection, tenant, item, criterion)
 
     def page(
         self,
@@ -121,15 +131,20 @@ class Labels:
         more = len(rows) > limit
         return LabelList(found, more, found[-1].id if more else None)
 
-    def delete(self, tenant: str, name: str, *, by: Actor) -> HumanLabel:
-        """Takes a label back; what it was. UnknownItemError where it is not there, or another tenant's."""
+    def delete(self, tenant: str, name: str, *, by: Actor, annotator: str | None = None) -> HumanLabel:
+        """Takes a label back; what it was. UnknownItemError where it is not there, or another tenant's.
+
+        `annotator`: whose it must be; OthersLabelError where it is another's. None: anybody's.
+        """
         with self.database.begin() as connection:
             chosen = LABELS.c.id == name, LABELS.c.tenant == tenant
             row = connection.execute(sa.select(LABELS).where(*chosen)).mappings().one_or_none()
             if row is None:
                 raise UnknownItemError("no label of that id")
+            if annotator not in (None, row["annotator"]):
+                raise OthersLabelError(f"it is a label of {row['annotator']}: only an admin takes it back")
             connection.execute(LABELS.delete().where(*chosen))
-            now, told = self.database.now(), {"item": row["item"], "criterion": row["criterion"]}
+            now, told = self.database.now(), _describe_label(row)
             record(connection, now, by, "label.delete", target=name, tenant=tenant, detail=told)
             return _build_label(row)
 
@@ -140,15 +155,30 @@ class Labels:
         drafts: Sequence[LabelDraft],
         *,
         by: Actor,
+        annotator: str | None = None,
     ) -> None:
-        """Takes in items with their documents, by id and criterion, and labels. Items that are there stay as they are."""
+        """Takes in items with their documents, by id and criterion, and labels. Items that are there stay as they are.
+
+        What was scored here keeps its own trace: only the labels of such an item are taken. InputError where it has no such
+        criterion. `annotator`: whose labels may be replaced besides imported ones; OthersLabelError for another's. None:
+        anybody's.
+        """
         documents = {key: document for key, (_, document) in items.items()}
-        placed = [(ItemPlace(key[0]), item) for key, (item, _) in items.items()]
         with self.database.begin() as connection:
+            real = {key for key in items if is_scored_here(connection, tenant, key[0])}
+            for item, criterion in real:
+                self._ensure_real(connection, tenant, item, criterion)
+            placed = [(ItemPlace(key[0]), item) for key, (item, _) in items.items() if key not in real]
             insert_items(self.database, connection, tenant, placed, documents=documents)
-            write_labels(self.database, connection, tenant, drafts)
-            told = {"items": len(items), "labels": len(drafts)}
+            written = write_labels(self.database, connection, tenant, drafts, annotator=annotator)
+            told = {"items": len(items), "labels": len(drafts), "replaced": written.replaced}
             record(connection, self.database.now(), by, "label.import", tenant=tenant, detail=told)
+
+    def _ensure_real(self, connection: sa.Connection, tenant: str, item: str, criterion: str) -> None:
+        try:
+            ensure_item(self.database, connection, tenant, item, criterion)
+        except UnknownItemError as error:
+            raise InputError.at("/criterion", f"{item!r} was scored here: {error}") from None
 
     def list_criteria(self, tenant: str) -> tuple[str, ...]:
         """The criteria that there is something to label of."""
@@ -159,40 +189,126 @@ class Labels:
     def forget_old(self, *, days: float) -> None:
         """Deletes what was kept or imported more than so many days ago and got no label since. Batches go by themselves."""
         early = self.database.now() - days * DAY_S
-        late = sa.exists().where(
-            LABELS.c.tenant == LABEL_ITEMS.c.tenant, LABELS.c.item == LABEL_ITEMS.c.item, LABELS.c.made_at >= early
-        )
+        fresh = LABELS.c.made_at >= early
+        same = (LABELS.c.tenant == LABEL_ITEMS.c.tenant, LABELS.c.item == LABEL_ITEMS.c.item)
+        late = sa.exists().where(*same, fresh).correlate(LABEL_ITEMS)
+        of_score = (LABELS.c.tenant == SCORES.c.tenant, LABELS.c.item == SCORES.c.id)
+        labelled = sa.exists().where(*of_score, fresh).correlate(SCORES)
         own = LABEL_ITEMS.c.batch.is_(None) & LABEL_ITEMS.c.kept.is_(None)
-        labelled = sa.exists().where(
-            LABELS.c.tenant == SCORES.c.tenant, LABELS.c.item == SCORES.c.id, LABELS.c.made_at >= early
-        )
+        imported = own & (LABEL_ITEMS.c.created_at < early) & ~late
+        old = sa.select(SCORES.c.id).where(SCORES.c.created_at < early, ~labelled)
         with self.database.begin() as connection:
-            connection.execute(sa.delete(LABEL_ITEMS).where(own, LABEL_ITEMS.c.created_at < early, ~late))
-            connection.execute(sa.delete(SCORES).where(SCORES.c.created_at < early, ~labelled))
+            labels = _count_labels(connection, imported) + _count_labels(connection, LABEL_ITEMS.c.kept.in_(old))
+            items = connection.execute(sa.delete(LABEL_ITEMS).where(imported)).rowcount
+            scores = connection.execute(sa.delete(SCORES).where(SCORES.c.id.in_(old))).rowcount
+            if items or scores:
+                told = {"items": items, "scores": scores, "labels": labels}
+                record(connection, self.database.now(), SERVICE, "label.forget", detail=told)
 
 
 def build_judge_word(row: sa.RowMapping) -> JudgeWord | None:
     """What the judge said of the item in a row of LABEL_ITEMS; None where none did."""
     if row["raw"] is None:
         return None
-    return JudgeWord(row["raw"], row["value"], row["threshold"], row["predictions"] or "[]")
+    return JudgeWord(row["raw"], row["value"], row["threshold"], row["passed"], row["predictions"] or "[]")
 
 
-def write_labels(database: Database, connection: sa.Connection, tenant: str, drafts: Sequence[LabelDraft]) -> list[str]:
-    """Writes labels in their order; their ids."""
+def count_labels(connection: sa.Connection, *, batch: str | None = None, kept: str | None = None) -> int:
+    """How many labels there are of a batch, or of a kept score."""
+    own = LABEL_ITEMS.c.kept == kept if batch is None else LABEL_ITEMS.c.batch == batch
+    return _count_labels(connection, own)
+
+
+def _count_labels(connection: sa.Connection, own: sa.ColumnElement[bool]) -> int:
+    same = [LABELS.c[name] == LABEL_ITEMS.c[name] for name in ("tenant", "item", "criterion")]
+    counted = sa.select(sa.func.count()).select_from(LABELS).join(LABEL_ITEMS, sa.and_(*same)).where(own)
+    return connection.execute(counted).scalar_one()
+
+
+def adopt_labels(connection: sa.Connection, before: str, tenant: str) -> None:
+    """All that may be labelled of one tenant becomes another's, which has nothing yet, with the labels."""
+    names = [one.name for one in LABEL_ITEMS.c]
+    copied = [sa.literal(tenant) if name == "tenant" else LABEL_ITEMS.c[name] for name in names]
+    connection.execute(
+        LABEL_ITEMS.insert().from_select(names, sa.select(*copied).where(LABEL_ITEMS.c.tenant == before))
+    )
+    for table in (LABELS, LABEL_REVEALS, SCORES):
+        connection.execute(table.update().where(table.c.tenant == before).values(tenant=tenant))
+    connection.execute(LABEL_ITEMS.delete().where(LABEL_ITEMS.c.tenant == before))
+
+
+def claim_reveal(database: Database, connection: sa.Connection, tenant: str, draft: LabelDraft) -> bool:
+    """Notes that the judge's word is shown to an annotator, as it is after each label. Whether it had not been before."""
+    word = sa.select(LABEL_ITEMS.c.raw).where(*match_item(tenant, draft.item, draft.criterion))
+    if connection.execute(word).scalar_one() is None:
+        return True
+    row = {"tenant": tenant, "item": draft.item, "criterion": draft.criterion, "annotator": draft.annotator}
+    return claim(database, connection, LABEL_REVEALS, row)
+
+
+class WrittenLabels(NamedTuple):
+    """The ids of labels in their order, and how many took the place of others."""
+
+    names: list[str]
+    replaced: int
+
+
+def write_labels(  # noqa: PLR0913 (each is needed by somebody)
+    database: Database,
+    connection: sa.Connection,
+    tenant: str,
+    drafts: Sequence[LabelDraft],
+    *,
+    seen: bool = False,
+    by: Actor | None = None,
+    annotator: str | None = None,
+) -> WrittenLabels:
+    """Writes labels in their order; one that says the same as before stays as it was.
+
+    `seen`: none of them is blind. `by`: who is named in the audit log for each that is replaced. `annotator`: as `take_in`.
+    """
     now: float = connection.execute(sa.select(database.now())).scalar_one()
     stem = f"label_{int(now * 1_000):012x}{secrets.token_hex(6)}"
     rows = [_build_values(draft) | {"tenant": tenant, "made_at": now} for draft in drafts]
-    names = [f"{stem}{at:08x}" for at in range(len(rows))]
-    for row, name in zip(rows, names, strict=True):
-        once = [LABELS.c[key] == row[key] for key in ("tenant", "criterion", "item", "step", "annotator")]
-        connection.execute(LABELS.delete().where(*once))
-        connection.execute(LABELS.insert().values(**row, id=name))
-    return names
+    names: list[str] = []
+    replaced = 0
+    for at, row in enumerate(rows):
+        once = [LABELS.c[key] == row[key] for key in _ONCE]
+        before = connection.execute(sa.select(LABELS).where(*once)).mappings().one_or_none()
+        if before is not None and all(before[key] == row[key] for key in _SAID):
+            names.append(before["id"])
+            continue
+        if before is not None:
+            _check_whose(before, annotator)
+            connection.execute(LABELS.delete().where(*once))
+            replaced += 1
+            if by is not None:
+                told = _describe_label(before)
+                record(connection, database.now(), by, "label.replace", target=before["id"], tenant=tenant, detail=told)
+        names.append(f"{stem}{at:08x}")
+        values = {**row, "id": names[-1], "blind": row["blind"] and not seen}
+        connection.execute(LABELS.insert().values(values))
+    return WrittenLabels(names, replaced)
+
+
+def _check_whose(before: sa.RowMapping, annotator: str | None) -> None:
+    if annotator not in (None, before["annotator"]) and before["source"] != "import":
+        raise OthersLabelError(
+            f"{before['annotator']} has labelled {before['item']!r} here: only an admin replaces that"
+        )
+
+
+def _describe_label(row: sa.RowMapping) -> dict[str, JsonValue]:
+    return {name: row[name] for name in ("item", "criterion", "annotator", "label", "source")}
+
+
+_ONCE = ("tenant", "criterion", "item", "step", "annotator", "decides")
+_SAID = ("label", "value", "failing_step", "claim", "note", "source")
 
 
 def _build_values(draft: LabelDraft) -> dict[str, object]:
-    return {**asdict(draft), "step": WHOLE if draft.step is None else draft.step}
+    step = WHOLE if draft.step is None else draft.step
+    return {**asdict(draft), "step": step, "decides": draft.source == "adjudication"}
 
 
 def _build_label(row: sa.RowMapping) -> HumanLabel:

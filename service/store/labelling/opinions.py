@@ -24,18 +24,24 @@ class LabelledCase:
     criterion: str
     stage: str
     labels: tuple[HumanLabel, ...]
-    """First to last; one that settles a disagreement goes before all others."""
+    """First to last; those that settle a disagreement go before all others, the last of them first."""
     judge: JudgeWord | None
 
     @property
     def counted(self) -> tuple[HumanLabel, ...]:
-        """Labels of the whole trace that are on a side."""
-        return tuple([one for one in self.labels if one.label != "unsure" and one.step is None])
+        """Opinions on the whole trace that are on a side."""
+        whole = [one for one in self.labels if one.step is None and one.source != "adjudication"]
+        return tuple([one for one in whole if one.label != "unsure"])
+
+    @property
+    def decision(self) -> HumanLabel | None:
+        """The label of the whole trace that decides: the last one that settles it."""
+        return next((one for one in self.labels if one.step is None and one.source == "adjudication"), None)
 
     @property
     def is_settled(self) -> bool:
         """Whether somebody decided for all."""
-        return any(one.source == "adjudication" for one in self.labels)
+        return self.decision is not None
 
     @property
     def is_disputed(self) -> bool:
@@ -44,18 +50,18 @@ class LabelledCase:
 
     @property
     def passes(self) -> bool | None:
-        """What most say; of even sides the first one; None where nobody is on a side."""
+        """What was decided, else what most say; of even sides the first one; None where nobody is on a side."""
+        if self.decision is not None:
+            return None if self.decision.label == "unsure" else self.decision.label == "pass"
         said = [one.label == "pass" for one in self.counted]
         return None if not said else said[0] if 2 * sum(said) == len(said) else 2 * sum(said) > len(said)
 
     @property
     def differs_from_judge(self) -> bool:
-        """Whether people say another thing than the judge."""
-        if self.judge is None or self.passes is None:
+        """Whether people say another thing than the judge. What was left open differs from nothing."""
+        if self.judge is None or self.judge.passed is None or self.passes is None:
             return False
-        value = self.judge.raw if self.judge.value is None else self.judge.value
-        threshold = 0.5 if self.judge.threshold is None else self.judge.threshold
-        return self.passes is not (value >= threshold)
+        return self.passes is not self.judge.passed
 
 
 class Opinions:
@@ -79,14 +85,19 @@ class Opinions:
             rows = {row["item"]: row for row in connection.execute(chosen).mappings()}
         return tuple([_build_case(rows[item], labels) for item, labels in by_item.items() if item in rows])
 
-    def read_subjects(self, tenant: str, items: Sequence[str]) -> Iterator[tuple[str, LabelSubject]]:
+    def read_subjects(self, tenant: str, cases: Sequence[LabelledCase]) -> Iterator[tuple[LabelledCase, LabelSubject]]:
         """What there is to look at of each, some at a time."""
-        for start in range(0, len(items), PAGE):
+        for start in range(0, len(cases), PAGE):
             with self._database.read() as connection:
-                page = [(item, read_subject(connection, tenant, item)) for item in items[start : start + PAGE]]
+                page = [
+                    (one, read_subject(connection, tenant, one.item, one.criterion))
+                    for one in cases[start : start + PAGE]
+                ]
             yield from page
 
 
 def _build_case(row: sa.RowMapping, labels: Sequence[HumanLabel]) -> LabelledCase:
-    ordered = sorted(labels, key=lambda one: one.source != "adjudication")
-    return LabelledCase(row["item"], row["criterion"], row["stage"], tuple(ordered), build_judge_word(row))
+    settling = [one for one in labels if one.source == "adjudication"]
+    opinions = [one for one in labels if one.source != "adjudication"]
+    ordered = (*reversed(settling), *opinions)
+    return LabelledCase(row["item"], row["criterion"], row["stage"], ordered, build_judge_word(row))

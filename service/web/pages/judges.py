@@ -14,9 +14,10 @@ from service.api.access import find_caller
 from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
 from service.api.routes.fits import REQUEST
+from service.core.judging.fits import Fit
 from service.core.judging.judges import Judge, JudgeCheck
 from service.core.models.invalid import validate
-from service.errors import InputError
+from service.errors import InputError, Problem
 from service.strict_json import parse
 from service.web.judge_view import measure_all
 from service.web.page import NavLink, PageSet, page, read_form, redirect, render
@@ -59,6 +60,7 @@ class JudgePages:
         judge, form = self._find_judge(request), read_form(request)
         try:
             asked = validate(REQUEST, self._read_wanted(form.get("calibration", ""), form.get("fit", "")))
+            _check_judge(asked.fits, judge)
             await self._fits.install(request, asked.calibration, asked.fits)
         except InputError as error:
             return await self._render(request, judge, refusal=str(error.problems[0]), status=422)
@@ -98,6 +100,7 @@ class JudgePages:
             beside=beside,
             humans={one.progress.criterion: one for one in summary},
             disputed=[case for one in pages for case in one.data],
+            may_label=find_caller(request).may("label"),
             refusal=refusal,
             places={case.item: build_item_path(case.item) for one in pages for case in one.data},
         )
@@ -122,6 +125,14 @@ class JudgePages:
         if calibration.strip():
             return {"calibration": calibration.strip()}
         return {"fits": [parse(text.encode(), self._limits)]} if text.strip() else {}
+
+
+def _check_judge(fits: Sequence[Fit], judge: Judge) -> None:
+    """InputError for a fit of another judge than the page is of."""
+    wrong = [Problem(f"/fits/{n}/judge", f"{fit.judge!r} is another judge") for n, fit in enumerate(fits)]
+    wrong = [one for one, fit in zip(wrong, fits, strict=True) if fit.judge != judge.id]
+    if wrong:
+        raise InputError(wrong)
 
 
 def build_item_path(item: str) -> str | None:

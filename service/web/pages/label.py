@@ -12,7 +12,7 @@ from starlette.responses import Response
 from service.api.access import find_actor, find_caller
 from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
-from service.api.routes.labels import REQUEST, build_draft, name_annotator
+from service.api.routes.labels import REQUEST, build_draft, choose_annotator, find_own_name
 from service.core.models.invalid import validate
 from service.labelling import LabelTask
 from service.store.labelling.labels import HumanLabel
@@ -34,7 +34,7 @@ class LabelPages:
         """The next item, or the one that is named; beside it what came of the last one."""
         desk, tenant = self._labels.find_desk(), find_caller(request).tenant
         asked = _read_asked(request.query_params)
-        annotator = asked.get("annotator") or name_annotator(request)
+        annotator = choose_annotator(request, asked.get("annotator"))
         item, criterion = request.query_params.get("item"), asked.get("criterion")
         task: LabelTask | None
         if item and criterion:
@@ -53,6 +53,7 @@ class LabelPages:
             seen=None if task is None else await asyncio.to_thread(build_seen, task),
             annotator=annotator,
             criterion=criterion,
+            may_name=find_own_name(request) is None,
             asked=asked,
             last=last,
             judge=judge,
@@ -68,8 +69,8 @@ class LabelPages:
     async def undo(self, request: Request) -> Response:
         """Takes a label back, and shows its item again."""
         desk, tenant, form = self._labels.find_desk(), find_caller(request).tenant, read_form(request)
-        by = find_actor(request)
-        gone = await self._labels.run(request, lambda: desk.labels.delete(tenant, form.get("label", ""), by=by))
+        by, own, name = find_actor(request), find_own_name(request), form.get("label", "")
+        gone = await self._labels.run(request, lambda: desk.labels.delete(tenant, name, by=by, annotator=own))
         asked = {"annotator": gone.annotator, "criterion": gone.criterion, "item": gone.item}
         return redirect(f"/label?{urlencode(asked)}")
 
@@ -85,7 +86,7 @@ class LabelPages:
         """What people differ on, with what each of them said."""
         desk, tenant = self._labels.find_desk(), find_caller(request).tenant
         criterion = request.query_params.get("criterion") or None
-        annotator = request.query_params.get("annotator") or name_annotator(request)
+        annotator = choose_annotator(request, request.query_params.get("annotator") or None)
         found = await self._labels.run(request, lambda: desk.list_disagreements(tenant, criterion=criterion, limit=20))
         tasks = [
             await self._labels.run(request, lambda one=one: desk.open_task(tenant, one.item, one.criterion, annotator))
@@ -113,8 +114,8 @@ class LabelPages:
     async def _put(self, request: Request) -> HumanLabel:
         desk, tenant, form = self._labels.find_desk(), find_caller(request).tenant, read_form(request)
         asked = validate(REQUEST, _build_request(form))
-        draft = build_draft(asked, name_annotator(request))
-        return await self._labels.run(request, lambda: desk.labels.put(tenant, draft))
+        draft, by = build_draft(asked, choose_annotator(request, asked.annotator)), find_actor(request)
+        return await self._labels.run(request, lambda: desk.put(tenant, draft, by=by))
 
     async def _find_last(self, request: Request, annotator: str) -> HumanLabel | None:
         """The annotator's last label; none where nobody has just given one."""
@@ -133,7 +134,7 @@ def _build_request(form: Mapping[str, str]) -> dict[str, object]:
     """The label as the API takes it. What is not filled in is not said."""
     told: dict[str, object] = {name: form[name] for name in FIELDS if form.get(name)}
     step = form.get("failing_step", "")
-    if step.isascii() and step.isdigit():
+    if step.isascii() and step.isdigit() and form.get("label") != "pass":  # the page asks where it fails, if it does
         told["failing_step"] = int(step[:9])
     return told | {"blind": form.get("source") != "adjudication"}
 

@@ -71,6 +71,14 @@ MAX_WEIGHT_ERROR = 1e-6
 """How far the sum of a jury's weights may lie from 1."""
 
 
+MOST_NAME = 256
+"""Characters of the name of a judge or a criterion at most."""
+MOST_MODELS = 2_000
+"""Characters of the names of a jury's models at most."""
+PLAIN = r"^[^\x00-\x1f\x7f]+$"
+"""Names without control characters."""
+
+
 class Metric(FrozenModel):
     """A figure on items that were not fitted, with its 95 % interval; None where it is undefined."""
 
@@ -82,15 +90,15 @@ class Metric(FrozenModel):
 class Fit(FrozenModel):
     """A map with all that says what it is for and how good it is. Plain data: one file of JSON for each."""
 
-    judge: str
+    judge: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=MOST_NAME)
     judge_digest: str = Field(pattern=r"^[0-9a-f]{64}$")
-    model: str
+    model: str = Field(min_length=1, max_length=MOST_MODELS, pattern=PLAIN)
     assembly: int = 1
     evidence: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
     """sha256 of how code looks before the judge; empty where the judge is shown no evidence."""
     weights: dict[str, Share] = Field(default_factory=dict[str, Share])
     """Of a jury: how much the value of each model counts, summing to 1. Empty: all alike."""
-    criterion: str
+    criterion: str = Field(min_length=1, max_length=MOST_NAME, pattern=PLAIN)
     method: Method
     """The method that was asked for or chosen; it is the kind of `calibrator`."""
     calibrator: Annotated[Calibrator, TaggedUnion()]
@@ -132,6 +140,13 @@ class Fit(FrozenModel):
             raise ValueError(f"weights are of {join_models(self.weights)}, and the fit is of {self.model}")
         if self.weights and abs(fsum(self.weights.values()) - 1) > MAX_WEIGHT_ERROR:
             raise ValueError(f"weights sum to {fsum(self.weights.values()):g}, and not to 1")
+        return self
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Fit:
+        for name, bounds in (("domain", self.domain), ("abstain", self.abstain)):
+            if bounds is not None and bounds[0] > bounds[1]:
+                raise ValueError(f"{name} goes from {bounds[0]:g} to {bounds[1]:g}: its first number is the lower one")
         return self
 
     @lazy

@@ -50,6 +50,7 @@ def _make_items() -> None:
         sa.Column("draw", sa.Text, nullable=False),
         sa.Column("waits", sa.Boolean, nullable=False),
         *[sa.Column(name, sa.Double) for name in ("raw", "value", "threshold")],
+        sa.Column("passed", sa.Boolean),
         sa.Column("predictions", sa.Text),
         sa.Column("document", sa.Text),
         sa.Column("created_at", sa.Double, nullable=False),
@@ -79,15 +80,21 @@ def _make_labels() -> None:
         sa.Column("note", sa.Text, nullable=False),
         sa.Column("blind", sa.Boolean, nullable=False),
         sa.Column("source", sa.Text, nullable=False),
+        sa.Column("decides", sa.Boolean, nullable=False),
         sa.Column("made_at", sa.Double, nullable=False),
         sa.ForeignKeyConstraint(key, [f"callgrade_label_items.{name}" for name in key], ondelete="CASCADE"),
     )
-    once = ["tenant", "criterion", "item", "step", "annotator"]
+    once = ["tenant", "criterion", "item", "step", "annotator", "decides"]
     op.create_index("callgrade_labels_once", "callgrade_labels", once, unique=True)
     op.create_index("callgrade_labels_of_tenant", "callgrade_labels", ["tenant", "id"])
+    op.create_table(
+        "callgrade_label_reveals",
+        *[sa.Column(name, sa.Text, primary_key=True) for name in (*key, "annotator")],
+        sa.ForeignKeyConstraint(key, [f"callgrade_label_items.{name}" for name in key], ondelete="CASCADE"),
+    )
 
 
 def downgrade() -> None:
     """Drops them."""
-    for name in ("labels", "label_items", "scores", "fits"):
+    for name in ("label_reveals", "labels", "label_items", "scores", "fits"):
         op.drop_table(f"callgrade_{name}")
