@@ -327,7 +327,9 @@ class Settings:
         "24", _build_whole(1, 8_760), "Time for a batch to end that names none, in hours."
     )
     batch_days: int = _define_setting(
-        "30", _build_whole(1, 3_650), "How long a batch, its items and results are kept after its end, in days."
+        "30",
+        _build_whole(1, 3_650),
+        "How long a batch, its results and labels are kept after its end, in days; a kept score and an imported item after its last label.",
     )
     webhook_hosts: tuple[str, ...] = _define_setting(
         "", AUTHORITIES, "Hosts, or host:port, that batches may have notified, with commas between them."
