@@ -329,7 +329,7 @@ class Settings:
     batch_days: int = _define_setting(
         "30",
         _build_whole(1, 3_650),
-        "How long a batch, its results and labels are kept after its end, in days; a kept score and an imported item after its last label.",
+        "How long a batch with its results and labels is kept after its end, in days; likewise scores and imported items.",
     )
     webhook_hosts: tuple[str, ...] = _define_setting(
         "", AUTHORITIES, "Hosts, or host:port, that batches may have notified, with commas between them."
