@@ -70,17 +70,17 @@ def _list_failed(report: Report, stage: str) -> Iterator[_FailedOutcome]:
     for step in report.steps:
         for name in ids:
             outcome = step.outcomes.get(name)
-            if outcome is not None and _failed(outcome):
+            if outcome is not None and _has_failed(outcome):
                 yield _FailedOutcome(name, step.tool, outcome)
     missing = {one.expected: one.tool for one in report.missing}
     for criterion in report.criteria:
         if criterion.stage == stage:
             for one in criterion.outcomes:
-                if _failed(one.outcome):
+                if _has_failed(one.outcome):
                     yield _FailedOutcome(criterion.id, missing.get(one.expected or "", ""), one.outcome)
 
 
-def _failed(outcome: Outcome) -> bool:
+def _has_failed(outcome: Outcome) -> bool:
     if isinstance(outcome, Scored):
         return not outcome.passed
     return isinstance(outcome, Skipped) and outcome.cause == "blocked"

@@ -94,3 +94,25 @@ async def exchange(  # noqa: PLR0913 (each is a part of a request)
     start, *rest = sent
     found = {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]}
     return Answer(start["status"], found, b"".join(part.get("body", b"") for part in rest))
+
+
+def build_ask(runner: asyncio.Runner, default: FastAPI | None = None) -> Ask:
+    """Asks in the loop of `runner`: the application that a request names, else `default`."""
+
+    def ask(
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        app: FastAPI | None = None,
+        headers: Mapping[str, str] = JSON,
+        query: bytes = b"",
+    ) -> Answer:
+        async def chunks() -> tuple[bytes, bool]:
+            return body, False
+
+        asked = app or default
+        assert asked is not None
+        return runner.run(exchange(asked, method, path, chunks, headers, query))
+
+    return ask

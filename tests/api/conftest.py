@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from service.api.app import create_app
 from service.store.database import Database, open_database
-from tests.api.asgi_caller import JSON, Answer, Ask, exchange
+from tests.api.asgi_caller import Ask, build_ask
 from tests.store.played import Recording
 
 
@@ -27,23 +27,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
 def ask(app: FastAPI) -> Iterator[Ask]:
     """Sends one request to `app`, or to another application."""
     with asyncio.Runner() as runner:
-        default = app
-
-        def one(
-            method: str,
-            path: str,
-            body: bytes = b"",
-            *,
-            app: FastAPI | None = None,
-            headers: Mapping[str, str] = JSON,
-            query: bytes = b"",
-        ) -> Answer:
-            async def chunks() -> tuple[bytes, bool]:
-                return body, False
-
-            return runner.run(exchange(app or default, method, path, chunks, headers, query))
-
-        yield one
+        yield build_ask(runner, app)
 
 
 @pytest.fixture(scope="session")

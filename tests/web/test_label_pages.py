@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from fastapi import FastAPI
 
 from service.engine import Engine
 from service.live_fits import LiveFits
@@ -21,7 +20,7 @@ from service.store.installed_fits import InstalledFits
 from service.store.keys import Keys
 from service.web.app import add_pages
 from service.wiring import build_demo_judging
-from tests.api.asgi_caller import JSON, Answer, exchange
+from tests.api.asgi_caller import build_ask
 from tests.api.played_client import PlayedClient
 from tests.api.test_fits import fit, sent
 from tests.api.test_fits import verdict as verdict_of
@@ -77,22 +76,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     engine = Engine(Shelf(), judging=build_demo_judging(), fits=LiveFits([], InstalledFits(store), max_age_days=0))
     with asyncio.Runner() as runner:
 
-        def ask(
-            method: str,
-            path: str,
-            body: bytes = b"",
-            *,
-            app: FastAPI | None = None,
-            headers: Mapping[str, str] = JSON,
-            query: bytes = b"",
-        ) -> Answer:
-            async def chunks() -> tuple[bytes, bool]:
-                return body, False
-
-            return runner.run(exchange(app or client.app, method, path, chunks, headers, query))
-
         def start(database: Database) -> PlayedClient:
-            made = PlayedClient(ask, database, engine=engine)
+            made = PlayedClient(build_ask(runner), database, engine=engine)
             add_pages(made.app, token=TOKEN)
             return made
 
