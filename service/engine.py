@@ -31,7 +31,7 @@ from service.core.report import Asking, JudgeMode, Report
 from service.core.rubric import Rubric
 from service.core.trace import Trace
 from service.errors import AllowanceSpentError, DaySpentError, InputError, JudgeDownError, SandboxError
-from service.live_fits import LiveFits
+from service.fits.live import LiveFits
 from service.registry import Shelf
 from service.request import Sandbox, ScoreRequest, plan_request, read_request, read_request_trace
 

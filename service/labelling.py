@@ -16,7 +16,7 @@ from service.core.trace import Trace
 from service.engine import Engine
 from service.errors import InputError, Problem
 from service.request import RUBRIC, read_request, read_request_trace
-from service.store.audit import Actor
+from service.store.access.audit import Actor
 from service.store.database import Database
 from service.store.labelling.choice import LabelChoice, LabelChooser, LabelProgress
 from service.store.labelling.drafts import LabelDraft, LabelSource

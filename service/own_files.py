@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 
 from service.settings import Settings
-from service.store.audit import SERVICE, Actor, Audit
+from service.store.access.audit import SERVICE, Actor, Audit
 from service.store.database import Database
 from service.wiring import list_rubric_folders
 

@@ -28,9 +28,9 @@ from service.core.outcome import Outcome, Scored
 from service.core.report import Report
 from service.engine import Engine, report_json
 from service.errors import InputError, Problem
+from service.reading.strict_json import Limits, parse
 from service.request import ScoreRequest, read_request
 from service.store.labelling.drafts import LabelItem, ScoreDraft
-from service.strict_json import Limits, parse
 
 LOG = logging.getLogger("callgrade.apart")
 

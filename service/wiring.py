@@ -18,11 +18,11 @@ from service.asking.budget.ask_limits import AskLimits
 from service.core.report import STAND_IN
 from service.engine import Engine
 from service.errors import BusyError, SettingsError
-from service.fit_files import AgingFits, read_fits
-from service.live_fits import LiveFits
+from service.fits.files import AgingFits, read_fits
+from service.fits.live import LiveFits
+from service.reading.strict_json import Limits
 from service.registry import Shelf
 from service.settings import Settings
-from service.strict_json import Limits
 
 if TYPE_CHECKING:
     from service.asking.budget.days import Days
@@ -79,7 +79,7 @@ def build_fits(settings: Settings, database: Database | None) -> Collection[Fit]
 def build_days(settings: Settings, database: Database) -> Days:
     """Where what tenants use in a day is counted, and bounded."""
     from service.asking.budget.days import Days  # noqa: PLC0415 (SQLAlchemy is not loaded for nothing)
-    from service.store.usage import Caps, UsageStore  # noqa: PLC0415
+    from service.store.access.usage import Caps, UsageStore  # noqa: PLC0415
 
     caps = Caps(settings.tenant_day_max_questions or None, settings.tenant_day_max_usd)
     return Days(UsageStore(database), caps)
@@ -133,7 +133,7 @@ def build_judging(
 
 def _build_model(settings: Settings, environ: Mapping[str, str]) -> LiteLLM:
     from service.asking.model import LiteLLM  # noqa: PLC0415 (likewise)
-    from service.redaction import Redactor  # noqa: PLC0415
+    from service.logs.redaction import Redactor  # noqa: PLC0415
 
     return LiteLLM(
         api_base=settings.judge_api_base or None,
@@ -287,7 +287,7 @@ def prepare_database(settings: Settings, *, give_up: float = 10.0) -> Database:
     """
     from sqlalchemy.exc import DBAPIError  # noqa: PLC0415 (likewise)
 
-    from service.quiet import hush  # noqa: PLC0415 (likewise)
+    from service.logs.quiet import hush  # noqa: PLC0415 (likewise)
     from service.store.database import insist  # noqa: PLC0415 (likewise)
 
     hush(["alembic"])  # it would tell of every start

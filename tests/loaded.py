@@ -9,7 +9,7 @@ from pkgutil import walk_packages
 
 import service
 from service.asking.model import _AT_IMPORT
-from service.quiet import extend_environ
+from service.logs.quiet import extend_environ
 
 UNLOADED = (".migrations", ".__main__")
 

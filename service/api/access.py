@@ -21,8 +21,8 @@ from service.api.key_cache import KeyCache, KeyThrottle, find_peer, read_key
 from service.api.page_route import PageRoute, read_cookie
 from service.api.problems import render_refusal
 from service.errors import CallgradeError
-from service.store.audit import Actor
-from service.store.callers import NAMELESS, UNKNOWN, Caller, Scope
+from service.store.access.audit import Actor
+from service.store.access.callers import NAMELESS, UNKNOWN, Caller, Scope
 
 PROBES = frozenset({"/livez", "/readyz"})
 """The routes of which nobody is asked who they are."""

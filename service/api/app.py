@@ -40,23 +40,23 @@ from service.api.score_keeping import ScoreKeeper
 from service.api.stopping import watch_stop_signals
 from service.engine import Engine
 from service.errors import CallgradeError
-from service.fits_in_place import FitDesk
+from service.fits.in_place import FitDesk
 from service.jobs.admission import JobBounds
 from service.labelling import LabelDesk
 from service.scoring_process import ScoringProcess
 from service.settings import Settings
-from service.store.answers import Answers
-from service.store.audit import Audit
-from service.store.backlog import read_backlog
-from service.store.batches import Batches
-from service.store.calibrations import Calibrations
+from service.store.access.answers import Answers
+from service.store.access.audit import Audit
+from service.store.jobs.backlog import read_backlog
+from service.store.jobs.batches import Batches
+from service.store.jobs.calibrations import Calibrations
+from service.store.jobs.room import Room
 from service.store.kept_scores import KeptScores
-from service.store.room import Room
 from service.wiring import build_engine, build_limits, build_webhooks, load_judges, load_rubrics
 
 if TYPE_CHECKING:
     from service.store.database import Database
-    from service.store.queue import Queue
+    from service.store.jobs.queue import Queue
 
 DESCRIPTION = """Send a conversation with its tool calls, and what should have happened; get a verdict for every step.
 
@@ -196,8 +196,8 @@ def _build_key_caches(database: Database | None) -> tuple[KeyCache | None, KeyCa
     """Those of callers, and of those who are signed in to pages."""
     if database is None:
         return None, None
-    from service.store.keys import Keys  # noqa: PLC0415 (SQLAlchemy is not loaded for nothing)
-    from service.store.sessions import Sessions  # noqa: PLC0415
+    from service.store.access.keys import Keys  # noqa: PLC0415 (SQLAlchemy is not loaded for nothing)
+    from service.store.access.sessions import Sessions  # noqa: PLC0415
 
     return KeyCache(Keys(database)), KeyCache(Sessions(database))
 
@@ -220,7 +220,7 @@ def _list_loads(
     if settings.judge_model:
         loads["judges"] = partial(load_judges, settings)
     if database is not None:
-        from service.store.keys import Keys  # noqa: PLC0415 (SQLAlchemy is not loaded for nothing)
+        from service.store.access.keys import Keys  # noqa: PLC0415 (SQLAlchemy is not loaded for nothing)
 
         loads["store"] = partial(asyncio.to_thread, Keys(database).any_key)
     return loads

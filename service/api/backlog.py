@@ -11,7 +11,7 @@ from time import monotonic
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from service.store.backlog import Backlog
+from service.store.jobs.backlog import Backlog
 
 LOG = logging.getLogger("callgrade.store")
 

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 from service.errors import InputError, TooLargeError
-from service.strict_json import Limits
+from service.reading.strict_json import Limits
 
 DISCARDED = 4
 """How many times the limit is read on of a body that passes it, and thrown away."""

@@ -20,7 +20,7 @@ from service.api.fairness.threads import Threads
 from service.api.operations import JSON
 from service.errors import BusyError
 from service.jobs.admission import PATIENCE
-from service.store.answers import Answers, KeyedRequest, StoredAnswer
+from service.store.access.answers import Answers, KeyedRequest, StoredAnswer
 from service.store.database import insist
 
 LOG = logging.getLogger("callgrade.api")

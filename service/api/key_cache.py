@@ -15,7 +15,7 @@ from starlette.types import Scope as AsgiScope
 from service.api.fairness.buckets import Buckets
 from service.api.key_use import KeyUseRecorder
 from service.asking.single_flight import SingleFlight
-from service.store.callers import Caller
+from service.store.access.callers import Caller
 
 FRESH = 5.0
 """Seconds for which the store is not asked again: so long a key may work that was revoked."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 
-from service.quiet import thin
-from service.store.keys import USE_S
+from service.logs.quiet import thin
+from service.store.access.keys import USE_S
 
 LOG = logging.getLogger("callgrade.keys")
 thin(LOG.name)

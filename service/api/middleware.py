@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.metrics import METHODS, OTHER, ServiceMetrics
 from service.api.problems import build_details, render_problem
-from service.store.callers import NAMELESS, Caller
+from service.store.access.callers import NAMELESS, Caller
 
 LOG = logging.getLogger("callgrade.access")
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Scope as AsgiScope
 
-from service.store.callers import Scope
+from service.store.access.callers import Scope
 
 COOKIE = "callgrade_session"
 

@@ -28,9 +28,9 @@ from service.asking.faults import CallError
 from service.asking.reasoning import build_reasoning_params, count_thinking_tokens
 from service.asking.replies import ReplyForm, build_reply_params, read_completion
 from service.core.judging.prompts import Completion, Prompt
+from service.logs.quiet import RedactingFilter, WithholdingFilter, extend_environ, hush
+from service.logs.redaction import Redactor
 from service.outbound.exchanges import ExchangeBounds, get_notes, note_exchanges
-from service.quiet import RedactingFilter, WithholdingFilter, extend_environ, hush
-from service.redaction import Redactor
 
 BACKSTOP = 600.0
 """Seconds after which litellm gives up by itself. Not a deadline: bytes that drip in keep it waiting. The caller has one."""

@@ -6,7 +6,7 @@ import os
 import pwd
 import socket
 
-from service.store.audit import Actor
+from service.store.access.audit import Actor
 
 
 def this_user() -> Actor:

@@ -13,8 +13,6 @@ from typing import Any, cast
 import typer
 from pydantic import JsonValue, TypeAdapter
 
-from service.bare_lists import join_messages
-from service.bare_traces import build_body, is_bare
 from service.cli.context import read_settings
 from service.cli.rendering.console import plural, say
 from service.core.models.invalid import validate
@@ -24,13 +22,15 @@ from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, Problem, SettingsError
 from service.packaged_files import read_yaml
+from service.reading.bare_lists import join_messages
+from service.reading.bare_traces import build_body, is_bare
+from service.reading.samples import split_samples
+from service.reading.span_files import group_spans
+from service.reading.strict_json import Limits, parse
+from service.reading.trace_files import BadRecord, RecordPlace, TraceRecord, scan_records
 from service.registry import Shelf, read_rubric
 from service.request import CustomId, Expected, ScoreRequest, read_request
-from service.samples import split_samples
 from service.settings import Settings
-from service.span_files import group_spans
-from service.strict_json import Limits, parse
-from service.trace_files import BadRecord, RecordPlace, TraceRecord, scan_records
 from service.wiring import build_engine, build_limits
 
 EXPECTED: TypeAdapter[Any] = TypeAdapter(Expected, config=DEFERRED)

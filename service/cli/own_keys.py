@@ -8,7 +8,7 @@ from service.cli.context import read_settings
 from service.cli.exits import join_words
 from service.cli.rendering.console import console, say
 from service.reporting.escaping import escape_unprintable
-from service.store.keys import Key, Keys
+from service.store.access.keys import Key, Keys
 from service.store.times import format_rfc3339
 from service.wiring import prepare_database
 

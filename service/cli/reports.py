@@ -14,8 +14,8 @@ from service.cli.exits import describe_error
 from service.cli.rendering.console import plural, say
 from service.core.report import Report
 from service.errors import InputError
+from service.reading.trace_files import BadRecord, RecordPlace, scan_records
 from service.reporting.summaries import read_report
-from service.trace_files import BadRecord, RecordPlace, scan_records
 from service.wiring import build_limits
 
 TOLD = 20

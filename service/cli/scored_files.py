@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from service.bare_traces import build_body
 from service.cli.context import read_settings
 from service.cli.inputs import read_records
 from service.cli.rendering.console import plural, say
 from service.cli.reports import Reports
 from service.errors import InputError
-from service.trace_files import BadRecord, TraceRecord
+from service.reading.bare_traces import build_body
+from service.reading.trace_files import BadRecord, TraceRecord
 from service.web.trace.build import ScoredTrace
 from service.web.trace.reading import SentTrace, read_sent
 from service.wiring import build_limits

@@ -15,9 +15,9 @@ from service.cli.inputs import InputChoices, Inputs, Refusal
 from service.core.report import Report
 from service.engine import Engine
 from service.errors import InputError
+from service.reading.trace_files import RecordPlace
 from service.reporting.comparison import TRIAL
 from service.reporting.summary.repeats import TASK
-from service.trace_files import RecordPlace
 
 
 @dataclass(frozen=True, slots=True)

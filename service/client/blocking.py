@@ -40,9 +40,9 @@ from service.client.outcome_lines import (
 from service.core.report import Report
 from service.errors import CallgradeError
 from service.jobs.quotes import Quote
-from service.store.batches import BATCH, Batch
-from service.store.calibrations import Calibration
-from service.store.job import JobList
+from service.store.jobs.batches import BATCH, Batch
+from service.store.jobs.calibrations import Calibration
+from service.store.jobs.job import JobList
 
 T = TypeVar("T")
 

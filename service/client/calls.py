@@ -22,9 +22,9 @@ from service.core.report import Report
 from service.jobs.quotes import QUOTE, Quote
 from service.problems import PROBLEM, ProblemDetails, build_details
 from service.reporting.summaries import build_report_adapter
-from service.store.batches import BATCH, BATCH_LIST, Batch
-from service.store.calibrations import CALIBRATION, CALIBRATION_LIST, Calibration
-from service.store.job import JobList
+from service.store.jobs.batches import BATCH, BATCH_LIST, Batch
+from service.store.jobs.calibrations import CALIBRATION, CALIBRATION_LIST, Calibration
+from service.store.jobs.job import JobList
 
 T = TypeVar("T")
 AnyJob = Batch | Calibration

@@ -33,9 +33,9 @@ from service.client.failures import Retries
 from service.client.outcome_lines import Kind, LineSplitter, find_events, read_lines, read_place
 from service.core.report import Report
 from service.errors import CallgradeError
-from service.store.batches import BATCH, Batch
-from service.store.calibrations import Calibration
-from service.store.job import JobList
+from service.store.jobs.batches import BATCH, Batch
+from service.store.jobs.calibrations import Calibration
+from service.store.jobs.job import JobList
 
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[object]]

@@ -26,11 +26,11 @@ from service.jobs.submissions import (
     read_document_entries,
     read_line_entries,
 )
+from service.reading.strict_json import Limits
 from service.store.database import insist
-from service.store.job import Kind
-from service.store.jobs import J, Jobs
-from service.store.submission import JobSubmission
-from service.strict_json import Limits
+from service.store.jobs.job import Kind
+from service.store.jobs.jobs import J, Jobs
+from service.store.jobs.submission import JobSubmission
 
 PATIENCE = 10.0
 """Seconds for which a database that is out of reach is tried."""

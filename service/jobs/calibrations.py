@@ -25,7 +25,7 @@ from service.jobs.chunking import Cutter
 from service.jobs.predicting import Asking, build_request
 from service.jobs.submissions import BadItems, PointerOf, RunOptions, SubmittedEntry, point_to_line
 from service.request import ScoreRequest, read_request, read_request_trace
-from service.store.submission import Material
+from service.store.jobs.submission import Material
 
 MAX_BYTES = 64 * 2**20
 """Largest body, unpacked: labelled items are held in memory."""

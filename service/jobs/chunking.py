@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from service.jobs.spool import guard_space
-from service.store.submission import LEVEL, Chunk
+from service.store.jobs.submission import LEVEL, Chunk
 
 MAX_CHUNK = 8 * 2**20
 """Bytes of items, before they are deflated, that end a chunk: a worker has a whole one in memory."""

@@ -23,9 +23,9 @@ from service.calibration.run import calibrate
 from service.core.rubric import Rubric
 from service.engine import REPORT
 from service.errors import InputError
-from service.fit_files import get_today, name_file
+from service.fits.files import get_today, name_file
 from service.jobs.fitting import FITTED
-from service.store.calibrations import FitOutcome
+from service.store.jobs.calibrations import FitOutcome
 
 REASONS = 20
 """How many questions without an answer are told one by one."""

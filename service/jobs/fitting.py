@@ -11,7 +11,7 @@ from subprocess import PIPE, Popen
 
 from pydantic import TypeAdapter
 
-from service.store.calibrations import FitOutcome, PendingFit
+from service.store.jobs.calibrations import FitOutcome, PendingFit
 
 LOG = logging.getLogger("callgrade.batches")
 

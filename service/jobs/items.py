@@ -27,14 +27,14 @@ from service.errors import (
 )
 from service.jobs.pauses import describe_pause
 from service.problems import PROBLEM, ProblemDetails, build_details, describe_error
+from service.reading.strict_json import Limits, parse
 from service.reporting.breaks import describe_break
 from service.request import ScoreRequest, read_request
 from service.scoring_process import LARGE_BYTES, ApartRefusal, ApartScorer, TakenDownError
-from service.store.chunks import ChunkItem, OutcomeRow
-from service.store.items import ERROR, ItemFacts
+from service.store.jobs.chunks import ChunkItem, OutcomeRow
+from service.store.jobs.items import ERROR, ItemFacts
+from service.store.jobs.suspects import QUARANTINE_AT
 from service.store.labelling.drafts import LabelItem
-from service.store.suspects import QUARANTINE_AT
-from service.strict_json import Limits, parse
 
 LOG = logging.getLogger("callgrade.batches")
 

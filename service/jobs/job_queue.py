@@ -18,9 +18,9 @@ import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
 
 from service.jobs.runner import Ended, Owns
-from service.quiet import hush, thin
-from service.store.chunks import ChunkId
+from service.logs.quiet import hush, thin
 from service.store.database import Database
+from service.store.jobs.chunks import ChunkId
 
 LOG = logging.getLogger("callgrade.batches")
 

@@ -9,12 +9,12 @@ import sqlalchemy as sa
 
 from service.errors import WebhookError
 from service.outbound.webhooks import Webhooks
-from service.store.batches import Batches
-from service.store.calibrations import Calibrations
 from service.store.database import Database
-from service.store.job import STEMS
-from service.store.jobs import Jobs
-from service.store.queue import Queue
+from service.store.jobs.batches import Batches
+from service.store.jobs.calibrations import Calibrations
+from service.store.jobs.job import STEMS
+from service.store.jobs.jobs import Jobs
+from service.store.jobs.queue import Queue
 from service.store.tables import BATCHES
 
 

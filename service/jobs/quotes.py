@@ -16,9 +16,9 @@ from service.asking.judging import Judging
 from service.core.plan import Plan
 from service.engine import Engine
 from service.errors import InputError
+from service.reading.strict_json import Limits, parse
 from service.request import ScoreRequest, read_request
-from service.store.submission import Chunk
-from service.strict_json import Limits, parse
+from service.store.jobs.submission import Chunk
 
 SAMPLED = 2_000
 """Items that are looked at; of a larger batch these are drawn, the same in every run."""

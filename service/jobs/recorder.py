@@ -14,8 +14,8 @@ from typing import NamedTuple
 from service.asking.budget.reservations import Spending
 from service.errors import BusyError, JudgeError
 from service.jobs.items import build_unrecordable_row
-from service.store.chunks import Chunks, ChunkSpending, Lease, OutcomeRow, OutcomeRows
 from service.store.database import insist
+from service.store.jobs.chunks import Chunks, ChunkSpending, Lease, OutcomeRow, OutcomeRows
 
 LOG = logging.getLogger("callgrade.batches")
 

@@ -18,9 +18,9 @@ from service.asking.limits.policies import ConcurrencyLimit
 from service.jobs.gate import ExclusiveGate
 from service.jobs.items import Deferral, WaitingItem, build_quarantined_row, split_blocks
 from service.jobs.recorder import Account, Recorder
-from service.store.chunks import ChunkId, ChunkItem, Chunks, Lease, LeasedChunk, LeasedElsewhere, OutcomeRow, Pause
 from service.store.database import insist
-from service.store.suspects import ALONE_AT, QUARANTINE_AT
+from service.store.jobs.chunks import ChunkId, ChunkItem, Chunks, Lease, LeasedChunk, LeasedElsewhere, OutcomeRow, Pause
+from service.store.jobs.suspects import ALONE_AT, QUARANTINE_AT
 
 LOG = logging.getLogger("callgrade.batches")
 

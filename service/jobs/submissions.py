@@ -19,10 +19,10 @@ from service.engine import Engine
 from service.errors import BadLinesError, InputError, MalformedError, Problem, TooLargeError
 from service.jobs.chunking import Cutter
 from service.problems import Place
+from service.reading.strict_json import Limits, parse
+from service.reading.trace_files import BadRecord, scan_lines
 from service.request import CustomId, RubricChoice, ScoreRequest, read_request_trace
-from service.store.job import Rejected, SkippedItems
-from service.strict_json import Limits, parse
-from service.trace_files import BadRecord, scan_lines
+from service.store.jobs.job import Rejected, SkippedItems
 
 LISTED = 1_000
 """How many problems, or lines left out, are named."""

@@ -16,11 +16,11 @@ from service.errors import CallgradeError, SettingsError
 from service.jobs import job_queue
 from service.jobs.fitting import fit
 from service.jobs.runner import Ended, Owns, Runner
-from service.store.calibrations import find_due
-from service.store.chunks import ChunkId
 from service.store.database import Database, insist
-from service.store.endings import end, record_notice
-from service.store.queue import Queue
+from service.store.jobs.calibrations import find_due
+from service.store.jobs.chunks import ChunkId
+from service.store.jobs.endings import end, record_notice
+from service.store.jobs.queue import Queue
 from service.store.workers import LONE, Workers, WorkerWatch, make_name
 
 LOG = logging.getLogger("callgrade.worker")

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from service.errors import InputError, SandboxError
 from service.outbound.http import AddressError, HttpAnswer, NoAnswerError, Outbound, Resolve, Target, resolve_host
 from service.outbound.timeouts import CONNECT_S, Timeouts
-from service.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse
 
 
 class Sandboxes:

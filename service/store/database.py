@@ -24,7 +24,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.sql.elements import ColumnElement
 
 from service.errors import BusyError, SettingsError
-from service.quiet import thin
+from service.logs.quiet import thin
 from service.store.ahead import WriteAheadLog, is_disk_full
 
 T = TypeVar("T")

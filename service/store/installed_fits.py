@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from service.core.judging.fits import Fit
 from service.errors import UnknownItemError
-from service.store.audit import Actor, record
+from service.store.access.audit import Actor, record
 from service.store.database import Database
 from service.store.tables import FITS
 

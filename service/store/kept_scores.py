@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from service.errors import UnknownItemError
-from service.store.audit import Actor, record
+from service.store.access.audit import Actor, record
 from service.store.database import Database
 from service.store.labelling.drafts import ScoreDraft
 from service.store.labelling.items import insert_items, name_score

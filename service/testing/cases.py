@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from service.cli.context import read_settings
 from service.errors import InputError
 from service.packaged_files import read_yaml
-from service.trace_files import BadRecord, scan_records
+from service.reading.trace_files import BadRecord, scan_records
 from service.wiring import build_limits
 
 NAMED_BY = ("custom_id", "id", "name")

@@ -9,12 +9,12 @@ from typing import Literal, cast
 
 from pydantic import JsonValue
 
-from service.bare_traces import wrap_trace
 from service.cli.context import read_settings
 from service.cli.inputs import find_rubric, names_file, read_text
 from service.core.report import JudgeMode, Report
 from service.engine import Engine
 from service.packaged_files import read_yaml
+from service.reading.bare_traces import wrap_trace
 from service.reporting.regression import may_abstain
 from service.request import ScoreRequest, read_request
 from service.testing.failures import TraceFailure, render_failure

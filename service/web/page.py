@@ -21,7 +21,7 @@ from service.api.parts import ApiParts
 from service.api.problems import build_details, describe_error
 from service.errors import CallgradeError
 from service.problems import ProblemDetails
-from service.store.callers import UNKNOWN, Scope
+from service.store.access.callers import UNKNOWN, Scope
 from service.web.forms import MAX_PUBLIC_BYTES, MAX_SIGNED_BYTES, read_fields
 from service.web.rendering import render_template
 

@@ -12,7 +12,7 @@ from service.cli.context import read_settings
 from service.cli.serving.server import listener_at, log_address, serve_on
 from service.core.report import Report
 from service.engine import Engine
-from service.logs import configure
+from service.logs.lines import configure
 from service.registry import Shelf
 from service.request import ScoreRequest
 

@@ -16,11 +16,11 @@ from service.errors import WebhookError
 from service.jobs.items import ItemScorer, widen_limits
 from service.jobs.runner import Runner
 from service.jobs.worker import Worker
+from service.reading.strict_json import Limits
 from service.registry import Shelf
 from service.settings import Settings
-from service.store.chunks import ChunkId, Chunks
 from service.store.database import Database
-from service.strict_json import Limits
+from service.store.jobs.chunks import ChunkId, Chunks
 from service.wiring import build_demo_judging
 from tests.api.asgi_caller import JSON, Answer, Ask
 from tests.store.played import Recording

@@ -28,9 +28,9 @@ from service.api.key_cache import FRESH, WRONG_A_MINUTE, KeyCache, KeyThrottle, 
 from service.asking.model import disconnect
 from service.errors import BusyError
 from service.settings import Settings
-from service.store.callers import Caller
+from service.store.access.callers import Caller
+from service.store.access.keys import USE_S, Keys
 from service.store.database import Database
-from service.store.keys import USE_S, Keys
 from service.store.tables import KEYS
 from service.wiring import prepare_database
 from tests.api.asgi_caller import JSON, Answer, Ask, exchange

@@ -11,10 +11,10 @@ from fastapi import FastAPI
 
 from service.api.app import create_app
 from service.settings import Settings
-from service.store.audit import Actor, Audit
-from service.store.batches import Batches
+from service.store.access.audit import Actor, Audit
+from service.store.access.keys import Keys
 from service.store.database import Database
-from service.store.keys import Keys
+from service.store.jobs.batches import Batches
 from tests.api.asgi_caller import JSON, Answer, Ask
 from tests.store.played import Recording
 from tests.store.test_store_batches import chunks, submission

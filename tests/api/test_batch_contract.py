@@ -20,8 +20,8 @@ from schemathesis.specs.openapi.checks import negative_data_rejection
 from service.api.app import create_app
 from service.api.routes.batches import EXAMPLE
 from service.api.routes.calibrations import EXAMPLE as LABELLED
+from service.store.access.keys import Keys
 from service.store.database import open_database
-from service.store.keys import Keys
 from service.store.tables import BATCHES
 from tests.api.asgi_caller import Ask
 from tests.api.test_contract import fits

@@ -26,13 +26,13 @@ from service.engine import Engine
 from service.jobs.chunking import Cutter
 from service.jobs.quotes import Quote, build_quote
 from service.jobs.spool import Spool
+from service.reading.strict_json import Limits
 from service.registry import Shelf
 from service.settings import Settings
-from service.store.batches import Batches
+from service.store.access.keys import Keys
 from service.store.database import Database
-from service.store.keys import Keys
+from service.store.jobs.batches import Batches
 from service.store.tables import BATCHES, CHUNKS
-from service.strict_json import Limits
 from tests.api.asgi_caller import Answer, Ask, exchange
 from tests.api.test_judged import body as judged_body
 from tests.store.played import Recording, closed, ended, opened, overdue, paused, recorded

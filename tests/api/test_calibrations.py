@@ -24,15 +24,15 @@ from service.calibration.results import render_json
 from service.calibration.run import calibrate
 from service.core.judging.fits import Binding, Fit, calibrate_value
 from service.engine import Engine
-from service.fit_files import get_today, read_fits
+from service.fits.files import get_today, read_fits
 from service.jobs.fitting import fit
 from service.jobs.notices import NoticeSender
 from service.registry import Shelf
 from service.settings import Settings
-from service.store.calibrations import PendingFit
+from service.store.access.keys import Keys
 from service.store.database import Database, open_database
-from service.store.keys import Keys
-from service.store.submission import Material
+from service.store.jobs.calibrations import PendingFit
+from service.store.jobs.submission import Material
 from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, RESULTS
 from service.wiring import build_demo_judging
 from tests.api.asgi_caller import JSON, Ask

@@ -15,7 +15,7 @@ import pytest
 
 from service.api.fairness.connections import MAX_WAITING, allow_files
 from service.settings import Settings
-from service.store.keys import Keys
+from service.store.access.keys import Keys
 from service.wiring import prepare_database
 from tests.api.test_server import GOOD, SOON, Connection, Server, head, serving
 from tests.jobs.process import until

@@ -12,11 +12,11 @@ from service.core.judging.fits import Fit
 from service.core.judging.questions import ASSEMBLY
 from service.core.report import STAND_IN
 from service.engine import Engine
-from service.fit_files import AgingFits
-from service.live_fits import LOOK_S, LiveFits
+from service.fits.files import AgingFits
+from service.fits.live import LOOK_S, LiveFits
 from service.registry import Shelf
 from service.settings import Settings
-from service.store.audit import Actor, Audit
+from service.store.access.audit import Actor, Audit
 from service.store.database import Database
 from service.store.installed_fits import InstalledFits
 from service.wiring import build_demo_judging

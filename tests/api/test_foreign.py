@@ -9,7 +9,7 @@ import pytest
 
 from service.api.app import create_app
 from service.settings import Settings
-from service.store.keys import Keys
+from service.store.access.keys import Keys
 from service.wiring import prepare_database
 from tests.api.asgi_caller import Ask
 from tests.api.test_server import GOOD, Server, serving

@@ -22,7 +22,7 @@ from service.asking.model import LiteLLM, disconnect
 from service.core.judging.fits import Fit
 from service.core.judging.questions import ASSEMBLY
 from service.engine import Engine
-from service.redaction import Redactor
+from service.logs.redaction import Redactor
 from service.registry import Shelf
 from service.store.database import Database
 from tests.api.asgi_caller import JSON, Answer, exchange

@@ -15,8 +15,8 @@ from service.calibration.importers.published import import_labels
 from service.engine import Engine
 from service.registry import Shelf
 from service.settings import Settings
+from service.store.access.keys import Keys
 from service.store.database import Database, open_database
-from service.store.keys import Keys
 from service.wiring import build_demo_judging
 from tests.api.asgi_caller import JSON, Ask
 from tests.api.played_client import SMALL, PlayedClient

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from service.api.app import create_app
 from service.core.report import Report
 from service.engine import Engine
-from service.logs import MAX_LINE, JsonFormatter, fit_line
+from service.logs.lines import MAX_LINE, JsonFormatter, fit_line
 from service.request import ScoreRequest
 from service.settings import Settings
 from service.wiring import build_engine

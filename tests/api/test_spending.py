@@ -19,11 +19,11 @@ from service.asking.limits.provider_gate import ProviderGates
 from service.engine import Engine, plan
 from service.registry import Shelf
 from service.settings import Settings
-from service.store.answers import CLAIM_S, KEPT_S, MAX_KEYS, Answers, KeyedRequest, StoredAnswer
+from service.store.access.answers import CLAIM_S, KEPT_S, MAX_KEYS, Answers, KeyedRequest, StoredAnswer
+from service.store.access.keys import Keys
+from service.store.access.usage import DAY_S, Caps, UsageStore
 from service.store.database import Database
-from service.store.keys import Keys
 from service.store.tables import ANSWERS
-from service.store.usage import DAY_S, Caps, UsageStore
 from tests.api.asgi_caller import JSON, exchange
 from tests.api.asgi_caller import Answer as Answered
 from tests.faults.clock import Clock

@@ -14,11 +14,11 @@ from sqlalchemy.exc import OperationalError
 
 from service.api.app import create_app
 from service.api.backlog import FRESH, BacklogCollector
-from service.store.backlog import Backlog, read_backlog
-from service.store.batches import Batches
 from service.store.database import Database, open_database
-from service.store.job import STATUSES
-from service.store.submission import Chunk, JobSubmission
+from service.store.jobs.backlog import Backlog, read_backlog
+from service.store.jobs.batches import Batches
+from service.store.jobs.job import STATUSES
+from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.tables import WORKERS
 from service.store.workers import SILENT, Workers
 from tests.api.asgi_caller import Ask

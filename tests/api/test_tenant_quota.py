@@ -10,8 +10,8 @@ import pytest
 
 from service.api.app import create_app
 from service.settings import Settings
+from service.store.access.keys import Keys
 from service.store.database import Database
-from service.store.keys import Keys
 from tests.api.asgi_caller import Answer, Ask
 from tests.store.played import Recording, recorded
 

@@ -20,7 +20,7 @@ from service.asking.limits.provider_gate import ProviderGate, ProviderGates
 from service.asking.model import LiteLLM
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
 from service.errors import JudgeError
-from service.redaction import Redactor
+from service.logs.redaction import Redactor
 from tests.conftest import Run
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider

@@ -16,8 +16,8 @@ from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
 from service.core.judging.prompts import Usage
 from service.errors import DaySpentError, JudgeError
+from service.store.access.usage import DAY_S, Caps, UsageStore, format_day
 from service.store.database import Database, open_database
-from service.store.usage import DAY_S, Caps, UsageStore, format_day
 
 UNIT = 1 / 64
 """Of a dollar: sums of it are exact."""

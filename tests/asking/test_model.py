@@ -22,8 +22,8 @@ from service.asking.failures import explain_failure
 from service.asking.faults import CallError
 from service.asking.model import LiteLLM, disconnect
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
+from service.logs.redaction import Redactor
 from service.outbound.exchanges import ExchangeBounds, ExchangeNotes
-from service.redaction import Redactor
 from tests.conftest import Run
 from tests.faults.provider import TOKENS_IN, TOKENS_OUT, Provider
 
@@ -424,7 +424,7 @@ def test_nothing_that_came_is_on_standard_error_or_in_logs() -> None:
         from service.core.judging.prompts import Prompt, Turn
         from service.errors import JudgeError
         from service.asking.model import LiteLLM, disconnect
-        from service.redaction import Redactor
+        from service.logs.redaction import Redactor
         from tests.faults.provider import Provider, serving
         async def play(provider):
             for name in ("openai/x", "anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash", "ollama/x", "nlp_cloud/x"):
@@ -483,7 +483,7 @@ def test_loading_litellm_connects_to_nothing_and_leaves_the_environment_as_it_wa
         sys.addaudithook(lambda event, _: seen.append(event) if event.startswith("socket.") else None)
         from service.core.judging.prompts import Prompt
         from service.asking.model import LiteLLM
-        from service.redaction import Redactor
+        from service.logs.redaction import Redactor
         logging.basicConfig(level=logging.DEBUG)
         logging.getLogger("asyncio").setLevel(logging.WARNING)
         model = LiteLLM(api_base=None, api_key="none", reply="auto", redact=Redactor())
@@ -507,7 +507,7 @@ def test_no_call_connects_elsewhere() -> None:
         from service.core.judging.prompts import Prompt, Turn
         from service.errors import JudgeError
         from service.asking.model import LiteLLM, disconnect
-        from service.redaction import Redactor
+        from service.logs.redaction import Redactor
         from tests.faults.provider import Provider, serving
         hosts = set()
         def note(event, args):
@@ -537,7 +537,7 @@ def test_no_env_file_is_loaded(tmp_path: Any) -> None:
         import asyncio, os
         from service.core.judging.prompts import Prompt
         from service.asking.model import LiteLLM
-        from service.redaction import Redactor
+        from service.logs.redaction import Redactor
         os.chdir({str(tmp_path)!r})
         model = LiteLLM(api_base=None, api_key="none", reply="auto", redact=Redactor())
         asyncio.run(model.worst_usd(Prompt("openai/gpt-4o", (), {{}}, 1)))

@@ -15,8 +15,8 @@ from service.asking.faults import CallError
 from service.core.judging.prompts import Usage
 from service.errors import JudgeError
 from service.jobs.recorder import Account
-from service.store.chunks import ChunkSpending
-from service.store.usage import Caps
+from service.store.access.usage import Caps
+from service.store.jobs.chunks import ChunkSpending
 
 UNIT = 1 / 64
 """Of a dollar: sums of it are exact, so a budget that is passed by anything at all is passed."""

@@ -29,10 +29,10 @@ from service.jobs import job_queue
 from service.jobs.items import ItemScorer, WaitingItem, widen_limits
 from service.jobs.runner import Runner, Work
 from service.jobs.worker import Worker, keep_working
+from service.reading.strict_json import Limits
 from service.registry import Shelf
 from service.request import read_request
-from service.store.chunks import ChunkItem, Chunks, OutcomeRow
-from service.strict_json import Limits
+from service.store.jobs.chunks import ChunkItem, Chunks, OutcomeRow
 from tests.benchmarks import judging
 from tests.faults.provider import Provider
 from tests.jobs.process import Service, request, service, until

@@ -33,8 +33,8 @@ def measure() -> None:
 
 def _measure_many(bodies: Sequence[bytes]) -> None:
     from service.engine import Engine, report_json
+    from service.reading.strict_json import Limits, parse
     from service.registry import Shelf
-    from service.strict_json import Limits, parse
 
     engine, limits = Engine(Shelf()), Limits()
     body = b"[" + b",".join(bodies) + b"]"

@@ -25,7 +25,7 @@ from service.asking.judging import Judges, Judging, NoCache
 from service.asking.limits.provider_gate import ProviderGates
 from service.asking.model import LiteLLM, disconnect
 from service.engine import Engine
-from service.redaction import Redactor
+from service.logs.redaction import Redactor
 from service.registry import Shelf
 from service.request import ScoreRequest, read_request
 from tests.benchmarks.http import rate

@@ -11,8 +11,8 @@ import jsonschema_rs
 
 from service.core.rubric import Extension
 from service.engine import Engine, report_json
+from service.reading.strict_json import Limits, parse
 from service.registry import Shelf
-from service.strict_json import Limits, parse
 from tests.benchmarks.workload import cases, request
 
 GATES_ALONE = "gates_alone"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.settings import Settings
-from service.store.keys import Keys
+from service.store.access.keys import Keys
 from service.wiring import prepare_database
 from tests.api.test_labels import body
 from tests.api.test_server import Server, serving

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from service.fit_checks import FitCheck, note_checks
-from service.fit_files import read_fits
+from service.fits.checks import FitCheck, note_checks
+from service.fits.files import read_fits
 from service.registry import Shelf
 from tests.calibration.label_sets import drawn
 from tests.cli.cli_run import Run

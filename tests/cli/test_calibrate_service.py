@@ -17,7 +17,7 @@ from service.calibration.predictions import read_predictions
 from service.calibration.results import render_json
 from service.calibration.run import calibrate
 from service.core.judging.fits import Fit
-from service.fit_files import get_today, name_file
+from service.fits.files import get_today, name_file
 from tests.cli.cli_run import Ran, Run
 from tests.cli.served import Served, served
 from tests.faults.provider import Provider

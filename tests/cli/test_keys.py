@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from service.settings import Settings
-from service.store.keys import Keys
+from service.store.access.keys import Keys
 from service.wiring import prepare_database
 from tests.cli.cli_run import Run
 from tests.forked import Command, Forked

@@ -16,7 +16,7 @@ from scipy import optimize
 
 from service import InputError
 from service.engine import report_json, score
-from service.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse
 from tests.core.hostile_bodies import BODIES
 
 MAX_BYTES = 100_000

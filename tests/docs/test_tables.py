@@ -13,7 +13,7 @@ from service.core.models.kinds import list_kinds
 from service.core.results.structure import FORMS
 from service.intake import FORMATS
 from service.settings import list_settings
-from service.store.callers import SCOPES
+from service.store.access.callers import SCOPES
 from tests.docs.pages import Page
 
 

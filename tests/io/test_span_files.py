@@ -22,9 +22,9 @@ from pydantic import TypeAdapter
 from service.core.trace import Trace
 from service.intake import TraceInput, read_trace
 from service.intake.spans.otlp_protobuf import read_request
-from service.span_files import NO_CONTENT, group_spans
-from service.strict_json import Limits
-from service.trace_files import BadRecord, TraceRecord, scan_records
+from service.reading.span_files import NO_CONTENT, group_spans
+from service.reading.strict_json import Limits
+from service.reading.trace_files import BadRecord, TraceRecord, scan_records
 
 DATA = Path(__file__).parents[1] / "data" / "formats" / "spans"
 FORMS = sorted((DATA / "forms").iterdir())
@@ -234,9 +234,9 @@ MEASURE = """
 import resource, sys
 from collections import Counter
 from pathlib import Path
-from service.span_files import group_spans
-from service.strict_json import Limits
-from service.trace_files import scan_records
+from service.reading.span_files import group_spans
+from service.reading.strict_json import Limits
+from service.reading.trace_files import scan_records
 def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 before, traces = peak(), 0
 for record in group_spans(scan_records(Path(sys.argv[1]), limits=Limits()), Limits(), left_out=Counter()):

@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
-from service.store.batches import Batches
 from service.store.database import MIGRATIONS, open_database
+from service.store.jobs.batches import Batches
 from service.store.tables import CHUNKS
 from tests.store.played import Recording
 

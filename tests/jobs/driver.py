@@ -18,14 +18,14 @@ from service.asking.model import LiteLLM, disconnect
 from service.engine import Engine
 from service.jobs.items import ItemScorer, widen_limits
 from service.jobs.runner import Runner
-from service.redaction import Redactor
+from service.logs.redaction import Redactor
+from service.reading.strict_json import Limits
 from service.registry import Shelf
-from service.store.batches import Batch, Batches
-from service.store.chunks import ChunkId, Chunks
 from service.store.database import Database, open_database
-from service.store.endings import end
-from service.store.submission import JobSubmission
-from service.strict_json import Limits
+from service.store.jobs.batches import Batch, Batches
+from service.store.jobs.chunks import ChunkId, Chunks
+from service.store.jobs.endings import end
+from service.store.jobs.submission import JobSubmission
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider
 from tests.jobs.process import chunks

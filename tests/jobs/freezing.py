@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from service.cli.serving.worker import work
-from service.logs import configure
+from service.logs.lines import configure
 from service.settings import Settings
-from service.store.chunks import ChunkId, Chunks, LeasedChunk, OutcomeRow, OutcomeRows
+from service.store.jobs.chunks import ChunkId, Chunks, LeasedChunk, OutcomeRow, OutcomeRows
 from service.wiring import prepare_database
 from tests.jobs.plain import engine_of
 

@@ -14,7 +14,7 @@ from service.asking.limits.provider_gate import ProviderGates
 from service.cli.serving.worker import work
 from service.core.judging.prompts import Completion, Prompt, Usage
 from service.engine import Engine
-from service.logs import configure
+from service.logs.lines import configure
 from service.registry import Shelf
 from service.settings import Settings
 from service.wiring import build_cache, prepare_database

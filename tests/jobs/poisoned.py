@@ -15,7 +15,7 @@ from service.cli.serving.worker import work
 from service.core.judging.prompts import Completion, Prompt
 from service.core.plan import Plan
 from service.engine import Engine
-from service.logs import configure
+from service.logs.lines import configure
 from service.registry import Shelf
 from service.request import ScoreRequest
 from service.settings import Settings

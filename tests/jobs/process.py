@@ -17,9 +17,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from service.jobs.job_queue import Enqueuer, prepare
-from service.store.batches import Batch, Batches
 from service.store.database import Database, open_database
-from service.store.submission import Chunk, JobSubmission
+from service.store.jobs.batches import Batch, Batches
+from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.tables import RESULTS, WORKERS
 from tests.faults.provider import Provider
 from tests.forked import Command, Forked, Process

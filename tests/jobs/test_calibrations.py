@@ -17,9 +17,9 @@ from service.jobs.calibrations import CalibrationDraft
 from service.jobs.chunking import Cutter
 from service.jobs.job_queue import Enqueuer
 from service.jobs.spool import Spool
+from service.reading.strict_json import Limits
 from service.registry import Shelf
-from service.store.calibrations import Calibrations
-from service.strict_json import Limits
+from service.store.jobs.calibrations import Calibrations
 from service.wiring import build_demo_judging
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, service

@@ -13,8 +13,8 @@ from dbos import DBOS
 
 from service.jobs import job_queue
 from service.jobs.runner import Ended, Owns
-from service.store.chunks import ChunkId
 from service.store.database import Database, open_database
+from service.store.jobs.chunks import ChunkId
 
 
 class Counting:

@@ -10,9 +10,9 @@ import pytest
 from service.errors import BusyError, CallgradeError, InputError, WebhookError
 from service.jobs.runner import Runner
 from service.jobs.worker import NOTICES, Worker
-from service.store.batches import Batches
 from service.store.database import Database
-from service.store.submission import Chunk, JobSubmission
+from service.store.jobs.batches import Batches
+from service.store.jobs.submission import Chunk, JobSubmission
 from tests.store.played import Recording, ended, recorded
 
 BUSY = WebhookError("the receiver answered 503", retryable=True)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from service.jobs.gate import ExclusiveGate
-from service.store.backlog import read_backlog
-from service.store.batches import Batches
-from service.store.chunks import ChunkId, Chunks, ChunkSpending, LeasedChunk
 from service.store.database import Database
-from service.store.submission import JobSubmission
-from service.store.suspects import QUARANTINE_AT
+from service.store.jobs.backlog import read_backlog
+from service.store.jobs.batches import Batches
+from service.store.jobs.chunks import ChunkId, Chunks, ChunkSpending, LeasedChunk
+from service.store.jobs.submission import JobSubmission
+from service.store.jobs.suspects import QUARANTINE_AT
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, chunks, numbers, request, service, until
 from tests.store.played import Recording

@@ -30,14 +30,14 @@ from service.jobs.submissions import (
     read_document_entries,
     read_line_entries,
 )
+from service.reading.strict_json import Limits, parse
 from service.registry import Shelf
 from service.request import read_request
-from service.store.batches import Batches
-from service.store.calibrations import Calibrations
 from service.store.database import Database
-from service.store.job import SkippedItems
-from service.store.jobs import Jobs
-from service.strict_json import Limits, parse
+from service.store.jobs.batches import Batches
+from service.store.jobs.calibrations import Calibrations
+from service.store.jobs.job import SkippedItems
+from service.store.jobs.jobs import Jobs
 from tests.labelled import item as labelled
 from tests.store.played import Recording
 

@@ -9,9 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from service.errors import UnknownJobError
-from service.store.audit import Audit
+from service.store.access.audit import Audit
+from service.store.access.keys import Keys
 from service.store.database import Database
-from service.store.keys import Keys
 from service.store.tables import AUDIT, BATCHES, CHUNKS, RESULTS
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, request, service

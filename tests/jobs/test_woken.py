@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from service.asking.budget.reservations import Spending
 from service.jobs.items import Deferral, WaitingItem
 from service.jobs.runner import Runner
-from service.store.batches import Batches
-from service.store.chunks import ChunkId, ChunkItem, Chunks, OutcomeRow
 from service.store.database import Database
-from service.store.submission import JobSubmission
+from service.store.jobs.batches import Batches
+from service.store.jobs.chunks import ChunkId, ChunkItem, Chunks, OutcomeRow
+from service.store.jobs.submission import JobSubmission
 from tests.jobs.process import chunks, request
 from tests.store.played import Recording
 

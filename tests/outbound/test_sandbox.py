@@ -25,9 +25,9 @@ from service.core.trace import State, Step, ToolCall, ToolDef, ToolResult, Trace
 from service.engine import Engine
 from service.errors import InputError, SandboxError, SettingsError
 from service.outbound.sandbox import Sandboxes
+from service.reading.strict_json import Limits
 from service.registry import Shelf
 from service.settings import Settings
-from service.strict_json import Limits
 from tests.api.asgi_caller import JSON, Answer, exchange
 from tests.faults.receiver import Behaviour, Scripted, drip, http, scripted, stall, whole_request
 from tests.faults.sandbox_server import Sandbox

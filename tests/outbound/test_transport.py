@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from service.asking.faults import CallError
 from service.asking.model import LiteLLM
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
+from service.logs.redaction import Redactor
 from service.outbound.exchanges import ExchangeBounds
 from service.outbound.timeouts import Timeouts
 from service.outbound.unpacking import AnswerBody, PackedError, TooLongError, holds_more_values
-from service.redaction import Redactor
 from tests.conftest import Run
 from tests.faults.provider import BOMB, FLOOD, Provider
 from tests.faults.receiver import Scripted, crowded, http, scripted
@@ -95,7 +95,7 @@ def test_what_is_too_long_takes_no_memory(provider: Provider) -> None:
         from service.core.judging.prompts import Prompt, Turn
         from service.errors import JudgeError
         from service.asking.model import LiteLLM, disconnect
-        from service.redaction import Redactor
+        from service.logs.redaction import Redactor
 
         async def asked(base, model):
             port = LiteLLM(api_base=base, api_key="none", reply="auto", redact=Redactor())

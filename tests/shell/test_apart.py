@@ -12,6 +12,7 @@ import pytest
 from service import InputError
 from service.engine import Engine, report_json
 from service.jobs.items import ItemScorer, widen_limits
+from service.reading.strict_json import Limits
 from service.registry import Shelf
 from service.scoring_process import (
     LARGE_BYTES,
@@ -22,8 +23,7 @@ from service.scoring_process import (
     TakenDownError,
     answer_apart,
 )
-from service.store.chunks import ChunkItem, OutcomeRow
-from service.strict_json import Limits
+from service.store.jobs.chunks import ChunkItem, OutcomeRow
 
 LIMITS = Limits()
 PADDING = "x" * LARGE_BYTES

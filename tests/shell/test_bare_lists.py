@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from service.bare_lists import join_messages
-from service.strict_json import Limits
-from service.trace_files import TraceRecord, scan_records
+from service.reading.bare_lists import join_messages
+from service.reading.strict_json import Limits
+from service.reading.trace_files import TraceRecord, scan_records
 
 SAID = {"role": "user", "content": "Hi"}
 CHUNK = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "a"}}]}

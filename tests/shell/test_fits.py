@@ -9,7 +9,7 @@ import pytest
 
 from service.core.judging.fits import Fit
 from service.errors import SettingsError
-from service.fit_files import AgingFits, get_today, read_fits
+from service.fits.files import AgingFits, get_today, read_fits
 from service.settings import Settings
 from service.wiring import build_engine
 from tests.fits import make_fit

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.errors import MalformedError, TooLargeError
-from service.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse
 
 LIMITS = Limits()
 SMALL = Limits(max_bytes=80, max_depth=3, max_digits=5, max_string=6, max_items=7)

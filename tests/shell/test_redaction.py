@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.redaction import MARK, MIN_SECRET, Redactor, cut, name_error_kind
+from service.logs.redaction import MARK, MIN_SECRET, Redactor, cut, name_error_kind
 
 SECRET = 'pa ss/wörd+"x"\\é%'
 

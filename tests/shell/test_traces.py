@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service import trace_files as traces
-from service.strict_json import Limits
-from service.trace_files import BadRecord, RecordPlace, TraceRecord, scan_records
+from service.reading import trace_files as traces
+from service.reading.strict_json import Limits
+from service.reading.trace_files import BadRecord, RecordPlace, TraceRecord, scan_records
 
 SMALL = Limits(max_bytes=40)
 PLAIN = Limits()

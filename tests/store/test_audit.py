@@ -11,13 +11,13 @@ import sqlalchemy as sa
 from service.errors import JobStateError, UnknownJobError
 from service.own_files import SHOWN, note_own_files
 from service.settings import Settings
-from service.store.audit import Actor, Audit, AuditEntry
-from service.store.batches import Batches
-from service.store.calibrations import Calibrations
+from service.store.access.audit import Actor, Audit, AuditEntry
+from service.store.access.keys import Keys
 from service.store.database import Database
-from service.store.jobs import Jobs
-from service.store.keys import Keys
-from service.store.submission import Material
+from service.store.jobs.batches import Batches
+from service.store.jobs.calibrations import Calibrations
+from service.store.jobs.jobs import Jobs
+from service.store.jobs.submission import Material
 from service.store.tables import AUDIT
 from tests.store.played import Recording
 from tests.store.test_store_batches import chunks, ended, recorded, submission

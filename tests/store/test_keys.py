@@ -12,9 +12,9 @@ import sqlalchemy as sa
 
 from service.errors import BusyError, SettingsError
 from service.settings import Settings
-from service.store.callers import SCOPES, Caller
+from service.store.access.callers import SCOPES, Caller
+from service.store.access.keys import USE_S, Key, Keys
 from service.store.database import Database, open_database
-from service.store.keys import USE_S, Key, Keys
 from service.store.tables import KEYS
 from service.wiring import build_database, build_engine, prepare_database
 

@@ -9,17 +9,17 @@ import pytest
 import sqlalchemy as sa
 
 from service.errors import InputError, OthersLabelError, UnknownItemError
-from service.store.audit import Actor, Audit
-from service.store.batches import Batches
-from service.store.chunks import ChunkId, Chunks, ChunkSpending, OutcomeRow, OutcomeRows
+from service.store.access.audit import Actor, Audit
+from service.store.access.keys import Keys
 from service.store.database import Database
+from service.store.jobs.batches import Batches
+from service.store.jobs.chunks import ChunkId, Chunks, ChunkSpending, OutcomeRow, OutcomeRows
+from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.kept_scores import KeptScores
-from service.store.keys import Keys
 from service.store.labelling.choice import LabelChooser, read_strata
 from service.store.labelling.drafts import LabelDraft, LabelItem, ScoreDraft, Word
 from service.store.labelling.labels import Labels
 from service.store.labelling.opinions import Opinions
-from service.store.submission import Chunk, JobSubmission
 from service.store.tables import BATCHES, LABEL_ITEMS, LABELS, SCORES
 from service.web.judge_view import JudgedAgreement, PlotPoint, measure_judge
 from tests.store.played import Recording, ended

@@ -25,14 +25,14 @@ from service.errors import (
     UnknownJobError,
 )
 from service.problems import Place
-from service.store.batches import Batch, Batches
-from service.store.chunks import Pause
+from service.store.access.keys import Keys
 from service.store.database import Database, open_database
-from service.store.job import ENDED, PAUSED, Rejected, SkippedItems
-from service.store.keys import Keys
-from service.store.results import find_window, read_error_pages, read_result_pages
-from service.store.room import Room, count_queued
-from service.store.submission import Chunk, JobSubmission
+from service.store.jobs.batches import Batch, Batches
+from service.store.jobs.chunks import Pause
+from service.store.jobs.job import ENDED, PAUSED, Rejected, SkippedItems
+from service.store.jobs.results import find_window, read_error_pages, read_result_pages
+from service.store.jobs.room import Room, count_queued
+from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.tables import BATCHES, CHUNKS, LABEL_ITEMS, LABELS, RESULTS, SCORES, SUBMISSIONS
 from tests.store.played import Recording, closed, ended, opened, overdue, paused, recorded
 

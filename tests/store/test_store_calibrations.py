@@ -8,11 +8,11 @@ import pytest
 import sqlalchemy as sa
 
 from service.errors import JobStateError, UnknownJobError
-from service.store.batches import Batches
-from service.store.calibrations import Calibrations, FitOutcome, find_due
 from service.store.database import Database
-from service.store.endings import end
-from service.store.submission import JobSubmission, Material
+from service.store.jobs.batches import Batches
+from service.store.jobs.calibrations import Calibrations, FitOutcome, find_due
+from service.store.jobs.endings import end
+from service.store.jobs.submission import JobSubmission, Material
 from service.store.tables import BATCHES, CALIBRATIONS
 from tests.store.played import Recording
 

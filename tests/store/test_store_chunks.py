@@ -15,15 +15,15 @@ from service.engine import Engine
 from service.errors import SettingsError
 from service.jobs.items import ItemScorer
 from service.jobs.recorder import Account, Recorder
+from service.reading.strict_json import Limits
 from service.registry import Shelf
-from service.store.batches import Batches
-from service.store.chunks import ChunkId, Chunks, ChunkSpending, Lease, LeasedChunk, OutcomeRow, OutcomeRows, Pause
 from service.store.database import Database
-from service.store.endings import end, record_notice
-from service.store.submission import JobSubmission
+from service.store.jobs.batches import Batches
+from service.store.jobs.chunks import ChunkId, Chunks, ChunkSpending, Lease, LeasedChunk, OutcomeRow, OutcomeRows, Pause
+from service.store.jobs.endings import end, record_notice
+from service.store.jobs.submission import JobSubmission
 from service.store.tables import BATCHES, CHUNKS, RESULTS
 from service.store.workers import WorkerRecord, Workers, WorkerWatch
-from service.strict_json import Limits
 from tests.jobs.process import chunks, request
 from tests.store.played import Recording
 

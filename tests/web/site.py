@@ -15,12 +15,12 @@ from urllib.parse import urlencode
 from fastapi import FastAPI
 
 from service.jobs.items import ItemScorer, WaitingItem
+from service.reading.strict_json import Limits
 from service.settings import Settings
-from service.store.batches import Batches
-from service.store.chunks import ChunkId, ChunkItem, Chunks, ChunkSpending, OutcomeRows
 from service.store.database import Database
-from service.store.submission import Chunk, JobSubmission
-from service.strict_json import Limits
+from service.store.jobs.batches import Batches
+from service.store.jobs.chunks import ChunkId, ChunkItem, Chunks, ChunkSpending, OutcomeRows
+from service.store.jobs.submission import Chunk, JobSubmission
 from service.wiring import build_engine
 from tests.api.asgi_caller import Answer, exchange
 from tests.store.played import Recording, ended

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from service.engine import Engine
-from service.live_fits import LiveFits
+from service.fits.live import LiveFits
 from service.registry import Shelf
-from service.store.callers import Scope
+from service.store.access.callers import Scope
+from service.store.access.keys import Keys
 from service.store.database import Database, open_database
 from service.store.installed_fits import InstalledFits
-from service.store.keys import Keys
 from service.web.app import add_pages
 from service.wiring import build_demo_judging
 from tests.api.asgi_caller import build_ask

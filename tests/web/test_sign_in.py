@@ -12,9 +12,9 @@ import pytest
 from service.api.app import create_app
 from service.api.page_route import COOKIE, PageRoute, make_csrf
 from service.settings import Settings
+from service.store.access.keys import Keys
+from service.store.access.sessions import Sessions
 from service.store.database import Database, open_database
-from service.store.keys import Keys
-from service.store.sessions import Sessions
 from service.store.tables import KEYS, SESSIONS
 from service.web.app import add_pages
 from tests.store.played import Recording

@@ -14,8 +14,8 @@ from service.api.body import read_body
 from service.api.fairness.threads import Threads
 from service.api.fairness.turns import Turns
 from service.api.presence import await_attended
+from service.reading.strict_json import Limits, parse
 from service.scoring_process import LARGE_BYTES
-from service.strict_json import Limits, parse
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from service.api.operations import Operation
 from service.api.queries import read_query
 from service.core.models.kinds import FrozenModel
 from service.jobs.admission import PATIENCE
-from service.store.audit import Act, Audit, AuditLog
+from service.store.access.audit import Act, Audit, AuditLog
 from service.store.database import insist
 
 

@@ -15,8 +15,8 @@ from service.api.routes.job_store import JobStore
 from service.core.models.kinds import FrozenModel
 from service.core.rubric import Stage
 from service.reporting.breakdown import Breakdown, OutcomeKind, build_breakdown
-from service.store.batches import Batch
-from service.store.items import (
+from service.store.jobs.batches import Batch
+from service.store.jobs.items import (
     EVERY,
     FailureGroup,
     ItemChoice,

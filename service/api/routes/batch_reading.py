@@ -19,6 +19,7 @@ from service.core.models.kinds import FrozenModel
 from service.core.report import Report
 from service.engine import Engine
 from service.errors import InputError, JobStateError, UnknownJobError
+from service.reading.strict_json import Limits, parse
 from service.reporting.summaries import (
     SummaryRequest,
     find_families,
@@ -29,9 +30,8 @@ from service.reporting.summaries import (
     summarize_reports,
 )
 from service.reporting.summary import Summary, SummaryOptions
-from service.store.batches import BATCH, Batch
-from service.store.results import find_window, read_error_pages, read_result_pages
-from service.strict_json import Limits, parse
+from service.store.jobs.batches import BATCH, Batch
+from service.store.jobs.results import find_window, read_error_pages, read_result_pages
 
 NDJSON = "application/x-ndjson"
 EVENTS = "text/event-stream"

@@ -14,8 +14,8 @@ from service.jobs.admission import BatchDraft
 from service.jobs.quotes import Quote
 from service.jobs.submissions import BatchOptions, BatchRequest
 from service.reporting.summary import Summary
-from service.store.batches import Batch, BatchList
-from service.store.items import ListedItems, WholeItem
+from service.store.jobs.batches import Batch, BatchList
+from service.store.jobs.items import ListedItems, WholeItem
 
 EXAMPLE = {
     "items": [

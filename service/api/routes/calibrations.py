@@ -15,7 +15,7 @@ from service.api.routes.jobs import JobPageQuery, JobRoutes
 from service.core.judging.fits import Fit
 from service.core.models.kinds import FrozenModel, Several
 from service.jobs.calibrations import MAX_BYTES, CalibrationDraft, CalibrationOptions, CalibrationRequest
-from service.store.calibrations import Calibration, CalibrationList, Calibrations
+from service.store.jobs.calibrations import Calibration, CalibrationList, Calibrations
 
 EXAMPLE = {
     "items": [

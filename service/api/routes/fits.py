@@ -17,11 +17,11 @@ from service.core.judging.fits import Fit
 from service.core.models.invalid import validate
 from service.core.models.kinds import FrozenModel, Several
 from service.errors import InputError
-from service.fits_in_place import FitDesk, FitInstallation, FitStates, read_fit_files
+from service.fits.in_place import FitDesk, FitInstallation, FitStates, read_fit_files
 from service.jobs.admission import PATIENCE
-from service.store.calibrations import Calibrations
+from service.reading.strict_json import Limits, parse
 from service.store.database import insist
-from service.strict_json import Limits, parse
+from service.store.jobs.calibrations import Calibrations
 
 NO_STORE = "fits are installed in a database, and none is open here"
 NAMED = describe_named("fit_id", "The id of a fit", "grounded/grounded/0123456789ab")

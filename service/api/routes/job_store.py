@@ -12,7 +12,7 @@ from service.api.access import find_caller, find_payer
 from service.api.fairness.threads import Threads
 from service.jobs.admission import PATIENCE
 from service.store.database import insist
-from service.store.jobs import J, Jobs
+from service.store.jobs.jobs import J, Jobs
 
 T = TypeVar("T")
 

@@ -30,9 +30,9 @@ from service.jobs.items import widen_limits
 from service.jobs.quotes import QUOTE, build_quote
 from service.jobs.spool import Spool
 from service.jobs.submissions import MAX_QUESTIONS_OF_ALL, RunOptions
-from service.store.job import JobList, Status
-from service.store.jobs import J, Jobs
-from service.strict_json import parse
+from service.reading.strict_json import parse
+from service.store.jobs.job import JobList, Status
+from service.store.jobs.jobs import J, Jobs
 
 KEYED = describe_key("Of all submissions with the same key only the first makes a job; the others are given that one")
 

@@ -30,10 +30,10 @@ from service.labelling import (
     LabelTask,
     RevealedJudge,
 )
+from service.reading.strict_json import Limits, parse
 from service.store.database import insist
 from service.store.labelling.drafts import LabelDraft, LabelSource, Word
 from service.store.labelling.labels import HumanLabel, LabelList
-from service.strict_json import Limits, parse
 
 T = TypeVar("T")
 

@@ -13,10 +13,10 @@ from service.api.routes.job_store import JobStore
 from service.api.routes.labels import LabelRoutes
 from service.core.report import STAND_IN
 from service.engine import Engine
-from service.store.batches import Batch
-from service.store.calibrations import Calibration
-from service.store.job import ENDED, STATUSES
-from service.store.jobs import J
+from service.store.jobs.batches import Batch
+from service.store.jobs.calibrations import Calibration
+from service.store.jobs.job import ENDED, STATUSES
+from service.store.jobs.jobs import J
 
 LATEST = 5
 """Jobs of a kind that are told, those under way and the last ones."""

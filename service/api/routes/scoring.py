@@ -38,11 +38,11 @@ from service.errors import (
     TooLargeError,
     UnknownRubricError,
 )
+from service.reading.strict_json import Limits
 from service.registry import read_rubric
 from service.request import ScoreRequest, read_request
 from service.scoring_process import ApartRefusal, ApartScorer, count_report, draft_score
 from service.store.labelling.drafts import ScoreDraft
-from service.strict_json import Limits
 
 LOG = logging.getLogger("callgrade.api")
 

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from service.api.fairness.workroom import Workroom
 from service.api.operations import JSON, Operation, RequestBody
 from service.engine import Engine
+from service.reading.strict_json import Limits
 from service.reporting.summaries import (
     SummaryRequest,
     answer_request,
@@ -17,7 +18,6 @@ from service.reporting.summaries import (
     render_json,
 )
 from service.reporting.summary import Summary
-from service.strict_json import Limits
 
 SUMMED = {
     "reports": [

@@ -11,8 +11,8 @@ from service.api.fairness.threads import Threads
 from service.api.operations import Operation
 from service.asking.budget.days import Days
 from service.jobs.admission import PATIENCE
+from service.store.access.usage import UsageReport, format_day
 from service.store.database import insist
-from service.store.usage import UsageReport, format_day
 
 
 class UsageRoutes:

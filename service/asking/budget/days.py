@@ -11,8 +11,8 @@ from functools import partial
 
 from service.asking.budget.reservations import Spending
 from service.errors import BusyError, DaySpentError
+from service.store.access.usage import DAY_S, Caps, UsageAmount, UsageStore
 from service.store.database import insist
-from service.store.usage import DAY_S, Caps, UsageAmount, UsageStore
 
 LOG = logging.getLogger("callgrade.usage")
 

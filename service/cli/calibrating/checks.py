@@ -39,8 +39,8 @@ from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError
-from service.fit_checks import FitCheck, note_checks
-from service.fit_files import get_today, read_fits
+from service.fits.checks import FitCheck, note_checks
+from service.fits.files import get_today, read_fits
 from service.jobs.predicting import Asking, collect_predictions
 from service.reporting.document import Section, Table
 

@@ -16,7 +16,7 @@ from service.calibration.report.wording import show_measure
 from service.calibration.results import CalibrationReport, CalibrationRun, JudgeReport, render_json
 from service.cli.labelled import REPORT
 from service.cli.rendering.console import plural, reading_console, say
-from service.fit_files import name_file
+from service.fits.files import name_file
 from service.reporting.escaping import escape_unprintable
 
 ReportFormat = Literal["table", "json", "markdown", "html"]

@@ -13,7 +13,7 @@ from service.cli.rendering.console import console
 from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
-    from service.store.audit import AuditEntry
+    from service.store.access.audit import AuditEntry
 
 COLUMNS = ("at", "who", "from", "act", "tenant", "target")
 
@@ -29,7 +29,7 @@ def audit(
     from rich.table import Table
     from rich.text import Text
 
-    from service.store.audit import AUDIT_LOG, Audit
+    from service.store.access.audit import AUDIT_LOG, Audit
     from service.wiring import prepare_database
 
     found = Audit(prepare_database(read_settings())).page(limit=limit)

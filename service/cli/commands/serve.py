@@ -57,10 +57,10 @@ def run_serve(
     )
     from service.cli.serving.supervise import worker_beside
     from service.jobs.job_queue import prepare
-    from service.logs import configure, log_warnings
+    from service.logs.lines import configure, log_warnings
     from service.own_files import note_own_files
     from service.scoring_process import ScoringProcess
-    from service.store.keys import Keys
+    from service.store.access.keys import Keys
     from service.web.app import add_pages, make_local_token
     from service.wiring import build_engine, prepare_database
 

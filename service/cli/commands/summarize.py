@@ -129,8 +129,8 @@ def _read_assertions(asked: SummaryChoices) -> tuple[str | Conditions, ...] | No
 
 def _read_labels(path: Path | None) -> tuple[ReportLabel, ...]:
     """The labels of a file, JSON Lines or a list; InputError with the place of one that cannot be read."""
+    from service.reading.trace_files import BadRecord, scan_records
     from service.reporting.summaries import read_label
-    from service.trace_files import BadRecord, scan_records
     from service.wiring import build_limits
 
     if path is None:

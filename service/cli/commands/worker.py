@@ -45,7 +45,7 @@ def run_worker(*, log_level: str | None = None, beside: bool = False) -> ExitCod
     from service import heap
     from service.cli.serving.worker import work
     from service.jobs import job_queue
-    from service.logs import configure
+    from service.logs.lines import configure
     from service.own_files import note_own_files
     from service.wiring import prepare_database
 

@@ -14,11 +14,11 @@ from types import TracebackType
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from service.bare_traces import build_body, is_bare
 from service.cli.inputs import Refusal, locate_error, read_records
 from service.errors import InputError, Problem
-from service.strict_json import Limits
-from service.trace_files import BadRecord, RecordPlace, TraceRecord
+from service.reading.bare_traces import build_body, is_bare
+from service.reading.strict_json import Limits
+from service.reading.trace_files import BadRecord, RecordPlace, TraceRecord
 
 
 @dataclass(frozen=True, slots=True)

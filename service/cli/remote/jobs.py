@@ -15,7 +15,7 @@ from service.cli.rendering.console import say
 from service.client.blocking import BatchClient, CalibrationClient, JobClient
 from service.client.calls import AnyJob, J
 from service.client.watching import watch_job
-from service.store.job import ENDED
+from service.store.jobs.job import ENDED
 
 TableOrJson = Literal["table", "json"]
 

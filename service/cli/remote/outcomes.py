@@ -21,7 +21,7 @@ from service.client.blocking import BatchClient
 from service.client.outcome_lines import Kind
 from service.client.watching import PATIENCE
 from service.errors import CallgradeError
-from service.store.batches import Batch
+from service.store.jobs.batches import Batch
 
 SHORTEST, LONGEST = 0.1, 10.0
 """Seconds before a broken connection is made again, at first and at most."""

@@ -10,7 +10,7 @@ from service.cli.rendering.console import error_console, plural, say
 from service.errors import JudgeDownError
 from service.jobs.pauses import read_pause
 from service.reporting.escaping import escape_unprintable
-from service.store.job import ENDED, STEMS
+from service.store.jobs.job import ENDED, STEMS
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

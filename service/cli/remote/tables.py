@@ -12,8 +12,8 @@ from service.cli.rendering.console import console, plural, reading_console
 from service.client.calls import AnyJob
 from service.jobs.quotes import Quote
 from service.reporting.escaping import escape_unprintable
-from service.store.batches import Batch
-from service.store.calibrations import Calibration
+from service.store.jobs.batches import Batch
+from service.store.jobs.calibrations import Calibration
 
 HEAD = ("id", "status", "done", "created", "name")
 

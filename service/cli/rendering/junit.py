@@ -25,8 +25,8 @@ from service.errors import (
     TooLargeError,
     UnknownRubricError,
 )
+from service.reading.trace_files import RecordPlace
 from service.reporting.findings import render_finding
-from service.trace_files import RecordPlace
 
 IN_MEMORY = 2**20
 """Bytes of test cases held before they go to a temporary file: the counts stand before them and are known last."""

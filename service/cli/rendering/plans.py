@@ -16,8 +16,8 @@ from service.asking.judging import AskEstimate
 from service.cli.rendering.console import console, plural
 from service.core.judging.judges import Ask, Judge
 from service.core.plan import Plan
+from service.reading.trace_files import RecordPlace
 from service.reporting.escaping import escape_unprintable
-from service.trace_files import RecordPlace
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,10 @@ from service.api.foreign import is_loopback
 from service.cli.rendering.console import say
 from service.cli.serving.ending import end_by
 from service.errors import SettingsError
-from service.logs import configure
+from service.logs.lines import configure
 from service.scoring_process import ScoringProcess
 from service.settings import Settings
-from service.store.keys import Keys
+from service.store.access.keys import Keys
 from service.web.app import add_pages
 from service.wiring import build_database
 

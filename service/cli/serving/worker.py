@@ -18,17 +18,17 @@ from service.jobs.items import ItemScorer, widen_limits
 from service.jobs.notices import NoticeSender
 from service.jobs.runner import Runner
 from service.jobs.worker import Worker, keep_working
-from service.logs import log_warnings
+from service.logs.lines import log_warnings
 from service.scoring_process import ScoringProcess
 from service.settings import Settings
-from service.store.answers import Answers
-from service.store.audit import Audit
-from service.store.batches import Batches
-from service.store.chunks import Chunks
+from service.store.access.answers import Answers
+from service.store.access.audit import Audit
+from service.store.access.usage import DAY_S, UsageStore
 from service.store.database import Database
+from service.store.jobs.batches import Batches
+from service.store.jobs.chunks import Chunks
+from service.store.jobs.queue import Queue
 from service.store.labelling.labels import Labels
-from service.store.queue import Queue
-from service.store.usage import DAY_S, UsageStore
 from service.wiring import build_engine, build_limits, build_webhooks
 
 

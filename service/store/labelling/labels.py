@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from pydantic import JsonValue
 
 from service.errors import InputError, OthersLabelError, UnknownItemError
-from service.store.audit import SERVICE, Actor, record
+from service.store.access.audit import SERVICE, Actor, record
+from service.store.access.keyed import claim
 from service.store.database import Database
-from service.store.keyed import claim
 from service.store.labelling.drafts import LabelDraft, LabelItem, LabelSource, Word
 from service.store.labelling.items import (
     ItemPlace,

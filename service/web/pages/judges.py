@@ -18,7 +18,7 @@ from service.core.judging.fits import Fit
 from service.core.judging.judges import Judge, JudgeCheck
 from service.core.models.invalid import validate
 from service.errors import InputError, Problem
-from service.strict_json import parse
+from service.reading.strict_json import parse
 from service.web.judge_view import measure_all
 from service.web.page import NavLink, PageSet, page, read_form, redirect, render
 from service.wiring import build_limits

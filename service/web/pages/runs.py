@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
-from service.store.job import STATUSES
+from service.store.jobs.job import STATUSES
 from service.web.page import NavLink, PageSet, build_twin, page, render
 
 

@@ -15,7 +15,7 @@ from service.api.fairness.threads import Threads
 from service.api.key_cache import KeyThrottle, find_peer
 from service.api.page_route import COOKIE, PageRoute, read_cookie
 from service.api.parts import ApiParts
-from service.store.sessions import LASTS_S, Sessions
+from service.store.access.sessions import LASTS_S, Sessions
 from service.web.page import PageSet, page, read_form, redirect, render
 
 WRONG_TOKEN = "the token is not the one that `callgrade serve` printed when it started"  # noqa: S105 (a text)

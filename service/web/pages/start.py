@@ -14,8 +14,8 @@ from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
 from service.api.routes.scoring import EXAMPLE
 from service.errors import CallgradeError
-from service.pasted import read_pasted
 from service.problems import ProblemDetails, describe_error
+from service.reading.pasted import read_pasted
 from service.web.page import NavLink, PageSet, page, read_form, render
 from service.web.trace.payloads import COMPLETE
 from service.web.trace.stored import build_stored_view

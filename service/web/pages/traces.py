@@ -14,7 +14,7 @@ from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
 from service.api.queries import read_query
 from service.api.routes.batch_items import ItemChoiceQuery, ItemPageQuery, build_choice
-from service.store.items import count_items
+from service.store.jobs.items import count_items
 from service.web.page import PageSet, build_twin, page, render
 from service.web.trace.stored import build_stored_view, find_payload
 

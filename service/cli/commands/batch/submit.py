@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from service.cli.remote.service import Service
     from service.cli.remote.uploads import Sending
     from service.client.calls import SubmittedJob
-    from service.store.batches import Batch
+    from service.store.jobs.batches import Batch
 
 RubricOption = Annotated[
     str | None, typer.Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for the records that name none.")

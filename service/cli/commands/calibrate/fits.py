@@ -16,7 +16,7 @@ from service.cli.rendering.console import say
 if TYPE_CHECKING:
     from service.core.judging.fits import Fit
     from service.core.judging.judges import Judge
-    from service.fit_checks import FitCheck
+    from service.fits.checks import FitCheck
 
 HEAD = ("judge", "criterion", "model", "made", "labels", "kappa", "promise", "state", "since then")
 
@@ -28,8 +28,8 @@ def calibrate_fits(
     ] = "table",
 ) -> int:
     """List the fits in CALLGRADE_HOME/fits, whether each applies, and how it has held in checks since."""
-    from service.fit_checks import read_checks
-    from service.fit_files import AgingFits, read_fits
+    from service.fits.checks import read_checks
+    from service.fits.files import AgingFits, read_fits
     from service.registry import Shelf
     from service.wiring import list_rubric_folders
 
@@ -59,7 +59,7 @@ def _show(rows: Sequence[tuple[str, ...]], output_format: Literal["table", "json
 
 
 def _build_row(fit: Fit, judges: Mapping[str, Judge], checks: Sequence[FitCheck]) -> tuple[str, ...]:
-    from service.fit_files import describe_state
+    from service.fits.files import describe_state
 
     kappa = fit.statistics.get("kappa")
     told = "-" if kappa is None or kappa.value is None else f"{kappa.value:.3f}"

@@ -51,7 +51,7 @@ def install_fits(run: Path) -> ExitCode:
 
 
 def _find_fits(run: Path) -> tuple[Fit, ...]:
-    from service.fit_files import read_fits
+    from service.fits.files import read_fits
 
     folder = run if run.is_dir() else run.parent
     fits = read_fits([folder / "fits"])
@@ -65,7 +65,7 @@ def _find_fits(run: Path) -> tuple[Fit, ...]:
 def _write(fits: Iterable[Fit], folder: Path) -> None:
     """All of a file or nothing: a service may be reading the folder."""
     from service.calibration.results import render_json
-    from service.fit_files import name_file
+    from service.fits.files import name_file
 
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -58,7 +58,7 @@ def calibrate_run(
     from service.calibration.figures import Resampling
     from service.calibration.options import ReportOptions
     from service.cli.labelled import Sources
-    from service.fit_files import get_today
+    from service.fits.files import get_today
 
     options = ReportOptions(method=method, splits=splits, resampling=Resampling(draws=draws), made=get_today())
     options = options if seed is None else replace(options, seed=seed)

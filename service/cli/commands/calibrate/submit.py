@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from service.cli.remote.service import Service
     from service.cli.remote.uploads import Sending
     from service.errors import InputError
-    from service.trace_files import RecordPlace
+    from service.reading.trace_files import RecordPlace
 
 
 @command(10)
@@ -141,7 +141,7 @@ class LabelledBody:
     def refuse_line(self, number: int, error: InputError) -> Refusal:
         """The record of a line, from 1, that the service cannot take."""
         from service.cli.inputs import Refusal
-        from service.trace_files import RecordPlace
+        from service.reading.trace_files import RecordPlace
 
         known = 1 <= number <= len(self.places)
         return Refusal(self.places[number - 1] if known else RecordPlace("the service"), error)
@@ -171,7 +171,7 @@ def submit(service: Service, lines: LabelledBody, sending: Sending, *, watch: bo
 def _read_lines(sources: Sources, *, judged: bool) -> LabelledBody:
     """`judged`: judges are to be asked, though there are recorded predictions beside the labels."""
     from service.cli.labelled import read_labelled, read_predicted
-    from service.trace_files import RecordPlace
+    from service.reading.trace_files import RecordPlace
 
     found, body = read_labelled(sources), LabelledBody()
     predictions = read_predicted(sources.predictions) or (() if judged else found.predictions)

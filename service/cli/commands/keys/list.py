@@ -12,8 +12,8 @@ from service.cli.rendering.console import console, reading_console
 from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
-    from service.store.callers import Scope
-    from service.store.keys import Key
+    from service.store.access.callers import Scope
+    from service.store.access.keys import Key
 
 COLUMNS = ("id", "tenant", "name", "scopes", "created", "expires", "revoked", "used")
 

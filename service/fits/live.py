@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Protocol
 
 from service.core.judging.fits import Fit
-from service.fit_files import AgingFits
+from service.fits.files import AgingFits
 
 LOG = logging.getLogger("callgrade.fits")
 

@@ -20,8 +20,8 @@ from service.errors import InputError, TooLargeError
 from service.intake import guess_format
 from service.intake.spans.otlp import Given, is_span, list_exported, spans_of, trace_id_of
 from service.intake.spans.speakers import has_content
-from service.strict_json import Limits
-from service.trace_files import BadRecord, RecordPlace, TraceRecord
+from service.reading.strict_json import Limits
+from service.reading.trace_files import BadRecord, RecordPlace, TraceRecord
 
 NO_CONTENT = "without a span of a model or a tool"
 """Why a trace is left out."""

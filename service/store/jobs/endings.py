@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from service.store.calibrations import FitOutcome, keep
 from service.store.database import Database
-from service.store.queue import Queue
+from service.store.jobs.calibrations import FitOutcome, keep
+from service.store.jobs.queue import Queue
 from service.store.tables import BATCHES, CHUNKS
 
 

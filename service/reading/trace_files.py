@@ -25,7 +25,7 @@ from pydantic import JsonValue
 
 from service.errors import InputError, MalformedError, Problem, TooLargeError
 from service.intake.spans.otlp_protobuf import looks_like_request, read_request
-from service.strict_json import Limits, parse
+from service.reading.strict_json import Limits, parse
 
 MAX_DOCUMENT = 64 * 2**20
 """Largest JSON document in bytes; also how far the end of a line is looked for when the line is too long to be read."""

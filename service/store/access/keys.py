@@ -17,8 +17,8 @@ import sqlalchemy as sa
 from pydantic import JsonValue
 
 from service.errors import Problem, SettingsError
-from service.store.audit import SERVICE, Act, Actor, record
-from service.store.callers import NAMELESS, SCOPES, Caller, Scope
+from service.store.access.audit import SERVICE, Act, Actor, record
+from service.store.access.callers import NAMELESS, SCOPES, Caller, Scope
 from service.store.database import Database, insist
 from service.store.labelling.labels import adopt_labels
 from service.store.tables import BATCHES, KEYS, SUBMISSIONS

@@ -7,13 +7,13 @@ import json
 from collections import Counter
 from typing import NamedTuple
 
-from service.bare_lists import join_messages
-from service.bare_traces import build_body
 from service.errors import InputError
-from service.samples import split_samples
-from service.span_files import group_spans
-from service.strict_json import Limits
-from service.trace_files import BadRecord, TraceRecord, scan_records
+from service.reading.bare_lists import join_messages
+from service.reading.bare_traces import build_body
+from service.reading.samples import split_samples
+from service.reading.span_files import group_spans
+from service.reading.strict_json import Limits
+from service.reading.trace_files import BadRecord, TraceRecord, scan_records
 
 
 class PastedTrace(NamedTuple):

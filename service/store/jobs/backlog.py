@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from service.store.access.usage import DAY_S, DayUsage, UsageStore
 from service.store.database import Database
-from service.store.job import ENDED, STATUSES
+from service.store.jobs.job import ENDED, STATUSES
 from service.store.tables import BATCHES, CHUNKS
-from service.store.usage import DAY_S, DayUsage, UsageStore
 from service.store.workers import SILENT, Workers
 
 

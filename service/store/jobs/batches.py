@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 
-from service.store.job import LEFT_OUT, Job, JobList, Rejected, read_head
-from service.store.jobs import Jobs
+from service.store.jobs.job import LEFT_OUT, Job, JobList, Rejected, read_head
+from service.store.jobs.jobs import Jobs
 
 
 @dataclass(frozen=True, slots=True)

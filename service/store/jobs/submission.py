@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.store.job import LEFT_OUT, SkippedItems
+from service.store.jobs.job import LEFT_OUT, SkippedItems
 
 LEVEL = 3
 """Of deflating: 6 takes four times as long for a thirtieth less."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from service.trace_files import BadRecord, TraceRecord
+from service.reading.trace_files import BadRecord, TraceRecord
 
 PLACES = (
     ("choices",),

@@ -16,8 +16,8 @@ import sqlalchemy as sa
 
 from service.errors import UnknownJobError
 from service.problems import PROBLEM, ProblemDetails
-from service.store.batches import Batch
 from service.store.database import Database
+from service.store.jobs.batches import Batch
 from service.store.tables import BATCHES, CHUNKS, RESULTS
 
 PAGE = 64

@@ -12,10 +12,10 @@ from service.core.judging.fits import Fit
 from service.core.judging.judges import Judge
 from service.engine import Engine
 from service.errors import JobStateError
-from service.fit_checks import FitCheck, read_checks
-from service.fit_files import describe_state
-from service.live_fits import LiveFits
-from service.store.audit import Actor
+from service.fits.checks import FitCheck, read_checks
+from service.fits.files import describe_state
+from service.fits.live import LiveFits
+from service.store.access.audit import Actor
 from service.store.database import Database
 from service.store.installed_fits import InstalledFit, InstalledFits
 from service.store.times import format_rfc3339

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 
-from service.redaction import Redactor
+from service.logs.redaction import Redactor
 
 
 @contextmanager

@@ -14,11 +14,11 @@ from typing import Any, Literal, NamedTuple
 import sqlalchemy as sa
 
 from service.store.database import Database
-from service.store.items import ItemFacts, build_item_values
+from service.store.jobs.items import ItemFacts, build_item_values
+from service.store.jobs.queue import Queue
+from service.store.jobs.suspects import Suspects, parse_suspects
 from service.store.labelling.drafts import LabelItem
 from service.store.labelling.items import ItemPlace, insert_items, name_batch_item
-from service.store.queue import Queue
-from service.store.suspects import Suspects, parse_suspects
 from service.store.tables import BATCHES, CHUNKS, ITEMS, RESULTS
 
 RUNNING = frozenset({"in_progress", "paused_provider"})

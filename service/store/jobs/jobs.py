@@ -20,14 +20,31 @@ from service.errors import (
     KeyReusedError,
     UnknownJobError,
 )
-from service.store.audit import SERVICE, Act, Actor, record
+from service.store.access.audit import SERVICE, Act, Actor, record
+from service.store.access.keyed import claim, hash_key
 from service.store.database import Database
-from service.store.job import ENDED, PAUSED, STEMS, STOPPABLE, Job, JobList, Kind, Status, parse_made_at, select_jobs
-from service.store.keyed import claim, hash_key
+from service.store.jobs.job import (
+    ENDED,
+    PAUSED,
+    STEMS,
+    STOPPABLE,
+    Job,
+    JobList,
+    Kind,
+    Status,
+    parse_made_at,
+    select_jobs,
+)
+from service.store.jobs.queue import Queue
+from service.store.jobs.room import Room
+from service.store.jobs.submission import (
+    Chunk,
+    JobSubmission,
+    build_chunk_values,
+    build_job_values,
+    build_material_values,
+)
 from service.store.labelling.labels import count_labels
-from service.store.queue import Queue
-from service.store.room import Room
-from service.store.submission import Chunk, JobSubmission, build_chunk_values, build_job_values, build_material_values
 from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, SUBMISSIONS
 
 J = TypeVar("J", bound=Job)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from service.errors import QueueFullError
-from service.store.job import ENDED
+from service.store.jobs.job import ENDED
 from service.store.tables import BATCHES, CHUNKS
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from service.errors import KeyBusyError, KeyReusedError
+from service.store.access.keyed import claim, hash_key
 from service.store.database import Database
-from service.store.keyed import claim, hash_key
 from service.store.tables import ANSWERS
 
 KEPT_S = 86_400.0

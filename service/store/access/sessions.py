@@ -10,9 +10,9 @@ from hashlib import sha256
 
 import sqlalchemy as sa
 
-from service.store.callers import NAMELESS, Caller
+from service.store.access.callers import NAMELESS, Caller
+from service.store.access.keys import PATIENCE, Keys
 from service.store.database import Database, insist
-from service.store.keys import PATIENCE, Keys
 from service.store.tables import SESSIONS
 
 LASTS_S = 43_200.0

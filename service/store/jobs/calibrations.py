@@ -15,9 +15,9 @@ from pydantic import TypeAdapter
 
 from service.errors import JobStateError, UnknownJobError
 from service.store.database import Database
-from service.store.job import Job, JobList, read_head, select_jobs
-from service.store.jobs import Jobs
-from service.store.submission import Material
+from service.store.jobs.job import Job, JobList, read_head, select_jobs
+from service.store.jobs.jobs import Jobs
+from service.store.jobs.submission import Material
 from service.store.tables import BATCHES, CALIBRATIONS, RESULTS
 
 

@@ -1,0 +1,1 @@
+"""What a process says of itself: lines of JSON, and no secret in any."""
