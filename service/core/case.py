@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import JsonValue
@@ -19,7 +20,7 @@ from service.core.json.text import read_structure
 from service.core.models.lazy import lazy
 from service.core.outcome import Finding, Outcome, Scored, Skipped, build_failure
 from service.core.result_match import match_result
-from service.core.schemas import Dialect, SchemaProblem, Validator, Violation, build_validator
+from service.core.schemas import Dialect, Purse, SchemaProblem, Validator, Violation, build_validator
 from service.core.shapes import find_cost, has_matcher
 from service.core.trace import Message, Step, ToolDef, Trace
 
@@ -153,13 +154,14 @@ class Case:
 
     def list_violations(self, schema: Validator, value: JsonValue | Mapping[str, JsonValue]) -> tuple[Violation, ...]:
         """What of a value does not fit a schema. SchemaProblem as there; OverBudgetError beyond the budget of the item."""
-        listed = schema.list_bounded(value, self._spend_comparisons)
+        listed = schema.list_bounded(value, self._purse)
         if listed.found:
             self.meter.spend("comparisons", COST_OF_A_VIOLATION * listed.found)
         return listed.violations
 
-    def _spend_comparisons(self, units: int) -> None:
-        self.meter.spend("comparisons", units)
+    @lazy
+    def _purse(self) -> Purse:
+        return Purse(partial(self.meter.affords, "comparisons"), partial(self.meter.spend, "comparisons"))
 
     def is_same_name(self, expected: str, actual: str) -> bool:
         """Whether two tool names are the same, as the rubric compares them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import combinations, cycle, islice
 from typing import Any
@@ -215,6 +216,61 @@ def texts_about_results(n: int) -> Body:
 def dates_among_dates(n: int) -> Body:
     user = {"user": "text of some words May 5 next Monday $30.00 " * n}
     return {"trace": trace([user, *[call("f", {"when": "2024-05-02", "id": f"ORD-{i}"}) for i in range(n)]])}
+
+
+@body
+def values_of_no_branch(n: int) -> Body:
+    """Each call fits none of many branches, and each branch has something to say of it."""
+    schema = {"type": "object", "properties": {"a": {"anyOf": [{"const": i} for i in range(n)]}}}
+    made = [call("f", {"a": {"x": i}}) for i in range(n)]
+    return {"trace": trace(made, tools=[{"name": "f", "parameters": schema}])}
+
+
+@body
+def calls_as_python(n: int) -> Body:
+    output = ", ".join(f"f(a={i}, b=[{i}])" for i in range(n))
+    return {"trace": {"format": "python_calls", "input": "go", "output": f"[{output}]"}}
+
+
+@body
+def messages_with_calls(n: int) -> Body:
+    messages: list[Body] = [{"role": "user", "content": "go"}]
+    for i in range(n):
+        function = {"name": "f", "arguments": json.dumps({"a": i})}
+        messages.append(
+            {"role": "assistant", "tool_calls": [{"id": f"c{i}", "type": "function", "function": function}]}
+        )
+        messages.append({"role": "tool", "tool_call_id": f"c{i}", "content": json.dumps({"v": i})})
+    return {"trace": {"format": "openai", "messages": messages}}
+
+
+@body
+def prices_told_wrong(n: int) -> Body:
+    items = [{"name": f"Item {i}", "price_usd": i + 0.5} for i in range(n)]
+    told = " and ".join(f"${i}.57" for i in range(n))
+    said = {"assistant": f"The total of all is {told}, the cheapest is Item {n}."}
+    return {"trace": trace([{"user": "u"}, call("f", result=items), said])}
+
+
+@body
+def results_with_one_name(n: int) -> Body:
+    made = [call("f", {"a": i}, result={"name": "x", "v": i}) for i in range(n)]
+    return {"trace": trace([{"user": "u"}, *made, {"assistant": "x has v " + ", ".join(map(str, range(n)))}])}
+
+
+@body
+def acts_told_and_not_done(n: int) -> Body:
+    made = [call("cancel_order", {"id": f"W{i}"}, result={"error": "no"}, is_error=True) for i in range(n)]
+    said = [{"assistant": f"I have cancelled order W{i} and refunded it."} for i in range(n)]
+    return {"trace": trace([{"user": "u"}, *made, *said], tools=[{"name": "cancel_order"}])}
+
+
+@body
+def a_table_told_again(n: int) -> Body:
+    rows = "".join(f"| item{i} | ${i}.50 | {i} |\n" for i in range(n))
+    said = " ".join(f"item{i} costs ${i}.50." for i in range(n))
+    table = f"| name | price | qty |\n|---|---|---|\n{rows}"
+    return {"trace": trace([{"user": "u"}, call("f", result=table), {"assistant": said}])}
 
 
 def by_method(rubric: str, *, compat: bool) -> Callable[[int], Body]:

@@ -58,6 +58,16 @@ class ViolationList(NamedTuple):
 
 NONE = ViolationList((), 0)
 
+
+class Purse(NamedTuple):
+    """What pays for checks, in comparisons of two values. `spend` may raise."""
+
+    affords: Callable[[int], bool]
+    spend: Callable[[int], None]
+
+
+BOTTOMLESS = Purse(lambda _: True, lambda _: None)
+
 _OBJECTS = (dict, Mapping)  # a dict is told by its type, without asking the abstract class
 
 
@@ -100,30 +110,29 @@ class Validator:
         """
         return self.list_bounded(instance).violations
 
-    def list_bounded(
-        self, instance: JsonValue | Mapping[str, JsonValue], spend: Callable[[int], None] | None = None
-    ) -> ViolationList:
+    def list_bounded(self, instance: JsonValue | Mapping[str, JsonValue], purse: Purse = BOTTOMLESS) -> ViolationList:
         """The same violations, with the number of all that were found.
 
-        `spend` is told what checking takes at most, about, in comparisons of two values, before it is done.
+        Checking is paid for before it is done; where the purse does not afford the list there is one for the whole.
         """
         value = instance if isinstance(instance, dict) else _convert_mapping(instance)
         if is_deeper_than(value, MAX_DEPTH):
             return ViolationList((Violation("depth", f"nested in more than {MAX_DEPTH} levels", ""),))
         if self._cost is not None:
             comparisons, allowed = self._cost.measure(value)
-            if spend is not None:
-                spend(comparisons)
+            purse.spend(comparisons)
             if not allowed:
                 raise SchemaProblem("its references, lists or patterns ask for too much work on this value")
         try:
-            return NONE if self._compiled.is_valid(value) else self._list_entries(value)
+            return NONE if self._compiled.is_valid(value) else self._list_entries(value, purse)
         except UnicodeEncodeError:
             return ViolationList((Violation("encoding", "not Unicode text: a lone surrogate", find_surrogate(value)),))
 
-    def _list_entries(self, value: JsonValue) -> ViolationList:
-        if self._cost is not None and not self._cost.allows_listing(value):
+    def _list_entries(self, value: JsonValue, purse: Purse) -> ViolationList:
+        price = 0 if self._cost is None else self._cost.measure_listing(value)
+        if price is None or not purse.affords(price):
             return ViolationList((Violation("schema", "does not fit the schema; too large to list every place", ""),))
+        purse.spend(price)
         distinct = {each for error in self._compiled.iter_errors(value) for each in read_violations(error)}
         found = sorted(distinct, key=make_sort_key)
         if len(found) <= MAX_VIOLATIONS:

@@ -10,21 +10,26 @@ without short cuts; more for an `enum` of many and for a `pattern` by the charac
 from __future__ import annotations
 
 import marshal
+from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from math import inf
 
 from pydantic import JsonValue
 
 from service.core.schemas.references import References
-from service.core.schemas.tree import Node, iter_applied, iter_in_place, iter_subschemas
+from service.core.schemas.tree import Node, iter_applied, iter_in_place, iter_subschemas, looks_at_parts
 
 MAX_UNITS = 20_000_000
 """Some 0.2 to 0.4 s."""
 MAX_LISTED = 20_000
-"""Units that a list of all violations may take; it is made of Python objects, about 10 µs each."""
+"""Units that a list of all violations of one value may take."""
+COMPARISONS_OF_A_LISTED_UNIT = 20
+"""A list of violations is made of Python objects, 10 to 20 µs for each unit."""
 
 MAX_UNCOUNTED = 20_000
-"""Units that are not worth counting exactly."""
+"""Units of a check that are not worth counting exactly, at some 7 µs a visit."""
+MAX_UNCOUNTED_LISTED = 200
+"""The same of a list of violations."""
 UNITS_OF_A_COMPARISON = 30
 
 _MAX_PAIRS = 100_000
@@ -39,6 +44,7 @@ class Cost:
         self._per_character = per_character
         self._objects, patterns = _expand_references(references)
         self._of_text = patterns * per_character if patterns else 0
+        self._fixed = _find_fixed(references)
 
     def measure(self, value: JsonValue) -> tuple[int, bool]:
         """What checking `value` takes at most, in comparisons of two values, and whether that is within MAX_UNITS."""
@@ -46,37 +52,60 @@ class Cost:
         most = len(marshal.dumps(value, 2)) * (self._objects + self._of_text)
         if most <= MAX_UNCOUNTED:
             return int(most) // UNITS_OF_A_COMPARISON, True
-        units = _VisitCount(self._references, self._per_character).of(self._references.root, value, 0)
+        units = self._count(value, self._per_character)
         return int(min(units, MAX_UNITS)) // UNITS_OF_A_COMPARISON, min(most, units) <= MAX_UNITS
 
-    def allows_listing(self, value: JsonValue) -> bool:
-        """Whether all violations of `value`, already found not to fit, can be listed within MAX_LISTED."""
-        if len(marshal.dumps(value, 2)) * self._objects <= MAX_LISTED:
-            return True
-        return _VisitCount(self._references, 0).of(self._references.root, value, 0) <= MAX_LISTED
+    def measure_listing(self, value: JsonValue) -> int | None:
+        """What listing all violations of `value`, already found not to fit, takes in comparisons; None beyond MAX_LISTED."""
+        most = len(marshal.dumps(value, 2)) * self._objects
+        units = most if most <= MAX_UNCOUNTED_LISTED else min(most, self._count(value, 0))
+        return int(units) * COMPARISONS_OF_A_LISTED_UNIT if units <= MAX_LISTED else None
+
+    def _count(self, value: JsonValue, per_character: int) -> float:
+        return _VisitCount(self._references, self._fixed, per_character).of(self._references.root, value, 0)
 
 
 class _VisitCount:
     """Counts visits. Each distinct pair of schema object and part is looked at once, its repeats are multiplied."""
 
-    def __init__(self, references: References, per_character: int) -> None:
+    def __init__(self, references: References, fixed: Mapping[int, float], per_character: int) -> None:
         self._references = references
+        self._fixed = fixed
         self._per_character = per_character
         self._known: dict[tuple[int, int], float] = {}
 
     def of(self, node: Node, value: JsonValue, level: int) -> float:
+        fixed = self._fixed.get(id(node))
+        if fixed is not None:
+            return fixed
         key = id(node), id(value)
         if key in self._known:
             return self._known[key]
         if level > _MAX_LEVELS or len(self._known) > _MAX_PAIRS:
             return inf
         total = _count_own(node) + self._per_character * _count_read(node, value)
-        for each in (*iter_in_place(node), *self._references.find_targets(node)):
+        for each in _list_in_place(self._references, node):
             total += self.of(each, value, level + 1)
         for each, part in iter_applied(node, value):
             total += self.of(each, part, level + 1)
         self._known[key] = total
         return total
+
+
+def _find_fixed(references: References) -> dict[int, float]:
+    """The units of each schema object that takes the same for any value: nothing in it looks at parts or characters."""
+    nodes = {id(node): node for node in references}
+    graph = {key: [id(each) for each in _list_in_place(references, node)] for key, node in nodes.items()}
+    fixed: dict[int, float] = {}
+    for key in TopologicalSorter(graph).static_order():  # references in place never lead in circles
+        node = nodes[key]
+        if not looks_at_parts(node) and "pattern" not in node and all(each in fixed for each in graph[key]):
+            fixed[key] = _count_own(node) + sum(fixed[each] for each in graph[key])
+    return fixed
+
+
+def _list_in_place(references: References, node: Node) -> tuple[Node, ...]:
+    return (*iter_in_place(node), *references.find_targets(node))
 
 
 def _count_own(node: Node) -> float:

@@ -26,6 +26,7 @@ _ONE = _IN_PLACE_ONE | {*_ITEMS, *_OTHERS, "propertyNames", "contentSchema"}
 _MANY = _IN_PLACE_MANY | {"prefixItems", "items"}
 _CONTAINERS = (dict, list)
 _NAMED = _IN_PLACE_NAMED | {"properties", "patternProperties", "$defs", "definitions"}
+_INTO_PARTS = frozenset({*_ITEMS, *_OTHERS, "prefixItems", "properties", "patternProperties", "propertyNames"})
 
 
 class SchemaProblem(ValueError):  # noqa: N818 (what is wrong with an input is a problem, as in errors.py)
@@ -58,6 +59,11 @@ def iter_applied(node: Node, value: JsonValue) -> Iterator[tuple[Node, JsonValue
         yield from _iter_members(node, value)
     elif isinstance(value, list):
         yield from _iter_items(node, value)
+
+
+def looks_at_parts(node: Node) -> bool:
+    """Whether `node` itself has a keyword that may look at parts of a value."""
+    return not _INTO_PARTS.isdisjoint(node)
 
 
 def walk(node: Node, at: str = "") -> Iterator[tuple[str, Node]]:
