@@ -66,7 +66,11 @@ class Purse(NamedTuple):
     spend: Callable[[int], None]
 
 
-BOTTOMLESS = Purse(lambda _: True, lambda _: None)
+def _pay_anything(units: int) -> None:
+    """Nothing is counted."""
+
+
+BOTTOMLESS = Purse(lambda units: units >= 0, _pay_anything)
 
 _OBJECTS = (dict, Mapping)  # a dict is told by its type, without asking the abstract class
 
