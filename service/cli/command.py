@@ -57,7 +57,7 @@ def command(place: int, **helps: str) -> Callable[[F], F]:
 def add_commands(app: typer.Typer, package: ModuleType) -> None:
     """Adds every command of a package, and every group with its own, each in its place."""
     modules = import_all(package)
-    own = [_COMMANDS[module.__name__] for module in modules if not _is_package(module)]
+    own = [_get_command(module) for module in modules if not _is_package(module)]
     packages = [module for module in modules if _is_package(module)]
     shared = [one for module in packages if not hasattr(module, "GROUP") for one in _list_commands(module)]
     groups: list[tuple[CommandGroup, ModuleType]] = [
@@ -72,7 +72,14 @@ def add_commands(app: typer.Typer, package: ModuleType) -> None:
 
 
 def _list_commands(package: ModuleType) -> Iterator[Command]:
-    return (_COMMANDS[module.__name__] for module in import_all(package))
+    return map(_get_command, import_all(package))
+
+
+def _get_command(module: ModuleType) -> Command:
+    try:
+        return _COMMANDS[module.__name__]
+    except KeyError:
+        raise TypeError(f"{module.__name__} has no function under @command") from None
 
 
 def _is_package(module: ModuleType) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
@@ -86,9 +87,9 @@ class Check(FrozenModel):
         """What of an expectation it holds a trace against, as it is set."""
         return self.reads
 
-    def look(self, case: Case) -> Iterable[SubjectOutcome]:  # noqa: ARG002
+    @abstractmethod
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """The outcomes that code decides."""
-        return ()
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
         """What pairing these two is worth, 0..1; only checks that compare arguments say anything."""

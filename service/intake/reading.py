@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from service.core.models.discovery import import_all
+from service.core.models.discovery import get_entry, import_all
 from service.core.models.invalid import list_problems
 from service.core.trace import Trace
 from service.errors import InputError
@@ -21,7 +21,7 @@ from service.intake.wrapping import Wrapped, read_wrapped
 
 
 def _format_of(module: ModuleType) -> Format[Any]:
-    entry: Format[Any] = module.FORMAT
+    entry: Format[Any] = get_entry(module, "FORMAT")
     if module.__name__.rpartition(".")[2] != entry.name:
         raise TypeError(f"{module.__name__} holds the format {entry.name!r}: a file is named as its format")
     return entry

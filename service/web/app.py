@@ -6,7 +6,7 @@ import secrets
 
 from fastapi import FastAPI
 
-from service.core.models.discovery import import_all
+from service.core.models.discovery import get_entry, import_all
 from service.web import pages
 from service.web.page import PageSet
 
@@ -28,7 +28,7 @@ def add_pages(app: FastAPI, *, token: str = "") -> FastAPI:
 
 def list_page_sets() -> list[PageSet]:
     """Those of every module of `service.web.pages`."""
-    return [module.PAGES for module in import_all(pages)]
+    return [get_entry(module, "PAGES") for module in import_all(pages)]
 
 
 def make_local_token() -> str:

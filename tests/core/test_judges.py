@@ -81,21 +81,6 @@ def test_a_packaged_judge_is_complete(file: Any) -> None:
     assert named, "the question names what it is about as it is shown"
 
 
-def test_the_packaged_judges() -> None:
-    assert {file.stem for file in FILES} == {
-        "argument_plausibility",
-        "call_decision",
-        "chunk_attribution",
-        "context_adherence",
-        "natural_language",
-        "next_action",
-        "result_groundedness",
-        "step_quality",
-        "tool_selection",
-        "trajectory",
-    }
-
-
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"scale": {"yes": 1}}, "at least 2 items"),
     ({"scale": {"yes": 1, "no": -0.1}}, "greater than or equal to 0"),

@@ -8,21 +8,9 @@ from service import Shelf
 from service.api.app import create_app
 from service.cli.exits import ExitCode
 from service.cli.rubric_costs import count_questions
-from service.core.critics import Critic
-from service.core.models.kinds import list_kinds
-from service.core.results.structure import FORMS
-from service.intake import FORMATS
 from service.settings import list_settings
 from service.store.access.callers import SCOPES
 from tests.docs.pages import Page
-
-
-def test_the_kinds_are_those_of_the_code():
-    assert Page("docs/formats.md").table_names() == set(FORMATS)
-    assert all(f"| `{form.name}` |" in Page("docs/results.md").text for form in FORMS)
-    assert Page("docs/expectations.md").table_names() == set(list_kinds(Critic))
-    assert Page("docs/rubrics.md").table_names() == {rubric.id for rubric in Shelf()}
-    assert Page("docs/judges.md").table_names("## The judges") == set(Shelf().judges)
 
 
 def test_the_scopes_are_those_of_the_service():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,17 +13,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from service.core.trace import Trace
 from service.errors import InputError
-from service.intake import FORMATS, TraceInput, read_trace
+from service.intake import TraceInput, read_trace
+from tests.intake.records import RECORDS
 
-DATA = Path(__file__).parents[1] / "data" / "traces"
 INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
-RECORDS = {
-    name: [
-        case["input"]
-        for case in json.loads((DATA / f"{name}.json").read_text("utf-8"))
-        if "sample" not in case["input"]  # the other replies are other traces
-    ]
-    for name in FORMATS
+SOLE = {
+    name: [case["input"] for case in cases if "sample" not in case["input"]]  # the other replies are other traces
+    for name, cases in RECORDS.items()
 }
 
 PAYLOAD = {
@@ -93,10 +88,15 @@ def accounts_for(trace: Trace, name: str) -> bool:
     return any(step.call.name == name for step in trace.steps) or any(name in text for text in shown)
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if name != "spans"])
+UNTOLD = (
+    "the reader passes over a member: `account_members` of service.intake.accounting tells of all that it does not read"
+)
+
+
+@pytest.mark.parametrize("name", [name for name in SOLE if name != "spans"])
 @given(data=st.data())
 def test_no_call_is_lost(name: str, data: st.DataObject) -> None:
-    record = copy.deepcopy(data.draw(st.sampled_from(RECORDS[name])))
+    record = copy.deepcopy(data.draw(st.sampled_from(SOLE[name])))
     place = look(record, data.draw(st.sampled_from(places(record))))
     shape = make_another(data.draw(st.sampled_from(SHAPES)), read_trace(INPUT.validate_python(record)), data)
     if isinstance(place, dict):
@@ -108,7 +108,7 @@ def test_no_call_is_lost(name: str, data: st.DataObject) -> None:
         trace = read_trace(INPUT.validate_python(record))
     except (ValidationError, InputError):
         return
-    assert accounts_for(trace, "planted")
+    assert accounts_for(trace, "planted"), UNTOLD
 
 
 BESIDE = [
@@ -126,7 +126,7 @@ BESIDE = [
 @pytest.mark.parametrize(("name", "way"), BESIDE)
 @given(data=st.data())
 def test_no_call_is_lost_beside_a_conversation(name: str, way: tuple[str | int, ...], data: st.DataObject) -> None:
-    records = [record for record in RECORDS[name] if leads(record, way[:-1])]
+    records = [record for record in SOLE[name] if leads(record, way[:-1])]
     record = copy.deepcopy(data.draw(st.sampled_from(records)))
     shape = make_another(data.draw(st.sampled_from(SHAPES)), read_trace(INPUT.validate_python(record)), data)
     written = data.draw(st.sampled_from([[shape], {"a.b": [shape]}, [json.dumps(shape)], json.dumps([shape])]))

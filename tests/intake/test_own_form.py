@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
 
 from service.core.trace import Trace
-from service.intake import FORMATS, TraceInput, read_trace
+from service.intake import TraceInput, read_trace
 from service.intake.own_form import write_record
+from tests.intake.records import CASES
 
-DATA = Path(__file__).parents[1] / "data" / "traces"
 INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
-CASES = [(name, case) for name in FORMATS for case in json.loads((DATA / f"{name}.json").read_text("utf-8"))]
 
 
 def load(record: Any) -> Trace:

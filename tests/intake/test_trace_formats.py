@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +13,10 @@ from service.core.trace import Step, ToolDef, Trace
 from service.errors import InputError
 from service.intake import FORMATS, TraceInput, guess_format, read_gold, read_trace
 from service.request import read_request
+from tests.intake.records import CASES, DATA
 
-DATA = Path(__file__).parents[1] / "data" / "traces"
 INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
 
-CASES = [(name, case) for name in FORMATS for case in json.loads((DATA / f"{name}.json").read_text("utf-8"))]
 SAME = json.loads((DATA / "same_conversation.json").read_text("utf-8"))
 DEFAULTS = {
     "id": None,

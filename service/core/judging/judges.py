@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from service.core.budget import MAX_JURY
 from service.core.case import Case
-from service.core.checks import WHOLE, Check, Part, Subject, build_subject
+from service.core.checks import WHOLE, Check, Part, Subject, SubjectOutcome, build_subject
 from service.core.hollow import is_hollow
 from service.core.judging.examples import Example
 from service.core.judging.fits.guarantee import GuaranteedShare
@@ -226,6 +226,10 @@ class JudgeCheck(Check):
     def looks(self) -> str:
         """sha256 of how code looks before the judge: what it finds is shown, so a fit is bound to it. Empty: it does not."""
         return ""
+
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:  # noqa: ARG002
+        """Nothing: code decides none of it."""
+        return ()
 
     @property
     def judge_ids(self) -> frozenset[str]:

@@ -104,15 +104,25 @@ def _read_texts(cls: type) -> dict[str, str]:
 
 
 def list_kinds(base: type[K], tag: str = "kind") -> dict[str, type[K]]:
-    """Every concrete kind below `base`, by the name in `tag`. Two classes with one name are a programming error: TypeError."""
+    """Every concrete kind below `base`, by the name in `tag`.
+
+    Two classes with one name, and a class without a name that no other builds on, are mistakes in code: TypeError.
+    """
     found: dict[str, type[K]] = {}
     for cls in list_subclasses(base):
         name = find_kind(cls, tag)
         if name is None:
+            _require_no_kind(cls, base, tag)
             continue
         if found.setdefault(name, cls) is not cls:
             raise TypeError(f"two {base.__name__} kinds are named {name!r}: {found[name].__name__} and {cls.__name__}")
     return dict(sorted(found.items()))
+
+
+def _require_no_kind(cls: type[BaseModel], base: type[BaseModel], tag: str) -> None:
+    """A class without a name of its own is there for others: some build on it, or it builds on one that has a name."""
+    if not cls.__subclasses__() and not any(issubclass(one, base) and tag in one.model_fields for one in cls.__bases__):
+        raise TypeError(f'{cls.__qualname__} has no name by which it is found: {tag}: Literal["..."] = "..."')
 
 
 def find_kind(cls: type[BaseModel], tag: str = "kind") -> str | None:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from service.core.json.pointers import escape_token
 from service.core.json.text import parse_or_none
-from service.core.models.discovery import import_all
+from service.core.models.discovery import get_entry, import_all
 from service.core.results import forms
 from service.core.results.disowning import disowns
 from service.core.results.form import Form, Stretch
@@ -21,7 +21,9 @@ MAX_TEXT_CHARS = 200_000
 MAX_QUOTES = 3
 """So often JSON may be quoted within JSON."""
 
-FORMS: tuple[Form, ...] = tuple(sorted([module.FORM for module in import_all(forms)], key=lambda form: form.rank))
+FORMS: tuple[Form, ...] = tuple(
+    sorted([get_entry(module, "FORM") for module in import_all(forms)], key=lambda form: form.rank)
+)
 """The forms, in the order in which they are looked for."""
 _ANYWHERE = tuple([form for form in FORMS if form.anywhere])
 

@@ -8,6 +8,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from service.core.trace import Trace
+from service.intake.accounting import account_members, members_of
 from service.intake.build import Transcript, tool_call
 from service.intake.format import Format, Given
 from service.intake.shapes import OPEN
@@ -21,6 +22,9 @@ class LinesTrace(TypedDict):
     lines: list[str]
 
 
+RECORD = members_of("the trace", "format lines")
+
+
 def read(record: LinesTrace) -> Trace:
     """The trace of a validated record."""
     transcript = Transcript()
@@ -30,6 +34,7 @@ def read(record: LinesTrace) -> Trace:
             transcript.call(tool_call(None, what, None))
         else:
             transcript.say("user" if who == "user" else "assistant", what)
+    account_members(transcript, record, RECORD, "")
     return transcript.trace(record, trace_id=None, tools=None)
 
 
@@ -37,4 +42,4 @@ def _recognise(record: Given) -> bool:
     return isinstance(record.get("lines"), list)
 
 
-FORMAT = Format(LinesTrace, read, _recognise, rank=80)
+FORMAT = Format(LinesTrace, read, _recognise, rank=80, marks="lines")

@@ -1,0 +1,16 @@
+"""The records of `tests/data/traces`: what goes in, and what must come out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from service.intake import FORMATS
+
+DATA = Path(__file__).parents[1] / "data" / "traces"
+FILES = {name: file for name in FORMATS if (file := DATA / f"{name}.json").exists()}
+"""By format. `tests/core/test_kinds.py` names a format that has none."""
+
+RECORDS: dict[str, list[dict[str, Any]]] = {name: json.loads(file.read_text("utf-8")) for name, file in FILES.items()}
+CASES = [(name, case) for name, cases in RECORDS.items() for case in cases]
