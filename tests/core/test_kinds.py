@@ -119,6 +119,7 @@ NEEDS = [
         {form.name for form in FORMS},
         set(re.findall(r"\| `(\w+)` \|", Page("docs/results.md").text)),
         "a row in docs/results.md",
+        alone=False,
     ),
     need_row("judge", Shelf().judges, "docs/judges.md", "## The judges"),
     need_row("rubric", [rubric.id for rubric in Shelf()], "docs/rubrics.md"),

@@ -1,4 +1,7 @@
-"""Writes anew what is frozen: `python -m tests.frozen`; `check` compares all reports, `database` makes another database."""
+"""Writes anew what is frozen: `python -m tests.frozen`, or of it `surface`, `bodies`, `reports`.
+
+`check` compares all reports, `database` makes another database.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,8 @@ import sys
 
 from tests.frozen import corpus, reports, stored, surface
 
-
-def write() -> None:
-    """The golden files, as the code is now."""
-    reports.write_reports()
-    surface.write_surface()
-    corpus.write_corpus()
+PARTS = {"surface": surface.write_surface, "bodies": corpus.write_corpus, "reports": reports.write_reports}
+"""What is written by default, by the names in `test_frozen.py`."""
 
 
 def check() -> None:
@@ -21,7 +20,8 @@ def check() -> None:
     sys.exit(bool(found))
 
 
-COMMANDS = {"write": write, "check": check, "database": stored.write_database}
+COMMANDS = {**PARTS, "check": check, "database": stored.write_database}
 
 if __name__ == "__main__":
-    COMMANDS[(sys.argv[1:] or ["write"])[0]]()
+    for name in sys.argv[1:] or PARTS:
+        COMMANDS[name]()

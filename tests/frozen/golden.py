@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parents[1] / "data" / "frozen"
 DIGITS = 8
 """Hex digits of a sha256 that are kept where there are thousands."""
 
-AGAIN = "If it is meant to: python -m tests.frozen"
+AGAIN = "If it is meant to: .venv/bin/python -m tests.frozen"
 
 
 def digest(data: bytes, digits: int = DIGITS) -> str:
