@@ -39,7 +39,7 @@ class Format(Generic[R]):
     rank: int
     """The first format that recognises a record has it: those of low rank are asked first, so it is the lower the more a
     record must have."""
-    marks: str = ""
+    marks: str
     """What tells it, in words: the members that `recognise` looks for."""
     gold: Callable[[R], dict[str, JsonValue] | None] = _no_gold
     """The gold that a record carries, as plain data in one of the formats of gold; None where it carries none."""

@@ -61,9 +61,13 @@ class Page:
     def noted(self, note: str, name: str) -> str:
         return next(block.body for block in self.blocks if (block.note, block.name) == (note, name))
 
+    def section(self, heading: str) -> str:
+        """What stands below a heading, up to the next one."""
+        return re.split(r"\n#+ ", self.text.split(f"\n{heading}\n")[1])[0]
+
     def table_names(self, heading: str = "") -> set[str]:
         """The names in code style in the first column of the tables of the page, or of those below a heading."""
-        section = re.split(r"\n#+ ", self.text.split(f"\n{heading}\n")[1])[0] if heading else self.text
+        section = self.section(heading) if heading else self.text
         rows = [line for line in section.splitlines() if line.startswith("| `")]
         return {name for row in rows for name in re.findall(r"`([\w/{}]+)`", row.split("|")[1])}
 
