@@ -35,6 +35,8 @@ class MenuEntry:
     label: str
     value: float
     means: str
+    passes: bool
+    """Whether the judge's own word passes with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +297,7 @@ def _measure(cases: Sequence[LabelledCase]) -> AnnotatorAgreement | None:
 
 
 def _list_menu(judge: Judge) -> tuple[MenuEntry, ...]:
-    return tuple([MenuEntry(name, label.value, label.means or "") for name, label in judge.scale.items()])
+    return tuple([MenuEntry(name, label.value, label.means or "", label.value >= judge.threshold) for name, label in judge.scale.items()])
 
 
 def _build_disputed(case: LabelledCase) -> DisputedItem:

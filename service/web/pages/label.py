@@ -135,7 +135,7 @@ def _build_request(form: Mapping[str, str]) -> dict[str, object]:
     told: dict[str, object] = {name: form[name] for name in FIELDS if form.get(name)}
     step = form.get("failing_step", "")
     if step.isascii() and step.isdigit() and form.get("label") != "pass":  # the page asks where it fails, if it does
-        told["failing_step"] = int(step[:9])
+        told["failing_step"] = int(step[:9]) - 1  # and counts from 1
     return told | {"blind": form.get("source") != "adjudication"}
 
 
