@@ -297,7 +297,12 @@ def _measure(cases: Sequence[LabelledCase]) -> AnnotatorAgreement | None:
 
 
 def _list_menu(judge: Judge) -> tuple[MenuEntry, ...]:
-    return tuple([MenuEntry(name, label.value, label.means or "", label.value >= judge.threshold) for name, label in judge.scale.items()])
+    return tuple(
+        [
+            MenuEntry(name, label.value, label.means or "", label.value >= judge.threshold)
+            for name, label in judge.scale.items()
+        ]
+    )
 
 
 def _build_disputed(case: LabelledCase) -> DisputedItem:

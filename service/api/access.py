@@ -40,6 +40,7 @@ NEEDED: tuple[tuple[str, Scope | None], ...] = (
     ("/v1/batches", "batch"),
     ("/v1/calibrations", "calibrate"),
     ("/v1/fits", "calibrate"),
+    ("/v1/judges", "calibrate"),
     ("/v1/labels", "label"),
     ("/metrics", "metrics"),
     ("/openapi.json", None),

@@ -49,7 +49,7 @@ class SeenItem(NamedTuple):
     parts: tuple[SeenPart, ...]
     steps: tuple[tuple[int, str], ...] = ()
     """Each step with its tool, where there are few enough to choose from."""
-    count: int = 0
+    length: int = 0
     """Steps in all."""
 
 
