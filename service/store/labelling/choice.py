@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from service.stats.sampling import Stratum, compute_half, cut_strata, plan_labels
+from service.stats.sampling import Stratum, compute_half, cut_counted, plan_labels
 from service.store.database import Database
 from service.store.labelling.drafts import LabelSource
 from service.store.labelling.labels import WHOLE
@@ -174,8 +174,8 @@ def read_strata(
 ) -> tuple[list[Stratum], list[tuple[float, float]]]:
     """Strata of what does not wait: of the judge's value, and one of what no judge looked at; with their bounds."""
     groups = _read_groups(connection, tenant, criterion)
-    judged = [one.raw for one in groups if one.raw >= 0 for _ in range(one.items)]
-    ranges = cut_strata(judged) if judged else []
+    judged = {one.raw: one.items for one in groups if one.raw >= 0}
+    ranges = cut_counted(judged) if judged else []
     ranges = [*([(-1.0, -1.0)] if any(one.raw < 0 for one in groups) else []), *ranges]
     return [_build_stratum(groups, low, high) for low, high in ranges], ranges
 
