@@ -91,5 +91,3 @@ def _continue_fraction(a: float, b: float, x: float) -> float:
 
 def _keep_off_zero(value: float) -> float:
     return value if abs(value) > TINY else TINY
-
-

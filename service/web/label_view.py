@@ -7,9 +7,10 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
+from service.calibration.subjects import read_subject_trace
 from service.core.trace import Step, Trace
 from service.errors import InputError
-from service.labelling import LabelTask, read_subject_trace
+from service.labelling import LabelTask
 from service.web.trace.marks import spell_unseen
 from service.web.trace.payloads import FOLD_CHARS, lay_out
 

@@ -249,7 +249,7 @@ def test_pages_are_routes_that_ask_who_comes(visitor: Visitor) -> None:
     pages = [route for route in visitor.app.routes if isinstance(route, PageRoute)]
     assert len(pages) >= 15
     public = {route.path for route in pages if route.public}
-    assert public == {"/sign-in", "/static/{name}"}
+    assert public == {"/sign-in", "/sign-in/session", "/static/{name}"}
 
 
 def test_names_of_files_that_are_not_there_are_not_kept(visitor: Visitor) -> None:

@@ -8,14 +8,15 @@ from functools import partial
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
-from service.api.access import WRONG_KEY, find_actor
+from service.api.access import WRONG_KEY, find_actor, find_caller
 from service.api.fairness.threads import Threads
 from service.api.key_cache import KeyThrottle, find_peer
-from service.api.page_route import COOKIE, PageRoute, read_cookie
+from service.api.page_route import COOKIE, CSRF_HEADER, PageRoute, make_csrf, read_cookie
 from service.api.parts import ApiParts
 from service.store.access.audit import Actor
+from service.store.access.callers import UNKNOWN
 from service.store.access.sessions import Sessions
 from service.web.page import PageSet, page, read_form, redirect, render
 
@@ -30,6 +31,7 @@ def build_sign_in_pages(parts: ApiParts) -> Sequence[PageRoute]:
         page("/sign-in", desk.show_form, public=True),
         page("/sign-in", desk.sign_in, public=True, method="POST"),
         page("/sign-out", desk.sign_out, method="POST"),
+        page("/sign-in/session", desk.show_session, public=True),
     ]
 
 
@@ -61,6 +63,11 @@ class SignInDesk:
             return await self._render(request, problem=str(error.detail), status=error.status_code)
         return await self._enter(request, key_id)
 
+    async def show_session(self, request: Request) -> Response:
+        """What our own page of the API sends in place of a key: the token of the session, null where nobody is signed in."""
+        token = None if find_caller(request) == UNKNOWN else make_csrf(read_cookie(request.scope))
+        return JSONResponse({"header": CSRF_HEADER, "token": token}, headers={"cache-control": "no-store"})
+
     async def sign_out(self, request: Request) -> Response:
         """The end of the session, here and wherever else its cookie was copied to."""
         session = read_cookie(request.scope)
@@ -73,7 +80,9 @@ class SignInDesk:
     async def _render(self, request: Request, *, problem: str | None = None, status: int = 200) -> Response:
         by_key = await self._callers.any_key()
         onwards = _read_next(request)
-        return render(request, "sign_in.html", status=status, by_key=by_key, onwards=onwards, refusal=problem, hours=self._hours)
+        return render(
+            request, "sign_in.html", status=status, by_key=by_key, onwards=onwards, refusal=problem, hours=self._hours
+        )
 
     async def _check_key(self, request: Request, key: str) -> str:
         found = await self._callers.of(key, find_peer(request.scope))
