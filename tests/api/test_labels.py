@@ -456,7 +456,14 @@ def test_labelled_steps_go_out_as_items_and_come_back_as_steps(client: PlayedCli
 
 
 def test_a_step_of_a_run_that_is_not_here_stays_an_item(client: PlayedClient) -> None:
-    row = {"id": "run-1#2", "run": "run-1", "position": 2, "criterion": "step_quality", "group": "g", "trace": trace(1, right=True)}
+    row = {
+        "id": "run-1#2",
+        "run": "run-1",
+        "position": 2,
+        "criterion": "step_quality",
+        "group": "g",
+        "trace": trace(1, right=True),
+    }
     lines = jsonl({**row, "labels": [{"annotator": "x", "label": True}]})
     assert client("POST", "/v1/labels/import", lines, LINES).status == 200
     assert [one["item"] for one in client("GET", "/v1/labels").json["data"]] == ["run-1#2"]
