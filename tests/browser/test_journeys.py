@@ -46,8 +46,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     home, provider = tmp_path_factory.mktemp("home"), Provider()
     judged = {"judge_model": f"openai/{MODEL}", "judge_api_key": "sk-x", "worker": "true"}
     with providing(provider), serving(home, judge_api_base=provider.base(), **judged) as server, browsing() as browser:
-        lines = b"".join(json.dumps(body(n, right=n % 2 == 0)).encode() + b"\n" for n in range(ITEMS))
-        status, made = server.ask("POST", "/v1/batches?name=nightly", lines, "Content-Type: application/x-ndjson")
+        sent = {"name": "nightly", "items": [body(n, right=n % 2 == 0) for n in range(ITEMS)]}
+        status, made = server.ask("POST", "/v1/batches", json.dumps(sent).encode())
         assert status == 202, made
         batch = json.loads(made)["id"]
         while json.loads(server.ask("GET", f"/v1/batches/{batch}", b"")[1])["status"] != "completed":
