@@ -150,9 +150,12 @@ class LabelDesk:
         """An item that somebody looked up. UnknownItemError where it is not there."""
         return self._build_task(tenant, LabelChoice(item, criterion, "", "direct"), annotator)
 
-    def list_progress(self, tenant: str, annotator: str) -> list[LabelProgress]:
-        """How far each criterion is, where most waits first."""
-        found = [self._chooser.measure(tenant, one, annotator) for one in self.labels.list_criteria(tenant)]
+    def list_progress(self, tenant: str, annotator: str, *, known: LabelProgress | None = None) -> list[LabelProgress]:
+        """How far each criterion is, where most waits first. `known`: what was measured just now, and is not again."""
+        found = [
+            known if known is not None and known.criterion == one else self._chooser.measure(tenant, one, annotator)
+            for one in self.labels.list_criteria(tenant)
+        ]
         return sorted(found, key=lambda one: (-one.waiting, -one.items, one.criterion))
 
     def count_waiting(self, tenant: str) -> dict[str, int]:

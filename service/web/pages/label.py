@@ -41,6 +41,7 @@ class LabelPages:
             task = await self._labels.run(request, lambda: desk.open_task(tenant, item, criterion, annotator))
         else:
             task = await self._labels.run(request, lambda: desk.choose(tenant, criterion, annotator))
+        known = None if task is None else task.progress
         last = await self._find_last(request, annotator)
         judge = None
         if last is not None:
@@ -57,7 +58,7 @@ class LabelPages:
             asked=asked,
             last=last,
             judge=judge,
-            progress=await self._labels.run(request, lambda: desk.list_progress(tenant, annotator)),
+            progress=await self._labels.run(request, lambda: desk.list_progress(tenant, annotator, known=known)),
         )
 
     async def label(self, request: Request) -> Response:
