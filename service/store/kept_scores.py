@@ -7,6 +7,7 @@ import secrets
 import zlib
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -139,8 +140,8 @@ class KeptScores:
 
 
 def _build_score(row: sa.RowMapping) -> KeptScore:
-    copied = {name: row[name] for name in ("id", "rubric", "verdict", "score")}
-    broken = {name: row[name] or None for name in ("stage", "finding", "tool")}
+    copied: dict[str, Any] = {name: row[name] for name in ("id", "rubric", "verdict", "score")}
+    broken: dict[str, Any] = {name: row[name] or None for name in ("stage", "finding", "tool")}
     return KeptScore(
         **copied, **broken, created_at=format_rfc3339(float(row["created_at"])), tags=json.loads(row["tags"])
     )
