@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, cast
 
 from pydantic import JsonValue, TypeAdapter
 
+from service.calibration.subjects import read_subject_trace
 from service.core.judging.judges import Judge, JudgeCheck
 from service.core.rubric import Rubric
-from service.core.trace import Trace
 from service.engine import Engine
 from service.errors import InputError, Problem
-from service.request import RUBRIC, read_request, read_request_trace
+from service.request import RUBRIC
 from service.store.access.audit import Actor
 from service.store.database import Database
 from service.store.labelling.choice import LabelChoice, LabelChooser, LabelProgress
@@ -35,6 +35,8 @@ class MenuEntry:
     label: str
     value: float
     means: str
+    passes: bool
+    """Whether the judge's own word passes with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +150,12 @@ class LabelDesk:
         """An item that somebody looked up. UnknownItemError where it is not there."""
         return self._build_task(tenant, LabelChoice(item, criterion, "", "direct"), annotator)
 
-    def list_progress(self, tenant: str, annotator: str) -> list[LabelProgress]:
-        """How far each criterion is, where most waits first."""
-        found = [self._chooser.measure(tenant, one, annotator) for one in self.labels.list_criteria(tenant)]
+    def list_progress(self, tenant: str, annotator: str, *, known: LabelProgress | None = None) -> list[LabelProgress]:
+        """How far each criterion is, where most waits first. `known`: what was measured just now, and is not again."""
+        found = [
+            known if known is not None and known.criterion == one else self._chooser.measure(tenant, one, annotator)
+            for one in self.labels.list_criteria(tenant)
+        ]
         return sorted(found, key=lambda one: (-one.waiting, -one.items, one.criterion))
 
     def count_waiting(self, tenant: str) -> dict[str, int]:
@@ -209,11 +214,16 @@ class LabelDesk:
 
         `annotator`: whose labels may be replaced besides imported ones; None: anybody's.
         """
-        from service.calibration.label_exchange import build_imported, read_labelled_set  # noqa: PLC0415 (likewise)
+        from service.calibration.label_exchange import (  # noqa: PLC0415 (likewise)
+            build_imported,
+            list_step_places,
+            read_labelled_set,
+        )
 
         found = read_labelled_set(body)
         items, drafts = build_imported(found)
-        self.labels.take_in(tenant, items, drafts, by=by, annotator=annotator)
+        places = list_step_places(found)
+        self.labels.take_in(tenant, items, drafts, steps=places, by=by, annotator=annotator)
         return len(items), len(drafts), len(found.predictions)
 
     def find_judge(self, criterion: str, subject: LabelSubject) -> Judge | None:
@@ -258,12 +268,6 @@ class LabelDesk:
         return CriterionLabels(progress, sum(one.is_disputed for one in cases), _measure(cases))
 
 
-def read_subject_trace(request: JsonValue, document: Mapping[str, JsonValue] | None) -> Trace | None:
-    """The trace of what is labelled; None where there is none. InputError for one that cannot be read."""
-    sent = request or (None if document is None or "trace" not in document else {"trace": document["trace"]})
-    return None if sent is None else read_request_trace(read_request(cast("JsonValue", sent)))
-
-
 def _count_steps(subject: LabelSubject) -> int | None:
     """None where nobody can tell."""
     with suppress(InputError):
@@ -295,7 +299,12 @@ def _measure(cases: Sequence[LabelledCase]) -> AnnotatorAgreement | None:
 
 
 def _list_menu(judge: Judge) -> tuple[MenuEntry, ...]:
-    return tuple([MenuEntry(name, label.value, label.means or "") for name, label in judge.scale.items()])
+    return tuple(
+        [
+            MenuEntry(name, label.value, label.means or "", label.value >= judge.threshold)
+            for name, label in judge.scale.items()
+        ]
+    )
 
 
 def _build_disputed(case: LabelledCase) -> DisputedItem:

@@ -29,6 +29,7 @@ from service.core.report import Report
 from service.engine import Engine, report_json
 from service.errors import InputError, Problem
 from service.reading.strict_json import Limits, parse
+from service.reporting.breaks import describe_break
 from service.request import ScoreRequest, read_request
 from service.store.labelling.drafts import LabelItem, ScoreDraft
 
@@ -198,7 +199,12 @@ def draft_score(engine: Engine, request: ScoreRequest, report: Report, sent: byt
     used = report.rubric
     items = list_label_items(report, engine.shelf.find(request.rubric))
     text = report_json(report)
-    return ScoreDraft(f"{used.id}@{used.version}", report.verdict, report.score, request.tags, sent, text, items)
+    found = describe_break(report)
+    broken = {name: getattr(found, name) for name in ("stage", "finding", "tool", "stages")}
+    broken["cluster"] = report.tags.get("group", "")
+    return ScoreDraft(
+        f"{used.id}@{used.version}", report.verdict, report.score, request.tags, sent, text, items, broken
+    )
 
 
 def _write(file: BinaryIO, value: object) -> None:

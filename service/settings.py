@@ -211,6 +211,9 @@ class Settings:
     store_scores: bool = _define_setting(
         "false", FLAG, "Whether traces of /v1/score are kept with their reports where a request does not say (`store`)."
     )
+    session_hours: int = _define_setting(
+        "12", _build_whole(1, 8_760), "Time for which somebody stays signed in to the pages, in hours."
+    )
     sandbox_hosts: tuple[str, ...] = _define_setting(
         "", AUTHORITIES, "Hosts, or host:port, of the sandboxes that requests may name, with commas between them."
     )

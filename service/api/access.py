@@ -18,7 +18,7 @@ from starlette.types import Scope as AsgiScope
 from service.api.fairness.buckets import Buckets
 from service.api.foreign import refuse_foreign, refuse_host, refuse_origin
 from service.api.key_cache import KeyCache, KeyThrottle, find_peer, read_key
-from service.api.page_route import PageRoute, read_cookie
+from service.api.page_route import PageRoute, read_cookie, read_shown_session
 from service.api.problems import render_refusal
 from service.errors import CallgradeError
 from service.store.access.audit import Actor
@@ -40,6 +40,7 @@ NEEDED: tuple[tuple[str, Scope | None], ...] = (
     ("/v1/batches", "batch"),
     ("/v1/calibrations", "calibrate"),
     ("/v1/fits", "calibrate"),
+    ("/v1/judges", "calibrate"),
     ("/v1/labels", "label"),
     ("/metrics", "metrics"),
     ("/openapi.json", None),
@@ -166,6 +167,11 @@ class Access:
 
     async def _look_up_caller(self, callers: KeyCache, scope: AsgiScope) -> Caller:
         key = read_key(scope["headers"])
+        if key is None and (session := read_shown_session(scope)) and self.sessions is not None:
+            refuse_origin(scope["headers"])
+            signed_in = await self.sessions.of(session, find_peer(scope))
+            if isinstance(signed_in, Caller):
+                return signed_in
         found = None if key is None else await callers.of(key, find_peer(scope))
         if isinstance(found, KeyThrottle):
             raise HTTPException(429, "too many wrong keys from this address", _build_retry_header(found.seconds))

@@ -31,6 +31,7 @@ from service.api.routes.batches import BatchRoutes
 from service.api.routes.calibrations import CalibrationRoutes
 from service.api.routes.docs import build_docs_route
 from service.api.routes.fits import FitRoutes
+from service.api.routes.judges import JudgeRoutes
 from service.api.routes.labels import LabelRoutes
 from service.api.routes.overview import OverviewRoutes
 from service.api.routes.scores import KeptScoreRoutes
@@ -98,6 +99,7 @@ def create_app(
     labels, fits = _build_label_routes(settings, engine, database, calibrations)
     scores = KeptScoreRoutes(None if database is None else KeptScores(database))
     overview = OverviewRoutes(engine, batches.store, calibrations.store, labels)
+    judges = JudgeRoutes(labels, engine)
     callers, sessions = _build_key_caches(database)
     app = FastAPI(
         title="callgrade",
@@ -119,6 +121,7 @@ def create_app(
             *scores.all(),
             *labels.all(),
             *fits.all(),
+            *judges.all(),
             *overview.all(),
             *AuditRoutes(None if database is None else Audit(database)).all(),
             build_docs_route(),
@@ -126,7 +129,19 @@ def create_app(
     )
     app.state.stopping = stopping
     app.state.parts = ApiParts(
-        settings, engine, database, scoring, batches, calibrations, overview, callers, sessions, labels, fits, scores
+        settings=settings,
+        engine=engine,
+        database=database,
+        scoring=scoring,
+        batches=batches,
+        calibrations=calibrations,
+        overview=overview,
+        callers=callers,
+        sessions=sessions,
+        labels=labels,
+        fits=fits,
+        scores=scores,
+        judges=judges,
     )
     app.add_middleware(Fairness, load=_build_load(settings))
     app.add_middleware(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 
@@ -13,6 +14,8 @@ from starlette.types import Scope as AsgiScope
 from service.store.access.callers import Scope
 
 COOKIE = "callgrade_session"
+CSRF_HEADER = "x-callgrade-csrf"
+"""What shows the token of a session where there is no form."""
 
 PageHandler = Callable[[Request], Awaitable[Response]]
 
@@ -44,6 +47,15 @@ class PageRoute(Route):
 def read_cookie(asked: AsgiScope) -> str:
     """What the browser keeps of the session; empty where it keeps nothing."""
     return Request(asked).cookies.get(COOKIE, "")
+
+
+def read_shown_session(asked: AsgiScope) -> str:
+    """The session of a request to an operation that one of our own pages sends: it shows the token that its forms hold.
+
+    Empty for any other. No page of elsewhere knows the token, or could send the header without being asked first.
+    """
+    session, shown = read_cookie(asked), Request(asked).headers.get(CSRF_HEADER, "")
+    return session if session and hmac.compare_digest(shown.encode(), make_csrf(session).encode()) else ""
 
 
 def make_csrf(session: str) -> str:

@@ -9,6 +9,7 @@ from service.api.key_cache import KeyCache
 from service.api.routes.batches import BatchRoutes
 from service.api.routes.calibrations import CalibrationRoutes
 from service.api.routes.fits import FitRoutes
+from service.api.routes.judges import JudgeRoutes
 from service.api.routes.labels import LabelRoutes
 from service.api.routes.overview import OverviewRoutes
 from service.api.routes.scores import KeptScoreRoutes
@@ -36,3 +37,4 @@ class ApiParts:
     labels: LabelRoutes
     fits: FitRoutes
     scores: KeptScoreRoutes
+    judges: JudgeRoutes

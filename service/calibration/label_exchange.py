@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import cast
 
 from pydantic import JsonValue
@@ -12,8 +13,12 @@ from service.calibration.figures import Figures, Resampling, compute_human_figur
 from service.calibration.importers.published import ImportedSet, import_labels
 from service.calibration.labels import AnnotatorLabel, LabelledItem
 from service.calibration.predictions import Prediction
+from service.calibration.subjects import cut_behind, read_subject_trace
+from service.errors import InputError
+from service.intake.own_form import write_record
 from service.store.labelling.drafts import LabelDraft, LabelItem
 from service.store.labelling.items import LabelSubject
+from service.store.labelling.labels import HumanLabel
 from service.store.labelling.opinions import LabelledCase
 
 THRESHOLD = 0.5
@@ -21,19 +26,53 @@ THRESHOLD = 0.5
 
 
 def export_case(case: LabelledCase, subject: LabelSubject) -> Iterator[bytes]:
-    """The lines of a labelled item: itself, and what judges said of it. None where nobody is on a side, or nothing is left."""
+    """The lines of a labelled item: itself, what judges said of it, and its labelled steps, each as an item of its own.
+
+    None where nobody is on a side, or nothing is left.
+    """
     document = subject.document or _build_document(case, subject)
-    if case.passes is None or document is None:
+    if document is None:
         return
-    told = [*case.counted, *([case.decision] if case.decision else [])]
+    if case.passes is not None:
+        yield from _export_whole(case, document)
+    if any(one.step is not None for one in case.labels):
+        yield from _export_steps(case, subject, document)
+
+
+def _export_whole(case: LabelledCase, document: Mapping[str, JsonValue]) -> Iterator[bytes]:
+    yield _write_line(document, [*case.counted, *([case.decision] if case.decision else [])])
+    for said in cast("list[dict[str, JsonValue]]", json.loads(case.judge.predictions) if case.judge else []):
+        yield json.dumps({**said, "id": case.item}, ensure_ascii=False).encode() + b"\n"
+
+
+def _export_steps(case: LabelledCase, subject: LabelSubject, document: Mapping[str, JsonValue]) -> Iterator[bytes]:
+    """Each labelled step as calibration takes it: the trace up to it, with the run and the place that it has there."""
+    trace = None
+    with suppress(InputError):
+        trace = read_subject_trace(cast("JsonValue", subject.request), subject.document)
+    for step in sorted({one.step for one in case.labels if one.step is not None}):
+        labels = [one for one in case.labels if one.step == step and one.label != "unsure"]
+        settled = [one for one in labels if one.source == "adjudication"][:1]
+        told = [*[one for one in labels if one.source != "adjudication"], *settled]
+        if trace is None or step >= len(trace.steps) or not told:
+            continue
+        place = {"id": f"{case.item}#{step}", "run": case.item, "position": step}
+        cut = write_record(cut_behind(trace, step))
+        yield _write_line({**document, **place, "trace": cut}, told)
+
+
+def _write_line(document: Mapping[str, JsonValue], told: Sequence[HumanLabel]) -> bytes:
     labels = [
-        AnnotatorLabel(annotator=one.annotator, label=one.label == "pass", note=one.note, decides=one is case.decision)
+        AnnotatorLabel(
+            annotator=one.annotator,
+            label=one.label == "pass",
+            note=one.note,
+            decides=one.source == "adjudication",
+        )
         for one in told
     ]
     written = [one.model_dump(mode="json", exclude_defaults=True) for one in labels]
-    yield json.dumps({**document, "labels": written}, ensure_ascii=False).encode() + b"\n"
-    for said in cast("list[dict[str, JsonValue]]", json.loads(case.judge.predictions) if case.judge else []):
-        yield json.dumps({**said, "id": case.item}, ensure_ascii=False).encode() + b"\n"
+    return json.dumps({**document, "labels": written}, ensure_ascii=False).encode() + b"\n"
 
 
 def _build_document(case: LabelledCase, subject: LabelSubject) -> dict[str, JsonValue] | None:
@@ -72,7 +111,14 @@ def _build_imported_item(item: LabelledItem, said: Sequence[Prediction]) -> tupl
     raw = said[0].raw if said else None
     passed = None if raw is None else raw >= THRESHOLD
     predictions = json.dumps(written) if said else None
-    return LabelItem(item.criterion, item.step or "", raw=raw, passed=passed, predictions=predictions), document
+    found = LabelItem(item.criterion, item.step or "", raw=raw, passed=passed, predictions=predictions)
+    return found, document
+
+
+def list_step_places(found: ImportedSet) -> dict[tuple[str, str], tuple[str, int]]:
+    """Of items that are steps, by id and criterion: the run, and which step of it."""
+    steps = [item for item in found.labels.items if item.run and item.id == f"{item.run}#{item.position}"]
+    return {item.key: (item.run, item.position) for item in steps}
 
 
 def _build_draft(item: LabelledItem, label: AnnotatorLabel) -> LabelDraft:

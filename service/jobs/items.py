@@ -29,6 +29,7 @@ from service.jobs.pauses import describe_pause
 from service.problems import PROBLEM, ProblemDetails, build_details, describe_error
 from service.reading.strict_json import Limits, parse
 from service.reporting.breaks import describe_break
+from service.reporting.summaries import read_report
 from service.request import ScoreRequest, read_request
 from service.scoring_process import LARGE_BYTES, ApartRefusal, ApartScorer, TakenDownError
 from service.store.jobs.chunks import ChunkItem, OutcomeRow
@@ -203,8 +204,7 @@ def _build_scored_row(item: ChunkItem, custom_id: str, report: Report, labelled:
 
 def _build_row(item: ChunkItem, custom_id: str, data: bytes, report: Report) -> OutcomeRow:
     line = b'{"custom_id":%b,"index":%d,"report":%b}' % (_dump_text(custom_id), item.position, data)
-    facts = ItemFacts(custom_id, **describe_break(report)._asdict(), cluster=report.tags.get("group", ""))
-    return OutcomeRow(item.position, True, line.decode(), facts=facts)
+    return OutcomeRow(item.position, True, line.decode(), facts=_build_facts(custom_id, report))
 
 
 def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> OutcomeRow:
@@ -215,6 +215,22 @@ def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> Outc
     return build_error_row(
         item.position, custom_id, build_details(500, "an error of ours; it is in the log of the worker")
     )
+
+
+def read_facts(line: str) -> ItemFacts | None:
+    """What is kept of an item, read from the line of its outcome; None where that is of no report that can be read."""
+    told = json.loads(line)
+    if "report" not in told:
+        return ItemFacts(told["custom_id"], ERROR)
+    try:
+        report = read_report(told["report"])
+    except InputError:
+        return None
+    return _build_facts(told["custom_id"], report)
+
+
+def _build_facts(custom_id: str, report: Report) -> ItemFacts:
+    return ItemFacts(custom_id, **describe_break(report)._asdict(), cluster=report.tags.get("group", ""))
 
 
 def build_error_row(position: int, custom_id: str, told: ProblemDetails) -> OutcomeRow:

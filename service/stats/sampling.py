@@ -7,12 +7,15 @@ of the Royal Statistical Society 97:558-625). Within a stratum they must be draw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import fsum, sqrt
 
 from service.stats.intervals import CONFIDENCE
+from service.stats.student import find_t_quantile
 
 STRATA = 4
 
@@ -49,10 +52,15 @@ class StratifiedRate:
 
 def cut_strata(values: Sequence[float], *, most: int = STRATA) -> list[tuple[float, float]]:
     """At most so many ranges of about equal size; equal values share one. Values are those of all items."""
-    ranked = sorted(values)
-    cuts = sorted({ranked[len(ranked) * at // most] for at in range(most)})
-    inner = [(low, max([one for one in ranked if one < high])) for low, high in pairwise(cuts)]
-    return [*inner, (cuts[-1], ranked[-1])]
+    return cut_counted(Counter(values), most=most)
+
+
+def cut_counted(counts: Mapping[float, int], *, most: int = STRATA) -> list[tuple[float, float]]:
+    """The same ranges, of values with how many items have each."""
+    ranked = sorted(counts)
+    ends = list(accumulate([counts[one] for one in ranked]))
+    cuts = sorted({bisect_right(ends, ends[-1] * at // most) for at in range(most)})
+    return [(ranked[cut], ranked[end - 1]) for cut, end in pairwise([*cuts, len(ranked)])]
 
 
 def estimate_rate(
@@ -75,8 +83,6 @@ def compute_half(
     strata: Sequence[Stratum], more: Sequence[int], *, worth: float = 1.0, confidence: float = CONFIDENCE
 ) -> float:
     """Half the width of the interval, were there so many labels more in each stratum."""
-    from scipy.special import stdtrit  # noqa: PLC0415 (few need it)  # pyright: ignore[reportMissingTypeStubs]
-
     whole = fsum([one.items for one in strata])
     parts = [
         (one.items / whole * one.spread) ** 2 / max(1.0, worth * (one.labels + extra))
@@ -85,7 +91,7 @@ def compute_half(
     freedom = max(
         1.0, worth * fsum([one.labels + extra for one, extra in zip(strata, more, strict=True)]) - len(strata)
     )
-    return float(stdtrit(freedom, (1 + confidence) / 2)) * sqrt(fsum(parts))
+    return find_t_quantile(freedom, (1 + confidence) / 2) * sqrt(fsum(parts))
 
 
 def plan_labels(strata: Sequence[Stratum], count: int) -> list[int]:

@@ -5,18 +5,25 @@ from __future__ import annotations
 import json
 import secrets
 import zlib
+from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
 from service.errors import UnknownItemError
 from service.store.access.audit import Actor, record
 from service.store.database import Database
+from service.store.jobs.items import EVERY, FailureGroup, ItemChoice, count_rows, group_rows, shorten_all
 from service.store.labelling.drafts import ScoreDraft
 from service.store.labelling.items import insert_items, name_score
 from service.store.labelling.labels import count_labels
 from service.store.tables import SCORES
 from service.store.times import format_rfc3339
+
+MOST_TAGS = 5_000
+"""Kinds of tags with what came of them, that are counted by."""
+_LISTED = ("id", "created_at", "rubric", "verdict", "score", "stage", "finding", "tool", "tags")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,10 @@ class KeptScore:
     """`id@version`."""
     verdict: str
     score: float | None
+    stage: str | None
+    """Where it broke first, as `finding` and `tool` say; null where it did not, or where that is not known."""
+    finding: str | None
+    tool: str | None
     tags: dict[str, str]
 
 
@@ -62,15 +73,18 @@ class KeptScores:
                 "tags": json.dumps(dict(draft.tags)),
                 "request": zlib.compress(draft.request, 1),
                 "report": zlib.compress(draft.report, 1),
+                "stages": draft.broken.get("stages", ""),
+                **shorten_all(draft.broken),
             }
             connection.execute(SCORES.insert().values(values))
             insert_items(self.database, connection, tenant, [(name_score(name), item) for item in draft.items])
         return name
 
-    def page(self, tenant: str, *, limit: int, after: str | None = None) -> KeptScoreList:
+    def page(self, tenant: str, choice: ItemChoice = EVERY, *, limit: int, after: str | None = None) -> KeptScoreList:
         """Kept scores, newest first: `limit` of those older than `after`, which need not exist any more."""
-        names = ("id", "created_at", "rubric", "verdict", "score", "tags")
-        chosen = sa.select(*[SCORES.c[name] for name in names]).where(SCORES.c.tenant == tenant)
+        chosen = sa.select(*[SCORES.c[name] for name in _LISTED]).where(
+            SCORES.c.tenant == tenant, *choice.match_in(SCORES)
+        )
         if after is not None:
             chosen = chosen.where(SCORES.c.id < after)
         with self.database.read() as connection:
@@ -78,6 +92,25 @@ class KeptScores:
         found = tuple([_build_score(row) for row in rows[:limit]])
         more = len(rows) > limit
         return KeptScoreList(found, more, found[-1].id if more else None)
+
+    def count_outcomes(self, tenant: str) -> Counter[tuple[str, str, str]]:
+        """How many have each verdict, stages and cluster."""
+        return count_rows(self.database, SCORES, SCORES.c.tenant == tenant)
+
+    def group_failures(self, tenant: str) -> tuple[FailureGroup, ...]:
+        """Where they broke first, what breaks most first."""
+        return group_rows(self.database, SCORES, SCORES.c.tenant == tenant)
+
+    def count_tags(self, tenant: str) -> dict[tuple[str, str], Counter[tuple[str, str, str]]]:
+        """The same as `count_outcomes` by each tag and its value, of the `MOST_TAGS` commonest kinds of tags."""
+        told, count = [SCORES.c[name] for name in ("tags", "verdict", "stages", "cluster")], sa.func.count().label("n")
+        grouped = sa.select(*told, count).where(SCORES.c.tenant == tenant, SCORES.c.tags != "{}").group_by(*told)
+        found: dict[tuple[str, str], Counter[tuple[str, str, str]]] = {}
+        with self.database.read() as connection:
+            for row in connection.execute(grouped.order_by(count.desc(), *told).limit(MOST_TAGS)).mappings():
+                for tag in json.loads(row["tags"]).items():
+                    found.setdefault(tag, Counter())[row["verdict"], row["stages"], row["cluster"]] += row["n"]
+        return found
 
     def read(self, tenant: str, name: str) -> tuple[bytes, bytes]:
         """Request and report as JSON. UnknownItemError where it is not there, or another tenant's."""
@@ -107,5 +140,8 @@ class KeptScores:
 
 
 def _build_score(row: sa.RowMapping) -> KeptScore:
-    copied = {name: row[name] for name in ("id", "rubric", "verdict", "score")}
-    return KeptScore(**copied, created_at=format_rfc3339(float(row["created_at"])), tags=json.loads(row["tags"]))
+    copied: dict[str, Any] = {name: row[name] for name in ("id", "rubric", "verdict", "score")}
+    broken: dict[str, Any] = {name: row[name] or None for name in ("stage", "finding", "tool")}
+    return KeptScore(
+        **copied, **broken, created_at=format_rfc3339(float(row["created_at"])), tags=json.loads(row["tags"])
+    )

@@ -157,7 +157,14 @@ SCORES = sa.Table(
     sa.Column("tags", sa.Text, nullable=False),  # JSON object of text
     sa.Column("request", sa.LargeBinary, nullable=False),  # as it was sent, deflated
     sa.Column("report", sa.LargeBinary, nullable=False),  # likewise
+    sa.Column("stage", sa.Text, nullable=False, server_default=""),  # from here on as of an item of a batch
+    sa.Column("finding", sa.Text, nullable=False, server_default=""),
+    sa.Column("tool", sa.Text, nullable=False, server_default=""),
+    sa.Column("stages", sa.Text, nullable=False, server_default=""),
+    sa.Column("cluster", sa.Text, nullable=False, server_default=""),
     sa.Index("callgrade_scores_of_tenant", "tenant", "id"),
+    sa.Index("callgrade_scores_by_verdict", "tenant", "verdict", "stages", "cluster", "id"),
+    sa.Index("callgrade_scores_by_break", "tenant", "stage", "finding", "tool", "id"),
 )
 
 LABEL_ITEMS = sa.Table(

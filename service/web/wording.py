@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from types import MappingProxyType
+
+_OURS = re.compile(r"(batch|score)_[0-9a-f]{24}([0-9a-f]{8})(?:/(\d+))?")
 
 STATUS_WORDS = {
     "in_progress": "running",
@@ -69,6 +72,21 @@ def format_time(value: str | None) -> str:
     return f"{datetime.fromisoformat(value):%Y-%m-%d %H:%M} UTC"
 
 
+def shorten_item(value: str) -> str:
+    """The id of an item as it is read: of one of a batch the end of the batch's, and which it is.
+
+    >>> (
+    ...     shorten_item("batch_01a2074fe3de7cbceca8dd0f9a1e4957/28"),
+    ...     shorten_item("score_01a2074fe3de7cbceca8dd0f9a1e4957"),
+    ... )
+    ('item 28 of …9a1e4957', 'score …9a1e4957')
+    """
+    found = _OURS.fullmatch(value)
+    if found is None:
+        return value
+    return f"{found[1]} …{found[2]}" if found[3] is None else f"item {found[3]} of …{found[2]}"
+
+
 def say_status(value: str) -> str:
     """The state of a run in words."""
     return STATUS_WORDS.get(value, value)
@@ -100,6 +118,7 @@ FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
         "usd": format_usd,
         "count": format_count,
         "time": format_time,
+        "item": shorten_item,
         "status": say_status,
         "unbroken": say_unbroken,
     }

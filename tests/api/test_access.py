@@ -52,6 +52,7 @@ SCOPES = {
     "/v1/batches": "batch",
     "/v1/calibrations": "calibrate",
     "/v1/fits": "calibrate",
+    "/v1/judges": "calibrate",
     "/v1/labels": "label",
     "/v1/scores": "score",
     "/v1/audit": "admin",

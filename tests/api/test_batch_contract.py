@@ -97,6 +97,8 @@ EXAMPLES = {
     ("GET /v1/labels/export", GenerationMode.POSITIVE): 2,
     ("POST /v1/labels/import", GenerationMode.POSITIVE): 2,
     ("GET /v1/fits", GenerationMode.POSITIVE): 2,
+    ("GET /v1/judges", GenerationMode.POSITIVE): 2,
+    ("GET /v1/scores/breakdown", GenerationMode.POSITIVE): 2,
     ("POST /v1/fits", GenerationMode.POSITIVE): 2,
     ("POST /v1/fits", GenerationMode.NEGATIVE): 2,
     ("DELETE /v1/fits/{fit_id}", GenerationMode.POSITIVE): 2,

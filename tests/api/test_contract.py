@@ -104,6 +104,7 @@ def test_every_operation_is_tried() -> None:
         "/v1/scores",
         "/v1/labels",
         "/v1/fits",
+        "/v1/judges",
     )
     elsewhere = {label for label in OPERATIONS if any(path in label for path in stored)}  # test_batch_contract.py
     assert {label for label, _ in EXAMPLES} == set(OPERATIONS) - elsewhere

@@ -430,3 +430,42 @@ def test_a_step_that_is_not_there_is_refused(client: PlayedClient, sent: dict[st
     whole = dumped({"item": score(client), "criterion": "grounded", **sent})
     assert [one["pointer"] for one in client("POST", "/v1/labels", whole).problem["errors"]] == [pointer]
     assert client("GET", "/v1/labels").json["data"] == []
+
+
+def test_labelled_steps_go_out_as_items_and_come_back_as_steps(client: PlayedClient) -> None:
+    batch = submit(client, 1)
+    label(client, f"{batch}/0", "pass")
+    label(client, f"{batch}/0", "fail", step=0, note="no")
+    label(client, f"{batch}/0", "unsure", "ben", step=0)
+    exported = client("GET", "/v1/labels/export").body
+    step, whole = sorted(import_labels(exported.decode().split("\n")).labels.items, key=lambda one: not one.run)
+    assert (step.id, step.run, step.position, step.passes) == (f"{batch}/0#0", f"{batch}/0", 0, False)
+    assert (whole.id, whole.passes, step.group) == (f"{batch}/0", True, whole.group)
+    assert step.trace is not None
+    events = step.trace["events"]
+    assert isinstance(events, list)
+    assert ["call" in one for one in events if isinstance(one, dict)] == [False, True]
+    assert client("POST", "/v1/calibrations", exported, LINES).json["items"] == 2
+    for one in client("GET", "/v1/labels").json["data"]:
+        assert client("DELETE", f"/v1/labels/{one['id']}").status == 204
+    assert client("POST", "/v1/labels/import", exported, LINES).status == 200
+    came = {(one["item"], one["step"], one["label"]) for one in client("GET", "/v1/labels").json["data"]}
+    assert came == {(f"{batch}/0", None, "pass"), (f"{batch}/0", 0, "fail")}
+    again = import_labels(client("GET", "/v1/labels/export").body.decode().split("\n")).labels.items
+    assert {(one.id, one.passes, one.run) for one in again} == {(one.id, one.passes, one.run) for one in (step, whole)}
+
+
+def test_a_step_of_a_run_that_is_not_here_stays_an_item(client: PlayedClient) -> None:
+    row = {
+        "id": "run-1#2",
+        "run": "run-1",
+        "position": 2,
+        "criterion": "step_quality",
+        "group": "g",
+        "trace": trace(1, right=True),
+    }
+    lines = jsonl({**row, "labels": [{"annotator": "x", "label": True}]})
+    assert client("POST", "/v1/labels/import", lines, LINES).status == 200
+    assert [one["item"] for one in client("GET", "/v1/labels").json["data"]] == ["run-1#2"]
+    [item] = import_labels(client("GET", "/v1/labels/export").body.decode().split("\n")).labels.items
+    assert (item.id, item.run, item.position) == ("run-1#2", "run-1", 2)

@@ -527,6 +527,8 @@ def test_the_document_names_the_version_and_every_operation(ask: Ask) -> None:
         ("POST", "/v1/labels/import"),
         ("GET", "/v1/labels/next"),
         ("GET", "/v1/fits"),
+        ("GET", "/v1/judges"),
+        ("GET", "/v1/scores/breakdown"),
         ("POST", "/v1/fits"),
         ("DELETE", "/v1/fits/{fit_id}"),
         ("GET", "/livez"),

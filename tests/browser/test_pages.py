@@ -120,7 +120,16 @@ def test_everybody_can_use_every_page_at_every_width(site: Site, width: int, sch
         "/traces/3",
         "/traces/13",
     )
-    paths = ["/", "/runs", "/calibrations", "/sign-in", "/runs/nothing", *[f"/runs/{site.batch}{one}" for one in below]]
+    others = ("/scores", "/label", "/label/disagreements", "/judges", "/judges/result_groundedness", "/docs")
+    paths = [
+        "/",
+        "/runs",
+        "/calibrations",
+        "/sign-in",
+        "/runs/nothing",
+        *others,
+        *[f"/runs/{site.batch}{one}" for one in below],
+    ]
     for path in paths:
         visit.open(path)
         if wrong := visit.list_serious():

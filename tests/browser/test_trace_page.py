@@ -69,6 +69,21 @@ def test_no_hostile_text_does_anything(page: Tab, tmp_path: Path) -> None:
     assert page.run("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_keys_go_to_the_steps_that_failed(page: Tab, tmp_path: Path) -> None:
+    show(page, tmp_path / "run.html", build_demo())
+    page.run("document.querySelectorAll('details.run').forEach((one) => { one.open = true })")
+    shown = page.run(
+        "[...document.querySelectorAll('[data-stop].fail')].filter((one) => one.checkVisibility()).map((one) => one.id)"
+    )
+    assert len(shown) > 1
+    here = "document.activeElement.closest('[data-stop]').id"
+    seen = []
+    for key in ("n", "n", "p"):
+        press(page, key)
+        seen.append(page.run(here))
+    assert seen == [shown[0], shown[1], shown[0]]
+
+
 @pytest.mark.parametrize("width", [400, 1400])
 def test_nothing_is_wider_than_the_window(page: Tab, tmp_path: Path, width: int) -> None:
     page.send("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)

@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from service.errors import InputError, OthersLabelError, UnknownItemError
+from service.judge_standing import StandingPoint, measure_judge
 from service.store.access.audit import Actor, Audit
 from service.store.access.keys import Keys
 from service.store.database import Database
@@ -16,12 +17,12 @@ from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import ChunkId, Chunks, ChunkSpending, OutcomeRow, OutcomeRows
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.kept_scores import KeptScores
-from service.store.labelling.choice import LabelChooser, read_strata
+from service.store.labelling.choice import LabelChooser
 from service.store.labelling.drafts import LabelDraft, LabelItem, ScoreDraft, Word
+from service.store.labelling.draws import read_strata
 from service.store.labelling.labels import Labels
 from service.store.labelling.opinions import Opinions
 from service.store.tables import BATCHES, LABEL_ITEMS, LABELS, SCORES
-from service.web.judge_view import JudgedAgreement, PlotPoint, measure_judge
 from tests.store.played import Recording, ended
 
 ANA = Actor("key ana", "10.0.0.1")
@@ -290,7 +291,10 @@ def test_what_was_left_open_differs_from_nothing(database: Database) -> None:
     labels.put("t", said(name, label="fail"))
     [case] = Opinions(database).list_cases("t", "grounded")
     assert not case.differs_from_judge
-    assert measure_judge([case], "grounded") == JudgedAgreement("grounded", 0, 1, 0, (PlotPoint(0.9, 0.0, 1),), ())
+    found = measure_judge([case], "j", "grounded")
+    assert found is not None
+    assert (found.items, found.undecided, found.equal, found.share, found.trust) == (0, 1, 0, None, "unknown")
+    assert (found.reliability, found.coverage) == ((StandingPoint(0.9, 0.0, 1),), ())
 
 
 def test_what_replaces_deletes_and_forgets_labels_is_noted_with_its_count(database: Database) -> None:
@@ -333,16 +337,20 @@ def test_only_what_chance_drew_narrows_the_interval(database: Database) -> None:
     for name in names[:4]:
         labels.put("t", said(name, source="direct"))
     assert chooser.measure("t", "grounded", "ana").width is None
-    labels.put("t", said(names[4], label="fail", source="sample"))
+    drawn = chooser.choose("t", "grounded", "ana")
+    assert drawn is not None
+    labels.put("t", said(drawn.item, label="fail", source="sample"))
     first = chooser.measure("t", "grounded", "ana").width
     assert first is not None
     assert 0 < first <= 1
-    labels.put("t", said(names[5], source="sample"))
+    second = chooser.choose("t", "grounded", "ana")
+    assert second is not None
+    labels.put("t", said(second.item, source="sample"))
     with_both = _read_labelled(database)
     assert with_both == (2, 1)
-    labels.put("t", said(names[4], "ben", "pass", source="adjudication"))
+    labels.put("t", said(drawn.item, "ben", "pass", source="adjudication"))
     assert _read_labelled(database) == (2, 2)
-    labels.put("t", said(names[4], "ben", "unsure", source="adjudication"))
+    labels.put("t", said(drawn.item, "ben", "unsure", source="adjudication"))
     assert _read_labelled(database) == (1, 1)
 
 
@@ -362,3 +370,23 @@ def test_labels_of_nobody_go_to_the_tenant_of_the_first_key_with_their_items(dat
     assert labels.read_subject("t", name, "grounded").request is not None
     assert not labels.put("t", said(name, label="fail", blind=True)).blind
     assert [count(database, table) for table in (SCORES, LABEL_ITEMS, LABELS)] == [1, 1, 1]
+
+
+def test_a_label_is_drawn_by_chance_only_where_it_was_its_turn(database: Database) -> None:
+    labels, chooser = Labels(database), LabelChooser(database)
+    names = {kept(database, judged(0.9)) for _ in range(9)}
+    turn = chooser.choose("t", "grounded", "ana")
+    assert turn is not None
+    chosen = max(names - {turn.item})
+    assert labels.put("t", said(chosen, source="sample")).source == "direct"
+    assert labels.put("t", said(turn.item, source="sample")).source == "sample"
+    assert labels.put("t", said(turn.item, source="sample")).source == "sample"
+    assert labels.put("t", said(chosen, annotator="ben", source="second")).source == "second"
+    alone = max(names - {turn.item, chosen})
+    assert [labels.put("t", said(alone, source=one)).source for one in ("second", "human")] == ["direct", "direct"]
+
+
+def test_a_later_label_has_a_later_id(database: Database) -> None:
+    labels, name = Labels(database), kept(database, judged(0.9))
+    given = [labels.put("t", said(name, annotator=f"a{n}")).id for n in range(40)]
+    assert given == sorted(given)

@@ -103,7 +103,7 @@ def test_ten_items_are_labelled_blind(site: Site) -> None:
         right = int(item.removeprefix(f"{batch}/")) % 2 == 0
         assert ("$54.00" in text) is right
         seen.add(item)
-        path = site.label(path, "pass" if right else "fail", failing_step="" if right else "0", claim="$77.00")
+        path = site.label(path, "pass" if right else "fail", failing_step="" if right else "1", claim="$77.00")
         assert "The judge had said" in site.text(path)
     assert seen == {f"{batch}/{n}" for n in range(10)}
     assert "Nothing is left to label" in strip_tags(site.text(path))
@@ -169,9 +169,9 @@ def test_people_differ_and_somebody_settles_it(site: Site) -> None:
     assert "Nothing is left to settle" in strip_tags(site.text(answer.headers["location"]))
     [last] = site.client("GET", "/v1/labels", annotator="cleo").json["data"]
     assert (last["source"], last["blind"], last["label"]) == ("adjudication", False, "pass")
-    judge = strip_tags(site.text("/judges/result_groundedness"))
-    assert f"{batch}/1" in judge
-    assert "ana says so" in judge
+    judge = site.text("/judges/result_groundedness")
+    assert f'href="/runs/{batch}/traces/1"' in judge
+    assert "ana says so" in strip_tags(judge)
 
 
 def test_a_fit_is_installed_and_a_verdict_changes(site: Site) -> None:
@@ -267,7 +267,7 @@ def test_who_may_not_label_sees_no_annotator(site: Site) -> None:
     page = own.open("/judges/result_groundedness")
     assert page.status == 200
     text = page.body.decode()
-    assert f"{batch}/0" in text
+    assert f'href="/runs/{batch}/traces/0"' in text
     assert "ana" not in strip_tags(text).split()
     assert "ana says so" not in text
 

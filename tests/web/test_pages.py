@@ -9,13 +9,17 @@ import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
 from service.api.app import create_app
 from service.api.page_route import PageRoute
+from service.jobs.items import read_facts
 from service.settings import Settings
-from service.store.database import Database
+from service.store.database import Database, open_database
+from service.store.jobs.items import add_missing_items
+from service.store.tables import ITEMS
 from service.web.app import add_pages
 from service.web.rendering import STATIC
 from service.web.wording import format_count, format_score, format_share
@@ -26,6 +30,11 @@ from tests.web.site import TOKEN, Visitor, build_request, fill, list_links, stri
 PAGES = [
     "/",
     "/sign-in",
+    "/scores",
+    "/label",
+    "/label/disagreements",
+    "/judges",
+    "/judges/result_groundedness",
     "/runs",
     "/calibrations",
     "/runs/{batch}",
@@ -249,7 +258,7 @@ def test_pages_are_routes_that_ask_who_comes(visitor: Visitor) -> None:
     pages = [route for route in visitor.app.routes if isinstance(route, PageRoute)]
     assert len(pages) >= 15
     public = {route.path for route in pages if route.public}
-    assert public == {"/sign-in", "/static/{name}"}
+    assert public == {"/sign-in", "/sign-in/session", "/static/{name}"}
 
 
 def test_names_of_files_that_are_not_there_are_not_kept(visitor: Visitor) -> None:
@@ -306,3 +315,55 @@ def test_what_is_pasted_is_kept_only_where_that_is_ticked(
     assert "cents: expected 5403, got 54030" in strip_tags(kept.body.decode())
     assert visitor.open(f"/label?item={new}&criterion=tool_name").status == 200
     assert visitor.open("/scores/score_x").status == 404
+
+
+def test_items_that_an_earlier_version_scored_are_taken_in(visitor: Visitor, database: Database) -> None:
+    batch = fill(database, [build_request(n) for n in range(9)], name="old")
+    before = visitor.open(f"/v1/batches/{batch}/breakdown").json
+    listed = visitor.open(f"/v1/batches/{batch}/items").json
+    with database.begin() as connection:
+        connection.execute(ITEMS.delete().where(ITEMS.c.batch == batch))
+    assert visitor.open(f"/v1/batches/{batch}/breakdown").json == before
+    assert visitor.open(f"/v1/batches/{batch}/items").json == listed
+    with database.begin() as connection:
+        connection.execute(ITEMS.delete().where(ITEMS.c.batch == batch))
+    assert add_missing_items(database, batch, read_facts, whole=9, most=4) == 4
+    assert add_missing_items(database, batch, read_facts, whole=9) == 5
+    assert add_missing_items(database, batch, read_facts, whole=9) == 0
+
+
+def test_kept_scores_are_listed_and_counted_like_the_items_of_a_batch(tmp_path: Path, runner: asyncio.Runner) -> None:
+    database = open_database(f"sqlite:///{tmp_path}/store.db")
+    database.migrate()
+    app = add_pages(create_app(Settings(store_scores=True), database=database, queue=Recording()), token=TOKEN)
+    visitor = Visitor(app, runner)
+    visitor.enter()
+    assert "None yet." in strip_tags(visitor.open("/scores").body.decode())
+    for n in range(1, 9):
+        request = {**build_request(n), "judges": "off"}
+        assert (
+            visitor.ask("POST", "/v1/score", json.dumps(request).encode(), content_type="application/json").status
+            == 200
+        )
+    page = visitor.open("/scores")
+    text, told = strip_tags(page.body.decode()), visitor.open("/v1/scores/breakdown").json
+    assert f"pass rate {format_share(told['whole']['passed']['value'])}" in text
+    for verdict, count in told["whole"]["verdicts"].items():
+        assert f"{verdict} {format_count(count)}" in text
+    for one in told["slices"]:
+        assert (
+            f"{one['tag']}: {one['value']} {one['whole']['items']} {format_share(one['whole']['passed']['value'])}"
+            in text
+        )
+    assert {(one["tag"], one["value"]) for one in told["slices"]} == {("difficulty", "easy"), ("difficulty", "hard")}
+    for one in told["failures"]:
+        query = {"stage": one["stage"], "finding": one["finding"], "tool": one["tool"] or ""}
+        assert f"{one['count']} {one['stage']} {one['finding']} {one['tool'] or 'no call'}" in text
+        listed = visitor.open(f"/v1/scores?{urlencode(query)}").json["data"]
+        assert [(x["stage"], x["finding"], x["tool"]) for x in listed] == [
+            (one["stage"], one["finding"], one["tool"])
+        ] * one["count"]
+        shown = visitor.open(f"/scores?{urlencode(query)}").body.decode()
+        assert all(f"/scores/{x['id']}" in shown for x in listed)
+    assert all(visitor.open(link).status == 200 for link in set(list_links(page.body.decode())))
+    database.close()

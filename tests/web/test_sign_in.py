@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from service.api.app import create_app
-from service.api.page_route import COOKIE, PageRoute, make_csrf
+from service.api.page_route import COOKIE, CSRF_HEADER, PageRoute, make_csrf
 from service.settings import Settings
+from service.store.access.audit import Audit
 from service.store.access.keys import Keys
 from service.store.access.sessions import Sessions
 from service.store.database import Database, open_database
@@ -279,3 +280,41 @@ def test_a_form_is_as_large_as_what_it_is_for(guarded: Guarded) -> None:
 @pytest.mark.parametrize("body", [b"key=%", b"key=%6", b"key=%zz", b"key=%%30", b"key=%61%\n"])
 def test_a_malformed_form_is_refused(guarded: Guarded, body: bytes) -> None:
     assert guarded[1]().ask("POST", "/sign-in", body, content_type=FORM).status == 400
+
+
+def test_the_page_of_the_api_is_used_with_the_session(guarded: Guarded) -> None:
+    database, visit = guarded
+    visitor = enter(visit(), make_key(database, "score")[1])
+    assert visit().open("/sign-in/session").json["token"] is None
+    told = visitor.open("/sign-in/session").json
+    assert (told["header"], told["token"]) == (CSRF_HEADER, make_csrf(visitor.cookies[COOKIE]))
+    shown = {CSRF_HEADER.replace("-", "_"): told["token"]}
+    assert visitor.ask("GET", "/v1/rubrics", **shown).status == 200
+    assert visitor.ask("GET", "/v1/batches", **shown).status == 403
+    for refused in ({}, {CSRF_HEADER.replace("-", "_"): "0" * 64}):
+        assert visitor.ask("GET", "/v1/rubrics", **refused).status == 401
+    assert visit().ask("GET", "/v1/rubrics", **shown).status == 401
+    assert visitor.ask("GET", "/v1/rubrics", **shown, origin="http://evil.example").status == 403
+    visitor.fill_in("/", "/sign-out")
+    assert visitor.ask("GET", "/v1/rubrics", **shown).status == 401
+
+
+def test_who_signs_in_and_out_is_in_the_audit_log(guarded: Guarded) -> None:
+    database, visit = guarded
+    name, key = make_key(database, "score")
+    visitor = enter(visit(), key)
+    visitor.fill_in("/", "/sign-out")
+    noted = [(one.act, one.who, one.target) for one in Audit(database).page(limit=2).data]
+    assert noted == [("session.end", f"key {name}", name), ("session.create", f"key {name}", name)]
+
+
+def test_a_session_lasts_as_long_as_is_set(tmp_path: Any, runner: asyncio.Runner) -> None:
+    database = open_database(f"sqlite:///{tmp_path}/store.db")
+    database.migrate()
+    app = add_pages(create_app(Settings(session_hours=1), database=database, queue=Recording()), token=TOKEN)
+    answer = Visitor(app, runner).enter()
+    assert "max-age=3600" in answer.headers["set-cookie"].lower()
+    with database.read() as connection:
+        row = connection.execute(SESSIONS.select()).mappings().one()
+    assert row["expires_at"] - row["created_at"] == 3_600
+    database.close()

@@ -192,7 +192,7 @@ def test_large_payloads_are_folded_and_cut_where_the_rest_can_be_had() -> None:
 def test_a_small_payload_is_not_folded() -> None:
     result = steps_of(build(build_calls([{"a": 1}])))[0].result
     assert result is not None
-    assert (result.folded, result.plain) == (False, '{\n  "a": 1\n}')
+    assert (result.folded, result.plain) == (False, '{"a": 1}')
 
 
 def test_many_calls_without_a_problem_become_one_line() -> None:

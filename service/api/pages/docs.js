@@ -1,6 +1,6 @@
 "use strict"
 // Everything that is shown is put in as text, never as markup. The key stays in this variable, and goes to this origin only.
-let key = ""
+let key = "", session = {}
 const MOST_CHARS = 200000
 const place = document.getElementById("document"), told = document.getElementById("told")
 
@@ -11,7 +11,7 @@ const make = (name, attributes, ...children) => {
   return made
 }
 const folded = (attributes, summary, ...children) => make("details", attributes, make("summary", {}, ...summary), ...children)
-const keyed = (headers) => key ? {...headers, authorization: "Bearer " + key} : headers
+const keyed = (headers) => key ? {...headers, authorization: "Bearer " + key} : {...headers, ...session}
 const pretty = (value) => JSON.stringify(value, null, 2)
 
 // What a schema says, in words with links to what it refers to.
@@ -99,10 +99,18 @@ const show = (contract) => {
     make("code", {}, "/openapi.json"))
   opened()
 }
+// Somebody who is signed in to the pages needs no key: what their forms show is shown here too.
+const signIn = async () => {
+  const answer = await fetch("sign-in/session")
+  const found = answer.ok ? await answer.json() : {}
+  if (found.token) session = {[found.header]: found.token}
+  return Boolean(found.token)
+}
 const load = async () => {
   try {
     const answer = await fetch("openapi.json", {headers: keyed({})})
     if (answer.ok) return show(await answer.json())
+    if (answer.status === 401 && !key && !Object.keys(session).length && await signIn()) return load()
     const problem = await answer.json()
     told.textContent = answer.status === 401 && !key ? "Enter a key to see the routes." : answer.status + ": " + problem.detail
   } catch (error) { told.textContent = "no answer: " + error.message }

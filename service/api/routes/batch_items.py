@@ -14,7 +14,9 @@ from service.api.routes.batch_reading import MAX_ITEMS
 from service.api.routes.job_store import JobStore
 from service.core.models.kinds import FrozenModel
 from service.core.rubric import Stage
+from service.jobs.items import read_facts
 from service.reporting.breakdown import Breakdown, OutcomeKind, build_breakdown
+from service.store.database import Database
 from service.store.jobs.batches import Batch
 from service.store.jobs.items import (
     EVERY,
@@ -22,6 +24,7 @@ from service.store.jobs.items import (
     ItemChoice,
     ListedItems,
     WholeItem,
+    add_missing_items,
     count_outcomes,
     find_item,
     group_failures,
@@ -94,8 +97,12 @@ class BatchItemReading:
         return found
 
     async def break_down_batch(self, request: Request) -> BatchBreakdown:
-        """Count what came of the items of a batch so far: verdicts, stages, and where they broke first."""
+        """Count what came of the items of a batch so far: verdicts, stages, and where they broke first.
+
+        Items that an earlier version scored are taken in first, some at each request.
+        """
         batch, database = await self._store.find(request), self._store.jobs.database
+        await self._store.run_insisting(request, lambda: catch_up(database, batch))
         return await self._store.run_insisting(
             request,
             lambda: BatchBreakdown(
@@ -103,6 +110,14 @@ class BatchItemReading:
                 group_failures(database, batch.id),
             ),
         )
+
+
+def catch_up(database: Database, batch: Batch) -> int:
+    """Takes in items of a batch that has ended which are counted nowhere, for an earlier version scored them; how many."""
+    counts = batch.request_counts
+    if not batch.ended or not counts.completed + counts.failed:
+        return 0
+    return add_missing_items(database, batch.id, read_facts, whole=counts.completed + counts.failed)
 
 
 def build_choice(asked: ItemChoiceQuery) -> ItemChoice:

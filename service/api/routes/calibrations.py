@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import Field
 from starlette.requests import Request
@@ -16,6 +16,8 @@ from service.core.judging.fits import Fit
 from service.core.models.kinds import FrozenModel, Several
 from service.jobs.calibrations import MAX_BYTES, CalibrationDraft, CalibrationOptions, CalibrationRequest
 from service.store.jobs.calibrations import Calibration, CalibrationList, Calibrations
+
+T = TypeVar("T")
 
 EXAMPLE = {
     "items": [
@@ -107,6 +109,10 @@ class CalibrationRoutes(JobRoutes[Calibration]):
             return Response(report, media_type=JSON)
         written = await self.store.run_long(request, lambda: _WRITTEN[form](report))
         return Response(written, headers=SEALED, media_type=f"text/{form}")
+
+    async def read_report(self, request: Request, work: Callable[[Callable[[str, str], str]], T]) -> T:
+        """What `work` makes of what reads the report of a tenant's calibration; it may take long."""
+        return await self.store.run_long(request, lambda: work(self._calibrations.report))
 
     async def read_fits(self, request: Request) -> Response:
         """Read the fits of a completed calibration. Nothing here applies them: whoever runs the service does."""

@@ -71,7 +71,7 @@ class LabelRequest(FrozenModel):
     blind: bool = False
     """Whether it is given before the judge's word was shown"""
     source: LabelSource = "direct"
-    """How it came to the label, as `next` told it"""
+    """How it came to the label, as `next` told it; what was not its turn is kept as direct"""
 
     @model_validator(mode="after")
     def _fails_where_it_fails(self) -> LabelRequest:
@@ -225,7 +225,7 @@ class LabelRoutes:
     async def export_labels(self, request: Request) -> Response:
         """Export labelled items as a labelled set for `callgrade calibrate`, with what judges said of them.
 
-        Labels that are unsure, and those of single steps, are left out; so are items whose trace is gone.
+        Labels that are unsure are left out; so are items whose trace is gone. A labelled step is an item, with its run and place.
         """
         desk, tenant = self.find_desk(), find_caller(request).tenant
         criterion = read_query(request.query_params, CriterionQuery).criterion

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -13,9 +15,11 @@ from service.api.access import find_actor, find_caller, find_payer
 from service.api.fairness.threads import Threads
 from service.api.operations import JSON, Answer, Operation, describe_named
 from service.api.queries import read_query
-from service.core.models.kinds import FrozenModel
+from service.api.routes.batch_items import ItemChoiceQuery, build_choice
 from service.jobs.admission import PATIENCE
+from service.reporting.breakdown import Breakdown, OutcomeKind, build_breakdown
 from service.store.database import insist
+from service.store.jobs.items import FailureGroup
 from service.store.kept_scores import KeptScoreList, KeptScores
 
 NO_STORE = "scores are kept in a database, and none is open here"
@@ -27,13 +31,45 @@ WHOLE: dict[str, Any] = {
 }
 
 
-class ScorePageQuery(FrozenModel):
+class ScorePageQuery(ItemChoiceQuery):
     """Which kept scores are given."""
 
     limit: int = Field(default=20, ge=1, le=100)
     """Scores in the answer at most; absent: 20"""
     after: Annotated[str, Field(pattern="^score_[0-9a-f]{32}$")] | None = None
     """The id of a score; those older than it are given"""
+
+
+MOST_SLICES = 200
+"""Slices that are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class TagSlice:
+    """The kept scores with one value of a tag."""
+
+    tag: str
+    value: str
+    whole: Breakdown
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreBreakdown:
+    """Kept scores in short."""
+
+    whole: Breakdown
+    failures: tuple[FailureGroup, ...]
+    """Those that failed by where they broke first, the largest group first; 200 of them at most."""
+    slices: tuple[TagSlice, ...]
+    """By tag and value, in their order; 200 at most."""
+
+
+def _break_down(counts: Mapping[tuple[str, str, str], int]) -> Breakdown:
+    return build_breakdown({OutcomeKind(*kind): n for kind, n in counts.items()})
+
+
+def _list_slices(counts: Mapping[tuple[str, str], Mapping[tuple[str, str, str], int]]) -> tuple[TagSlice, ...]:
+    return tuple([TagSlice(*tag, _break_down(counts[tag])) for tag in sorted(counts)[:MOST_SLICES]])
 
 
 class KeptScoreRoutes:
@@ -48,15 +84,29 @@ class KeptScoreRoutes:
         gone = [Answer({}, 204, "It is deleted, with its labels")]
         return [
             Operation("GET", "/v1/scores", self.list_scores, KeptScoreList, 422, 503, query=ScorePageQuery),
+            Operation("GET", "/v1/scores/breakdown", self.break_down_scores, ScoreBreakdown, 503),
             Operation("GET", "/v1/scores/{score_id}", self.show_score, WHOLE, 404, 503, parameters=[NAMED]),
             Operation("DELETE", "/v1/scores/{score_id}", self.delete_score, gone, 404, 503, parameters=[NAMED]),
         ]
 
     async def list_scores(self, request: Request) -> KeptScoreList:
-        """List kept scores, newest first."""
+        """List kept scores, newest first, by what came of them."""
         scores, tenant = self._find_scores(), find_caller(request).tenant
-        asked = read_query(request.query_params, ScorePageQuery).model_dump()
-        return await self._run(request, lambda: scores.page(tenant, **asked))
+        asked = read_query(request.query_params, ScorePageQuery)
+        choice = build_choice(asked)
+        return await self._run(request, lambda: scores.page(tenant, choice, limit=asked.limit, after=asked.after))
+
+    async def break_down_scores(self, request: Request) -> ScoreBreakdown:
+        """Count what came of kept scores: verdicts, stages, where they broke first, and by tag."""
+        scores, tenant = self._find_scores(), find_caller(request).tenant
+        return await self._run(
+            request,
+            lambda: ScoreBreakdown(
+                _break_down(scores.count_outcomes(tenant)),
+                scores.group_failures(tenant),
+                _list_slices(scores.count_tags(tenant)),
+            ),
+        )
 
     async def show_score(self, request: Request) -> Response:
         """Show a kept score: the request as it was sent, and the report in the bytes that it had."""

@@ -36,6 +36,8 @@ Act = Literal[
     "label.import",
     "label.replace",
     "score.delete",
+    "session.create",
+    "session.end",
 ]
 
 DAY_S = 86_400.0

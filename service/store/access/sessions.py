@@ -1,6 +1,6 @@
 """Who is signed in to the pages. What a browser keeps is 256 bits of chance; what is kept here is its sha256.
 
-A session is worth what its key is worth, and no longer than `LASTS_S`: a key that ends, ends its sessions.
+A session is worth what its key is worth, and for as long as it was made: a key that ends, ends its sessions.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from hashlib import sha256
 
 import sqlalchemy as sa
 
+from service.store.access.audit import SERVICE, Actor, record
 from service.store.access.callers import NAMELESS, Caller
 from service.store.access.keys import PATIENCE, Keys
 from service.store.database import Database, insist
 from service.store.tables import SESSIONS
 
 LASTS_S = 43_200.0
-"""Seconds after which somebody signs in again: half a day."""
+"""Seconds after which somebody signs in again where nothing else is set: half a day."""
 
 
 class Sessions:
@@ -27,13 +28,17 @@ class Sessions:
         self._keys = Keys(database)
         self.any_key = self._keys.any_key
 
-    def create(self, key_id: str, *, lasts_s: float = LASTS_S) -> str:
-        """A new session with the key of an id, "" for none; what the browser keeps. Those that are over are deleted."""
+    def create(self, key_id: str, *, lasts_s: float = LASTS_S, by: Actor = SERVICE) -> str:
+        """A new session with the key of an id, "" for none; what the browser keeps. Those that are over are deleted.
+
+        `by`: who is named in the audit log.
+        """
         token, now = secrets.token_urlsafe(32), self._database.now()
         values = {"hash": _hash_token(token), "key_id": key_id, "created_at": now, "expires_at": now + lasts_s}
         with self._database.begin() as connection:
             connection.execute(SESSIONS.delete().where(SESSIONS.c.expires_at <= now))
             connection.execute(SESSIONS.insert().values(values))
+            record(connection, now, by, "session.create", target=key_id)
         return token
 
     def authenticate(self, text: str) -> Caller | None:
@@ -45,10 +50,14 @@ class Sessions:
             return None if self.any_key() else NAMELESS
         return insist(lambda: self._keys.find_caller(key_id), give_up=PATIENCE)
 
-    def end(self, text: str) -> None:
-        """Signs somebody out."""
+    def end(self, text: str, *, by: Actor = SERVICE) -> None:
+        """Signs somebody out. `by`: who is named in the audit log."""
+        own = SESSIONS.c.hash == _hash_token(text)
         with self._database.begin() as connection:
-            connection.execute(SESSIONS.delete().where(SESSIONS.c.hash == _hash_token(text)))
+            key_id = connection.execute(sa.select(SESSIONS.c.key_id).where(own)).scalar_one_or_none()
+            if key_id is not None:
+                connection.execute(SESSIONS.delete().where(own))
+                record(connection, self._database.now(), by, "session.end", target=key_id)
 
     def note_use(self, key_id: str) -> None:
         """Keeps that a key is used, if there is one."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from pydantic import JsonValue
+from sqlalchemy.dialects import postgresql, sqlite
 
 from service.core.rubric import STAGES, Stage
 from service.store.database import Database
@@ -25,6 +26,9 @@ MOST_GROUPS = 200
 
 MOST_CHARACTERS = 160
 """Characters of a text that is counted by: names of tools and groups are somebody's, and may be of any length."""
+
+MOST_CAUGHT_UP = 500
+"""Items that are taken in at once while somebody waits."""
 
 FAILED = "f"
 """The letter of a stage that failed."""
@@ -108,14 +112,15 @@ class ItemChoice:
     """A stage that failed, whether or not another one broke before it."""
 
     def match(self, batch: str) -> list[sa.ColumnElement[bool]]:
-        """What holds of the rows that are chosen."""
+        """What holds of the rows that are chosen of a batch."""
+        return [ITEMS.c.batch == batch, *self.match_in(ITEMS)]
+
+    def match_in(self, table: sa.Table) -> list[sa.ColumnElement[bool]]:
+        """What holds of the rows that are chosen of a table with the same columns."""
         asked = {"verdict": self.verdict, "stage": self.stage, "finding": self.finding, "tool": self.tool}
-        found = [
-            ITEMS.c.batch == batch,
-            *[ITEMS.c[name] == value for name, value in asked.items() if value is not None],
-        ]
+        found = [table.c[name] == value for name, value in asked.items() if value is not None]
         if self.failed is not None:
-            found.append(sa.func.substr(ITEMS.c.stages, STAGES.index(self.failed) + 1, 1) == FAILED)
+            found.append(sa.func.substr(table.c.stages, STAGES.index(self.failed) + 1, 1) == FAILED)
         return found
 
 
@@ -127,8 +132,12 @@ _LISTED = [ITEMS.c[name] for name in ("position", "custom_id", "verdict", "score
 def build_item_values(batch: str, position: int, facts: ItemFacts) -> dict[str, object]:
     """The row of an item."""
     values = facts._asdict()
-    short = {name: _shorten(values[name]) for name in ("stage", "finding", "tool", "cluster")}
-    return {"batch": batch, "position": position, **values, **short}
+    return {"batch": batch, "position": position, **values, **shorten_all(values)}
+
+
+def shorten_all(values: Mapping[str, str]) -> dict[str, str]:
+    """Of the facts of an item those that are counted by, as an index takes them."""
+    return {name: shorten(values.get(name, "")) for name in ("stage", "finding", "tool", "cluster")}
 
 
 def list_items(
@@ -144,6 +153,28 @@ def list_items(
     return ListedItems(tuple(found[:limit]), more, found[limit - 1].index if more else None)
 
 
+def add_missing_items(
+    database: Database, batch: str, read: Callable[[str], ItemFacts | None], *, whole: int, most: int = MOST_CAUGHT_UP
+) -> int:
+    """Adds the rows of at most `most` results that have none, as an earlier version left them; how many.
+
+    `read` tells what is kept of a line; None: nothing. `whole`: results in all, where all of them have rows nothing is looked
+    for.
+    """
+    if count_items(database, batch) >= whole:
+        return 0
+    own = (ITEMS.c.batch == RESULTS.c.batch) & (ITEMS.c.position == RESULTS.c.position)
+    missing = sa.select(RESULTS.c.position, RESULTS.c.line).where(RESULTS.c.batch == batch, ~sa.exists().where(own))
+    with database.begin() as connection:
+        lines = connection.execute(missing.order_by(RESULTS.c.position).limit(most)).all()
+        found = [(position, read(line)) for position, line in lines]
+        rows = [build_item_values(batch, position, facts) for position, facts in found if facts is not None]
+        if rows:
+            insert = sqlite.insert if database.is_sqlite else postgresql.insert
+            connection.execute(insert(ITEMS).on_conflict_do_nothing(), rows)
+    return len(rows)
+
+
 def count_items(database: Database, batch: str, choice: ItemChoice = EVERY) -> int:
     """How many items are chosen, of those that have an outcome."""
     with database.read() as connection:
@@ -154,8 +185,13 @@ def count_items(database: Database, batch: str, choice: ItemChoice = EVERY) -> i
 
 def count_outcomes(database: Database, batch: str) -> Counter[tuple[str, str, str]]:
     """How many items have each verdict, stages and cluster."""
-    told = [ITEMS.c.verdict, ITEMS.c.stages, ITEMS.c.cluster]
-    counted = sa.select(*told, sa.func.count().label("n")).where(ITEMS.c.batch == batch).group_by(*told)
+    return count_rows(database, ITEMS, ITEMS.c.batch == batch)
+
+
+def count_rows(database: Database, table: sa.Table, own: sa.ColumnElement[bool]) -> Counter[tuple[str, str, str]]:
+    """The same of the rows of a table with the same columns."""
+    told = [table.c.verdict, table.c.stages, table.c.cluster]
+    counted = sa.select(*told, sa.func.count().label("n")).where(own).group_by(*told)
     with database.read() as connection:
         rows = connection.execute(counted).mappings()
         return Counter({(row["verdict"], row["stages"], row["cluster"]): row["n"] for row in rows})
@@ -163,8 +199,13 @@ def count_outcomes(database: Database, batch: str) -> Counter[tuple[str, str, st
 
 def group_failures(database: Database, batch: str) -> tuple[FailureGroup, ...]:
     """Where items broke first, what breaks most first: at most `MOST_GROUPS`."""
-    told, count = [ITEMS.c.stage, ITEMS.c.finding, ITEMS.c.tool], sa.func.count().label("n")
-    grouped = sa.select(*told, count).where(ITEMS.c.batch == batch, ITEMS.c.stage != "").group_by(*told)
+    return group_rows(database, ITEMS, ITEMS.c.batch == batch)
+
+
+def group_rows(database: Database, table: sa.Table, own: sa.ColumnElement[bool]) -> tuple[FailureGroup, ...]:
+    """The same of the rows of a table with the same columns."""
+    told, count = [table.c.stage, table.c.finding, table.c.tool], sa.func.count().label("n")
+    grouped = sa.select(*told, count).where(own, table.c.stage != "").group_by(*told)
     with database.read() as connection:
         rows = connection.execute(grouped.order_by(count.desc(), *told).limit(MOST_GROUPS)).mappings()
         return tuple([FailureGroup(row["stage"], row["finding"], row["tool"] or None, row["n"]) for row in rows])
@@ -186,7 +227,7 @@ def find_item(database: Database, batch: str, index: int, choice: ItemChoice = E
     return WholeItem(index, name, sent.get("request"), outcome.get("report"), outcome.get("error"), previous, following)
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
     """A text that an index takes; a long one ends in its digest, so that it stays apart from others."""
     if len(text) <= MOST_CHARACTERS:
         return text

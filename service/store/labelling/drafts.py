@@ -63,3 +63,5 @@ class ScoreDraft:
     report: bytes
     """JSON."""
     items: Sequence[LabelItem] = field(default=())
+    broken: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Where it broke, as of an item of a batch: `stage`, `finding`, `tool`, `stages` and `cluster`."""

@@ -21,6 +21,8 @@ from service.store.tables import BATCHES, CHUNKS, LABEL_ITEMS, RESULTS, SCORES
 
 OF_BATCH = re.compile(r"(batch_[0-9a-f]{32})/(0|[1-9][0-9]{0,8})")
 """The item of a batch, by its position."""
+WHOLE = -1
+"""The step of a label of the whole trace."""
 OF_SCORE = re.compile(r"score_[0-9a-f]{32}")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 import sqlalchemy as sa
@@ -15,7 +16,9 @@ from service.store.access.audit import SERVICE, Actor, record
 from service.store.access.keyed import claim
 from service.store.database import Database
 from service.store.labelling.drafts import LabelDraft, LabelItem, LabelSource, Word
+from service.store.labelling.draws import check_source
 from service.store.labelling.items import (
+    WHOLE,
     ItemPlace,
     LabelSubject,
     ensure_item,
@@ -27,9 +30,8 @@ from service.store.labelling.items import (
 from service.store.tables import LABEL_ITEMS, LABEL_REVEALS, LABELS, SCORES
 from service.store.times import format_rfc3339
 
-WHOLE = -1
-"""The step of a label of the whole trace."""
 DAY_S = 86_400.0
+NO_STEPS: Mapping[tuple[str, str], tuple[str, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,14 @@ class Labels:
     def put(self, tenant: str, draft: LabelDraft, *, by: Actor = SERVICE) -> HumanLabel:
         """Keeps a label, in place of what the annotator said of the same before; the same again changes nothing.
 
+        Its source is what `check_source` makes of it.
+
         It is not blind where the judge's word was shown to the annotator before, as it is after each label. UnknownItemError
         where there is no such item.
         """
         with self.database.begin() as connection:
             ensure_item(self.database, connection, tenant, draft.item, draft.criterion)
+            draft = replace(draft, source=check_source(connection, tenant, draft))
             seen = not claim_reveal(self.database, connection, tenant, draft)
             (name,) = write_labels(self.database, connection, tenant, [draft], seen=seen, by=by).names
             return _build_label(connection.execute(sa.select(LABELS).where(LABELS.c.id == name)).mappings().one())
@@ -154,18 +159,23 @@ class Labels:
         items: Mapping[tuple[str, str], tuple[LabelItem, str]],
         drafts: Sequence[LabelDraft],
         *,
+        steps: Mapping[tuple[str, str], tuple[str, int]] = NO_STEPS,
         by: Actor,
         annotator: str | None = None,
     ) -> None:
         """Takes in items with their documents, by id and criterion, and labels. Items that are there stay as they are.
 
         What was scored here keeps its own trace: only the labels of such an item are taken. InputError where it has no such
-        criterion. `annotator`: whose labels may be replaced besides imported ones; OthersLabelError for another's. None:
-        anybody's.
+        criterion. `steps`: of items that are steps, the run and the place in it; where the run is there as an item, its step
+        is labelled. `annotator`: whose labels may be replaced besides imported ones; OthersLabelError for another's.
         """
         documents = {key: document for key, (_, document) in items.items()}
         with self.database.begin() as connection:
+            known = {key: place for key, place in steps.items() if self._is_item(connection, tenant, place[0], key[1])}
+            items = {key: item for key, item in items.items() if key not in known}
+            drafts = [_place_step(draft, known.get((draft.item, draft.criterion))) for draft in drafts]
             real = {key for key in items if is_scored_here(connection, tenant, key[0])}
+            real |= {(run, criterion) for (_, criterion), (run, _) in known.items()}
             for item, criterion in real:
                 self._ensure_real(connection, tenant, item, criterion)
             placed = [(ItemPlace(key[0]), item) for key, (item, _) in items.items() if key not in real]
@@ -173,6 +183,10 @@ class Labels:
             written = write_labels(self.database, connection, tenant, drafts, annotator=annotator)
             told = {"items": len(items), "labels": len(drafts), "replaced": written.replaced}
             record(connection, self.database.now(), by, "label.import", tenant=tenant, detail=told)
+
+    def _is_item(self, connection: sa.Connection, tenant: str, item: str, criterion: str) -> bool:
+        own = sa.select(LABEL_ITEMS.c.item).where(*match_item(tenant, item, criterion))
+        return is_scored_here(connection, tenant, item) or connection.execute(own).one_or_none() is not None
 
     def _ensure_real(self, connection: sa.Connection, tenant: str, item: str, criterion: str) -> None:
         try:
@@ -268,7 +282,7 @@ def write_labels(  # noqa: PLR0913 (each is needed by somebody)
     `seen`: none of them is blind. `by`: who is named in the audit log for each that is replaced. `annotator`: as `take_in`.
     """
     now: float = connection.execute(sa.select(database.now())).scalar_one()
-    stem = f"label_{int(now * 1_000):012x}{secrets.token_hex(6)}"
+    stem = _make_stem(connection, tenant, now)
     rows = [_build_values(draft) | {"tenant": tenant, "made_at": now} for draft in drafts]
     names: list[str] = []
     replaced = 0
@@ -289,6 +303,17 @@ def write_labels(  # noqa: PLR0913 (each is needed by somebody)
         values = {**row, "id": names[-1], "blind": row["blind"] and not seen}
         connection.execute(LABELS.insert().values(values))
     return WrittenLabels(names, replaced)
+
+
+def _make_stem(connection: sa.Connection, tenant: str, now: float) -> str:
+    """The beginning of the ids of labels that are written together: behind all before, also of the same millisecond."""
+    last = connection.execute(sa.select(sa.func.max(LABELS.c.id)).where(LABELS.c.tenant == tenant)).scalar_one()
+    after = 0 if last is None else int(last.removeprefix("label_")[:12], 16) + 1
+    return f"label_{max(int(now * 1_000), after):012x}{secrets.token_hex(6)}"
+
+
+def _place_step(draft: LabelDraft, place: tuple[str, int] | None) -> LabelDraft:
+    return draft if place is None else replace(draft, item=place[0], step=place[1])
 
 
 def _check_whose(before: sa.RowMapping, annotator: str | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from urllib.parse import quote
 
 from pydantic import JsonValue
@@ -15,11 +16,14 @@ from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
 from service.api.routes.fits import REQUEST
 from service.core.judging.fits import Fit
-from service.core.judging.judges import Judge, JudgeCheck
+from service.core.judging.judges import Judge
 from service.core.models.invalid import validate
-from service.errors import InputError, Problem
+from service.errors import InputError, JobStateError, Problem, UnknownJobError
+from service.fits.in_place import FitState
+from service.judge_standing import list_criteria
 from service.reading.strict_json import parse
-from service.web.judge_view import measure_all
+from service.web.held_out import HeldOutView, build_held_out
+from service.web.judge_view import FEWEST, build_plots
 from service.web.page import NavLink, PageSet, page, read_form, redirect, render
 from service.wiring import build_limits
 
@@ -30,26 +34,26 @@ class JudgePages:
     def __init__(self, parts: ApiParts) -> None:
         self._engine = parts.engine
         self._labels = parts.labels
+        self._standings = parts.judges
         self._fits = parts.fits
+        self._calibrations = parts.calibrations
         self._limits = build_limits(parts.settings)
 
     async def list_judges(self, request: Request) -> Response:
         """Each judge with its fits and its agreement with people."""
         states = (await self._fits.list_fits(request)).data
-        desk, tenant, by_judge = self._labels.find_desk(), find_caller(request).tenant, self._list_criteria()
-        labelled = await self._labels.run(request, lambda: desk.labels.list_criteria(tenant))
-        found = await self._labels.run(request, lambda: measure_all(desk, tenant, labelled))
-        beside = {one.criterion: one for one in found}
+        standings = (await self._standings.list_judges(request)).data
+        criteria = list_criteria(self._engine)
         judges = [
             (
                 judge,
-                sorted(by_judge.get(name, ())),
+                sorted(criteria.get(name, ())),
                 [one for one in states if one.judge == name],
-                [beside[one] for one in sorted(by_judge.get(name, ())) if one in beside],
+                [one for one in standings if one.judge == name],
             )
             for name, judge in sorted(self._engine.shelf.judges.items())
         ]
-        return render(request, "judges.html", twin="/v1/fits", judges=judges, warnings=self._engine.list_warnings())
+        return render(request, "judges.html", twin="/v1/judges", judges=judges, warnings=self._engine.list_warnings())
 
     async def show_judge(self, request: Request) -> Response:
         """One judge whole."""
@@ -76,10 +80,10 @@ class JudgePages:
         self, request: Request, judge: Judge, *, refusal: str | None = None, status: int = 200
     ) -> Response:
         desk, tenant = self._labels.find_desk(), find_caller(request).tenant
-        criteria = sorted(self._list_criteria().get(judge.id, ()))
+        criteria = sorted(list_criteria(self._engine).get(judge.id, ()))
         fits = [one for one in (await self._fits.list_fits(request)).data if one.judge == judge.id]
         whole = {fit.id: fit for fit in self._engine.fits}
-        beside = await self._labels.run(request, lambda: measure_all(desk, tenant, criteria))
+        beside = await self._standings.read(request, judge.id)
         pages = [
             await self._labels.run(
                 request, lambda one=one: desk.list_disagreements(tenant, criterion=one, between="judge", limit=50)
@@ -93,10 +97,12 @@ class JudgePages:
             request,
             "judge.html",
             status=status,
-            twin="/v1/fits",
+            twin=f"/v1/judges?judge={judge.id}",
             judge=judge,
+            build_plots=build_plots,
+            fewest=FEWEST,
             criteria=criteria,
-            fits=[(one, whole[one.id]) for one in fits if one.id in whole],
+            fits=[(one, whole[one.id], await self._find_held_out(request, one)) for one in fits if one.id in whole],
             beside=beside,
             humans={one.progress.criterion: one for one in summary},
             disputed=[case for one in pages for case in one.data],
@@ -105,21 +111,22 @@ class JudgePages:
             places={case.item: build_item_path(case.item) for one in pages for case in one.data},
         )
 
+    async def _find_held_out(self, request: Request, state: FitState) -> HeldOutView | None:
+        """What the run that made a fit held out; None where no run of this tenant's made it, or it is deleted."""
+        name, tenant = state.calibration, find_caller(request).tenant
+        if not name:
+            return None
+        with suppress(UnknownJobError, JobStateError):
+            return await self._calibrations.read_report(
+                request, lambda read: build_held_out(read(tenant, name), state.id)
+            )
+        return None
+
     def _find_judge(self, request: Request) -> Judge:
         judge = self._engine.shelf.judges.get(request.path_params["name"])
         if judge is None:
             raise HTTPException(404, "no judge of that name is packaged or yours")
         return judge
-
-    def _list_criteria(self) -> dict[str, set[str]]:
-        """The criteria that each judge decides, in the rubrics at hand."""
-        found: dict[str, set[str]] = {}
-        for rubric in self._engine.shelf:
-            for criterion in rubric.criteria:
-                if isinstance(criterion.check, JudgeCheck):
-                    for name in criterion.check.judge_ids:
-                        found.setdefault(name, set()).add(criterion.id)
-        return found
 
     def _read_wanted(self, calibration: str, text: str) -> JsonValue:
         if calibration.strip():

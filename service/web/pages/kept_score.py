@@ -1,23 +1,25 @@
-"""A score that somebody kept: its trace, and the way to label it."""
+"""Scores that somebody kept: what came of them, and of each its trace and the way to label it."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Sequence
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from service.api.page_route import PageRoute
 from service.api.parts import ApiParts
-from service.web.page import PageSet, page, render
+from service.web.page import PageSet, build_twin, page, render
+from service.web.pages.traces import list_chosen
 from service.web.trace.payloads import COMPLETE
 from service.web.trace.stored import build_stored_view
 
 
 def build_kept_score_pages(parts: ApiParts) -> Sequence[PageRoute]:
-    """The page of one."""
+    """Their list, and the page of one."""
 
     async def show(request: Request) -> Response:
         found = json.loads(bytes((await parts.scores.show_score(request)).body))
@@ -28,7 +30,20 @@ def build_kept_score_pages(parts: ApiParts) -> Sequence[PageRoute]:
             render, request, "kept.html", twin=f"/v1/scores/{name}", id=name, view=view, criteria=criteria
         )
 
-    return [page("/scores/{score_id}", show, needs="score")]
+    async def list_all(request: Request) -> Response:
+        query = list_chosen(request)
+        return render(
+            request,
+            "scores.html",
+            twin=build_twin(request, "/v1/scores" if request.url.query else "/v1/scores/breakdown"),
+            scores=await parts.scores.list_scores(request),
+            found=await parts.scores.break_down_scores(request),
+            chosen=query,
+            query=urlencode(query),
+            first="after" not in request.query_params,
+        )
+
+    return [page("/scores", list_all, needs="score"), page("/scores/{score_id}", show, needs="score")]
 
 
 PAGES = PageSet(build_kept_score_pages)

@@ -41,6 +41,7 @@ class LabelPages:
             task = await self._labels.run(request, lambda: desk.open_task(tenant, item, criterion, annotator))
         else:
             task = await self._labels.run(request, lambda: desk.choose(tenant, criterion, annotator))
+        known = None if task is None else task.progress
         last = await self._find_last(request, annotator)
         judge = None
         if last is not None:
@@ -57,7 +58,7 @@ class LabelPages:
             asked=asked,
             last=last,
             judge=judge,
-            progress=await self._labels.run(request, lambda: desk.list_progress(tenant, annotator)),
+            progress=await self._labels.run(request, lambda: desk.list_progress(tenant, annotator, known=known)),
         )
 
     async def label(self, request: Request) -> Response:
@@ -135,7 +136,7 @@ def _build_request(form: Mapping[str, str]) -> dict[str, object]:
     told: dict[str, object] = {name: form[name] for name in FIELDS if form.get(name)}
     step = form.get("failing_step", "")
     if step.isascii() and step.isdigit() and form.get("label") != "pass":  # the page asks where it fails, if it does
-        told["failing_step"] = int(step[:9])
+        told["failing_step"] = int(step[:9]) - 1  # and counts from 1
     return told | {"blind": form.get("source") != "adjudication"}
 
 

@@ -8,16 +8,19 @@ from functools import partial
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
-from service.api.access import WRONG_KEY
+from service.api.access import WRONG_KEY, find_actor, find_caller
 from service.api.fairness.threads import Threads
 from service.api.key_cache import KeyThrottle, find_peer
-from service.api.page_route import COOKIE, PageRoute, read_cookie
+from service.api.page_route import COOKIE, CSRF_HEADER, PageRoute, make_csrf, read_cookie
 from service.api.parts import ApiParts
-from service.store.access.sessions import LASTS_S, Sessions
+from service.store.access.audit import Actor
+from service.store.access.callers import UNKNOWN
+from service.store.access.sessions import Sessions
 from service.web.page import PageSet, page, read_form, redirect, render
 
+HOUR_S = 3_600
 WRONG_TOKEN = "the token is not the one that `callgrade serve` printed when it started"  # noqa: S105 (a text)
 
 
@@ -28,6 +31,7 @@ def build_sign_in_pages(parts: ApiParts) -> Sequence[PageRoute]:
         page("/sign-in", desk.show_form, public=True),
         page("/sign-in", desk.sign_in, public=True, method="POST"),
         page("/sign-out", desk.sign_out, method="POST"),
+        page("/sign-in/session", desk.show_session, public=True),
     ]
 
 
@@ -40,6 +44,7 @@ class SignInDesk:
         self._callers = parts.callers
         self._cache = parts.sessions
         self._sessions = Sessions(parts.database)
+        self._hours = parts.settings.session_hours
         self._threads = Threads(2, name="sessions")
 
     async def show_form(self, request: Request) -> Response:
@@ -58,10 +63,15 @@ class SignInDesk:
             return await self._render(request, problem=str(error.detail), status=error.status_code)
         return await self._enter(request, key_id)
 
+    async def show_session(self, request: Request) -> Response:
+        """What our own page of the API sends in place of a key: the token of the session, null where nobody is signed in."""
+        token = None if find_caller(request) == UNKNOWN else make_csrf(read_cookie(request.scope))
+        return JSONResponse({"header": CSRF_HEADER, "token": token}, headers={"cache-control": "no-store"})
+
     async def sign_out(self, request: Request) -> Response:
         """The end of the session, here and wherever else its cookie was copied to."""
         session = read_cookie(request.scope)
-        await self._threads.run(find_peer(request.scope), partial(self._sessions.end, session))
+        await self._threads.run(find_peer(request.scope), partial(self._sessions.end, session, by=find_actor(request)))
         self._cache.forget(session)
         response = redirect("/sign-in")
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
@@ -70,7 +80,9 @@ class SignInDesk:
     async def _render(self, request: Request, *, problem: str | None = None, status: int = 200) -> Response:
         by_key = await self._callers.any_key()
         onwards = _read_next(request)
-        return render(request, "sign_in.html", status=status, by_key=by_key, onwards=onwards, refusal=problem)
+        return render(
+            request, "sign_in.html", status=status, by_key=by_key, onwards=onwards, refusal=problem, hours=self._hours
+        )
 
     async def _check_key(self, request: Request, key: str) -> str:
         found = await self._callers.of(key, find_peer(request.scope))
@@ -89,10 +101,12 @@ class SignInDesk:
         return ""
 
     async def _enter(self, request: Request, key_id: str) -> Response:
-        token = await self._threads.run(find_peer(request.scope), partial(self._sessions.create, key_id))
+        peer, lasts_s = find_peer(request.scope), self._hours * HOUR_S
+        by = Actor(f"key {key_id}" if key_id else "nobody", peer)
+        token = await self._threads.run(peer, partial(self._sessions.create, key_id, lasts_s=lasts_s, by=by))
         response = redirect(_read_next(request))
         secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
-        response.set_cookie(COOKIE, token, max_age=int(LASTS_S), httponly=True, samesite="strict", secure=secure)
+        response.set_cookie(COOKIE, token, max_age=lasts_s, httponly=True, samesite="strict", secure=secure)
         return response
 
 

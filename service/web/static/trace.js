@@ -69,6 +69,8 @@ const keys = {
   "[": () => turn("prev", -1),
   "]": () => turn("next", 1),
   f: breakpoint,
+  n: () => go("[data-stop].fail", 1),
+  p: () => go("[data-stop].fail", -1),
   o: toggle,
   "?": () => { help.open ? help.close() : help.showModal() },
 }

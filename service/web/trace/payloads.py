@@ -24,6 +24,10 @@ MAX_QUOTED_CHARS = 200
 """Characters of a text in a table up to which it stands in quotes."""
 MAX_DEPTH = 200
 """Levels of a value that are set out one below the other."""
+LINE_CHARS = 80
+"""Characters of a list or object up to which it stands on one line."""
+MAX_JOINED_CHARS = 256 * 2**10
+"""Characters of a value up to which what is short in it is joined to one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,38 @@ def set_out(value: JsonValue) -> str:
         return json.dumps(value, ensure_ascii=True, indent=2)
 
 
+def lay_out(value: JsonValue) -> str:
+    r"""JSON as it is read: over several lines, and what is short in it on one.
+
+    >>> print(lay_out({"order": {"id": 7, "state": "paid"}, "text": "x" * 100})[:36])
+    {
+      "order": {"id": 7, "state": "paid"},
+    """
+    text = set_out(value)
+    if "\n" not in text or len(text) > MAX_JOINED_CHARS:
+        return text
+    kept: list[list[str]] = [[]]
+    for line in text.split("\n"):
+        last = line.lstrip(" ")
+        if last.startswith(("]", "}")):
+            own = kept.pop()
+            kept[-1].extend(_join([*own, line]))
+        elif line.endswith(("[", "{")):
+            kept.append([line])
+        else:
+            kept[-1].append(line)
+    return "\n".join(kept[0])
+
+
+def _join(lines: list[str]) -> list[str]:
+    """The lines of a list or object; one where they are few and short."""
+    if len(lines) > LINE_CHARS or any(one.endswith(("[", "{")) for one in lines[1:]):
+        return lines
+    first, *inside, last = [one if n == 0 else one.lstrip(" ") for n, one in enumerate(lines)]
+    joined = first + " ".join(inside) + last
+    return lines if len(joined) - len(first) > LINE_CHARS else [joined]
+
+
 class _Writer(NamedTuple):
     leaves: Mapping[str, Sequence[Mark]]
     above: frozenset[str]
@@ -170,5 +206,5 @@ class _Writer(NamedTuple):
 
 
 def _spell(value: JsonValue, depth: int) -> str:
-    text = set_out(value)
+    text = lay_out(value)
     return spell_unseen(text.replace("\n", "\n" + "  " * depth) if depth else text)

@@ -1,0 +1,47 @@
+"""Judges over HTTP: how each stands beside the people who labelled what it judged."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+from starlette.requests import Request
+
+from service.api.access import find_caller
+from service.api.operations import Operation
+from service.api.queries import read_query
+from service.api.routes.labels import LabelRoutes
+from service.core.models.kinds import FrozenModel
+from service.engine import Engine
+from service.judge_standing import JudgeStanding, JudgeStandings, list_standings
+
+
+class JudgeQuery(FrozenModel):
+    """Which judges are told of."""
+
+    judge: Annotated[str, Field(max_length=256)] | None = None
+    """The id of one; absent: all"""
+
+
+class JudgeRoutes:
+    """The handler over the labels of one store."""
+
+    def __init__(self, labels: LabelRoutes, engine: Engine) -> None:
+        self._labels = labels
+        self._engine = engine
+
+    def all(self) -> list[Operation]:
+        """The route, with what it gives."""
+        return [Operation("GET", "/v1/judges", self.list_judges, JudgeStandings, 422, 503, query=JudgeQuery)]
+
+    async def list_judges(self, request: Request) -> JudgeStandings:
+        """List judges beside people: how often they agree, on which side they differ, and by the judge's value."""
+        return await self._list(request, read_query(request.query_params, JudgeQuery).judge)
+
+    async def read(self, request: Request, judge: str) -> tuple[JudgeStanding, ...]:
+        """How one judge stands, by criterion."""
+        return (await self._list(request, judge)).data
+
+    async def _list(self, request: Request, judge: str | None) -> JudgeStandings:
+        desk, tenant = self._labels.find_desk(), find_caller(request).tenant
+        return await self._labels.run(request, lambda: list_standings(desk, self._engine, tenant, judge))

@@ -1,0 +1,190 @@
+"""How a judge stands beside the people who labelled what it judged: how often they agree, and by its value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal, NamedTuple
+
+from service.core.judging.judges import JudgeCheck
+from service.engine import Engine
+from service.labelling import LabelDesk
+from service.stats.agreement import ConfusionTable
+from service.stats.intervals import wilson
+from service.store.labelling.opinions import LabelledCase
+
+BINS = 5
+ENOUGH = 20
+"""Labelled items from which on it is told whether a judge may be trusted."""
+
+Trust = Literal["unknown", "better", "undecided", "worse"]
+"""unknown: too few labels. better, worse: than always saying what people say more often. undecided: these labels cannot tell."""
+
+
+class StandingPoint(NamedTuple):
+    """A point in [0, 1] x [0, 1], and of how many items it is."""
+
+    x: float
+    y: float
+    items: int
+
+
+@dataclass(frozen=True, slots=True)
+class SideCount:
+    """Of what a judge passes, or fails: how much it is, and of how much people say the same."""
+
+    items: int
+    equal: int
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeStanding:
+    """A judge's verdicts against labels of people on one criterion. Shares are null where nothing was decided."""
+
+    judge: str
+    criterion: str
+    items: int
+    """Labelled items that the judge decided."""
+    undecided: int
+    """Those that it, or its fit, left open."""
+    equal: int
+    share: float | None
+    """Of equal verdicts."""
+    low: float | None
+    """Between here and `high` that share lies with 95 % confidence, were these items drawn at random."""
+    high: float | None
+    kappa: float | None
+    """Agreement beyond chance; null also where judge and people say one thing alone."""
+    passes: SideCount
+    """What it passes."""
+    fails: SideCount
+    commoner: Literal["pass", "fail"] | None
+    """What people say more often."""
+    easy: float | None
+    """In what share: as often is right who always says that."""
+    trust: Trust
+    """What these labels tell of it. unknown: too few of them. better, worse: than always saying the commoner word. undecided:
+    they cannot tell."""
+    reliability: tuple[StandingPoint, ...]
+    """The share that people pass, by the value."""
+    coverage: tuple[StandingPoint, ...]
+    """The share of equal verdicts, by the share of items that are decided, the surest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeStandings:
+    """Each judge and criterion of which something is labelled."""
+
+    data: tuple[JudgeStanding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    value: float
+    threshold: float
+    passed: bool | None
+    passes: bool
+
+    @property
+    def is_equal(self) -> bool:
+        return self.passed is self.passes
+
+    @property
+    def doubt(self) -> float:
+        return abs(self.value - self.threshold)
+
+
+def list_standings(desk: LabelDesk, engine: Engine, tenant: str, judge: str | None = None) -> JudgeStandings:
+    """Every judge, or one, beside people, where there are labels of what it judged."""
+    labelled = set(desk.labels.list_criteria(tenant))
+    found = [
+        measure_judge(desk.list_cases(tenant, criterion), name, criterion)
+        for name, criteria in sorted(list_criteria(engine).items())
+        for criterion in sorted(criteria & labelled)
+        if judge in (None, name)
+    ]
+    return JudgeStandings(tuple([one for one in found if one is not None]))
+
+
+def list_criteria(engine: Engine) -> dict[str, set[str]]:
+    """The criteria that each judge decides, in the rubrics at hand."""
+    found: dict[str, set[str]] = {}
+    for rubric in engine.shelf:
+        for criterion in rubric.criteria:
+            if isinstance(criterion.check, JudgeCheck):
+                for name in criterion.check.judge_ids:
+                    found.setdefault(name, set()).add(criterion.id)
+    return found
+
+
+def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> JudgeStanding | None:
+    """The judge of a criterion beside people; None where nobody has labelled what it judged."""
+    found = [
+        _Case(
+            case.judge.raw if case.judge.value is None else case.judge.value,
+            0.5 if case.judge.threshold is None else case.judge.threshold,
+            case.judge.passed,
+            case.passes,
+        )
+        for case in cases
+        if case.judge is not None and case.passes is not None
+    ]
+    return _build_standing(found, judge, criterion) if found else None
+
+
+def _build_standing(found: Sequence[_Case], judge: str, criterion: str) -> JudgeStanding:
+    decided = [one for one in found if one.passed is not None]
+    items, sides = len(decided), Counter((one.passed, one.passes) for one in decided)
+    table = ConfusionTable(sides[True, True], sides[True, False], sides[False, True], sides[False, False])
+    low, high = wilson(table.tp + table.tn, items) if items else (None, None)
+    prevalence = table.prevalence
+    easy = None if prevalence is None else max(prevalence, 1 - prevalence)
+    return JudgeStanding(
+        judge,
+        criterion,
+        items=items,
+        undecided=len(found) - items,
+        equal=round(table.tp + table.tn),
+        share=table.accuracy,
+        low=low,
+        high=high,
+        kappa=table.kappa,
+        passes=SideCount(round(table.tp + table.fp), round(table.tp)),
+        fails=SideCount(round(table.tn + table.fn), round(table.tn)),
+        commoner=None if prevalence is None else "pass" if prevalence >= 1 / 2 else "fail",
+        easy=easy,
+        trust=_find_trust(items, low, high, easy),
+        reliability=_list_bins(found),
+        coverage=_list_coverage(decided, len(found)),
+    )
+
+
+def _find_trust(items: int, low: float | None, high: float | None, easy: float | None) -> Trust:
+    if items < ENOUGH or low is None or high is None or easy is None:
+        return "unknown"
+    return "better" if low > easy else "worse" if high < easy else "undecided"
+
+
+def _list_bins(found: Sequence[_Case]) -> tuple[StandingPoint, ...]:
+    ordered = sorted(found, key=lambda one: one.value)
+    bins = [list(own) for _, own in groupby(ordered, key=lambda one: min(int(one.value * BINS), BINS - 1))]
+    return tuple(
+        [
+            StandingPoint(sum(one.value for one in own) / len(own), sum(one.passes for one in own) / len(own), len(own))
+            for own in bins
+        ]
+    )
+
+
+def _list_coverage(found: Sequence[_Case], whole: int) -> tuple[StandingPoint, ...]:
+    """A point after each group of equally sure verdicts: between them there is nothing to choose."""
+    ordered = sorted(found, key=lambda one: -one.doubt)
+    points: list[StandingPoint] = []
+    seen = equal = 0
+    for _, own in groupby(ordered, key=lambda one: round(one.doubt, 9)):
+        part = list(own)
+        seen, equal = seen + len(part), equal + sum(one.is_equal for one in part)
+        points.append(StandingPoint(seen / whole, equal / seen, seen))
+    return tuple(points)
