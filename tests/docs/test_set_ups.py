@@ -18,9 +18,10 @@ import pytest
 from service import Shelf
 from service.core.execution import build_order, list_runnable
 from service.request import read_request, read_request_trace
-from tests.docs.pages import BIN, ROOT, Page, pages_with, shell
+from tests.docs.pages import ROOT, Page, pages_with, shell
 from tests.faults.provider import Provider, serving
 from tests.faults.sandbox_server import run
+from tests.launched import launched
 
 BATCHES = Page("docs/batches.md")
 SANDBOXES = Page("docs/sandboxes.md")
@@ -42,7 +43,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         port = free.getsockname()[1]
     words = shlex.split(HTTP.block("serve").replace("8000", str(port)))
     with subprocess.Popen(
-        [str(BIN / words[0]), *words[1:]], cwd=home, stderr=subprocess.DEVNULL, env=os.environ | {"HOME": str(home)}
+        [launched() / words[0], *words[1:]], cwd=home, stderr=subprocess.DEVNULL, env=os.environ | {"HOME": str(home)}
     ) as server:
         try:
             wait_for(port)
