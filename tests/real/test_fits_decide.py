@@ -35,7 +35,7 @@ from tests.faults.provider import Provider, serving
 from tests.real.replayed import NAMES, Claims, answer_as_recorded, bind_jury, build_request, name_model, read_replies
 from tests.real.test_labels_agreement import read
 
-pytestmark = pytest.mark.shared_data
+pytestmark = [pytest.mark.shared_data, pytest.mark.whole]
 
 BEST = "o3-mini"
 OTHERS = [name for name in NAMES if name != BEST]
@@ -63,7 +63,7 @@ def replays(shared_data: Path) -> Mapping[str, Replay]:
             [item.model_copy(update={"split": ("fit", "test")[half[item.group]]}) for item in found.labels.items]
         ),
     )
-    run = calibrate(labels, predictions, ReportOptions(resampling=Resampling(draws=200)))
+    run = calibrate(labels, predictions, ReportOptions(resampling=Resampling(draws=200 if WHOLE else 50)))
     items = {item.id: item for item in labels.items}
     replies = read_replies(shared_data)
     return {
@@ -90,11 +90,12 @@ def reports_of(
     replay: Replay,
     fits: Iterable[Fit],
     *,
+    one_in: int = 1,
     most: int | None = None,
     models: Sequence[str] = (),
 ) -> list[tuple[LabelledItem, Report]]:
     """The reports on the held-out items, with the recorded words of the judge, or of all models of a jury, as replies."""
-    items = replay.held_out[:most]
+    items = share(replay.held_out, one_in=one_in)[:most]
     answer_as_recorded(provider, replay.replies, items)
     settings = Settings(
         judge_model=f"openai/{replay.model}",
@@ -127,7 +128,7 @@ def test_a_fit_decides_as_it_said_it_would(
     replays: Mapping[str, Replay], recorded: Provider, tmp_path: Path, name: str
 ) -> None:
     replay = replays[f"recorded-{name}"]
-    found = reports_of(recorded, tmp_path, replay, [replay.fit])
+    found = reports_of(recorded, tmp_path, replay, [replay.fit], one_in=5)
     for _, report in found:
         [outcome] = report.criteria[0].outcomes
         assert isinstance(outcome.outcome, JudgedScore | WithheldJudgement)
