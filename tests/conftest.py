@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -202,6 +203,12 @@ GROUPS = dict.fromkeys(
     [f"tests/jobs/test_{name}.py" for name in ("takeover", "questions", "quarantine", "served", "shared")], "takeover"
 )
 """Files whose tests wait for each other's processes: they run one after the other."""
+
+
+def pytest_configure() -> None:
+    """A shell that starts tests in the background has them, and all that they start, ignore SIGINT: here it is heard."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers() -> int:
