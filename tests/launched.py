@@ -93,9 +93,9 @@ class Streams:
             os.dup2(number, place)
             os.close(number)
         encoding = os.environ.get("PYTHONIOENCODING")
-        sys.stdin = open(0, encoding=encoding, closefd=False)  # noqa: PTH123, SIM115
+        sys.stdin = open(0, encoding=encoding, closefd=False)  # noqa: SIM115
         for name, place, errors in (("stdout", 1, "strict"), ("stderr", 2, "backslashreplace")):
-            raw = open(place, "wb", closefd=False)  # noqa: PTH123, SIM115
+            raw = open(place, "wb", closefd=False)  # noqa: SIM115
             stream = io.TextIOWrapper(raw, encoding=encoding, errors=errors, line_buffering=name == "stderr")
             setattr(sys, name, stream)
 

@@ -17,6 +17,7 @@ import pytest
 
 from service.cli.rendering.demo import demo_cases
 from tests.jobs.process import until
+from tests.launched import launched
 
 COMMAND = [sys.executable, "-m", "service.cli"]
 SOON = 180
@@ -89,7 +90,9 @@ def test_help_imports_nothing_heavy() -> None:
 def serving(*args: str) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any]]]:
     """A server on a free port, with its first line of log."""
     alone = os.environ | {"CALLGRADE_WORKER": "false"}
-    with subprocess.Popen([*COMMAND, "serve", "--port", "0", *args], stderr=subprocess.PIPE, env=alone) as server:
+    with subprocess.Popen(
+        [launched() / "callgrade", "serve", "--port", "0", *args], stderr=subprocess.PIPE, env=alone
+    ) as server:
         assert server.stderr
         try:
             yield server, json.loads(server.stderr.readline())
@@ -108,7 +111,9 @@ def test_it_serves_and_stops_when_told(workers: int) -> None:
         assert json.loads(answer.read())["verdict"] == "pass"
         assert "server" not in {name.lower() for name, _ in answer.getheaders()}
         connection.close()
-        taken = subprocess.run([*COMMAND, "serve", "--port", str(first["port"])], capture_output=True, check=False)
+        taken = subprocess.run(
+            [launched() / "callgrade", "serve", "--port", str(first["port"])], capture_output=True, check=False
+        )
         assert taken.returncode == 4
         assert b"cannot listen" in taken.stderr
         server.send_signal(signal.SIGTERM)

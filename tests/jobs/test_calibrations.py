@@ -26,7 +26,7 @@ from tests.jobs.process import Service, service
 from tests.labelled import item
 
 IN_FLIGHT = 8
-ITEMS, REPEATS = 120, 2
+ITEMS, REPEATS = 60, 2
 
 
 def submitted(run: Service, items: int = ITEMS, repeats: int = REPEATS) -> tuple[Calibrations, str]:
@@ -55,7 +55,7 @@ def test_a_killed_worker_judges_nothing_again(tmp_path: Path) -> None:
     with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider, **in_flight) as run:
         kept, name = submitted(run)
         worker = run.start()
-        run.until(lambda: len(provider.requests) >= 100)
+        run.until(lambda: len(provider.requests) >= 50)
         worker.kill()
         worker.wait()
         run.start()

@@ -37,7 +37,12 @@ def repository(folder: Path, *wrong: int) -> Path:
 
 
 def run(folder: Path, script: str, **more: str) -> subprocess.CompletedProcess[str]:
-    environ = {"PATH": os.pathsep.join([str(launched()), str(BIN), os.environ["PATH"]]), "PYTHONPATH": str(ROOT), "HOME": str(folder), **more}
+    environ = {
+        "PATH": os.pathsep.join([str(launched()), str(BIN), os.environ["PATH"]]),
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(folder),
+        **more,
+    }
     return subprocess.run(
         ["bash", "-c", script], cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False
     )

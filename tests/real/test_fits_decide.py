@@ -70,7 +70,7 @@ def replays(shared_data: Path) -> Mapping[str, Replay]:
         report.model: Replay(
             report.model,
             next(fit for fit in run.fits if fit.model == report.model),
-            [items[one.id] for one in report.items],
+            share([items[one.id] for one in report.items], one_in=5),
             replies,
         )
         for report in [*run.report.judges, *[jury.report for jury in run.report.juries]]
@@ -90,12 +90,11 @@ def reports_of(
     replay: Replay,
     fits: Iterable[Fit],
     *,
-    one_in: int = 1,
     most: int | None = None,
     models: Sequence[str] = (),
 ) -> list[tuple[LabelledItem, Report]]:
     """The reports on the held-out items, with the recorded words of the judge, or of all models of a jury, as replies."""
-    items = share(replay.held_out, one_in=one_in)[:most]
+    items = replay.held_out[:most]
     answer_as_recorded(provider, replay.replies, items)
     settings = Settings(
         judge_model=f"openai/{replay.model}",
@@ -128,7 +127,7 @@ def test_a_fit_decides_as_it_said_it_would(
     replays: Mapping[str, Replay], recorded: Provider, tmp_path: Path, name: str
 ) -> None:
     replay = replays[f"recorded-{name}"]
-    found = reports_of(recorded, tmp_path, replay, [replay.fit], one_in=5)
+    found = reports_of(recorded, tmp_path, replay, [replay.fit])
     for _, report in found:
         [outcome] = report.criteria[0].outcomes
         assert isinstance(outcome.outcome, JudgedScore | WithheldJudgement)
