@@ -137,10 +137,9 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
     if request.param == "postgres":
         yield _emptied(request.getfixturevalue("_migrated_postgres"))
         return
-    from service.store.database import open_database
+    from tests.stores import open_new_store
 
-    database = open_database(f"sqlite:///{tmp_path / 'store.db'}")
-    database.migrate()
+    database = open_new_store(tmp_path)
     yield database
     database.close()
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import _socket
 import atexit
-import io
 import os
-import signal
 import socket
 import sys
 import tempfile
 from array import array
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from multiprocessing.connection import wait
 from multiprocessing.reduction import DupFd
@@ -26,6 +25,8 @@ from typing import Any, NamedTuple
 from tests.forked import FORKING
 
 STREAMS = (0, 1, 2)
+WIDTH = 12
+"""How many characters a number takes that goes back."""
 PROGRAM = """#!{python} -IS
 import _socket, os, signal, sys
 
@@ -36,10 +37,10 @@ door.sendmsg([b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
 parts = [os.getcwd().encode(), str(len(sys.argv)).encode(), *map(os.fsencode, sys.argv)]
 parts += [name + b"=" + value for name, value in os.environb.items()]
 door.sendall(b"\\0".join(parts) + b"\\0\\0")
-pid = int(door.recv(20))
+pid = int(door.recv({width}))
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(number, lambda number, _: os.kill(pid, number))
-code = int(door.recv(20) or -signal.SIGKILL)
+code = int(door.recv({width}))
 if code < 0:
     signal.signal(-code, signal.SIG_DFL) if -code != signal.SIGKILL else None
     os.kill(os.getpid(), -code)
@@ -92,12 +93,9 @@ class Streams:
         for place, number in zip(STREAMS, self.numbers, strict=True):
             os.dup2(number, place)
             os.close(number)
-        encoding = os.environ.get("PYTHONIOENCODING")
-        sys.stdin = open(0, encoding=encoding, closefd=False)  # noqa: SIM115
-        for name, place, errors in (("stdout", 1, "strict"), ("stderr", 2, "backslashreplace")):
-            raw = open(place, "wb", closefd=False)  # noqa: SIM115
-            stream = io.TextIOWrapper(raw, encoding=encoding, errors=errors, line_buffering=name == "stderr")
-            setattr(sys, name, stream)
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
 def _streams(*duplicates: Any) -> Streams:
@@ -121,7 +119,7 @@ def launched() -> Path:
     door.listen()
     for name in ("callgrade", "python"):
         program = folder / name
-        program.write_text(PROGRAM.format(python=sys.executable, door=str(folder / "door")), "utf-8")
+        program.write_text(PROGRAM.format(python=sys.executable, door=str(folder / "door"), width=WIDTH), "utf-8")
         program.chmod(0o700)
     Thread(target=_open, args=(door,), daemon=True).start()
     return folder
@@ -142,14 +140,17 @@ def _host(visitor: socket.socket) -> None:
         streams = list(array("i", given[0][2]))
         sent = b""
         while not sent.endswith(b"\0\0"):
-            sent += visitor.recv(1 << 16)
+            if not (more := visitor.recv(1 << 16)):
+                return
+            sent += more
         process = FORKING.Process(target=_run, args=(Call.read(sent), Streams(streams)))
         process.start()
         for stream in streams:
             os.close(stream)
-        visitor.sendall(str(process.pid).encode())
-        if process.sentinel not in wait([process.sentinel, visitor]):  # whoever called was killed
+        with suppress(OSError):  # whoever called was killed
+            visitor.sendall(f"{process.pid:{WIDTH}}".encode())
+        if process.sentinel not in wait([process.sentinel, visitor]):
             process.kill()
         process.join()
-        code = process.exitcode
-        visitor.sendall(str(-signal.SIGKILL if code is None else code).encode())
+        with suppress(OSError):
+            visitor.sendall(f"{process.exitcode:{WIDTH}}".encode())
