@@ -177,7 +177,6 @@ SLOW = (
     "jobs/test_worker.py",
     "docs/test_set_ups.py",
     "real/test_evidence_labels.py",
-    "jobs/test_crashes.py",
     "frozen",
     "jobs",
     "api/test_contract.py",

@@ -26,7 +26,7 @@ from tests.jobs.process import Service, service
 from tests.labelled import item
 
 IN_FLIGHT = 8
-ITEMS, REPEATS = 60, 2
+ITEMS, REPEATS = 120, 2
 
 
 def submitted(run: Service, items: int = ITEMS, repeats: int = REPEATS) -> tuple[Calibrations, str]:
@@ -49,13 +49,14 @@ def asked_of(provider: Provider) -> Counter[str]:
     return Counter(text.partition("Order ")[2].partition(" cost")[0] for text in texts)
 
 
+@pytest.mark.chaos
 def test_a_killed_worker_judges_nothing_again(tmp_path: Path) -> None:
     provider = Provider(latency=0.05)
     in_flight = {"CALLGRADE_BATCH_IN_FLIGHT": str(IN_FLIGHT)}
     with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider, **in_flight) as run:
         kept, name = submitted(run)
         worker = run.start()
-        run.until(lambda: len(provider.requests) >= 50)
+        run.until(lambda: len(provider.requests) >= 100)
         worker.kill()
         worker.wait()
         run.start()

@@ -98,6 +98,7 @@ def test_a_cancelled_batch_stops(tmp_path: Path, slow: Provider) -> None:
         assert ended.request_counts.cancelled == 800 - len(run.results(batch))
 
 
+@pytest.mark.chaos
 def test_the_worker_of_a_server_that_was_killed_makes_room_for_the_next(tmp_path: Path, slow: Provider) -> None:
     slow.latency = 1.0  # the first one has something to finish, and keeps the store meanwhile
     with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
