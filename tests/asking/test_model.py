@@ -27,7 +27,7 @@ from service.logs.redaction import Redactor
 from service.outbound.exchanges import ExchangeBounds, ExchangeNotes
 from tests.conftest import Run
 from tests.faults.provider import TOKENS_IN, TOKENS_OUT, Provider
-from tests.launched import launched
+from tests.launchers import find_launchers
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -442,7 +442,7 @@ def test_nothing_that_came_is_on_standard_error_or_in_logs() -> None:
             asyncio.run(play(provider))
         assert len(provider.requests) >= 75, len(provider.requests)
         """,
-        program=launched() / "python",
+        program=find_launchers() / "python",
     )
     assert not said
 
@@ -533,7 +533,7 @@ def test_no_call_connects_elsewhere() -> None:
         assert len(provider.requests) == 3
         assert hosts == {"127.0.0.1"}, hosts
         """,
-        program=launched() / "python",
+        program=find_launchers() / "python",
     )
 
 

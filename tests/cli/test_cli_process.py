@@ -17,7 +17,7 @@ import pytest
 
 from service.cli.rendering.demo import demo_cases
 from tests.jobs.process import until
-from tests.launched import launched
+from tests.launchers import find_launchers
 
 COMMAND = [sys.executable, "-m", "service.cli"]
 SOON = 180
@@ -91,7 +91,7 @@ def serving(*args: str) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any
     """A server on a free port, with its first line of log."""
     alone = os.environ | {"CALLGRADE_WORKER": "false"}
     with subprocess.Popen(
-        [launched() / "callgrade", "serve", "--port", "0", *args], stderr=subprocess.PIPE, env=alone
+        [find_launchers() / "callgrade", "serve", "--port", "0", *args], stderr=subprocess.PIPE, env=alone
     ) as server:
         assert server.stderr
         try:
@@ -112,7 +112,7 @@ def test_it_serves_and_stops_when_told(workers: int) -> None:
         assert "server" not in {name.lower() for name, _ in answer.getheaders()}
         connection.close()
         taken = subprocess.run(
-            [launched() / "callgrade", "serve", "--port", str(first["port"])], capture_output=True, check=False
+            [find_launchers() / "callgrade", "serve", "--port", str(first["port"])], capture_output=True, check=False
         )
         assert taken.returncode == 4
         assert b"cannot listen" in taken.stderr

@@ -13,7 +13,7 @@ from service.cli.scoring import TOGETHER
 from tests.cli.served import environment, served
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import request
-from tests.launched import launched
+from tests.launchers import find_launchers
 
 RECORDS = 40
 
@@ -23,7 +23,7 @@ def shown(*args: str, folder: Path, provider: Provider | None = None) -> tuple[i
     ours, theirs = pty.openpty()
     environ = environment(folder, provider or Provider(), TERM="xterm", COLUMNS="100")
     with subprocess.Popen(
-        [launched() / "callgrade", *args], cwd=folder, env=environ, stdout=subprocess.DEVNULL, stderr=theirs
+        [find_launchers() / "callgrade", *args], cwd=folder, env=environ, stdout=subprocess.DEVNULL, stderr=theirs
     ) as run:
         os.close(theirs)
         seen = b""

@@ -21,7 +21,7 @@ from service.request import read_request, read_request_trace
 from tests.docs.pages import ROOT, Page, pages_with, shell
 from tests.faults.provider import Provider, serving
 from tests.faults.sandbox_server import run
-from tests.launched import launched
+from tests.launchers import find_launchers
 
 BATCHES = Page("docs/batches.md")
 SANDBOXES = Page("docs/sandboxes.md")
@@ -43,7 +43,10 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         port = free.getsockname()[1]
     words = shlex.split(HTTP.block("serve").replace("8000", str(port)))
     with subprocess.Popen(
-        [launched() / words[0], *words[1:]], cwd=home, stderr=subprocess.DEVNULL, env=os.environ | {"HOME": str(home)}
+        [find_launchers() / words[0], *words[1:]],
+        cwd=home,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"HOME": str(home)},
     ) as server:
         try:
             wait_for(port)

@@ -28,7 +28,7 @@ from tests.bulk import share
 from tests.conftest import Run
 from tests.faults.provider import BOMB, FLOOD, Provider
 from tests.faults.receiver import Scripted, crowded, http, scripted
-from tests.launched import launched
+from tests.launchers import find_launchers
 
 pytestmark = pytest.mark.filterwarnings("ignore:Items? .* on TypedDict class:UserWarning")  # litellm's own, once
 
@@ -130,7 +130,7 @@ def test_what_is_too_long_takes_no_memory(provider: Provider) -> None:
 
 
 def alone(code: str, *args: str) -> str:
-    command = [launched() / "python", "-c", textwrap.dedent(code), *args]
+    command = [find_launchers() / "python", "-c", textwrap.dedent(code), *args]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **SURROUNDINGS})
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -13,7 +13,7 @@ import yaml
 
 from tests.docs.pages import BIN, ROOT, Page
 from tests.faults.provider import Provider, serving
-from tests.launched import launched
+from tests.launchers import find_launchers
 
 ACTION = ROOT / ".github" / "actions" / "callgrade"
 CASES = 30
@@ -38,7 +38,7 @@ def repository(folder: Path, *wrong: int) -> Path:
 
 def run(folder: Path, script: str, **more: str) -> subprocess.CompletedProcess[str]:
     environ = {
-        "PATH": os.pathsep.join([str(launched()), str(BIN), os.environ["PATH"]]),
+        "PATH": os.pathsep.join([str(find_launchers()), str(BIN), os.environ["PATH"]]),
         "PYTHONPATH": str(ROOT),
         "HOME": str(folder),
         **more,

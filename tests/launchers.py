@@ -108,9 +108,9 @@ def _run(call: Call, streams: Streams) -> None:
 
 
 @cache
-def launched() -> Path:
+def find_launchers() -> Path:
     """The folder, in which `callgrade` and `python` are forked as long as this process lives."""
-    kept = tempfile.TemporaryDirectory(prefix="callgrade-launched-")
+    kept = tempfile.TemporaryDirectory(prefix="callgrade-launchers-")
     door = socket.socket(socket.AF_UNIX)
     atexit.register(kept.cleanup)
     atexit.register(door.close)
