@@ -8,7 +8,6 @@ import shlex
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from service.request import read_request, read_request_trace
 from tests.docs.pages import ROOT, Page, pages_with, shell
 from tests.faults.provider import Provider, serving
 from tests.faults.sandbox_server import run
+from tests.jobs.process import until
 from tests.launchers import find_launchers
 
 BATCHES = Page("docs/batches.md")
@@ -56,14 +56,16 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 def wait_for(port: int) -> None:
-    for _ in range(200):
+    """Until somebody listens; loading takes long on a busy machine."""
+
+    def listens() -> bool:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
         except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise TimeoutError(port)
+            return False
+        return True
+
+    until(listens)
 
 
 def test_all_pages_start_one_server():
