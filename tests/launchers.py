@@ -2,6 +2,7 @@
 
 The program there is a few lines that hand their words, folder, environment and streams to this process, pass signals on,
 and end as the forked process does. `python -c` is forked likewise, for programs that are not about what gets loaded.
+What starts servers or workers in several processes is not run so: these load all anew, and beside it took six times as long.
 """
 
 from __future__ import annotations
