@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import is_hypothesis_test, settings
 from xdist.scheduler import LoadFileScheduling
 
@@ -135,10 +137,9 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
     if request.param == "postgres":
         yield _emptied(request.getfixturevalue("_migrated_postgres"))
         return
-    from service.store.database import open_database
+    from tests.stores import open_new_store
 
-    database = open_database(f"sqlite:///{tmp_path / 'store.db'}")
-    database.migrate()
+    database = open_new_store(tmp_path)
     yield database
     database.close()
 
@@ -176,7 +177,6 @@ SLOW = (
     "jobs/test_worker.py",
     "docs/test_set_ups.py",
     "real/test_evidence_labels.py",
-    "jobs/test_crashes.py",
     "frozen",
     "jobs",
     "api/test_contract.py",
@@ -204,6 +204,12 @@ GROUPS = dict.fromkeys(
 """Files whose tests wait for each other's processes: they run one after the other."""
 
 
+def pytest_configure() -> None:
+    """A shell that starts tests in the background has them, and all that they start, ignore SIGINT: here it is heard."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """Three processes for two cores: a third of the time goes into waiting for processes, beats and timeouts."""
     return max(2, (os.cpu_count() or 1) * 3 // 2)
@@ -218,6 +224,13 @@ def pytest_collection() -> Generator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Modules without an example are not loaded to look for some."""
+    found = yield
+    return [one for one in found if not isinstance(one, DoctestModule) or ">>>" in file_path.read_text("utf-8")]
 
 
 class FileGroups(LoadFileScheduling):

@@ -10,17 +10,16 @@ import pytest
 from fastapi import FastAPI
 
 from service.api.app import create_app
-from service.store.database import Database, open_database
+from service.store.database import Database
 from tests.api.asgi_caller import Ask, build_ask
 from tests.store.played import Recording
+from tests.stores import open_new_store
 
 
 @pytest.fixture(scope="session")
 def app(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
     """The application with its defaults and a store, shared by tests that only ask. Nobody works on its batches."""
-    database = open_database(f"sqlite:///{tmp_path_factory.mktemp('store')}/store.db")
-    database.migrate()
-    return create_app(database=database, queue=Recording())
+    return create_app(database=open_new_store(tmp_path_factory.mktemp("store")), queue=Recording())
 
 
 @pytest.fixture(scope="session")
@@ -30,21 +29,9 @@ def ask(app: FastAPI) -> Iterator[Ask]:
         yield build_ask(runner, app)
 
 
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """An empty store."""
-    file = tmp_path_factory.mktemp("store") / "store.db"
-    database = open_database(f"sqlite:///{file}")
-    database.migrate()
-    database.close()
-    return file.read_bytes()
-
-
 @pytest.fixture
-def store(tmp_path: Path, template: bytes) -> Iterator[Database]:
+def store(tmp_path: Path) -> Iterator[Database]:
     """A store without rows, up to date."""
-    file = tmp_path / "store.db"
-    file.write_bytes(template)
-    database = open_database(f"sqlite:///{file}")
+    database = open_new_store(tmp_path)
     yield database
     database.close()

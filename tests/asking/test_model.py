@@ -14,6 +14,7 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -26,6 +27,7 @@ from service.logs.redaction import Redactor
 from service.outbound.exchanges import ExchangeBounds, ExchangeNotes
 from tests.conftest import Run
 from tests.faults.provider import TOKENS_IN, TOKENS_OUT, Provider
+from tests.launchers import find_launchers
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -439,7 +441,8 @@ def test_nothing_that_came_is_on_standard_error_or_in_logs() -> None:
         with serving(Provider()) as provider:
             asyncio.run(play(provider))
         assert len(provider.requests) >= 75, len(provider.requests)
-        """
+        """,
+        program=find_launchers() / "python",
     )
     assert not said
 
@@ -453,12 +456,12 @@ def test_accounts_tell_keys_and_addresses_apart() -> None:
     assert len(accounts) == 6
 
 
-# The library and its surroundings, each in a process of its own
+# The library and its surroundings, each in a process of its own; what is not about loading is forked from one that has
 
 
-def alone(code: str, **environ: str) -> str:
+def alone(code: str, *, program: str | Path = sys.executable, **environ: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
+        [program, "-c", textwrap.dedent(code)],
         capture_output=True,
         text=True,
         check=False,
@@ -475,10 +478,13 @@ def test_importing_the_module_does_not_import_litellm() -> None:
     )
 
 
-def test_loading_litellm_connects_to_nothing_and_leaves_the_environment_as_it_was() -> None:
+def test_loading_litellm_connects_to_nothing_and_leaves_the_environment_as_it_was(tmp_path: Path) -> None:
+    """Whatever a file `.env` says where it is loaded."""
+    (tmp_path / ".env").write_text("PLANTED=1\n")
     said = alone(
-        """
+        f"""
         import asyncio, logging, os, sys
+        os.chdir({str(tmp_path)!r})
         seen, before = [], dict(os.environ)
         sys.addaudithook(lambda event, _: seen.append(event) if event.startswith("socket.") else None)
         from service.core.judging.prompts import Prompt
@@ -490,10 +496,10 @@ def test_loading_litellm_connects_to_nothing_and_leaves_the_environment_as_it_wa
         with asyncio.Runner() as runner:
             runner.get_loop()  # it has a pair of sockets of its own
             seen.clear()
-            runner.run(model.worst_usd(Prompt("openai/gpt-4o", (), {}, 1)))
+            runner.run(model.worst_usd(Prompt("openai/gpt-4o", (), {{}}, 1)))
         assert "litellm" in sys.modules
-        assert not {"socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"} & set(seen), seen
-        assert not {name for name in os.environ if os.environ[name] != before.get(name)} - {"TIKTOKEN_CACHE_DIR"}
+        assert not {{"socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"}} & set(seen), seen
+        assert not {{name for name in os.environ if os.environ[name] != before.get(name)}} - {{"TIKTOKEN_CACHE_DIR"}}
         assert not [name for name in ("LiteLLM", "LiteLLM Router") if logging.getLogger(name).handlers]
         """
     )
@@ -526,23 +532,8 @@ def test_no_call_connects_elsewhere() -> None:
             asyncio.run(play(provider))
         assert len(provider.requests) == 3
         assert hosts == {"127.0.0.1"}, hosts
-        """
-    )
-
-
-def test_no_env_file_is_loaded(tmp_path: Any) -> None:
-    (tmp_path / ".env").write_text("PLANTED=1\n")
-    alone(
-        f"""
-        import asyncio, os
-        from service.core.judging.prompts import Prompt
-        from service.asking.model import LiteLLM
-        from service.logs.redaction import Redactor
-        os.chdir({str(tmp_path)!r})
-        model = LiteLLM(api_base=None, api_key="none", reply="auto", redact=Redactor())
-        asyncio.run(model.worst_usd(Prompt("openai/gpt-4o", (), {{}}, 1)))
-        assert "PLANTED" not in os.environ
-        """
+        """,
+        program=find_launchers() / "python",
     )
 
 

@@ -49,7 +49,7 @@ class Tab:
         self.requests: list[str] = []
         self.errors: list[str] = []
         self._commands = commands
-        self._events = os.fdopen(events, "rb")
+        self._events, self._came = events, b""
         self._count = 0
         self._session: str | None = None
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
@@ -88,14 +88,16 @@ class Tab:
         return found
 
     def close(self) -> None:
-        self._events.close()
+        os.close(self._events)
         os.close(self._commands)
 
     def _next(self) -> dict[str, Any]:
-        read = bytearray()
-        while (one := self._events.read(1)) not in (b"\0", b""):
-            read += one
-        return json.loads(read)
+        while b"\0" not in self._came:
+            if not (more := os.read(self._events, 1 << 20)):
+                raise EOFError
+            self._came += more
+        found, _, self._came = self._came.partition(b"\0")
+        return json.loads(found)
 
     def _note(self, event: dict[str, Any]) -> None:
         params = event.get("params", {})

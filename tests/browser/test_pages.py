@@ -23,7 +23,7 @@ expect.set_options(timeout=60_000)  # as long as a busy machine may take
 
 pytestmark = pytest.mark.needs_browser
 
-WINDOWS = [(400, "light"), (400, "dark"), (1_400, "light"), (1_400, "dark")]
+WINDOWS = [(400, "light"), (1_400, "dark")]
 
 
 @dataclass

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,8 +18,8 @@ from service.cli.commands.calibrate.judge import judge_labels
 from service.cli.exits import ExitCode
 from service.errors import InputError, SettingsError
 from tests.faults.provider import Provider, serving
+from tests.forked import Command, Forked
 
-COMMAND = [sys.executable, "-m", "service.cli", "calibrate", "judge"]
 ITEMS, REPEATS = 40, 2
 ANSWERED = 25
 """As many requests are answered before the provider falls silent."""
@@ -75,7 +72,7 @@ def written(out: Path) -> tuple[Prediction, ...]:
     return read_predictions(out.read_text("utf-8").split("\n"))
 
 
-def wait_until(holds: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+def wait_until(holds: Callable[[], bool], process: Forked) -> None:
     """Until it holds; the test fails where the process ends first."""
     while not holds():
         assert process.poll() is None, "the command ended before it could be killed"
@@ -88,10 +85,11 @@ def test_killed_in_the_middle_it_goes_on_and_asks_nothing_twice(
 ) -> None:
     """`fresh` reads no cache: only the file can tell what is there."""
     file, out = labels(tmp_path), tmp_path / "said.jsonl"
-    words = [*COMMAND, "--labels", file, "--out", out, "--judges", "fresh", "--repeats", str(REPEATS)]
-    with subprocess.Popen(words, stderr=subprocess.DEVNULL, env=dict(os.environ)) as process:
-        wait_until(lambda: out.exists() and out.read_bytes().count(b"\n") == ANSWERED, process)
-        process.send_signal(signal.SIGKILL)
+    words = ("calibrate", "judge", "--labels", str(file), "--out", str(out), "--judges", "fresh")
+    process = Forked(Command("service.cli", (*words, "--repeats", str(REPEATS)), os.environ.copy(), tmp_path / "log"))
+    wait_until(lambda: out.exists() and out.read_bytes().count(b"\n") == ANSWERED, process)
+    process.kill()
+    process.wait()
     before = written(out)
     assert len(before) == ANSWERED
     with out.open("ab") as cut:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +13,6 @@ from pathlib import Path
 from tests.faults.provider import Provider, serving
 from tests.forked import Command, Forked
 from tests.jobs.process import until
-
-COMMAND = [sys.executable, "-m", "service.cli"]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import pytest
 
 from service.cli.rendering.demo import demo_cases
 from tests.jobs.process import until
+from tests.launchers import find_launchers
 
 COMMAND = [sys.executable, "-m", "service.cli"]
 SOON = 180
@@ -86,10 +87,12 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 @contextmanager
-def serving(*args: str) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any]]]:
+def serving(workers: int) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any]]]:
     """A server on a free port, with its first line of log."""
     alone = os.environ | {"CALLGRADE_WORKER": "false"}
-    with subprocess.Popen([*COMMAND, "serve", "--port", "0", *args], stderr=subprocess.PIPE, env=alone) as server:
+    program = COMMAND if workers > 1 else [find_launchers() / "callgrade"]  # several are loaded anew each
+    command = [*program, "serve", "--port", "0", "--workers", str(workers)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=alone) as server:
         assert server.stderr
         try:
             yield server, json.loads(server.stderr.readline())
@@ -99,7 +102,7 @@ def serving(*args: str) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_it_serves_and_stops_when_told(workers: int) -> None:
-    with serving("--workers", str(workers)) as (server, first):
+    with serving(workers) as (server, first):
         assert (first["message"], first["host"], first["workers"]) == ("listening", "127.0.0.1", workers)
         connection = http.client.HTTPConnection(first["host"], first["port"], timeout=SOON)
         connection.request("POST", "/v1/score", CASES.splitlines()[0], {"content-type": "application/json"})
@@ -108,7 +111,9 @@ def test_it_serves_and_stops_when_told(workers: int) -> None:
         assert json.loads(answer.read())["verdict"] == "pass"
         assert "server" not in {name.lower() for name, _ in answer.getheaders()}
         connection.close()
-        taken = subprocess.run([*COMMAND, "serve", "--port", str(first["port"])], capture_output=True, check=False)
+        taken = subprocess.run(
+            [find_launchers() / "callgrade", "serve", "--port", str(first["port"])], capture_output=True, check=False
+        )
         assert taken.returncode == 4
         assert b"cannot listen" in taken.stderr
         server.send_signal(signal.SIGTERM)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,14 +38,6 @@ class Falling(Provider):
         return 0.0
 
 
-@pytest.fixture
-def heard() -> Iterator[None]:
-    """A shell that starts tests in the background has them, and what they start, ignore SIGINT."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def write(folder: Path, count: int, **more: object) -> Path:
     """A file of records, each with a question for a judge."""
     file = folder / "in.jsonl"
@@ -59,7 +50,6 @@ def asked(provider: Provider) -> Counter[int]:
     return Counter(order_of(one.body) for one in provider.requests)
 
 
-@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
 def test_a_run_that_was_stopped_asks_again_only_for_what_was_under_way(
     tmp_path: Path, number: signal.Signals, code: int
@@ -69,7 +59,7 @@ def test_a_run_that_was_stopped_asks_again_only_for_what_was_under_way(
         environ = environment(tmp_path, provider, CALLGRADE_JUDGE_IN_FLIGHT=str(IN_FLIGHT))
         args = "score", str(write(tmp_path, ITEMS)), "--format", "ndjson", "--output", str(out)
         command = Command("service.cli", args, environ, log)
-        first = command.anew()  # forked, it could ignore SIGINT as the process does that forks
+        first = Forked(command)
         until(lambda: len(provider.requests) >= ANSWERED or first.poll() is not None, told=log.read_text)
         first.send_signal(number)
         assert first.wait(60) == code, log.read_text()

@@ -10,9 +10,10 @@ import subprocess
 from pathlib import Path
 
 from service.cli.scoring import TOGETHER
-from tests.cli.served import COMMAND, environment, served
+from tests.cli.served import environment, served
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import request
+from tests.launchers import find_launchers
 
 RECORDS = 40
 
@@ -21,7 +22,9 @@ def shown(*args: str, folder: Path, provider: Provider | None = None) -> tuple[i
     """The exit code of a command, and what came to the terminal that is its standard error."""
     ours, theirs = pty.openpty()
     environ = environment(folder, provider or Provider(), TERM="xterm", COLUMNS="100")
-    with subprocess.Popen([*COMMAND, *args], cwd=folder, env=environ, stdout=subprocess.DEVNULL, stderr=theirs) as run:
+    with subprocess.Popen(
+        [find_launchers() / "callgrade", *args], cwd=folder, env=environ, stdout=subprocess.DEVNULL, stderr=theirs
+    ) as run:
         os.close(theirs)
         seen = b""
         while chunk := _read(ours):

@@ -13,6 +13,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.launchers import find_launchers
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 BLOCK = re.compile(r"(?:<!-- (\w+): ([^\n]+) -->\n)?```(\w+)(?: (\w+))?\n(.*?)```", re.DOTALL)
@@ -88,7 +90,7 @@ def pages_with(kind: str) -> list[Page]:
 def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Runs a command as a reader would, with a home of its own."""
     environment = {
-        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join([str(find_launchers()), str(BIN), os.environ["PATH"]]),
         "PYTHONPATH": str(ROOT),
         "PYTEST_PLUGINS": "pytest_callgrade",  # an environment from before the plugin does not name it
         "COLUMNS": "100",

@@ -7,13 +7,13 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from service import score
 from tests.docs.pages import PAGES, README, ROOT, Block, Page, pages_with, shell
+from tests.launchers import find_launchers
 
 SET_UPS = {
     *(
@@ -74,7 +74,7 @@ def test_output_is_what_the_page_shows(page: Page, block: Block, tmp_path: Path)
 @pytest.mark.parametrize(("page", "block"), of("python"))
 def test_snippets_run(page: Page, block: Block, tmp_path: Path):
     done = subprocess.run(
-        [sys.executable, "-c", block.body],
+        [find_launchers() / "python", "-c", block.body],
         cwd=page.place(tmp_path),
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,

@@ -8,7 +8,6 @@ import shlex
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +17,11 @@ import pytest
 from service import Shelf
 from service.core.execution import build_order, list_runnable
 from service.request import read_request, read_request_trace
-from tests.docs.pages import BIN, ROOT, Page, pages_with, shell
+from tests.docs.pages import ROOT, Page, pages_with, shell
 from tests.faults.provider import Provider, serving
 from tests.faults.sandbox_server import run
+from tests.jobs.process import until
+from tests.launchers import find_launchers
 
 BATCHES = Page("docs/batches.md")
 SANDBOXES = Page("docs/sandboxes.md")
@@ -42,7 +43,10 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         port = free.getsockname()[1]
     words = shlex.split(HTTP.block("serve").replace("8000", str(port)))
     with subprocess.Popen(
-        [str(BIN / words[0]), *words[1:]], cwd=home, stderr=subprocess.DEVNULL, env=os.environ | {"HOME": str(home)}
+        [find_launchers() / words[0], *words[1:]],
+        cwd=home,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"HOME": str(home)},
     ) as server:
         try:
             wait_for(port)
@@ -52,14 +56,16 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 def wait_for(port: int) -> None:
-    for _ in range(200):
+    """Until somebody listens; loading takes long on a busy machine."""
+
+    def listens() -> bool:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
         except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise TimeoutError(port)
+            return False
+        return True
+
+    until(listens)
 
 
 def test_all_pages_start_one_server():

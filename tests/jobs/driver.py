@@ -21,7 +21,7 @@ from service.jobs.runner import Runner
 from service.logs.redaction import Redactor
 from service.reading.strict_json import Limits
 from service.registry import Shelf
-from service.store.database import Database, open_database
+from service.store.database import Database
 from service.store.jobs.batches import Batch, Batches
 from service.store.jobs.chunks import ChunkId, Chunks
 from service.store.jobs.endings import end
@@ -29,6 +29,7 @@ from service.store.jobs.submission import JobSubmission
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider
 from tests.jobs.process import chunks
+from tests.stores import open_new_store
 
 
 class Due(NamedTuple):
@@ -75,8 +76,7 @@ class Driver:
     ) -> None:
         self.clock = clock
         self.line = Line(clock)
-        self.database: Database = open_database(f"sqlite:///{folder}/store.db")
-        self.database.migrate()
+        self.database: Database = open_new_store(folder)
         self.batches = Batches(self.database, self.line)
         self.seen: list[Batch] = []
         """The batch as it stood after each round."""

@@ -49,6 +49,7 @@ def asked_of(provider: Provider) -> Counter[str]:
     return Counter(text.partition("Order ")[2].partition(" cost")[0] for text in texts)
 
 
+@pytest.mark.chaos
 def test_a_killed_worker_judges_nothing_again(tmp_path: Path) -> None:
     provider = Provider(latency=0.05)
     in_flight = {"CALLGRADE_BATCH_IN_FLIGHT": str(IN_FLIGHT)}

@@ -13,7 +13,8 @@ from tests.jobs.process import numbers, request, service
 IN_FLIGHT = 64
 
 
-@pytest.mark.parametrize(("items", "kills"), [pytest.param(10_000, 20, marks=pytest.mark.chaos), (500, 4)])
+@pytest.mark.chaos
+@pytest.mark.parametrize(("items", "kills"), [(10_000, 20), (500, 4)])
 def test_a_killed_worker_loses_nothing(tmp_path: Path, items: int, kills: int) -> None:
     moments = sorted(random.Random(f"crashes {kills}").sample(range(items - 200), kills))
     provider = Provider(latency=0.05)

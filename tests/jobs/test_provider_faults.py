@@ -17,7 +17,7 @@ from tests.faults.provider import Provider
 from tests.jobs.driver import Driver
 from tests.jobs.process import STEP, request
 
-ITEMS = 100
+ITEMS = 40
 REQUESTS = [request(n) for n in range(ITEMS)]
 GROUNDED = {"kind": "judge", "judge": "result_groundedness"}
 
@@ -99,15 +99,15 @@ def test_a_model_that_nobody_knows_pauses_the_batch_and_is_named(
 def test_a_key_that_goes_bad_in_the_middle_stops_what_was_not_begun(
     tmp_path: Path, provider: Provider, clock: Clock
 ) -> None:
-    driver = Driver(tmp_path, provider, clock, "fault-401-a60-s600")
+    driver = Driver(tmp_path, provider, clock, "fault-401-a24-s600")
     batch = driver.submit(REQUESTS)
     ended = driver.run(batch)
     times = [one.at for one in provider.requests]
-    first = times[60]
+    first = times[24]
     paused = next(one for one in driver.seen if one.status == "paused_provider")
-    assert 0 < paused.request_counts.completed <= 60
-    assert len([at for at in times[60:] if at == first]) <= START
-    assert len([at for at in times[60:] if at < first + 600]) <= START + 600 / 60 + 1
+    assert 0 < paused.request_counts.completed <= 24
+    assert len([at for at in times[24:] if at == first]) <= START
+    assert len([at for at in times[24:] if at < first + 600]) <= START + 600 / 60 + 1
     assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
 
 
@@ -173,17 +173,17 @@ def billed(provider: Provider) -> float:
 
 def test_a_budget_is_kept_to_the_cent_and_can_be_raised(tmp_path: Path, provider: Provider, clock: Clock) -> None:
     driver = Driver(tmp_path, provider, clock, "gpt-4o-mini", cached=True)
-    batch = driver.submit([two_questions(n) for n in range(ITEMS)], budget_usd=0.003)
+    batch = driver.submit([two_questions(n) for n in range(100)], budget_usd=0.003)
     paused = driver.run(batch)
     assert (paused.status, driver.line.waiting) == ("paused_budget", [])
-    assert 0 < paused.request_counts.completed < ITEMS
+    assert 0 < paused.request_counts.completed < 100
     assert paused.cost_usd == pytest.approx(billed(provider), rel=1e-9)
     assert 0.003 - WORST <= billed(provider) <= 0.003
     driver.batches.resume("", batch, budget_usd=10.0)
     ended = driver.run(batch)
-    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
+    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", 100, {"scored"})
     assert ended.cost_usd == pytest.approx(billed(provider), rel=1e-9)
-    assert len(provider.paid) == 2 * ITEMS
+    assert len(provider.paid) == 2 * 100
 
 
 def test_no_more_questions_are_asked_than_may_be(tmp_path: Path, provider: Provider, clock: Clock) -> None:
@@ -205,7 +205,7 @@ def test_no_more_questions_are_asked_than_may_be(tmp_path: Path, provider: Provi
 
 def test_a_budget_that_suffices_is_no_pause(tmp_path: Path, provider: Provider, clock: Clock) -> None:
     driver = Driver(tmp_path, provider, clock, "gpt-4o-mini")
-    batch = driver.submit(REQUESTS[:60], budget_usd=60 * (PRICE_IN * 100 + PRICE_OUT * 20) + 2 * WORST)
+    batch = driver.submit(REQUESTS, budget_usd=ITEMS * (PRICE_IN * 100 + PRICE_OUT * 20) + 2 * WORST)
     assert driver.run(batch).status == "completed"
     assert {one.status for one in driver.seen} == {"in_progress", "finalizing"}
 

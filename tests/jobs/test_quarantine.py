@@ -56,7 +56,7 @@ OF_CODE: dict[int, dict[str, object]] = {66: {"tags": {"poison": "code"}}}
 OF_A_JUDGE: dict[int, dict[str, object]] = {66: {}}
 
 
-@pytest.mark.parametrize(("poison", "size"), [(OF_CODE, 100), (OF_A_JUDGE, 20)])
+@pytest.mark.parametrize(("poison", "size"), [pytest.param(OF_CODE, 100, marks=pytest.mark.chaos), (OF_A_JUDGE, 20)])
 def test_a_poison_item_is_given_up_and_the_others_are_scored(
     tmp_path: Path, poison: dict[int, dict[str, object]], size: int
 ) -> None:

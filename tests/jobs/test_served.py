@@ -54,19 +54,19 @@ def test_a_batch_from_its_submission_to_the_notice_of_its_end(tmp_path: Path) ->
             run.start("serve", "--port", "0")
             with httpx.Client(base_url=address(run), timeout=120) as client:
                 hook = f"http://127.0.0.1:{receiver.port}/hook"
-                made = client.post("/v1/batches", params={"webhook": hook}, content=body(300), headers=LINES)
+                made = client.post("/v1/batches", params={"webhook": hook}, content=body(100), headers=LINES)
                 assert made.status_code == 202, made.text
                 path = made.headers["location"]
                 last = events(client, f"{path}/events")[-1]
-                assert (last["status"], last["request_counts"]["completed"]) == ("completed", 300)
+                assert (last["status"], last["request_counts"]["completed"]) == ("completed", 100)
                 lines = [json.loads(line) for line in client.get(f"{path}/results").text.splitlines()]
-                assert [one["custom_id"] for one in lines] == [f"c{n}" for n in range(300)]
+                assert [one["custom_id"] for one in lines] == [f"c{n}" for n in range(100)]
                 assert {one["report"]["steps"][0]["outcomes"]["plausible"]["kind"] for one in lines} == {"scored"}
                 assert client.get(f"{path}/errors").text == ""
-                assert client.get(f"{path}/summary").json()["rates"]["cases"] == 300
+                assert client.get(f"{path}/summary").json()["rates"]["cases"] == 100
                 # What a request asks is counted in its day as what a batch asks is: by each process, for all.
                 assert client.post("/v1/score", json=request(10**6)).json()["verdict"] == "pass"
-                run.until(lambda: [day["questions"] for day in client.get("/v1/usage").json()["data"]] == [301])
+                run.until(lambda: [day["questions"] for day in client.get("/v1/usage").json()["data"]] == [101])
                 run.until(lambda: client.get(path).json()["webhook"]["status"] == "delivered")
     assert len(receiver.requests) == 2
     for sent in receiver.requests:

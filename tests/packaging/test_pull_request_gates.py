@@ -13,6 +13,7 @@ import yaml
 
 from tests.docs.pages import BIN, ROOT, Page
 from tests.faults.provider import Provider, serving
+from tests.launchers import find_launchers
 
 ACTION = ROOT / ".github" / "actions" / "callgrade"
 CASES = 30
@@ -36,7 +37,12 @@ def repository(folder: Path, *wrong: int) -> Path:
 
 
 def run(folder: Path, script: str, **more: str) -> subprocess.CompletedProcess[str]:
-    environ = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "HOME": str(folder), **more}
+    environ = {
+        "PATH": os.pathsep.join([str(find_launchers()), str(BIN), os.environ["PATH"]]),
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(folder),
+        **more,
+    }
     return subprocess.run(
         ["bash", "-c", script], cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False
     )

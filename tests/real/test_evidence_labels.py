@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -170,11 +170,11 @@ def test_a_digit_changed_in_an_identifier_of_a_real_call_is_noticed(runs):
 
 
 def test_real_answers_are_not_contradicted_without_reason(runs):
-    verdicts = Counter(claim.verdict for trace in runs for text in narrate(trace) for claim in text.claims)
-    texts = sum(len(narrate(trace)) for trace in runs)
-    show(f"\ntau-bench: {texts} texts after results, {sum(verdicts.values())} claims, {dict(verdicts)}")
-    assert texts >= 480
-    assert verdicts["supported"] >= 1_400
+    found = [text for trace in share(runs, one_in=3) for text in narrate(trace)]
+    verdicts = Counter(claim.verdict for text in found for claim in text.claims)
+    show(f"\ntau-bench: {len(found)} texts after results, {sum(verdicts.values())} claims, {dict(verdicts)}")
+    assert len(found) >= (480 if WHOLE else 130)
+    assert verdicts["supported"] >= (1_400 if WHOLE else 400)
     assert verdicts["contradicted"] == 0
 
 
@@ -202,7 +202,7 @@ def sort_of(claim: ClaimVerdict) -> str:
 def test_a_digit_changed_in_a_real_answer_is_noticed(runs):
     tried: Counter[str] = Counter()
     noticed: Counter[str] = Counter()
-    for trace in runs[::5]:
+    for trace in share(runs[::5], one_in=4):
         for sort, wrong, message, start in spoilt(trace):
             [text] = [text for text in narrate(wrong) if text.message == message]
             tried[sort] += 1
@@ -224,27 +224,31 @@ class Row(NamedTuple):
 
 
 SETS = ("groundedness_d2teval_cal", "groundedness_quintd1_train", "groundedness_rotowire_gsml_train")
-LARGE = ("q-openweather", "q-gsmarena", "q-ice_hockey")
+ONE_IN = {"rotowire": 4, "d2t-openweather": 4, "q-owid": 3}
+"""How many rows of a domain one stands for; ten, where nothing else is said."""
 
 
-def fewer(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of the large domains a share, all else."""
-    return [
-        *share([row for row in rows if row["domain"] in LARGE], one_in=5),
-        *[row for row in rows if row["domain"] not in LARGE],
-    ]
+def fewer(rows: list[dict[str, Any]], domain: str) -> Sequence[dict[str, Any]]:
+    """Of each domain a share."""
+    return share([row for row in rows if row["domain"] == domain], one_in=ONE_IN.get(domain, 10))
+
+
+def least(claims: int, domain: str) -> int:
+    """How many claims a share has at least, by how many the whole has."""
+    return claims if WHOLE else claims * 2 // (3 * ONE_IN.get(domain, 10))
 
 
 def annotated(shared_data: Path) -> Iterator[Row]:
     d2t, quintd, rotowire = (rows_of(shared_data, f"labels/{name}") for name in SETS)
-    for row in [*d2t, *fewer(quintd)]:
+    both = [*d2t, *quintd]
+    for row in [row for domain in dict.fromkeys(row["domain"] for row in both) for row in fewer(both, domain)]:
         spans = [
             (span["start"], span["end"], row["span_types"][span["type"]])
             for annotator in row["human"]
             for span in annotator["spans"]
         ]
         yield Row(row["domain"], row["payload"], row["response"], spans)
-    for row in rotowire:
+    for row in share(rotowire, one_in=ONE_IN["rotowire"]):
         yield Row("rotowire", row["payload"], row["response"], list(box_score_spans(row)))
 
 
@@ -302,7 +306,7 @@ def test_contradictions_in_box_scores_are_those_that_people_marked(tallies):
     """1,214 errors were marked, of which most are of other kinds; the base rate is of all numbers in the texts."""
     tally = tallies["rotowire"]
     base = sum(tally.wrong.values()) / sum(tally.claims.values())
-    assert tally.claims["contradicted"] >= 120
+    assert tally.claims["contradicted"] >= least(120, "rotowire")
     assert tally.wrong["contradicted"] >= 0.9 * tally.claims["contradicted"]
     assert tally.wrong["supported"] <= 0.06 * tally.claims["supported"] < base * tally.claims["supported"]
 
@@ -311,7 +315,7 @@ def test_contradictions_in_box_scores_are_those_that_people_marked(tallies):
     ("domain", "verdict", "claims", "precision"),
     [
         ("d2t-openweather", "contradicted", 28, 0.75),
-        ("q-openweather", "contradicted", 400 if WHOLE else 80, 0.55),
+        ("q-openweather", "contradicted", 400, 0.55),
         ("q-owid", "suspected", 80, 0.5),  # of comma-separated text
     ],
 )
@@ -321,8 +325,9 @@ def test_contradictions_of_days_are_marked_far_more_often_than_other_numbers(
     """People missed many: of 50 in forecasts that nobody marked, read against the payload, 48 are wrong."""
     tally = tallies[domain]
     base = sum(tally.wrong.values()) / sum(tally.claims.values())
-    assert tally.claims[verdict] >= claims
-    assert tally.wrong[verdict] >= precision * tally.claims[verdict] > 1.9 * base * tally.claims[verdict]
+    assert tally.claims[verdict] >= least(claims, domain)
+    slack = 1 if WHOLE else 0.8  # a share has few claims
+    assert tally.wrong[verdict] >= slack * max(precision, 1.9 * base) * tally.claims[verdict]
 
 
 def test_right_sheets_of_phones_are_hardly_ever_contradicted(tallies):

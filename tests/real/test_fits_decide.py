@@ -35,7 +35,7 @@ from tests.faults.provider import Provider, serving
 from tests.real.replayed import NAMES, Claims, answer_as_recorded, bind_jury, build_request, name_model, read_replies
 from tests.real.test_labels_agreement import read
 
-pytestmark = pytest.mark.shared_data
+pytestmark = [pytest.mark.shared_data, pytest.mark.whole]
 
 BEST = "o3-mini"
 OTHERS = [name for name in NAMES if name != BEST]
@@ -63,14 +63,14 @@ def replays(shared_data: Path) -> Mapping[str, Replay]:
             [item.model_copy(update={"split": ("fit", "test")[half[item.group]]}) for item in found.labels.items]
         ),
     )
-    run = calibrate(labels, predictions, ReportOptions(resampling=Resampling(draws=200)))
+    run = calibrate(labels, predictions, ReportOptions(resampling=Resampling(draws=200 if WHOLE else 50)))
     items = {item.id: item for item in labels.items}
     replies = read_replies(shared_data)
     return {
         report.model: Replay(
             report.model,
             next(fit for fit in run.fits if fit.model == report.model),
-            [items[one.id] for one in report.items],
+            share([items[one.id] for one in report.items], one_in=5),
             replies,
         )
         for report in [*run.report.judges, *[jury.report for jury in run.report.juries]]

@@ -19,7 +19,7 @@ from tests.bulk import WHOLE
 
 pytestmark = pytest.mark.shared_data
 
-SPLITS = 200 if WHOLE else 40
+DRAWS, SPLITS = (100, 200) if WHOLE else (20, 8)
 
 
 def read(folder: Path, name: str) -> ImportedSet:
@@ -94,7 +94,7 @@ def test_recorded_judges_agree_as_far_as_they_did(spans: ImportedSet) -> None:
 @pytest.mark.whole
 def test_a_run_from_labels_to_report(spans: ImportedSet) -> None:
     """One default seed, never searched. Over other splits the best judge's calibration error is at most .05 in the median."""
-    options = ReportOptions(resampling=Resampling(draws=100), splits=SPLITS)
+    options = ReportOptions(resampling=Resampling(draws=DRAWS), splits=SPLITS)
     run = calibrate(spans.labels, spans.predictions, options)
     (jury,) = run.report.juries
     best = next(judge for judge in run.report.judges if judge.name == jury.best)

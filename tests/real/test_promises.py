@@ -21,7 +21,7 @@ from tests.real.test_labels_agreement import read
 
 pytestmark = [pytest.mark.shared_data, pytest.mark.whole]
 
-SPLITS = 500 if WHOLE else 4
+SPLITS = 500 if WHOLE else 2
 LEVELS = (0.85, 0.9)
 MOST_BROKEN = 0.07
 OPTIONS = ReportOptions(resampling=Resampling(draws=0), levels=LEVELS, worst=0)
@@ -52,5 +52,5 @@ def test_promises_are_kept(shared_data: Path) -> None:
             covered[key] += promise.coverage.value or 0.0  # pyright: ignore[reportArgumentType]
             broken[key] += promise.agreement.value is not None and promise.agreement.value < promise.guarantee.share
     assert covered["jury of 6", 0.85] / SPLITS > (0.3 if WHOLE else 0.1)
-    most = MOST_BROKEN * SPLITS if WHOLE else 2
+    most = MOST_BROKEN * SPLITS if WHOLE else 1
     assert not {key: count / SPLITS for key, count in broken.items() if count > most}

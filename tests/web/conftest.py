@@ -9,9 +9,10 @@ import pytest
 
 from service.api.app import create_app
 from service.settings import Settings
-from service.store.database import Database, open_database
+from service.store.database import Database
 from service.web.app import add_pages
 from tests.store.played import Recording
+from tests.stores import open_new_store
 from tests.web.site import TOKEN, Visitor, build_request, fill
 
 SIZE = 60
@@ -20,8 +21,7 @@ SIZE = 60
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     """A store for the tests of a module."""
-    found = open_database(f"sqlite:///{tmp_path_factory.mktemp('store')}/store.db")
-    found.migrate()
+    found = open_new_store(tmp_path_factory.mktemp("store"))
     yield found
     found.close()
 

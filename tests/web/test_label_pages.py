@@ -16,7 +16,7 @@ from service.fits.live import LiveFits
 from service.registry import Shelf
 from service.store.access.callers import Scope
 from service.store.access.keys import Keys
-from service.store.database import Database, open_database
+from service.store.database import Database
 from service.store.installed_fits import InstalledFits
 from service.web.app import add_pages
 from service.wiring import build_demo_judging
@@ -25,6 +25,7 @@ from tests.api.played_client import PlayedClient
 from tests.api.test_fits import fit, sent
 from tests.api.test_fits import verdict as verdict_of
 from tests.api.test_labels import LINES, body, jsonl
+from tests.stores import open_new_store
 from tests.web.site import TOKEN, Visitor, read_forms, strip_tags
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
@@ -71,8 +72,7 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    store = open_database(f"sqlite:///{tmp_path / 'store.db'}")
-    store.migrate()
+    store = open_new_store(tmp_path)
     engine = Engine(Shelf(), judging=build_demo_judging(), fits=LiveFits([], InstalledFits(store), max_age_days=0))
     with asyncio.Runner() as runner:
 
