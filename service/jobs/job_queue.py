@@ -115,7 +115,7 @@ _tasks: Tasks | None = None
 _executor = ""
 _under_way: dict[str, str] = {}
 """The workflows that run here, by their ids the queues they came from."""
-_bells: Bells | None = None
+_bells: list[Bells] = []
 
 
 @contextmanager
@@ -207,7 +207,7 @@ def prepare(database: Database) -> None:
 
 async def launch(database: Database, tasks: Tasks, *, executor: str, chunks: int) -> None:
     """Starts taking work out of the queue, at most `chunks` at once, in the running event loop. One for a process."""
-    global _tasks, _executor, _bells
+    global _tasks, _executor
     _tasks, _executor = tasks, executor
     engine = _build_engine(database, executor)
     most = {CHUNKS: chunks, FINISH: 8, NOTICES: 8}
@@ -218,8 +218,8 @@ async def launch(database: Database, tasks: Tasks, *, executor: str, chunks: int
         queue = await DBOS.register_queue_async(name, worker_concurrency=number, on_conflict="always_update")
         # The engine's own loop, with a bell for the event that ends it; known to be called so in the version we are held to.
         loops[name] = lambda bell, queue=queue: queue_worker_thread(cast("threading.Event", bell), engine, queue)
-    _bells = Bells(database, loops, lambda name: [*_under_way.values()].count(name) < most[name])
-    _bells.start()
+    _bells.append(Bells(database, loops, lambda name: [*_under_way.values()].count(name) < most[name]))
+    _bells[0].start()
 
 
 async def remind(chunk: ChunkId, generation: int) -> None:
@@ -229,8 +229,8 @@ async def remind(chunk: ChunkId, generation: int) -> None:
 
 def stop(grace: float) -> None:
     """Stops taking work. What is under way has `grace` seconds; then it is left to whoever comes next."""
-    if _bells is not None:
-        _bells.stop()
+    while _bells:
+        _bells.pop().stop()
     DBOS.destroy(workflow_completion_timeout_sec=max(1, int(grace)))
 
 
