@@ -124,11 +124,14 @@ EVERY = ItemChoice()
 _LISTED = [ITEMS.c[name] for name in ("position", "custom_id", "verdict", "score", "stage", "finding", "tool")]
 
 
-def build_item_values(batch: str, position: int, facts: ItemFacts) -> dict[str, object]:
+ITEM_COLUMNS = ("batch", "position", *ItemFacts._fields)
+"""What `build_item_row` has values for."""
+
+
+def build_item_row(batch: str, position: int, facts: ItemFacts) -> tuple[object, ...]:
     """The row of an item."""
-    values = facts._asdict()
-    short = {name: _shorten(values[name]) for name in ("stage", "finding", "tool", "cluster")}
-    return {"batch": batch, "position": position, **values, **short}
+    stage, finding, tool, cluster = map(_shorten, (facts.stage, facts.finding, facts.tool, facts.cluster))
+    return batch, position, *facts._replace(stage=stage, finding=finding, tool=tool, cluster=cluster)
 
 
 def list_items(
