@@ -123,9 +123,13 @@ class ItemScorer:
     def begin(self, items: Iterable[ChunkItem]) -> list[OutcomeRow | WaitingItem]:
         """What code makes of items: outcomes, or what must be waited for. For a thread: it takes the time it takes."""
         given = list(items)
-        small = [item for item in given if len(item.line) < LARGE_BYTES] if self._beside else []
-        made = dict(zip(small, self._beside.score(small), strict=True)) if self._beside and small else {}
-        return [made.get(item) or self._begin(item) for item in given]
+        begun = [self._begin(item) for item in given[:1]]
+        waits = any(isinstance(one, WaitingItem) for one in begun)  # then the others will too
+        made = {} if waits else self._score_beside([item for item in given[1:] if len(item.line) < LARGE_BYTES])
+        return begun + [made.get(item) or self._begin(item) for item in given[1:]]
+
+    def _score_beside(self, items: Sequence[ChunkItem]) -> dict[ChunkItem, OutcomeRow | None]:
+        return {} if self._beside is None else dict(zip(items, self._beside.score(items), strict=True))
 
     def _begin(self, item: ChunkItem) -> OutcomeRow | WaitingItem:
         if self._apart is not None and len(item.line) >= LARGE_BYTES and (row := self._score_apart(self._apart, item)):

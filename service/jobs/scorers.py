@@ -25,7 +25,7 @@ from service.wiring import build_engine
 
 LOG = logging.getLogger("callgrade.worker")
 
-LEAST_ITEMS = 50
+LEAST_ITEMS = 25
 """Items of a block that is worth a process."""
 
 
