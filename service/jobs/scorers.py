@@ -67,7 +67,11 @@ _scorers: list[ItemScorer] = []
 
 
 def _prepare(build: Callable[[], Engine], limits: Limits) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the worker ends it
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # which all processes of a group may be sent; the worker ends this one
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_the_worker, name="worker", daemon=True).start()
     _scorers.append(ItemScorer(build(), limits))
 

@@ -7,8 +7,10 @@ import signal
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from service.cli.serving.worker import count_cores
+from service.store.tables import CHUNKS
 from tests.faults.provider import Provider
 from tests.jobs.process import request, service, until
 
@@ -39,6 +41,20 @@ def test_several_cores_give_what_one_gives_and_end_with_their_worker(tmp_path: P
     assert rows == expected
     assert len(rows) == 300
     assert (len(alone), len(beside)) == (0, 3)  # two that score, and one of Python that keeps count of what they share
+
+
+def test_all_of_them_told_to_stop_leave_the_rest_to_the_next_and_nobody_is_suspected(tmp_path: Path) -> None:
+    with service(f"sqlite:///{tmp_path}/store.db", tmp_path, Provider(), CALLGRADE_JUDGE_MODEL="") as run:
+        worker = run.start("worker", "--workers", "2", anew=True)
+        batch = run.submit([request(n) for n in range(6_000)], size=250)
+        run.until(lambda: run.find(batch).request_counts.completed > 500)
+        for one in [*find_children(worker.pid), worker.pid]:
+            os.kill(one, signal.SIGTERM)
+        assert worker.wait(timeout=60) == 0
+        run.start("worker", "--workers", "1")
+        assert run.ended(batch).request_counts.completed == 6_000
+        with run.database.read() as connection:
+            assert connection.execute(sa.select(sa.func.sum(CHUNKS.c.deaths))).scalar() == 0
 
 
 @pytest.mark.parametrize(
