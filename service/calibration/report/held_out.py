@@ -95,7 +95,7 @@ def build_judge_report(
         ece_over_splits=_measure_over_splits(bench, options),
         items=tuple([_build_held_out(bench, item) for item in test]),
         least_decided=options.decided,
-        promises=tuple([_build_promise(bench, share, options) for share in options.shares]),
+        promises=tuple([measure_promise(bench, share, options) for share in options.shares]),
         guarantee=options.guarantee,
         cost_usd=bench.price,
         why=bench.why,
@@ -167,7 +167,8 @@ def _build_abstention(bench: Bench) -> AbstentionBand | None:
     return AbstentionBand(bench.served.band, len(decided) / len(bench.held_out), accuracy)
 
 
-def _build_promise(bench: Bench, share: float, options: ReportOptions) -> Promise:
+def measure_promise(bench: Bench, share: float, options: ReportOptions) -> Promise:
+    """What is accepted of held-out items where this share is to agree, and how far it does."""
     accepted = bench.list_accepted(share)
     told = [AcceptedItem(item.group, item.key in accepted, bench.agrees(item)) for item in bench.held_out]
     coverage, agreement = measure_shares(told, options.resampling)
