@@ -278,7 +278,7 @@ def _list_folds(own: Sequence[LabelledItem], items: Sequence[LabelledItem], seed
 def _fit_fold(method: Method, sides: Sides, fitting: _Fitting) -> HeldOutFold:
     fitted, held_out = sides
     raw = fitting.learn(fitted)
-    return HeldOutFold(_fit(method, fitted, raw, fitting, raw), held_out, raw)
+    return HeldOutFold(_fit(method, fitted, raw, fitting, fitting.hold_out(fitted)), held_out, raw)
 
 
 def _fit(
@@ -334,6 +334,7 @@ def build_fit(
         model=bench.binding.model,
         assembly=bench.binding.assembly,
         evidence=bench.binding.evidence,
+        route=bench.binding.route,
         weights=dict(bench.recorded.weights) if bench.recorded is not None else {},
         criterion=bench.criterion,
         method=bench.method,

@@ -9,6 +9,7 @@ import numpy as np
 
 from service.calibration.figures import Measure, Resampling
 from service.core.judging.fits import Guarantee
+from service.stats.corrected import code_groups
 from service.stats.intervals import bootstrap
 from service.stats.rates import RatePart
 from service.stats.selective import VerdictRows, find_edge
@@ -76,6 +77,5 @@ def find_guarantee(items: Sequence[VerdictItem], share: float, *, stages: int = 
 
 def _build_rows(items: Sequence[VerdictItem]) -> VerdictRows:
     values, passes = np.array([one.value for one in items]), np.array([one.passed for one in items], dtype=np.bool_)
-    labels, numbers = np.array([one.label for one in items], dtype=np.bool_), dict[str, int]()
-    groups = np.array([numbers.setdefault(one.group, len(numbers)) for one in items], dtype=np.int64)
+    labels, groups = np.array([one.label for one in items], dtype=np.bool_), code_groups([one.group for one in items])
     return VerdictRows(np.where(passes, values, 1 - values), labels == passes, passes, groups)

@@ -108,7 +108,7 @@ def infer_from_labels(
     if not is_enough(groups):
         raise ValueError(f"{len(labels)} labels of {_count_groups(groups)} groups; an interval needs 2")
     nothing = np.empty(0)
-    sample = _Sample(values, np.zeros(len(values)), nothing, _code_groups(groups))
+    sample = _Sample(values, np.zeros(len(values)), nothing, code_groups(groups))
     return _build_rate(sample, 0.0, float(values.mean()), 0.0, confidence)
 
 
@@ -141,7 +141,7 @@ def ppi(
     shared = float(np.cov(y, f, ddof=1)[0, 1])
     trust = 0.0 if spread <= 0 else min(1.0, max(0.0, shared / ((1 + len(y) / len(g)) * spread)))
     value = float(y.mean() + trust * (g.mean() - f.mean()))
-    sample = _Sample(y, f, g, _code_groups([*known, *others]))
+    sample = _Sample(y, f, g, code_groups([*known, *others]))
     return _build_rate(sample, trust, value, trust**2 * spread / len(g), confidence)
 
 
@@ -155,10 +155,11 @@ def _check_groups(groups: Groups | None, size: int) -> Groups:
     return [None] * size if groups is None else groups
 
 
-def _code_groups(groups: Groups) -> Codes:
-    """A number for each group, item by item."""
+def code_groups(groups: Groups) -> Codes:
+    """A number for each group, from 0, item by item; None is a group of its own."""
     known: dict[str | int, int] = {}
-    return np.asarray([known.setdefault(at if name is None else name, len(known)) for at, name in enumerate(groups)])
+    numbers = [known.setdefault(at if name is None else name, len(known)) for at, name in enumerate(groups)]
+    return np.asarray(numbers, dtype=np.int64)
 
 
 def _build_rate(sample: _Sample, trust: float, value: float, least: float, confidence: float) -> InferredRate:

@@ -33,17 +33,21 @@ class VerdictRows(NamedTuple):
     groups: NDArray[np.int64]
     """A number for the group of each, from 0."""
 
+    def select(self, places: NDArray[np.int64]) -> VerdictRows:
+        """Those at these places, in their order."""
+        return VerdictRows(self.sureness[places], self.agrees[places], self.passes[places], self.groups[places])
+
 
 def find_edge(rows: VerdictRows, *, share: float, error: float) -> float | None:
     """The least sureness from which on verdicts agree in at least `share` of cases, with confidence 1 - `error`; None: none does.
 
-    That is so of passes and failures together; of these labels it is also so of each by themselves. `share` and `error` in (0, 1).
+    That is so of passes and failures together; of these labels it is so of each by themselves too. `share` and `error` in (0, 1).
     """
     size = len(rows.sureness)
     if not size:
         return None
     likeness = estimate_likeness(rows.agrees, rows.groups)
-    rows = VerdictRows(*[part[np.argsort(-rows.sureness, kind="stable")] for part in rows])
+    rows = rows.select(np.argsort(-rows.sureness, kind="stable"))
     n, agreeing = np.arange(1, size + 1), np.cumsum(rows.agrees)
     worth = 1 + (np.cumsum(2 * _count_before(rows.groups) + 1) / n - 1) * likeness
     held = bound_share(agreeing / worth, n / worth, error) >= share

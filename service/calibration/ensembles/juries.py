@@ -44,8 +44,8 @@ def _select(benches: Sequence[Bench], jury: JuryId) -> list[Bench]:
     return [
         bench
         for bench in benches
-        if bench.binding.model in jury.models
-        and replace(bench.binding, model="") == Binding(jury.judge, jury.digest, "", jury.assembly, jury.evidence)
+        if bench.binding.model in jury.binding.models
+        and replace(bench.binding, model="") == replace(jury.binding, model="")
     ]
 
 
