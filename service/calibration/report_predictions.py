@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -30,7 +30,7 @@ class UnansweredItem:
     nobody: str | None = None
     """The cause, where no question has to do with it: then it is so of all the others."""
     decided: bool = False
-    """Whether code decides it, here as in scoring, so that there is nothing to ask."""
+    """Whether there is nothing to ask, here as in scoring: code decides it, or nothing of the kind was done."""
 
     def __str__(self) -> str:
         return f"{self.said.id}: {self.reason}"
@@ -60,16 +60,20 @@ def find_evidence(rubric: Rubric, criterion: str) -> str:
 
 
 def read_prediction(
-    said: AnswerId, report: Report, rubric: Rubric, *, last: bool = False
+    said: AnswerId, report: Report, rubric: Rubric, *, steps: Collection[int] | None = None
 ) -> Prediction | UnansweredItem:
     """What a judge of a rubric said of an item, by the report on it: what its fit would decide.
 
     Of several questions that is the lowest value where the criterion takes the worst: by a map that never falls it passes, or
     is left open, just where the criterion does. Where it takes the mean, a label of the whole says nothing of any of them.
-    `last`: what was said of the last step alone.
+    `steps`: the indexes of the steps that the item is about; None: all.
     """
     criterion = find_criterion(rubric, said.criterion)
-    outcomes = list_outcomes(_keep_last(report) if last else report, said.criterion)
+    if steps is not None:
+        report = replace(report, steps=tuple([one for one in report.steps if one.index in steps]))
+    outcomes = list_outcomes(report, said.criterion)
+    if not outcomes and steps is not None and not steps:
+        return UnansweredItem(said, "its last message makes no call, and the judge is asked of calls", decided=True)
     judged = [one for one in outcomes if isinstance(one, JudgedScore | WithheldJudgement)]
     open_ones = [one for one in outcomes if isinstance(one, Errored) or (isinstance(one, Skipped) and one.open)]
     lacking = [one for one in open_ones if not isinstance(one, WithheldJudgement)]
@@ -104,10 +108,6 @@ def _is_refuted(outcomes: Sequence[ReportOutcome], criterion: Criterion) -> bool
         one for one in outcomes if isinstance(one, Scored) and not isinstance(one, JudgedScore) and not one.passed
     ]
     return bool(failed) and CompiledCriterion.of(criterion).takes_worst
-
-
-def _keep_last(report: Report) -> Report:
-    return replace(report, steps=report.steps[-1:])
 
 
 def list_judged(report: Report, criterion: str) -> list[JudgedScore | WithheldJudgement]:

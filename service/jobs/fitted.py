@@ -25,7 +25,8 @@ from service.engine import REPORT
 from service.errors import InputError
 from service.fits.files import get_today, name_file
 from service.jobs.fitting import FITTED
-from service.jobs.predicting import Asking
+from service.jobs.predicting import Asking, build_request, find_own_steps
+from service.request import read_request, read_request_trace
 from service.store.jobs.calibrations import FitOutcome
 
 REASONS = 20
@@ -64,7 +65,8 @@ def _list_predictions(job: Mapping[str, Any], items: Sequence[LabelledItem]) -> 
     for at, one in enumerate(asking.list_questions(items)):
         if at in told:
             report = REPORT.validate_python(told[at])
-            yield read_prediction(one.said, report, asking.rubric, last=bool(one.item.run))
+            trace = read_request_trace(read_request(build_request(one, asking)))
+            yield read_prediction(one.said, report, asking.rubric, steps=find_own_steps(one.item, trace))
         else:
             yield UnansweredItem(one.said, "it could not be judged")
 

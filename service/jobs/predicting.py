@@ -17,6 +17,7 @@ from service.calibration.report_predictions import UnansweredItem, find_criterio
 from service.core.conclusion.conclude import conclude
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
+from service.core.trace import Trace
 from service.engine import Engine
 from service.errors import InputError, Problem
 from service.request import read_request, read_request_trace
@@ -104,10 +105,16 @@ def check_item(item: LabelledItem, asking: Asking) -> None:
 
 async def _ask(engine: Engine, judging: Judging, one: ItemQuestion, asking: Asking) -> Prediction | UnansweredItem:
     plan = await asyncio.to_thread(lambda: engine.plan(read_request(build_request(one, asking))))
-    said, last = one.said, bool(one.item.run)
-    asks = [ask for ask in plan.asks if not last or ask.step == len(plan.trace.steps) - 1]
-    votes = await judging.answer(asks, plan.trace, mode=asking.mode, spending=Spending(), repeat=said.sample)
-    return read_prediction(said, conclude(plan, votes, mode=asking.mode), asking.rubric, last=last)
+    steps = find_own_steps(one.item, plan.trace)
+    asks = [ask for ask in plan.asks if steps is None or ask.step is None or ask.step in steps]
+    votes = await judging.answer(asks, plan.trace, mode=asking.mode, spending=Spending(), repeat=one.said.sample)
+    return read_prediction(one.said, conclude(plan, votes, mode=asking.mode), asking.rubric, steps=steps)
+
+
+def find_own_steps(item: LabelledItem, trace: Trace) -> frozenset[int] | None:
+    """The indexes of the calls that an item is about: as a step of a run those of its last message; None: all of the trace."""
+    last = len(trace.messages) - 1
+    return frozenset([step.index for step in trace.steps if step.message == last]) if item.run else None
 
 
 def build_request(one: ItemQuestion, asking: Asking) -> JsonValue:
