@@ -25,7 +25,7 @@ GAP = 80
 """Characters between a label and its value; more of them say something."""
 
 _SENTENCE = re.compile(
-    r"(?:(?<![ap]\.m)(?<!\bSt)(?<!\b[DM]r)(?<!\bNo)[.!?]+(?=[\s*_)\"]|$)|(?<=[ap]\.m)\.(?= [A-Z])|\n|;)"
+    r"(?:(?<![ap]\.m)(?<!\bSt)(?<!\b[DM]r)(?<!\bNo)[.!?]+(?=[\s*_)\"]|$)|(?<=[ap]\.m)\.(?= [A-Z](?!\w+ time\b))|\n|;)"
 )
 _CLAUSE = re.compile(r"[,;:()\[\]|\u2013\u2014]|\s-\s|\b(?:while|whereas|but)\b")
 _HYPHEN = re.compile(r"^ ?- ?(?=[a-z])")

@@ -69,13 +69,13 @@ def _contains(held: Words, words: Words) -> bool:
 def _fit_quantity(said: Quantity, clause: Clause, facts: Sequence[Fact]) -> Fitting:
     comparable = [fact for fact in facts if is_of_kind(said, fact)]
     if said.kind == "number":
-        named = _list_named(said, clause, comparable)
+        named = list_named(said, clause, comparable)
         found = _build(named, [fact for fact in named or comparable if relates(said, fact, clause)])
         return found._replace(named=bool(named))
     return _build([f for f in comparable if is_typed(said, f)], [f for f in comparable if relates(said, f, clause)])
 
 
-def _list_named(said: Quantity, clause: Clause, facts: Sequence[Fact]) -> list[Fact]:
+def list_named(said: Quantity, clause: Clause, facts: Sequence[Fact]) -> list[Fact]:
     """The facts of the field that is named right behind a number, or, where nothing is, right before it."""
     at = said.start - clause.start
     after = [stem_word(word) for word in split_tokens(clause.text[at + len(said.text) :])[:2]]
