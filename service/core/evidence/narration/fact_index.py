@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from service.core.budget import OverBudgetError
-from service.core.evidence.narration.entities import Family
 from service.core.evidence.narration.facts import Collection, Fact, read_facts
 from service.core.evidence.narration.field_units import MONEY
 from service.core.evidence.narration.held import Holdings
@@ -86,15 +85,14 @@ class FactIndex:
         self.shapes: dict[str, Fact] = {}
         """A fact for each shape that identifiers have: `INC-00000`."""
         self._identifiers: dict[int, dict[str, Fact]] = defaultdict(dict)
-        self._families: dict[tuple[int, ...], Family] = {}
         self._derived: dict[int, list[Fact]] = {}
         self._holdings: tuple[int, Holdings] | None = None
         self._series: dict[int, Series | None] = {}
         self._counts: dict[tuple[str, ...], FactGroup] = {}
 
-    def look(self, family: Family) -> None:
+    def look(self, facts: Sequence[Fact]) -> None:
         """Counts a claim that is held against these facts. OverBudgetError where that is too many in all."""
-        self._looks += len(family.facts) * (1 if family.is_indexed else 2)
+        self._looks += len(facts)
         if self._looks > MAX_VALUES_HELD:
             raise OverBudgetError(f"{self._looks} values of results held against claims", MAX_VALUES_HELD)
 
@@ -171,13 +169,6 @@ class FactIndex:
                     seen = matched.get(id(group), (group, 0))
                     matched[id(group)] = (group, seen[1] + 1)
         return [g for g, n in matched.values() if n == len(g.own) and g.takes(quantity)]
-
-    def build_family(self, groups: Sequence[FactGroup]) -> Family:
-        """The facts of these fields."""
-        key = (self.size, *map(id, groups))
-        if key not in self._families:
-            self._families[key] = Family([fact for group in groups for fact in group.facts])
-        return self._families[key]
 
     def find_group(self, fact: Fact) -> FactGroup | None:
         """The field of a fact."""

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from service.core.evidence.narration.binding import find_side, is_about, is_direct, is_loose, list_words_before
 from service.core.evidence.narration.claims import COMPARING, LIMITED, LOOSE, MADE, NEGATED, Claim
-from service.core.evidence.narration.entities import NarrowedFacts
+from service.core.evidence.narration.records import NarrowedFacts
 from service.core.evidence.narration.fact_index import NUMERIC, FactGroup, FactIndex
 from service.core.evidence.narration.facts import Fact
 from service.core.evidence.narration.holding import DIFFERENCE, derive_number, is_same_sort, list_numbers, read_number

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from service.core.evidence.narration.binding import find_side, is_about
 from service.core.evidence.narration.claims import ABOUT, HIGHEST, LINKS, LOOSE, LOWEST, MADE, RANGES, Claim
-from service.core.evidence.narration.entities import select_days
+from service.core.evidence.narration.records import select_days
 from service.core.evidence.narration.fact_index import FactIndex
 from service.core.evidence.narration.facts import Fact
 from service.core.evidence.narration.occasions import find_days

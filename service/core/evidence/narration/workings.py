@@ -125,7 +125,7 @@ class Workings:
         told = self._list_told(said, clause)[-_FEW:]
         pools = [self._find_pool(said), *self._list_own_pools(said, clause)]
         of_held = chain.from_iterable((pool.totals if total else pool.apart if len(pool.values) <= _FEW else ()) for pool in pools)
-        of_told = [sum(told), *map(sum, combinations(told, 2))] if total else [abs(a - b) for a, b in combinations(told, 2)]
+        of_told = [sum(told, Decimal(0)), *(a + b for a, b in combinations(told, 2))] if total else [abs(a - b) for a, b in combinations(told, 2)]
         asked = total or asks_arithmetic(clause)
         return asked and any(name_slip(number, one) != "wrong_value" for one in (*of_held, *of_told))
 
