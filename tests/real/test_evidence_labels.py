@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from service.core.evidence.facts.fact_index import FactIndex
 from service.core.evidence.narration.answers import narrate
-from service.core.evidence.narration.fact_index import FactIndex
 from service.core.evidence.narration.narration import check_text
 from service.core.evidence.narration.suspicion import weigh
 from service.core.evidence.narration.verdicts import ClaimVerdict, Utterances

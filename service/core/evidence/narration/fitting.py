@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
-from service.core.evidence.narration.claims import ABOUT, LINKS
-from service.core.evidence.narration.clauses import Clause, ClauseMention, find_words
-from service.core.evidence.narration.facts import Fact
-from service.core.evidence.narration.field_units import MONEY
-from service.core.evidence.narration.held import MAX_INSIDE, Entity, Words, list_days, name_weekday, read_flag
-from service.core.evidence.narration.transforms import is_other_unit, relate
+from service.core.evidence.arithmetic.transforms import is_other_unit, relate
+from service.core.evidence.facts.facts import Fact
+from service.core.evidence.facts.field_units import MONEY
+from service.core.evidence.facts.held import MAX_INSIDE, Entity, Words, list_days, name_weekday, read_flag
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+from service.core.evidence.sentences.claims import ABOUT, LINKS
+from service.core.evidence.sentences.clauses import Clause, ClauseMention, find_words
 
 _SMALL = split_words("and or in on at with for of to by from is are was were")
 

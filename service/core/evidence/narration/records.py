@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from service.core.evidence.narration.claims import Claim
-from service.core.evidence.narration.clauses import Clause, follows_pronoun
-from service.core.evidence.narration.facts import Fact, FactRecord
-from service.core.evidence.narration.occasions import DaySpan, find_days
+from service.core.evidence.facts.facts import Fact, FactRecord
+from service.core.evidence.sentences.claims import Claim
+from service.core.evidence.sentences.clauses import Clause, follows_pronoun
+from service.core.evidence.sentences.occasions import DaySpan, find_days
 
 MAX_FAMILY = 2_000
 """Values of one field; of more it is not asked which is meant."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
+from service.core.evidence.arithmetic.holding import DIFFERENCE, derive_number, is_same_sort, list_numbers, read_number
+from service.core.evidence.arithmetic.transforms import is_other_unit, may_be_minor, name_slip
+from service.core.evidence.facts.fact_index import NUMERIC, FactGroup, FactIndex
+from service.core.evidence.facts.facts import Fact
 from service.core.evidence.narration.binding import find_side, is_about, is_direct, is_loose, list_words_before
-from service.core.evidence.narration.claims import COMPARING, LIMITED, LOOSE, MADE, NEGATED, Claim
 from service.core.evidence.narration.records import NarrowedFacts
-from service.core.evidence.narration.fact_index import NUMERIC, FactGroup, FactIndex
-from service.core.evidence.narration.facts import Fact
-from service.core.evidence.narration.holding import DIFFERENCE, derive_number, is_same_sort, list_numbers, read_number
-from service.core.evidence.narration.occasions import is_in_course
-from service.core.evidence.narration.transforms import is_other_unit, may_be_minor, name_slip
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.dates import WEEKDAYS
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import flatten_text, split_tokens, split_words
+from service.core.evidence.sentences.claims import COMPARING, LIMITED, LOOSE, MADE, NEGATED, Claim
+from service.core.evidence.sentences.occasions import is_in_course
 
 MAX_NAMED = 100
 """Records of which the names are looked for once more."""

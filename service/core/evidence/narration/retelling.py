@@ -10,9 +10,14 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
 
-from service.core.evidence.narration.claims import COMPARING, LOOSE, MADE, NEGATED, OVER, UNDER
-from service.core.evidence.narration.clauses import Clause, ClauseMention, find_words, follows_pronoun
-from service.core.evidence.narration.facts import Fact
+from service.core.evidence.arithmetic.slips import find_kin
+from service.core.evidence.arithmetic.spans import Spans
+from service.core.evidence.arithmetic.transforms import is_other_unit
+from service.core.evidence.arithmetic.workings import Workings, asks_arithmetic, asks_difference, asks_sum
+from service.core.evidence.arithmetic.zones import Zones
+from service.core.evidence.facts.facts import Fact
+from service.core.evidence.facts.held import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
+from service.core.evidence.facts.scale import Scale
 from service.core.evidence.narration.fitting import (
     NOTHING,
     Fitting,
@@ -24,16 +29,11 @@ from service.core.evidence.narration.fitting import (
     list_named,
     relates,
 )
-from service.core.evidence.narration.held import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
-from service.core.evidence.narration.scale import Scale
-from service.core.evidence.narration.slips import find_kin
-from service.core.evidence.narration.spans import Spans
-from service.core.evidence.narration.transforms import is_other_unit
 from service.core.evidence.narration.verdicts import Ruling, Saying, Utterances, suspect
-from service.core.evidence.narration.workings import Workings, asks_arithmetic, asks_difference, asks_sum
-from service.core.evidence.narration.zones import Zones
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+from service.core.evidence.sentences.claims import COMPARING, LOOSE, MADE, NEGATED, OVER, UNDER
+from service.core.evidence.sentences.clauses import Clause, ClauseMention, find_words, follows_pronoun
 from service.core.models.lazy import lazy
 
 MAX_SIBLINGS = 60
@@ -206,7 +206,11 @@ class Retelling:
 
     def _is_of_another(self, mention: ClauseMention, clause: Clause) -> bool:
         """Whether another of the kind of those spoken of holds what is said, which names none of them."""
-        return clause.keyed and not clause.by & mention.columns and any(fit(mention, clause, other).holds for other in self._iter_others(clause))
+        return (
+            clause.keyed
+            and not clause.by & mention.columns
+            and any(fit(mention, clause, other).holds for other in self._iter_others(clause))
+        )
 
     def _iter_others(self, clause: Clause) -> Iterator[Entity]:
         known = {id(entity) for entity in clause.subjects}

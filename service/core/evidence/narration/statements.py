@@ -5,22 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from service.core.evidence.narration.claims import Claim
-from service.core.evidence.narration.clauses import Clause, find_clause
+from service.core.evidence.arithmetic.transforms import is_none
+from service.core.evidence.facts.fact_index import FactIndex
 from service.core.evidence.narration.records import MAX_FAMILY, narrow
-from service.core.evidence.narration.fact_index import FactIndex
-from service.core.evidence.narration.transforms import is_none
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import flatten_text, split_tokens, split_words, stem_word
+from service.core.evidence.sentences.claims import Claim
+from service.core.evidence.sentences.clauses import Clause, find_clause
 
 _LINE = re.compile(r"(?m)^[ \t>*_#`\d.)•-]*+([^:\n]{2,60}):[ \t*_`]*+([^\n]{2,60})$")
 _NOTHING = split_words("none null nothing na unavailable")
 Statement = tuple[Claim, Ruling]
 
 
-def find_statements(text: str, clauses: Sequence[Clause], fact_index: FactIndex, utterances: Utterances) -> Iterator[Statement]:
+def find_statements(
+    text: str, clauses: Sequence[Clause], fact_index: FactIndex, utterances: Utterances
+) -> Iterator[Statement]:
     """The statements of a text that name one field of one record, with the verdict on each."""
     for match in _LINE.finditer(text):
         yield from _check_labelled(text, match, clauses, fact_index, utterances)

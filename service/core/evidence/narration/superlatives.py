@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from service.core.evidence.narration.clauses import Clause
-from service.core.evidence.narration.facts import Fact
+from service.core.evidence.facts.facts import Fact
+from service.core.evidence.facts.held import Entity, Holdings, Words
 from service.core.evidence.narration.fitting import is_of_kind, is_typed, relates
-from service.core.evidence.narration.held import Entity, Holdings, Words
 from service.core.evidence.narration.verdicts import Saying, suspect
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+from service.core.evidence.sentences.clauses import Clause
 
 _TABLE = """
 cheapest | - | price cost fare rate rent fee total amount

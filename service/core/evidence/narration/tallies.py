@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from service.core.evidence.narration.claims import NEGATED
-from service.core.evidence.narration.clauses import Clause
-from service.core.evidence.narration.facts import Collection
+from service.core.evidence.facts.facts import Collection
+from service.core.evidence.facts.held import Entity, Holdings
 from service.core.evidence.narration.fitting import fit
-from service.core.evidence.narration.held import Entity, Holdings
 from service.core.evidence.narration.verdicts import Ruling, Saying
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+from service.core.evidence.sentences.claims import NEGATED
+from service.core.evidence.sentences.clauses import Clause
 
 _NONE = re.compile(r"\b(?:no|none of|not a single|not any|zero|nothing|neither)\b", re.IGNORECASE)
 _SOME = re.compile(r"\b(?:there (?:is|are|was|were)|found)\s+(?:an?|one|some|several|many)?\b", re.IGNORECASE)

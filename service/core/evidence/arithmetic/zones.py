@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from itertools import product
 
-from service.core.evidence.narration.facts import Fact
-from service.core.evidence.narration.held import Holdings
+from service.core.evidence.facts.facts import Fact
+from service.core.evidence.facts.held import Holdings
 from service.core.evidence.reading.quantities import Quantity
 from service.core.models.lazy import lazy
 
@@ -18,7 +18,9 @@ _PARTS_MIN = (-210, 210, 270, 330, 345, 390, 570)
 OFFSETS_MIN = frozenset([*range(-660, 720, 60), *_PARTS_MIN]) - {0}
 """How far the clocks of places are from each other, as far as one tells it from a slip of half a day."""
 MAX_MOMENTS = 400
-_PLACE = re.compile(r"[\s(,]*(?:in [A-Z]|[A-Z]\w+(?: [A-Z]\w+)? time\b|(?!AM|PM)[A-Z]{3,4}\b|local\b|your time\b|there\b)")
+_PLACE = re.compile(
+    r"[\s(,]*(?:in [A-Z]|[A-Z]\w+(?: [A-Z]\w+)? time\b|(?!AM|PM)[A-Z]{3,4}\b|local\b|your time\b|there\b)"
+)
 
 
 class Zones:

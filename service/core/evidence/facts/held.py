@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
 
-from service.core.evidence.narration.facts import Collection, Fact, FactRecord
+from service.core.evidence.facts.facts import Collection, Fact, FactRecord
 from service.core.evidence.reading.dates import WEEKDAYS
 from service.core.evidence.reading.quantities import Quantity, Value
 from service.core.evidence.reading.words import split_name, split_tokens, split_words

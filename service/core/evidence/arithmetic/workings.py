@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import chain, combinations, islice, permutations, product
 
-from service.core.evidence.narration.claims import MADE, MAX_BESIDE
-from service.core.evidence.narration.clauses import Clause, ClauseMention, find_words
-from service.core.evidence.narration.facts import Fact
+from service.core.evidence.arithmetic.holding import DIFFERENCE, SUM, read_number
+from service.core.evidence.arithmetic.transforms import name_slip
+from service.core.evidence.facts.facts import Fact
+from service.core.evidence.facts.held import MAX_INSIDE, Entity, Holdings, Words
 from service.core.evidence.narration.fitting import is_of_kind, is_rough, is_typed
-from service.core.evidence.narration.held import MAX_INSIDE, Entity, Holdings, Words
-from service.core.evidence.narration.holding import DIFFERENCE, SUM, read_number
-from service.core.evidence.narration.transforms import name_slip
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.words import split_tokens, split_words
+from service.core.evidence.sentences.claims import MADE, MAX_BESIDE
+from service.core.evidence.sentences.clauses import Clause, ClauseMention, find_words
 
 _ASKING = SUM | DIFFERENCE | MADE
 _OF_TWO = split_words("both together plus")
@@ -121,13 +121,20 @@ class Workings:
         number = said.number
         if number is None:
             return False
-        total = asks_sum(clause)
+        if not (asks_sum(clause) or asks_arithmetic(clause)):
+            return False
         told = self._list_told(said, clause)[-_FEW:]
         pools = [self._find_pool(said), *self._list_own_pools(said, clause)]
-        of_held = chain.from_iterable((pool.totals if total else pool.apart if len(pool.values) <= _FEW else ()) for pool in pools)
-        of_told = [sum(told, Decimal(0)), *(a + b for a, b in combinations(told, 2))] if total else [abs(a - b) for a, b in combinations(told, 2)]
-        asked = total or asks_arithmetic(clause)
-        return asked and any(name_slip(number, one) != "wrong_value" for one in (*of_held, *of_told))
+        if asks_sum(clause):
+            made = [
+                *chain(*(pool.totals for pool in pools)),
+                sum(told, Decimal(0)),
+                *(a + b for a, b in combinations(told, 2)),
+            ]
+        else:
+            apart = [pool.apart for pool in pools if len(pool.values) <= _FEW]
+            made = [*chain(*apart), *(abs(a - b) for a, b in combinations(told, 2))]
+        return any(name_slip(number, one) != "wrong_value" for one in made)
 
     def _find_pool(self, said: Quantity) -> _Pool:
         key = said.kind, said.unit
@@ -250,9 +257,10 @@ class Workings:
 
     def _is_change(self, said: Quantity, number: Decimal, room: Decimal, clause: Clause) -> bool:
         """From one value of a short column to another: `gone up by 25 %`."""
-        columns = self._find_pool(said._replace(kind="money", unit="?")).columns + self._find_pool(
-            said._replace(kind="number", unit="")
-        ).columns
+        columns = (
+            self._find_pool(said._replace(kind="money", unit="?")).columns
+            + self._find_pool(said._replace(kind="number", unit="")).columns
+        )
         return bool(_CHANGED & find_words(clause.sentence)) and any(
             abs(abs(100 - 100 * a / b) - abs(number)) <= room
             for each in columns
@@ -321,7 +329,9 @@ def _has_near(ordered: Sequence[Decimal], number: Decimal, room: Decimal) -> boo
 def _list_parts(pool: _Pool) -> list[Decimal]:
     """The sums of some of the values of short columns: those that words pick out."""
     short = [each for each in pool.columns if len(each) <= MAX_PICKED]
-    return sorted({sum(some, Decimal(0)) for each in short for n in range(2, len(each)) for some in combinations(each, n)})
+    return sorted(
+        {sum(some, Decimal(0)) for each in short for n in range(2, len(each)) for some in combinations(each, n)}
+    )
 
 
 def _go_together(said: Quantity, one: Fact, other: Fact) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from datetime import date
 from decimal import Decimal
 
-from service.core.evidence.narration.facts import Fact
-from service.core.evidence.narration.holding import read_number
-from service.core.evidence.narration.transforms import is_other_unit, name_slip
+from service.core.evidence.arithmetic.holding import read_number
+from service.core.evidence.arithmetic.transforms import is_other_unit, name_slip
+from service.core.evidence.facts.facts import Fact
 from service.core.evidence.reading.quantities import Quantity, find_minor_factor
 
 _CLOSE = 10
@@ -24,7 +24,11 @@ def find_kin(said: Quantity, facts: Iterable[Fact]) -> Fact | None:
 def is_near(said: Decimal, held: Decimal) -> bool:
     """Whether a number is another with a slip in it.
 
-    >>> is_near(Decimal("54"), Decimal("5400")), is_near(Decimal("120"), Decimal("180")), is_near(Decimal(7), Decimal(3))
+    >>> (
+    ...     is_near(Decimal("54"), Decimal("5400")),
+    ...     is_near(Decimal("120"), Decimal("180")),
+    ...     is_near(Decimal(7), Decimal(3)),
+    ... )
     (True, True, False)
     """
     return name_slip(said, held) != "wrong_value" or abs(said - held) * _CLOSE <= abs(held)

@@ -10,11 +10,11 @@ from datetime import date
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from service.core.evidence.narration.claims import NEGATED, is_open, split_sentences
-from service.core.evidence.narration.held import Entity, Group, Holdings, Words
+from service.core.evidence.facts.held import Entity, Group, Holdings, Words
 from service.core.evidence.reading.dates import WEEKDAYS, read_relative_date
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+from service.core.evidence.sentences.claims import NEGATED, is_open, split_sentences
 
 _TOKEN = re.compile(r"[^\W_]+")
 _JOINT = re.compile(r"[,;:()|](?=\s|\*|$)|[()|]|\s[-\u2013\u2014\u2192]\s|\b(?:and|but|while|whereas|which|who)\b")
@@ -124,7 +124,9 @@ def find_clause(clauses: Sequence[Clause], quantity: Quantity) -> Clause | None:
     """The clause that mentions a quantity, or in which it stands."""
     at = bisect_right(clauses, quantity.start, key=_get_begin)
     near = [one for one in clauses[max(0, at - MAX_SUBJECTS) : at] if one.start <= quantity.start < one.end]
-    return next((one for one in near if any(m.start == quantity.start for m in one.mentions)), near[-1] if near else None)
+    return next(
+        (one for one in near if any(m.start == quantity.start for m in one.mentions)), near[-1] if near else None
+    )
 
 
 def _get_begin(clause: Clause) -> int:
@@ -159,7 +161,7 @@ class ClauseReader:
         near: set[int] = set()
         last = 0
         for start, end in split_sentences(text):
-            if "\n\n" in text[last:start + 1] or text[last:start].count("\n") > 1:
+            if "\n\n" in text[last : start + 1] or text[last:start].count("\n") > 1:
                 focus, near = focus if len(near) < 2 else (), set()
             last = end
             inside = mentions[bisect_left(starts, start) : bisect_left(starts, end)]
@@ -274,7 +276,9 @@ class ClauseReader:
         named = sorted(found.values(), key=lambda one: one[0].start)
         subjects = tuple([entity for _, entity in named][:MAX_SUBJECTS])
         places = frozenset([mention.start for mention, _ in named])
-        return replace(clause, subjects=subjects, named=places, sight="here" if subjects else "none", keyed=keyed, by=frozenset(by))
+        return replace(
+            clause, subjects=subjects, named=places, sight="here" if subjects else "none", keyed=keyed, by=frozenset(by)
+        )
 
     def _find_common(self, clause: Clause) -> Iterator[tuple[ClauseMention, Entity]]:
         """The one entity of its kind that holds all the names of a clause, where these are several."""
