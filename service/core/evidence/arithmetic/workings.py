@@ -15,7 +15,7 @@ from service.core.evidence.narration.fitting import is_of_kind, is_rough, is_typ
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.words import split_tokens, split_words
 from service.core.evidence.sentences.claims import MADE, MAX_BESIDE
-from service.core.evidence.sentences.clauses import Clause, ClauseMention, find_words
+from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words
 
 _ASKING = SUM | DIFFERENCE | MADE
 _OF_TWO = split_words("both together plus")

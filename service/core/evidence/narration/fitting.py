@@ -14,7 +14,7 @@ from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
 from service.core.evidence.sentences.claims import ABOUT, LINKS
-from service.core.evidence.sentences.clauses import Clause, ClauseMention, find_words
+from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words
 
 _SMALL = split_words("and or in on at with for of to by from is are was were")
 

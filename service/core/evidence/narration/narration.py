@@ -36,7 +36,8 @@ from service.core.evidence.reading.quantities import Quantity, list_significant_
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import split_tokens, split_words
 from service.core.evidence.sentences.claims import LOOSE, MADE, Claim, find_claims
-from service.core.evidence.sentences.clauses import Clause, ClauseReader, find_clause
+from service.core.evidence.sentences.clauses import ClauseReader
+from service.core.evidence.sentences.mentions import Clause, find_clause
 
 FEW = 2
 """Of so many values one may be taken for the one that is meant."""

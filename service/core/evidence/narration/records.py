@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from service.core.evidence.facts.facts import Fact, FactRecord
 from service.core.evidence.sentences.claims import Claim
-from service.core.evidence.sentences.clauses import Clause, follows_pronoun
+from service.core.evidence.sentences.mentions import Clause, follows_pronoun
 from service.core.evidence.sentences.occasions import DaySpan, find_days
 
 MAX_FAMILY = 2_000

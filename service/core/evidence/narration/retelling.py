@@ -33,7 +33,7 @@ from service.core.evidence.narration.verdicts import Ruling, Saying, Utterances,
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
 from service.core.evidence.sentences.claims import COMPARING, LOOSE, MADE, NEGATED, OVER, UNDER
-from service.core.evidence.sentences.clauses import Clause, ClauseMention, find_words, follows_pronoun
+from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words, follows_pronoun
 from service.core.models.lazy import lazy
 
 MAX_SIBLINGS = 60

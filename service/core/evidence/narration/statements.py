@@ -13,7 +13,7 @@ from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import flatten_text, split_tokens, split_words, stem_word
 from service.core.evidence.sentences.claims import Claim
-from service.core.evidence.sentences.clauses import Clause, find_clause
+from service.core.evidence.sentences.mentions import Clause, find_clause
 
 _LINE = re.compile(r"(?m)^[ \t>*_#`\d.)•-]*+([^:\n]{2,60}):[ \t*_`]*+([^\n]{2,60})$")
 _NOTHING = split_words("none null nothing na unavailable")

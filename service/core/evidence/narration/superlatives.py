@@ -11,7 +11,7 @@ from service.core.evidence.facts.held import Entity, Holdings, Words
 from service.core.evidence.narration.fitting import is_of_kind, is_typed, relates
 from service.core.evidence.narration.verdicts import Saying, suspect
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
-from service.core.evidence.sentences.clauses import Clause
+from service.core.evidence.sentences.mentions import Clause
 
 _TABLE = """
 cheapest | - | price cost fare rate rent fee total amount

@@ -12,7 +12,7 @@ from service.core.evidence.narration.fitting import fit
 from service.core.evidence.narration.verdicts import Ruling, Saying
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
 from service.core.evidence.sentences.claims import NEGATED
-from service.core.evidence.sentences.clauses import Clause
+from service.core.evidence.sentences.mentions import Clause
 
 _NONE = re.compile(r"\b(?:no|none of|not a single|not any|zero|nothing|neither)\b", re.IGNORECASE)
 _SOME = re.compile(r"\b(?:there (?:is|are|was|were)|found)\s+(?:an?|one|some|several|many)?\b", re.IGNORECASE)
