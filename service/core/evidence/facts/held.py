@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
@@ -75,8 +75,6 @@ class Name(NamedTuple):
     column: Words
     proper: bool
     fact: Fact | None
-    short: bool = False
-    """Whether it is the last word of a longer name."""
 
 
 class Holdings:
@@ -123,16 +121,7 @@ class Holdings:
                 held = found.setdefault(words, [])
                 if len(held) < MAX_GROUP:
                     held.append(name)
-        return found | self._find_short_names(found)
-
-    def _find_short_names(self, names: Mapping[Words, list[Name]]) -> dict[Words, list[Name]]:
-        """Names of two or three words by their last, where it stands for one alone: `the Chair` for `Office Chair`."""
-        found: dict[Words, set[Words]] = {}
-        for words in names:
-            if 1 < len(words) <= 3 and len(words[-1]) > 3 and words[-1].isalpha() and names[words][0].proper:
-                found.setdefault(words[-1:], set()).add(words)
-        alone = {last: longer.pop() for last, longer in found.items() if len(longer) == 1 and last not in names}
-        return {last: [name._replace(short=True) for name in names[longer]] for last, longer in alone.items()}
+        return found
 
     @lazy
     def heads(self) -> dict[str, list[Words]]:

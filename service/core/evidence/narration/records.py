@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from service.core.evidence.facts.facts import Fact, FactRecord
-from service.core.evidence.sentences.claims import Claim
-from service.core.evidence.sentences.mentions import Clause, follows_pronoun
-from service.core.evidence.sentences.occasions import DaySpan, find_days
+from service.core.evidence.narration.claims import Claim
+from service.core.evidence.narration.clauses import Clause
+from service.core.evidence.narration.facts import Fact, FactRecord
+from service.core.evidence.narration.occasions import DaySpan, find_days
 
 MAX_FAMILY = 2_000
 """Values of one field; of more it is not asked which is meant."""
@@ -48,26 +48,12 @@ def narrow(facts: Sequence[Fact], claim: Claim, clause: Clause | None) -> Narrow
         return NarrowedFacts(days, facts, settled=True, dated=True)
     named = _select_named(facts, clause) if clause is not None else []
     both = [fact for fact in named if fact in days] if days else named
-    if both and clause is not None and _is_clear(claim, clause) and _is_of_all(both, facts, clause):
-        return NarrowedFacts(both, facts, settled=True)
     if both:
-        return NarrowedFacts(facts, facts, settled=False)
+        return NarrowedFacts(both, facts, settled=clause is not None and clause.sight != "loose")
     if days:
         return NarrowedFacts(days, facts, settled=not named, dated=True)
     same = len({str(fact.value) for fact in facts}) == 1
     return NarrowedFacts(facts, facts, settled=same)
-
-
-def _is_clear(claim: Claim, clause: Clause) -> bool:
-    """Whether it is clear that a clause speaks of its entities: they are named in its sentence, or above its line."""
-    return clause.sight in ("here", "before") or (clause.sight == "far" and (claim.exact or follows_pronoun(clause)))
-
-
-def _is_of_all(named: Sequence[Fact], facts: Sequence[Fact], clause: Clause) -> bool:
-    """Whether each of the entities holds some of the facts, and no other field could be meant."""
-    ids = {id(fact) for fact in named}
-    each = all(any(id(fact) in ids for fact in entity.inside) for entity in clause.subjects)
-    return (each or len(clause.subjects) == 1) and {fact.path for fact in named} == {fact.path for fact in facts}
 
 
 def _select_named(facts: Sequence[Fact], clause: Clause) -> list[Fact]:
