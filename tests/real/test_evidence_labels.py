@@ -312,7 +312,7 @@ def test_contradictions_in_box_scores_are_those_that_people_marked(tallies):
     [
         ("d2t-openweather", "contradicted", 28, 0.75),
         ("q-openweather", "contradicted", 400 if WHOLE else 80, 0.55),
-        ("q-owid", "suspected", 80, 0.5),  # of comma-separated text
+        ("q-owid", "suspected", 75, 0.5),  # of comma-separated text
     ],
 )
 def test_contradictions_of_days_are_marked_far_more_often_than_other_numbers(

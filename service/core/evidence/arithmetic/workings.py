@@ -216,10 +216,9 @@ class Workings:
         end = clause.sentence_start + len(clause.sentence)
         near = self._quantities[bisect_left(self._starts, said.end) :][:MAX_BESIDE]
         return any(
-            abs(value * number - one.number) <= _measure_room(one, clause, one.number)
+            _has_near(self._find_pool(one).values, one.number / number, _measure_room(one, clause, one.number) / number)
             for one in near
             if one.start < end and one.kind == "money" and one.number
-            for value in self._find_pool(one).values
         )
 
     def _list_counts(self, clause: Clause) -> list[Decimal]:

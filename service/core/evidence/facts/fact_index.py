@@ -12,6 +12,7 @@ from service.core.budget import OverBudgetError
 from service.core.evidence.facts.facts import Collection, Fact, read_facts
 from service.core.evidence.facts.field_units import MONEY
 from service.core.evidence.facts.held import Holdings
+from service.core.evidence.narration.entities import Family
 from service.core.evidence.reading.quantities import Quantity, Value
 from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import abbreviates, split_tokens, split_words, stem_name, stem_word
@@ -85,14 +86,15 @@ class FactIndex:
         self.shapes: dict[str, Fact] = {}
         """A fact for each shape that identifiers have: `INC-00000`."""
         self._identifiers: dict[int, dict[str, Fact]] = defaultdict(dict)
+        self._families: dict[tuple[int, ...], Family] = {}
         self._derived: dict[int, list[Fact]] = {}
         self._holdings: tuple[int, Holdings] | None = None
         self._series: dict[int, Series | None] = {}
         self._counts: dict[tuple[str, ...], FactGroup] = {}
 
-    def look(self, facts: Sequence[Fact]) -> None:
+    def look(self, family: Family) -> None:
         """Counts a claim that is held against these facts. OverBudgetError where that is too many in all."""
-        self._looks += len(facts)
+        self._looks += len(family.facts) * (1 if family.is_indexed else 2)
         if self._looks > MAX_VALUES_HELD:
             raise OverBudgetError(f"{self._looks} values of results held against claims", MAX_VALUES_HELD)
 
@@ -169,6 +171,13 @@ class FactIndex:
                     seen = matched.get(id(group), (group, 0))
                     matched[id(group)] = (group, seen[1] + 1)
         return [g for g, n in matched.values() if n == len(g.own) and g.takes(quantity)]
+
+    def build_family(self, groups: Sequence[FactGroup]) -> Family:
+        """The facts of these fields."""
+        key = (self.size, *map(id, groups))
+        if key not in self._families:
+            self._families[key] = Family([fact for group in groups for fact in group.facts])
+        return self._families[key]
 
     def find_group(self, fact: Fact) -> FactGroup | None:
         """The field of a fact."""

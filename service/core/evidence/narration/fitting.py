@@ -16,6 +16,8 @@ from service.core.evidence.reading.words import split_tokens, split_words, stem_
 from service.core.evidence.sentences.claims import ABOUT, LINKS
 from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words
 
+_COUNTS = split_words("count number quantity qty")
+"""Words of names that count things, whatever else they say: `total_count`."""
 _SMALL = split_words("and or in on at with for of to by from is are was were")
 
 
@@ -112,7 +114,8 @@ def is_typed(said: Quantity, fact: Fact) -> bool:
     kinds = {held.kind for held in fact.quantities}
     if said.kind == "money":
         counted = fact.counted.currency or fact.counted.minor
-        return bool(counted) or "money" in kinds or bool(MONEY & {*fact.own, *fact.above})
+        named = MONEY & {*fact.own, *fact.above} and not _COUNTS & {*fact.own}
+        return bool(counted) or "money" in kinds or bool(named)
     if said.kind == "percent":
         ratio = isinstance(fact.value, float) and 0 < abs(fact.value) < 1 and not fact.counted.unit
         return "percent" in kinds or fact.counted.unit == "%" or ratio

@@ -15,7 +15,7 @@ from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.field_units import MONEY
 from service.core.evidence.narration.binding import bind, is_about
 from service.core.evidence.narration.calendar import check_weekdays
-from service.core.evidence.narration.records import MAX_FAMILY, NarrowedFacts, narrow
+from service.core.evidence.narration.entities import MAX_FAMILY, NarrowedFacts, narrow
 from service.core.evidence.narration.refuting import compare, refute, refute_end
 from service.core.evidence.narration.retelling import Retelling
 from service.core.evidence.narration.series import check_series
@@ -37,7 +37,6 @@ from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import split_tokens, split_words
 from service.core.evidence.sentences.claims import LOOSE, MADE, Claim, find_claims
 from service.core.evidence.sentences.clauses import ClauseReader
-from service.core.evidence.sentences.mentions import Clause, find_clause
 
 FEW = 2
 """Of so many values one may be taken for the one that is meant."""
@@ -52,18 +51,17 @@ def check_text(
     """The verdict on each claim of a text, in its order. Sentences that say that something is so are claims too."""
     said = find_stated(text) if quantities is None else quantities
     found: dict[tuple[int, int], ClaimVerdict] = {}
-    clauses = ClauseReader(fact_index.holdings, utterances.today).read(text, said)
     claims = {(claim.quantity.start, claim.quantity.end): claim for claim in find_claims(text, said)}
     for claim in claims.values():
         quantity = claim.quantity
-        verdict = _check(claim, find_clause(clauses, quantity), fact_index, utterances)
+        verdict = _check(claim, text, fact_index, utterances)
         found[quantity.start, quantity.end] = ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict)
-    for claim, verdict in find_statements(text, clauses, fact_index, utterances):
+    for claim, verdict in find_statements(text, fact_index, utterances):
         quantity = claim.quantity
         found[quantity.start, quantity.end] = ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict)
     parts = {place for place, claim in claims.items() if claim.composite}
     bound = dict(found)
-    for saying in _iter_sayings(text, said, clauses, fact_index, utterances):
+    for saying in _iter_sayings(text, said, fact_index, utterances):
         place, ruling = (saying.start, saying.end), saying.ruling
         if place not in parts and _outweighs(ruling, found.get(place), bound.get(place)):
             found[place] = ClaimVerdict(path, *place, saying.text, *ruling)
@@ -82,10 +80,11 @@ def _outweighs(ruling: Ruling, before: ClaimVerdict | None, bound: ClaimVerdict 
 
 
 def _iter_sayings(
-    text: str, said: Sequence[Quantity], read: Sequence[Clause], fact_index: FactIndex, utterances: Utterances
+    text: str, said: Sequence[Quantity], fact_index: FactIndex, utterances: Utterances
 ) -> Iterator[Saying]:
     """What the clauses of a text say of the entities that they speak of."""
     holdings = fact_index.holdings
+    read = ClauseReader(holdings, utterances.today).read(text, said)
     clauses = [plain for one in read if (plain := one.keep_plain()) is not None]
     yield from check_weekdays(text, said, holdings)
     yield from Retelling(holdings, utterances, said, clauses).check()
@@ -94,7 +93,7 @@ def _iter_sayings(
     yield from check_tallies(clauses, holdings, fact_index.collections)
 
 
-def _check(claim: Claim, clause: Clause | None, fact_index: FactIndex, utterances: Utterances) -> Ruling:
+def _check(claim: Claim, text: str, fact_index: FactIndex, utterances: Utterances) -> Ruling:
     quantity = claim.quantity
     if quantity.kind == "boolean" and not claim.exact:
         return OPEN  # the sentence as a whole tells
@@ -104,19 +103,19 @@ def _check(claim: Claim, clause: Clause | None, fact_index: FactIndex, utterance
     if of_series is not None:
         return of_series
     groups = bind(claim, fact_index)
-    ruling = _check_bound(claim, clause, groups, fact_index, utterances) if groups else None
+    ruling = _check_bound(claim, text, groups, fact_index, utterances) if groups else None
     ruling = ruling or _check_unbound(claim, fact_index, utterances)
     return ruling if ruling.verdict != "unsupported" else OPEN
 
 
 def _check_bound(
-    claim: Claim, clause: Clause | None, groups: Sequence[FactGroup], fact_index: FactIndex, utterances: Utterances
+    claim: Claim, text: str, groups: Sequence[FactGroup], fact_index: FactIndex, utterances: Utterances
 ) -> Ruling:
-    facts = [fact for group in groups for fact in group.facts]
-    if len(facts) > MAX_FAMILY:
+    family = fact_index.build_family(groups)
+    if len(family.facts) > MAX_FAMILY:
         return OPEN
-    fact_index.look(facts)
-    narrowed = narrow(facts, claim, clause)
+    fact_index.look(family)
+    narrowed = narrow(family, claim, text)
     return (
         compare(claim, narrowed, groups)
         or refute_end(claim, narrowed, groups, fact_index, utterances)

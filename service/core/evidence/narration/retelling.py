@@ -209,7 +209,10 @@ class Retelling:
         return (
             clause.keyed
             and not clause.by & mention.columns
-            and any(fit(mention, clause, other).holds for other in self._iter_others(clause))
+            and any(
+                fit(mention, clause, other).holds and not _is_named_in_part(other, clause)
+                for other in self._iter_others(clause)
+            )
         )
 
     def _iter_others(self, clause: Clause) -> Iterator[Entity]:
@@ -249,7 +252,9 @@ class Retelling:
                 verdict="contradicted" if proved else "suspected"
             )
         typed = self._list_typed(said) if said.kind in _MADE_UP else []
-        fact = find_kin(said, typed) or (typed[0] if typed and self._workings.is_near(said, clause) else None)
+        kin = find_kin(said, typed)
+        fact = kin if kin and _is_telling(said, kin, clause) else None
+        fact = fact or (typed[0] if typed and self._workings.is_near(said, clause) else None)
         return suspect(mention.text, fact, "not_found") if fact is not None else None
 
     def _list_typed(self, said: Quantity) -> list[Fact]:
@@ -265,6 +270,26 @@ class Retelling:
             return any(relates(said, fact, clause) for fact in self._holdings.facts)
         near = self._scale.find_near(said, about=is_rough(said, clause))
         return any(relates(said, fact, clause) for fact in near)
+
+
+def _is_named_in_part(other: Entity, clause: Clause) -> bool:
+    """Whether a clause has some words of what another entity is called: `Wen` of `Wen Zhao`."""
+    said = find_words(clause.text)
+    own = {word for one in clause.subjects for name in _list_names(one, clause) for word in name}
+    return any(not said.isdisjoint({*name} - own) and not said.issuperset(name) for name in _list_names(other, clause))
+
+
+def _list_names(entity: Entity, clause: Clause) -> Iterator[list[str]]:
+    for fact in entity.inside[:MAX_INSIDE]:
+        if fact.path in clause.by and isinstance(fact.value, str):
+            yield split_tokens(fact.value)
+
+
+def _is_telling(said: Quantity, kin: Fact, clause: Clause) -> bool:
+    """Whether a likeness is no chance: of three digits, of a day or a time, or with the field named beside it."""
+    if said.number is None or len(list_significant_digits(said.number)) > _TELLING:
+        return True
+    return bool({stem_word(word) for word in clause.words} & {*kin.own})
 
 
 def _is_bound(mention: ClauseMention, clause: Clause) -> bool:

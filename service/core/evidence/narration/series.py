@@ -10,7 +10,7 @@ from service.core.evidence.arithmetic.transforms import name_slip
 from service.core.evidence.facts.fact_index import FactIndex
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.narration.binding import find_side, is_about
-from service.core.evidence.narration.records import select_days
+from service.core.evidence.narration.entities import select_days
 from service.core.evidence.narration.verdicts import Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.dates import MONTHS
 from service.core.evidence.reading.quantities import list_significant_digits

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from service.core.evidence.arithmetic.transforms import is_none
 from service.core.evidence.facts.fact_index import FactIndex
-from service.core.evidence.narration.records import MAX_FAMILY, narrow
+from service.core.evidence.narration.entities import MAX_FAMILY, narrow
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import flatten_text, split_tokens, split_words, stem_word
 from service.core.evidence.sentences.claims import Claim
-from service.core.evidence.sentences.mentions import Clause, find_clause
 
 _LINE = re.compile(r"(?m)^[ \t>*_#`\d.)•-]*+([^:\n]{2,60}):[ \t*_`]*+([^\n]{2,60})$")
 _NOTHING = split_words("none null nothing na unavailable")
 Statement = tuple[Claim, Ruling]
 
 
-def find_statements(
-    text: str, clauses: Sequence[Clause], fact_index: FactIndex, utterances: Utterances
-) -> Iterator[Statement]:
+def find_statements(text: str, fact_index: FactIndex, utterances: Utterances) -> Iterator[Statement]:
     """The statements of a text that name one field of one record, with the verdict on each."""
     for match in _LINE.finditer(text):
-        yield from _check_labelled(text, match, clauses, fact_index, utterances)
+        yield from _check_labelled(text, match, fact_index, utterances)
 
 
 def build_passage(text: str, start: int, end: int) -> Claim:
@@ -39,16 +36,16 @@ def build_passage(text: str, start: int, end: int) -> Claim:
 
 
 def _check_labelled(
-    text: str, match: re.Match[str], clauses: Sequence[Clause], fact_index: FactIndex, utterances: Utterances
+    text: str, match: re.Match[str], fact_index: FactIndex, utterances: Utterances
 ) -> Iterator[Statement]:
     """A line such as `Cabin: economy` where the field holds a text: it, or that of another record."""
     label, said = [stem_word(word) for word in split_tokens(match.group(1))], flatten_text(match.group(2))
     claim = build_passage(text, match.start(2), match.end(2))
     groups = [group for group in fact_index.find_named(label, claim.quantity) if set(label) <= group.own | group.above]
-    facts = [fact for group in groups for fact in group.facts]
-    if not 0 < len(facts) <= MAX_FAMILY or not said.strip() or any(c.isdigit() for c in said):
+    family = fact_index.build_family(groups)
+    if not 0 < len(family.facts) <= MAX_FAMILY or not said.strip() or any(c.isdigit() for c in said):
         return
-    narrowed = narrow(facts, claim, find_clause(clauses, claim.quantity))
+    narrowed = narrow(family, claim, text)
     if not all(fact.value is None or isinstance(fact.value, str) for fact in narrowed.facts):
         return
     held = {flatten_text(str(fact.value)) for fact in narrowed.facts}
