@@ -34,6 +34,7 @@ HALVES = {
     ),
     "open": ("charging", "theatre", "freight"),
 }
+"""`held` is looked at last; the others are read and built on, `fresh` since its first figures were taken unread."""
 RENDERINGS = 3
 """Of an answer, where the domain says nothing else."""
 MOST_OF_A_CLASS = 2
