@@ -33,6 +33,7 @@ HALVES = {
         "payroll",
     ),
     "open": ("charging", "theatre", "freight"),
+    "sealed": ("telecom", "insurance", "recruiting", "garage", "auctions", "dairy"),
 }
 RENDERINGS = 3
 """Of an answer, where the domain says nothing else."""
