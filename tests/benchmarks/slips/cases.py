@@ -33,6 +33,7 @@ HALVES = {
         "payroll",
     ),
     "open": ("charging", "theatre", "freight"),
+    "sealed": ("telecom", "insurance", "recruiting", "garage", "auctions", "dairy"),
 }
 """`held` is looked at last; the others are read and built on, `fresh` since its first figures were taken unread."""
 RENDERINGS = 3
