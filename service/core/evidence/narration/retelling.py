@@ -286,8 +286,8 @@ def _list_names(entity: Entity, clause: Clause) -> Iterator[list[str]]:
 
 
 def _is_telling(said: Quantity, kin: Fact, clause: Clause) -> bool:
-    """Whether a likeness is no chance: of three digits, of a day or a time, or with the field named beside it."""
-    if said.number is None or len(list_significant_digits(said.number)) > _TELLING:
+    """Whether a likeness is no chance: of three digits, of a day or a time, in all but the unit, with the field named."""
+    if said.number is None or len(list_significant_digits(said.number)) > _TELLING or is_other_unit(said, kin):
         return True
     return bool({stem_word(word) for word in clause.words} & {*kin.own})
 
