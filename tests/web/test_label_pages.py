@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from service.engine import Engine
 from service.fits.live import LiveFits
@@ -19,6 +20,7 @@ from service.store.access.callers import Scope
 from service.store.access.keys import Keys
 from service.store.database import Database, open_database
 from service.store.installed_fits import InstalledFits
+from service.store.tables import ITEMS, LABEL_ITEMS
 from service.web.app import add_pages
 from service.web.wording import format_score, format_share
 from service.wiring import build_demo_judging
@@ -160,6 +162,24 @@ def test_the_numbers_are_those_of_the_twin(site: Site) -> None:
     )
 
 
+def test_items_of_a_run_that_an_earlier_version_scored_can_be_labelled_once_it_was_looked_at(site: Site) -> None:
+    batch, database = site.submit(3), site.client.database
+    kept = sa.select(LABEL_ITEMS).order_by(LABEL_ITEMS.c.item, LABEL_ITEMS.c.criterion)
+
+    def list_kept() -> list[dict[str, object]]:
+        with database.read() as connection:
+            rows = [dict(row) for row in connection.execute(kept).mappings()]
+        return [{name: value for name, value in row.items() if name != "created_at"} for row in rows]
+
+    before = list_kept()
+    assert before
+    with database.begin() as connection:
+        connection.execute(ITEMS.delete())
+        connection.execute(LABEL_ITEMS.delete())
+    site.text(f"/runs/{batch}")
+    assert list_kept() == before
+
+
 def test_people_differ_and_somebody_settles_it(site: Site) -> None:
     batch = site.submit(2)
     for annotator, word in (("ana", "pass"), ("ben", "fail")):
@@ -224,12 +244,14 @@ def test_a_judge_beside_people_is_as_its_twin_says(site: Site) -> None:
 
 
 def test_what_was_held_out_from_a_fit_is_shown_as_its_calibration_run_reports_it(site: Site) -> None:
-    rng = random.Random(4)
+    rng = random.Random(4)  # noqa: S311
     rows, recorded = items(160), list[dict[str, object]]()
     for n, one in enumerate(rows):
         raw = round(rng.random(), 2)
         passes = rng.random() < raw
-        one["labels"] = [{"annotator": who, "label": passes ^ (n % 10 == odd)} for who, odd in (("ana", -1), ("ben", 3))]
+        one["labels"] = [
+            {"annotator": who, "label": passes ^ (n % 10 == odd)} for who, odd in (("ana", -1), ("ben", 3))
+        ]
         recorded.append(said(one, raw, judge="result_groundedness"))
     name = site.client.submit(jsonl(*rows, *recorded), LINES)["id"]
     site.client.work()

@@ -15,10 +15,11 @@ import pytest
 
 from service.api.app import create_app
 from service.api.page_route import PageRoute
-from service.jobs.items import read_facts
+from service.jobs.items import read_outcome
+from service.registry import Shelf
 from service.settings import Settings
 from service.store.database import Database, open_database
-from service.store.jobs.items import add_missing_items
+from service.store.jobs.items import ReadOutcome, add_missing_items
 from service.store.tables import ITEMS
 from service.web.app import add_pages
 from service.web.rendering import STATIC
@@ -327,9 +328,13 @@ def test_items_that_an_earlier_version_scored_are_taken_in(visitor: Visitor, dat
     assert visitor.open(f"/v1/batches/{batch}/items").json == listed
     with database.begin() as connection:
         connection.execute(ITEMS.delete().where(ITEMS.c.batch == batch))
-    assert add_missing_items(database, batch, read_facts, whole=9, most=4) == 4
-    assert add_missing_items(database, batch, read_facts, whole=9) == 5
-    assert add_missing_items(database, batch, read_facts, whole=9) == 0
+    assert add_missing_items(database, batch, read_kept, whole=9, most=4) == 4
+    assert add_missing_items(database, batch, read_kept, whole=9) == 5
+    assert add_missing_items(database, batch, read_kept, whole=9) == 0
+
+
+def read_kept(line: str) -> ReadOutcome:
+    return read_outcome(line, Shelf())
 
 
 def test_kept_scores_are_listed_and_counted_like_the_items_of_a_batch(tmp_path: Path, runner: asyncio.Runner) -> None:
