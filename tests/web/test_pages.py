@@ -26,6 +26,7 @@ from service.web.rendering import STATIC
 from service.web.wording import format_count, format_score, format_share
 from tests.api.asgi_caller import Answer
 from tests.store.played import Recording
+from tests.web.hostile import list_hostile
 from tests.web.site import TOKEN, Visitor, build_request, fill, list_links, strip_tags
 
 PAGES = [
@@ -243,16 +244,40 @@ def test_hostile_texts_are_text_wherever_they_stand(visitor: Visitor, database: 
     paths = [f"/runs/{batch}", f"/runs/{batch}/traces?limit=500", "/", "/runs", f"/runs/{batch}/summary"]
     paths += [f"/runs/{batch}/traces/{n}" for n in range(0, len(requests), 7)]
     for path in paths:
-        answer = visitor.open(path)
-        text = answer.body.decode()
-        assert answer.status == 200, path
-        assert len(re.findall(r"<script", text, re.IGNORECASE)) == len(
-            re.findall(r'<script src="/static/[a-z]+\.js\?v=', text)
-        ), path
-        assert not re.search(
-            r"<(?:img|iframe|object|embed|base|meta http|link rel=import|video|audio|marquee)", text, re.IGNORECASE
-        ), path
-        assert not re.search(r"<[a-z][^<>]*\son[a-z]+\s*=", text, re.IGNORECASE), path
+        check_harmless(visitor, path)
+
+
+def test_hostile_texts_are_text_on_the_pages_of_kept_scores(tmp_path: Path, runner: asyncio.Runner) -> None:
+    database = open_database(f"sqlite:///{tmp_path}/store.db")
+    database.migrate()
+    app = add_pages(create_app(Settings(store_scores=True), database=database, queue=Recording()), token=TOKEN)
+    visitor = Visitor(app, runner)
+    visitor.enter()
+    for request in build_hostile([text[:500] for _, text in list_hostile() if "\ud800" not in text]):
+        body = json.dumps({name: value for name, value in request.items() if name != "custom_id"} | {"judges": "off"})
+        answer = visitor.ask("POST", "/v1/score", body.encode(), content_type="application/json")
+        assert answer.status == 200, answer.body
+    kept = visitor.open("/v1/scores?limit=100").json["data"]
+    assert len(kept) > 15
+    tools = [f"/scores?{urlencode({'tool': one['tool'] or ''})}" for one in kept]
+    assert len(set(tools)) > 5
+    for path in ("/", "/scores", "/scores?limit=100", *set(tools), *[f"/scores/{one['id']}" for one in kept]):
+        check_harmless(visitor, path)
+    database.close()
+
+
+def check_harmless(visitor: Visitor, path: str) -> None:
+    """Nothing on a page runs or loads anything but our own scripts."""
+    answer = visitor.open(path)
+    text = answer.body.decode()
+    assert answer.status == 200, path
+    assert len(re.findall(r"<script", text, re.IGNORECASE)) == len(
+        re.findall(r'<script src="/static/[a-z]+\.js\?v=', text)
+    ), path
+    assert not re.search(
+        r"<(?:img|iframe|object|embed|base|meta http|link rel=import|video|audio|marquee)", text, re.IGNORECASE
+    ), path
+    assert not re.search(r"<[a-z][^<>]*\son[a-z]+\s*=", text, re.IGNORECASE), path
 
 
 def test_pages_are_routes_that_ask_who_comes(visitor: Visitor) -> None:
