@@ -140,15 +140,17 @@ class LabelDesk:
 
     def choose(self, tenant: str, criterion: str | None, annotator: str) -> LabelTask | None:
         """What to label next; None where nothing is left. `criterion` None: where most waits, else of which there is most."""
-        for one in [criterion] if criterion else self._order_criteria(tenant, annotator):
+        known = {} if criterion else {one.criterion: one for one in self.list_progress(tenant, annotator)}
+        for one in [criterion] if criterion else known:
             found = self._chooser.choose(tenant, one, annotator)
             if found is not None:
-                return self._build_task(tenant, found, annotator)
+                return self._build_task(tenant, found, known.get(one) or self._chooser.measure(tenant, one, annotator))
         return None
 
     def open_task(self, tenant: str, item: str, criterion: str, annotator: str) -> LabelTask:
         """An item that somebody looked up. UnknownItemError where it is not there."""
-        return self._build_task(tenant, LabelChoice(item, criterion, "", "direct"), annotator)
+        progress = self._chooser.measure(tenant, criterion, annotator)
+        return self._build_task(tenant, LabelChoice(item, criterion, "", "direct"), progress)
 
     def list_progress(self, tenant: str, annotator: str, *, known: LabelProgress | None = None) -> list[LabelProgress]:
         """How far each criterion is, where most waits first. `known`: what was measured just now, and is not again."""
@@ -236,10 +238,7 @@ class LabelDesk:
                     return rubric.judges_by_id.get(one.check.judge)
         return None
 
-    def _order_criteria(self, tenant: str, annotator: str) -> list[str]:
-        return [one.criterion for one in self.list_progress(tenant, annotator)]
-
-    def _build_task(self, tenant: str, choice: LabelChoice, annotator: str) -> LabelTask:
+    def _build_task(self, tenant: str, choice: LabelChoice, progress: LabelProgress) -> LabelTask:
         subject = self.labels.read_subject(tenant, choice.item, choice.criterion)
         judge = self.find_judge(choice.criterion, subject)
         return LabelTask(
@@ -251,7 +250,7 @@ class LabelDesk:
             menu=() if judge is None else _list_menu(judge),
             request=subject.request,
             document=subject.document,
-            progress=self._chooser.measure(tenant, choice.criterion, annotator),
+            progress=progress,
         )
 
     def _check_steps(self, tenant: str, draft: LabelDraft) -> None:

@@ -28,12 +28,13 @@ from service.errors import (
 from service.jobs.pauses import describe_pause
 from service.problems import PROBLEM, ProblemDetails, build_details, describe_error
 from service.reading.strict_json import Limits, parse
+from service.registry import Shelf
 from service.reporting.breaks import describe_break
 from service.reporting.summaries import read_report
 from service.request import ScoreRequest, read_request
 from service.scoring_process import LARGE_BYTES, ApartRefusal, ApartScorer, TakenDownError
 from service.store.jobs.chunks import ChunkItem, OutcomeRow
-from service.store.jobs.items import ERROR, ItemFacts
+from service.store.jobs.items import ERROR, ItemFacts, ReadOutcome
 from service.store.jobs.suspects import QUARANTINE_AT
 from service.store.labelling.drafts import LabelItem
 
@@ -236,16 +237,21 @@ def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> Outc
     )
 
 
-def read_facts(line: str) -> ItemFacts | None:
-    """What is kept of an item, read from the line of its outcome; None where that is of no report that can be read."""
+def read_outcome(line: str, shelf: Shelf) -> ReadOutcome:
+    """What is kept of an item, read from the line of its outcome. A report that can be read no longer counts as an error.
+
+    It may be labelled where its rubric is still on the shelf as it was.
+    """
     told = json.loads(line)
-    if "report" not in told:
-        return ItemFacts(told["custom_id"], ERROR)
+    name = told["custom_id"]
     try:
-        report = read_report(told["report"])
+        report = read_report(told["report"]) if "report" in told else None
     except InputError:
-        return None
-    return _build_facts(told["custom_id"], report)
+        report = None
+    if report is None:
+        return ReadOutcome(ItemFacts(name, ERROR))
+    rubric = next((one for one in shelf if one.digest == report.rubric.hash), None)
+    return ReadOutcome(_build_facts(name, report), () if rubric is None else list_label_items(report, rubric))
 
 
 def _build_facts(custom_id: str, report: Report) -> ItemFacts:

@@ -21,7 +21,7 @@ def render_run_file(view: RunView, numbers: Iterable[Section] = ()) -> str:
         numbers=Markup(render_sections(numbers)),  # noqa: S704 (escaped where it is written)
         version=__version__,
     )
-    style = f"{_read('style.css')}\n{_read('trace.css')}"
+    style = "\n".join([_read(name) for name in ("base.css", "style.css", "trace.css")])
     return build_document(f"{view.title} · callgrade", body, style=style, script=_read("trace.js"))
 
 

@@ -128,7 +128,9 @@ class Served(NamedTuple):
 
     @property
     def document(self) -> Any:
-        return self.whole.include(path_regex="^/v1/(batches|calibrations|audit|overview|usage|scores|labels|fits)")
+        return self.whole.include(
+            path_regex="^/v1/(batches|calibrations|audit|overview|usage|scores|labels|fits|judges)"
+        )
 
 
 @pytest.fixture(scope="module")

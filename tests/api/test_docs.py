@@ -79,9 +79,11 @@ def list_colours(style: str) -> list[str]:
 
 
 def test_it_looks_as_the_other_pages_do(page: Answer) -> None:
-    own = list_colours(Parts(page.body.decode()).inside["style"][0])
-    assert own == list_colours((STATIC / "style.css").read_text("utf-8"))
-    assert len(own) > 30
+    own, base = Parts(page.body.decode()).inside["style"][0], (STATIC / "base.css").read_text("utf-8")
+    assert own.startswith(base)
+    assert len(list_colours(base)) > 30
+    assert list_colours(own) == list_colours(base)
+    assert list_colours((STATIC / "style.css").read_text("utf-8")) == []
 
 
 def test_it_leads_back_to_the_pages_where_there_are_any(ask: Ask, app: FastAPI) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from service.engine import Engine
 from service.fits.live import LiveFits
@@ -18,10 +20,13 @@ from service.store.access.callers import Scope
 from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.installed_fits import InstalledFits
+from service.store.tables import ITEMS, LABEL_ITEMS
 from service.web.app import add_pages
+from service.web.wording import format_score, format_share
 from service.wiring import build_demo_judging
 from tests.api.asgi_caller import build_ask
 from tests.api.played_client import PlayedClient
+from tests.api.test_calibrations import items, said
 from tests.api.test_fits import fit, sent
 from tests.api.test_fits import verdict as verdict_of
 from tests.api.test_labels import LINES, body, jsonl
@@ -157,6 +162,24 @@ def test_the_numbers_are_those_of_the_twin(site: Site) -> None:
     )
 
 
+def test_items_of_a_run_that_an_earlier_version_scored_can_be_labelled_once_it_was_looked_at(site: Site) -> None:
+    batch, database = site.submit(3), site.client.database
+    kept = sa.select(LABEL_ITEMS).order_by(LABEL_ITEMS.c.item, LABEL_ITEMS.c.criterion)
+
+    def list_kept() -> list[dict[str, object]]:
+        with database.read() as connection:
+            rows = [dict(row) for row in connection.execute(kept).mappings()]
+        return [{name: value for name, value in row.items() if name != "created_at"} for row in rows]
+
+    before = list_kept()
+    assert before
+    with database.begin() as connection:
+        connection.execute(ITEMS.delete())
+        connection.execute(LABEL_ITEMS.delete())
+    site.text(f"/runs/{batch}")
+    assert list_kept() == before
+
+
 def test_people_differ_and_somebody_settles_it(site: Site) -> None:
     batch = site.submit(2)
     for annotator, word in (("ana", "pass"), ("ben", "fail")):
@@ -199,6 +222,71 @@ def test_a_judge_is_shown_beside_people(site: Site) -> None:
     for judge in Shelf().judges:
         assert site.visitor.open(f"/judges/{judge}").status == 200
     assert site.visitor.open("/judges/nobody").status == 404
+
+
+def test_a_judge_beside_people_is_as_its_twin_says(site: Site) -> None:
+    batch = site.submit(24)
+    for n in range(24):
+        site.label(f"/label?criterion=grounded&item={batch}/{n}", "pass" if n % 2 == 0 or n < 4 else "fail")
+    [told] = site.client("GET", "/v1/judges", judge="result_groundedness").json["data"]
+    text = site.text("/judges/result_groundedness")
+    shares = [format_share(told[name]) for name in ("share", "low", "high")]
+    said = "people here say the same in {} of {} items [{} to {}] , kappa {}"
+    kappa = format_score(told["kappa"])
+    assert said.format(shares[0], told["items"], *shares[1:], kappa) in strip_tags(text).replace("],", "] ,")
+    assert told["trust"] == "better"
+    assert "Yes, so far:" in text
+    for side, words in (("passes", "people pass"), ("fails", "people fail")):
+        assert f"Of {told[side]['items']} that it {side}, {words} {told[side]['equal']}" in strip_tags(text)
+    [reliability, coverage] = read_plots(text)
+    assert reliability == [place(x, y) for x, y, _ in told["reliability"]]
+    assert sorted(coverage) == sorted(place(x, y) for x, y, _ in told["coverage"])
+
+
+def test_what_was_held_out_from_a_fit_is_shown_as_its_calibration_run_reports_it(site: Site) -> None:
+    rng = random.Random(4)  # noqa: S311
+    rows, recorded = items(160), list[dict[str, object]]()
+    for n, one in enumerate(rows):
+        raw = round(rng.random(), 2)
+        passes = rng.random() < raw
+        one["labels"] = [
+            {"annotator": who, "label": passes ^ (n % 10 == odd)} for who, odd in (("ana", -1), ("ben", 3))
+        ]
+        recorded.append(said(one, raw, judge="result_groundedness"))
+    name = site.client.submit(jsonl(*rows, *recorded), LINES)["id"]
+    site.client.work()
+    path = "/judges/result_groundedness"
+    assert site.visitor.fill_in(path, f"{path}/install", calibration=name, fit="").status == 303
+    [judge] = site.client.find(name, "/report").json["judges"]
+    text = site.text(path)
+    told = strip_tags(text)
+    assert f"On {judge['held_out']} items of {judge['held_out_groups']} groups that were held out" in told
+    band = judge["abstaining"]
+    decides = f"it decides {format_share(band['coverage'])} of them, and {format_share(band['accuracy'])} of these"
+    assert decides in told
+    [reliability, _] = read_plots(text)
+    assert reliability == [place(*one[-2:]) for one in (*judge["table_before"], *judge["table_after"])]
+    curve = re.findall(r"[ML]([\d.]+) ([\d.]+)", text.split('class="curve" d="')[1].split('"')[0])
+    drawn = [(float(x), float(y)) for x, y in curve]
+    assert drawn == [place(*one[-2:]) for one in sorted(judge["curve"], key=lambda point: point[1])]
+    human = judge["humans"]["measures"]["accuracy"]["value"]
+    assert 0.8 < human < 1
+    assert f'class="human" d="M30 {place(0, human)[1]} H230"' in text
+    rows_told = dict(re.findall(r'on held-out">(\w+)</td><td data-label="judge">([\d.]+)', text))
+    assert rows_told["accuracy"] == f"{judge['after']['measures']['accuracy']['value']:.3f}"
+    assert site.client("DELETE", f"/v1/calibrations/{name}").status == 204
+    assert "held out from the fit" not in site.text(path)
+
+
+def read_plots(text: str) -> list[list[tuple[float, float]]]:
+    """The dots of each plot of a page."""
+    drawn = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    return [[(float(x), float(y)) for x, y in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', one)] for one in drawn]
+
+
+def place(x: float, y: float) -> tuple[float, float]:
+    """Where a point of a plot is drawn: 200 units wide and high, 30 from the left and 10 from above."""
+    return round(30 + 200 * x, 1), round(10 + 200 * (1 - y), 1)
 
 
 def test_hostile_texts_stay_texts(site: Site) -> None:

@@ -15,16 +15,18 @@ import pytest
 
 from service.api.app import create_app
 from service.api.page_route import PageRoute
-from service.jobs.items import read_facts
+from service.jobs.items import read_outcome
+from service.registry import Shelf
 from service.settings import Settings
 from service.store.database import Database, open_database
-from service.store.jobs.items import add_missing_items
+from service.store.jobs.items import ReadOutcome, add_missing_items
 from service.store.tables import ITEMS
 from service.web.app import add_pages
 from service.web.rendering import STATIC
 from service.web.wording import format_count, format_score, format_share
 from tests.api.asgi_caller import Answer
 from tests.store.played import Recording
+from tests.web.hostile import list_hostile
 from tests.web.site import TOKEN, Visitor, build_request, fill, list_links, strip_tags
 
 PAGES = [
@@ -242,16 +244,40 @@ def test_hostile_texts_are_text_wherever_they_stand(visitor: Visitor, database: 
     paths = [f"/runs/{batch}", f"/runs/{batch}/traces?limit=500", "/", "/runs", f"/runs/{batch}/summary"]
     paths += [f"/runs/{batch}/traces/{n}" for n in range(0, len(requests), 7)]
     for path in paths:
-        answer = visitor.open(path)
-        text = answer.body.decode()
-        assert answer.status == 200, path
-        assert len(re.findall(r"<script", text, re.IGNORECASE)) == len(
-            re.findall(r'<script src="/static/[a-z]+\.js\?v=', text)
-        ), path
-        assert not re.search(
-            r"<(?:img|iframe|object|embed|base|meta http|link rel=import|video|audio|marquee)", text, re.IGNORECASE
-        ), path
-        assert not re.search(r"<[a-z][^<>]*\son[a-z]+\s*=", text, re.IGNORECASE), path
+        check_harmless(visitor, path)
+
+
+def test_hostile_texts_are_text_on_the_pages_of_kept_scores(tmp_path: Path, runner: asyncio.Runner) -> None:
+    database = open_database(f"sqlite:///{tmp_path}/store.db")
+    database.migrate()
+    app = add_pages(create_app(Settings(store_scores=True), database=database, queue=Recording()), token=TOKEN)
+    visitor = Visitor(app, runner)
+    visitor.enter()
+    for request in build_hostile([text[:500] for _, text in list_hostile() if "\ud800" not in text]):
+        body = json.dumps({name: value for name, value in request.items() if name != "custom_id"} | {"judges": "off"})
+        answer = visitor.ask("POST", "/v1/score", body.encode(), content_type="application/json")
+        assert answer.status == 200, answer.body
+    kept = visitor.open("/v1/scores?limit=100").json["data"]
+    assert len(kept) > 15
+    tools = [f"/scores?{urlencode({'tool': one['tool'] or ''})}" for one in kept]
+    assert len(set(tools)) > 5
+    for path in ("/", "/scores", "/scores?limit=100", *set(tools), *[f"/scores/{one['id']}" for one in kept]):
+        check_harmless(visitor, path)
+    database.close()
+
+
+def check_harmless(visitor: Visitor, path: str) -> None:
+    """Nothing on a page runs or loads anything but our own scripts."""
+    answer = visitor.open(path)
+    text = answer.body.decode()
+    assert answer.status == 200, path
+    assert len(re.findall(r"<script", text, re.IGNORECASE)) == len(
+        re.findall(r'<script src="/static/[a-z]+\.js\?v=', text)
+    ), path
+    assert not re.search(
+        r"<(?:img|iframe|object|embed|base|meta http|link rel=import|video|audio|marquee)", text, re.IGNORECASE
+    ), path
+    assert not re.search(r"<[a-z][^<>]*\son[a-z]+\s*=", text, re.IGNORECASE), path
 
 
 def test_pages_are_routes_that_ask_who_comes(visitor: Visitor) -> None:
@@ -327,9 +353,13 @@ def test_items_that_an_earlier_version_scored_are_taken_in(visitor: Visitor, dat
     assert visitor.open(f"/v1/batches/{batch}/items").json == listed
     with database.begin() as connection:
         connection.execute(ITEMS.delete().where(ITEMS.c.batch == batch))
-    assert add_missing_items(database, batch, read_facts, whole=9, most=4) == 4
-    assert add_missing_items(database, batch, read_facts, whole=9) == 5
-    assert add_missing_items(database, batch, read_facts, whole=9) == 0
+    assert add_missing_items(database, batch, read_kept, whole=9, most=4) == 4
+    assert add_missing_items(database, batch, read_kept, whole=9) == 5
+    assert add_missing_items(database, batch, read_kept, whole=9) == 0
+
+
+def read_kept(line: str) -> ReadOutcome:
+    return read_outcome(line, Shelf())
 
 
 def test_kept_scores_are_listed_and_counted_like_the_items_of_a_batch(tmp_path: Path, runner: asyncio.Runner) -> None:

@@ -17,6 +17,8 @@ from starlette.routing import Route
 from service.api.page_route import PageRoute
 
 PAGES = Path(__file__).parent.parent / "pages"
+BASE = PAGES.parents[1] / "web" / "static" / "base.css"
+"""The style that all pages share."""
 
 HOME = '<a class="brand" href="/">callgrade</a> <a href="/">Start</a>'
 
@@ -57,7 +59,8 @@ def _build_page(among_pages: bool) -> tuple[bytes, str]:  # noqa: FBT001 (there 
     `among_pages`: whether there is a start page to go back to.
     """
     home = HOME if among_pages else '<span class="brand">callgrade</span>'
-    style, script = ((PAGES / name).read_text("utf-8") for name in ("docs.css", "docs.js"))
+    base, own_style, script = (file.read_text("utf-8") for file in (BASE, PAGES / "docs.css", PAGES / "docs.js"))
+    style = base + own_style
     text = (
         (PAGES / "docs.html").read_text("utf-8").replace("HOME", home).replace("STYLE", style).replace("SCRIPT", script)
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -19,7 +19,9 @@ from pydantic import JsonValue
 from service.core.rubric import STAGES, Stage
 from service.store.bulk import insert_rows
 from service.store.database import Database
-from service.store.tables import CHUNKS, ITEMS, RESULTS
+from service.store.labelling.drafts import LabelItem
+from service.store.labelling.items import insert_items, name_batch_item
+from service.store.tables import BATCHES, CHUNKS, ITEMS, RESULTS
 
 MOST_GROUPS = 200
 """Groups of failures that are told at most, the largest first."""
@@ -50,6 +52,14 @@ class ItemFacts(NamedTuple):
     score: float | None = None
     cluster: str = ""
     """Its tag `group`: items of one are not independent."""
+
+
+class ReadOutcome(NamedTuple):
+    """What is kept of an outcome besides its line."""
+
+    facts: ItemFacts
+    labelled: Sequence[LabelItem] = ()
+    """What of it may be labelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +167,11 @@ def list_items(
 
 
 def add_missing_items(
-    database: Database, batch: str, read: Callable[[str], ItemFacts | None], *, whole: int, most: int = MOST_CAUGHT_UP
+    database: Database, batch: str, read: Callable[[str], ReadOutcome], *, whole: int, most: int = MOST_CAUGHT_UP
 ) -> int:
-    """Adds the rows of at most `most` results that have none, as an earlier version left them; how many.
+    """Adds what is kept of at most `most` results that have no rows, as an earlier version left them; how many.
 
-    `read` tells what is kept of a line; None: nothing. `whole`: results in all, where all of them have rows nothing is looked
-    for.
+    `read` tells what is kept of a line. `whole`: results in all, where all of them have rows nothing is looked for.
     """
     if count_items(database, batch) >= whole:
         return 0
@@ -171,9 +180,13 @@ def add_missing_items(
     with database.begin() as connection:
         lines = connection.execute(missing.order_by(RESULTS.c.position).limit(most)).all()
         found = [(position, read(line)) for position, line in lines]
-        rows = [build_item_row(batch, position, facts) for position, facts in found if facts is not None]
-        insert_rows(connection, ITEMS, ITEM_COLUMNS, rows, keep=True)
-    return len(rows)
+        if found:
+            rows = [build_item_row(batch, position, one.facts) for position, one in found]
+            insert_rows(connection, ITEMS, ITEM_COLUMNS, rows, keep=True)
+            tenant: str = connection.execute(sa.select(BATCHES.c.tenant).where(BATCHES.c.id == batch)).scalar_one()
+            labelled = [(name_batch_item(batch, n), item) for n, one in found for item in one.labelled]
+            insert_items(connection, tenant, labelled)
+    return len(found)
 
 
 def count_items(database: Database, batch: str, choice: ItemChoice = EVERY) -> int:

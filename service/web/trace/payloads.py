@@ -71,6 +71,8 @@ def build_payload(value: JsonValue, path: str, marks: RootMarks | None, choices:
     whole = marks.leaves.get("") if marks is not None else None
     if isinstance(value, str):
         pieces = cut_pieces(value, () if marks is None else marks.spans.get("", ())) or (TextPiece(""),)
+    elif marks is None:
+        pieces = (TextPiece(_spell(value, 0)),)
     else:
         pieces = tuple(_write(value, marks))
     size = sum([len(piece.text) for piece in pieces])
@@ -109,14 +111,13 @@ def _take_head(pieces: tuple[TextPiece, ...], most: int) -> Iterator[TextPiece]:
         most -= len(piece.text)
 
 
-def _write(value: JsonValue, marks: RootMarks | None) -> Iterator[TextPiece]:
+def _write(value: JsonValue, marks: RootMarks) -> Iterator[TextPiece]:
     """A JSON value set out over lines; neighbours without a mark are one piece."""
     found: dict[str, list[Mark]] = {}
-    if marks is not None:
-        for path, mark in marks.leaves.items():
-            found.setdefault(path, []).append(mark)
-        for path, spans in marks.spans.items():  # in a text inside JSON the whole text stands for a stretch of it
-            found.setdefault(path, []).extend([span.mark for span in spans])
+    for path, mark in marks.leaves.items():
+        found.setdefault(path, []).append(mark)
+    for path, spans in marks.spans.items():  # in a text inside JSON the whole text stands for a stretch of it
+        found.setdefault(path, []).extend([span.mark for span in spans])
     found.pop("", None)  # the mark of all of it stands beside it
     held: list[str] = []
     for piece in _Writer(found, frozenset(_list_above(found))).write(value, "", 0):
@@ -160,24 +161,23 @@ def lay_out(value: JsonValue) -> str:
         return text
     kept: list[list[str]] = [[]]
     for line in text.split("\n"):
-        last = line.lstrip(" ")
-        if last.startswith(("]", "}")):
+        if line.endswith(("[", "{")):
+            kept.append([line])
+        elif line.endswith(("]", "}", "],", "},")) and line.lstrip(" ").startswith(("]", "}")):
             own = kept.pop()
             kept[-1].extend(_join([*own, line]))
-        elif line.endswith(("[", "{")):
-            kept.append([line])
         else:
             kept[-1].append(line)
     return "\n".join(kept[0])
 
 
 def _join(lines: list[str]) -> list[str]:
-    """The lines of a list or object; one where they are few and short."""
-    if len(lines) > LINE_CHARS or any(one.endswith(("[", "{")) for one in lines[1:]):
+    """The lines of a list or object; one where they are short. One that holds what was not joined is longer still."""
+    if len(lines) > LINE_CHARS:
         return lines
-    first, *inside, last = [one if n == 0 else one.lstrip(" ") for n, one in enumerate(lines)]
-    joined = first + " ".join(inside) + last
-    return lines if len(joined) - len(first) > LINE_CHARS else [joined]
+    first, *inside, last = lines
+    rest = " ".join([one.lstrip(" ") for one in inside]) + last.lstrip(" ")
+    return lines if len(rest) > LINE_CHARS else [first + rest]
 
 
 class _Writer(NamedTuple):

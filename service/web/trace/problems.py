@@ -57,8 +57,9 @@ def _iter_problems(report: Report, parts: PageParts) -> Iterator[tuple[bool, Pro
             yield from _list_of(criterion.stage, criterion.id, loose.outcome, where, parts)
     stages = {criterion.id: criterion.stage for criterion in report.criteria}
     for step in report.steps:
-        for name, outcome in step.outcomes.items():
-            where = f"step {step.index + 1}, {spell_unseen(step.tool)}"
+        failed = [(name, outcome) for name, outcome in step.outcomes.items() if find_sign(outcome) == "fail"]
+        where = f"step {step.index + 1}, {spell_unseen(step.tool)}" if failed else ""
+        for name, outcome in failed:
             yield from _list_of(stages.get(name, ""), name, outcome, where, parts)
 
 

@@ -1,0 +1,125 @@
+"""Items of batches and sessions of people in the database, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import sqlalchemy as sa
+
+from service.jobs.items import read_outcome
+from service.registry import Shelf
+from service.store.access.keys import Keys
+from service.store.access.sessions import Sessions
+from service.store.database import Database
+from service.store.jobs.batches import Batches
+from service.store.jobs.items import (
+    ItemChoice,
+    ItemFacts,
+    ReadOutcome,
+    add_missing_items,
+    count_items,
+    count_outcomes,
+    find_item,
+    group_failures,
+    list_items,
+)
+from service.store.labelling.drafts import LabelItem
+from service.store.tables import ITEMS, LABEL_ITEMS, RESULTS, SESSIONS
+from tests.store.played import Recording
+from tests.web.site import build_request, fill
+
+SIZE = 9
+
+
+@pytest.fixture
+def batch(database: Database) -> str:
+    """Of nine items those whose number three divides are of another amount, and those that seven divides another tool."""
+    return fill(database, [build_request(n) for n in range(SIZE)], tenant="t")
+
+
+def forget(database: Database, batch: str) -> None:
+    """Leaves a batch as a version without pages and labels would."""
+    with database.begin() as connection:
+        for table in (ITEMS, LABEL_ITEMS):
+            connection.execute(table.delete().where(table.c.batch == batch))
+
+
+def test_items_are_listed_and_counted(database: Database, batch: str) -> None:
+    assert [one.index for one in list_items(database, batch, limit=4).data] == [0, 1, 2, 3]
+    rest = list_items(database, batch, limit=9, after=3)
+    assert ([one.index for one in rest.data], rest.has_more) == ([4, 5, 6, 7, 8], False)
+    failed = ItemChoice(verdict="fail", stage="arguments")
+    assert [one.index for one in list_items(database, batch, failed, limit=9).data] == [3, 6]
+    assert (count_items(database, batch, failed), count_items(database, batch, ItemChoice(failed="arguments"))) == (
+        2,
+        4,
+    )
+    assert count_outcomes(database, batch).total() == SIZE
+    assert sum([group.count for group in group_failures(database, batch)]) == 4
+    found = find_item(database, batch, 3, failed)
+    assert found is not None
+    assert (found.previous, found.next, found.custom_id) == (None, 6, "item-3")
+    assert find_item(database, batch, SIZE) is None
+
+
+def test_items_go_with_their_batch(database: Database, batch: str) -> None:
+    Batches(database, Recording()).delete("t", batch)
+    assert count_items(database, batch) == 0
+
+
+def test_what_cannot_be_read_holds_up_nothing_behind_it(database: Database, batch: str) -> None:
+    listed = list_items(database, batch, limit=9)
+    forget(database, batch)
+    broken = sa.update(RESULTS).where(RESULTS.c.batch == batch, RESULTS.c.position < 2)
+    with database.begin() as connection:
+        connection.execute(broken.values(line=json.dumps({"custom_id": "old", "report": {"verdict": 1}})))
+    told = [add_missing_items(database, batch, read_kept, whole=SIZE, most=2) for _ in range(6)]
+    assert told == [2, 2, 2, 2, 1, 0]
+    now = list_items(database, batch, limit=9)
+    assert [(one.custom_id, one.verdict) for one in now.data[:2]] == [("old", "error")] * 2
+    assert now.data[2:] == listed.data[2:]
+
+
+def read_kept(line: str) -> ReadOutcome:
+    return read_outcome(line, Shelf())
+
+
+def test_what_of_an_old_batch_may_be_labelled_is_taken_in_with_it(database: Database, batch: str) -> None:
+    forget(database, batch)
+    item = LabelItem("grounded", "integrate", False, 0.75, 0.75, 0.5, True, "[]")
+
+    def read(line: str) -> ReadOutcome:
+        return ReadOutcome(ItemFacts(json.loads(line)["custom_id"], "pass"), (item,))
+
+    assert add_missing_items(database, batch, read, whole=SIZE) == SIZE
+    chosen = sa.select(LABEL_ITEMS.c.item, LABEL_ITEMS.c.tenant, LABEL_ITEMS.c.raw).order_by(LABEL_ITEMS.c.position)
+    with database.read() as connection:
+        found = [tuple(row) for row in connection.execute(chosen)]
+    assert found == [(f"{batch}/{n}", "t", 0.75) for n in range(SIZE)]
+
+
+def test_a_session_is_worth_its_key(database: Database) -> None:
+    sessions, keys = Sessions(database), Keys(database)
+    local = sessions.create("")
+    assert sessions.authenticate(local) is not None
+    made, _ = keys.create(name="k", tenant="t", scopes=("score",))
+    token = sessions.create(made.id)
+    caller = sessions.authenticate(token)
+    assert caller is not None
+    assert caller.tenant == "t"
+    assert sessions.authenticate(local) is None  # there is a key now
+    assert sessions.authenticate(token + "x") is None
+    keys.revoke(made.id)
+    assert sessions.authenticate(token) is None
+
+
+def test_a_session_ends(database: Database) -> None:
+    sessions = Sessions(database)
+    over, kept = sessions.create("", lasts_s=0.0), sessions.create("")
+    assert (sessions.authenticate(over), sessions.authenticate(kept) is None) == (None, False)
+    sessions.create("")  # which deletes those that are over
+    with database.read() as connection:
+        assert connection.execute(sa.select(sa.func.count()).select_from(SESSIONS)).scalar_one() == 2
+    sessions.end(kept)
+    assert sessions.authenticate(kept) is None
