@@ -107,13 +107,14 @@ def collect_outcomes(
 
     A part of what a check sees would be another result than all of it.
     """
-    found: list[tuple[Subject, T | Skipped]] = []
     meter = case.meter
     spent, most = meter.spent, meter.limits["outcomes"]
     try:
         if spent["outcomes"] > most or spent["finding characters"] > meter.limits["finding characters"]:
             meter.require_room("outcomes", "finding characters")
-        for one in look(case):
+        seen = look(case)
+        found: list[tuple[Subject, T | Skipped]] = seen if type(seen) is list else []  # pyright: ignore[reportAssignmentType]
+        for one in seen:
             spent["outcomes"] += 1
             if spent["outcomes"] > most:
                 meter.require_room("outcomes")
@@ -121,7 +122,8 @@ def collect_outcomes(
             says_more = outcome is not PERFECT and (type(outcome) is not Skipped or outcome.findings)
             if says_more and (chars := _count_chars(outcome)):
                 meter.spend("finding characters", chars)
-            found.append(one)
+            if found is not seen:
+                found.append(one)
     except OverBudgetError as error:
         return [(WHOLE, Skipped("too_long", f"the work of this check goes over its budget: {error}"))]
     return found

@@ -35,6 +35,8 @@ class CriterionPlan:
     """Whether an outcome waits for a judge."""
     saved: int = 0
     """How many questions code has answered in the judge's place."""
+    perfect: bool = False
+    """Whether every outcome is PERFECT."""
     idle: Skipped | None = None
     """Why it does not apply to the trace as a whole, where that is all there is to say of it."""
 
@@ -99,7 +101,7 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         rubric=rubric,
         expectation=expectation,
         alignment=case.alignment if case.wanted else NO_ALIGNMENT,
-        wanted=tuple([wanted.path for wanted in case.wanted]),
+        wanted=tuple([wanted.options[0][0] for wanted in case.wanted]),
         due=tuple([wanted.options[0][1].tool for wanted in case.wanted]),
         criteria=criteria,
         blocked=tuple(_iter_blocked_asks(unblocked, criteria)) if blockers.by_rank else (),
@@ -122,6 +124,11 @@ def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> Criterion
     seen = collect_outcomes(case, criterion.check.look) or [NOTHING_SEEN]
     if case.trace.unread:
         seen = leave_open(_find_reach(criterion.check, case), seen, case.trace.unread)
+    for _, found in seen:
+        if found is not PERFECT:
+            break
+    else:
+        return CriterionPlan(criterion, seen, False, perfect=True)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
     subject, first = seen[0]
     if subject is WHOLE and type(first) is Skipped and not (first.findings or first.open or first.bounds or seen[1:]):
         return _plan_idle(criterion, first.cause, first.reason)

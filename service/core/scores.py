@@ -76,7 +76,7 @@ def fold_criterion(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) ->
     """The criterion over its outcomes: their mean or their least value. What is blocked counts as 0."""
     others = [outcome for outcome in outcomes if outcome is not PERFECT]
     if not others:
-        return _fold_perfect(criterion)
+        return fold_perfect(criterion)
     if not outcomes[1:] and type(others[0]) is Scored:
         return _fold_scored(criterion, others[0])
     if not outcomes[1:] and type(others[0]) is Skipped:
@@ -89,7 +89,7 @@ def _fold_general(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> 
     if not applying:
         return _fold_nothing(criterion)
     if not [one for one in applying if one is not PERFECT]:
-        return _fold_perfect(criterion)
+        return fold_perfect(criterion)
     if not [one for one in applying if type(one) is not Scored]:
         return _fold_all_scored(criterion, applying)
     known = [_find_bounds(outcome) for outcome in applying if isinstance(outcome, Scored) or _is_blocked(outcome)]
@@ -111,7 +111,8 @@ def _fold_general(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> 
 
 # What most criteria of most traces come to is made once.
 @lru_cache(maxsize=4096)
-def _fold_perfect(criterion: CompiledCriterion) -> CriterionResult:
+def fold_perfect(criterion: CompiledCriterion) -> CriterionResult:
+    """The criterion where every outcome is PERFECT."""
     return CriterionResult(criterion, PERFECT_WORTH, 1.0, PERFECT_WORTH, PERFECT_WORTH, True)
 
 
@@ -416,8 +417,11 @@ def _fold_with_worst(results: Iterable[CriterionResult], worst: CriterionResult,
 
 def fold_step(outcomes: Sequence[tuple[CompiledCriterion, Outcome]], rubric: Rubric) -> Fold:
     """What one step comes to by its own outcomes."""
-    if outcomes and all([outcome is PERFECT and criterion.weight for criterion, outcome in outcomes]):  # noqa: C419
-        return PERFECT_STEP  # what the rest would come to
+    for criterion, outcome in outcomes:
+        if outcome is not PERFECT or not criterion.weight:
+            break
+    else:
+        return PERFECT_STEP if outcomes else NOTHING  # what the rest would come to
     key = tuple([_make_key(criterion, outcome) for criterion, outcome in outcomes])
     kept = None if None in key else rubric.folds.get(("step", key))
     if kept is not None:

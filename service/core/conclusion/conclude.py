@@ -17,7 +17,7 @@ from service.core.judging.votes import JudgedScore, MixedScore
 from service.core.judging.withheld import WithheldJudgement
 from service.core.models.light import light
 from service.core.outcome import PERFECT, Outcome, Scored, Skipped, list_open_parts
-from service.core.plan import CriterionPlan, Plan
+from service.core.plan import CriterionPlan, Plan, PlannedOutcome
 from service.core.report import (
     ENGINE,
     NOT_JUDGED,
@@ -40,12 +40,12 @@ from service.core.report import (
 from service.core.results.failures.marking import list_failures
 from service.core.rubric import CompiledCriterion, Stage
 from service.core.scores import (
-    PERFECT_WORTH,
     CriterionResult,
     Fold,
     StagedFold,
     find_deciding,
     fold_criterion,
+    fold_perfect,
     fold_results,
 )
 from service.core.trace import Trace
@@ -73,9 +73,11 @@ def conclude(
     asking = mode or ("none" if replies is None else "cached")
     answers = JudgeAnswers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
     concluded = [_conclude_criterion(criterion_plan, answers) for criterion_plan in plan.criteria]
-    rows = [one.row for one in concluded if one.score is None]
     results = [one.result for one in concluded]
-    others = [(row[0], *one) for row in rows for one in row[1] if type(one[1]) is not Scored]
+    applying = [one for one in concluded if not one.idle]
+    others = [
+        (one.row[0], *of) for one in applying if not one.perfect for of in one.row[1] if type(of[1]) is not Scored
+    ]
     folded = fold_results(results, plan.rubric)
     whole, trace = folded.whole, plan.trace
     return Report(
@@ -95,7 +97,7 @@ def conclude(
         open=tuple(_list_open_outcomes(plan, others, find_deciding(results, folded, plan.rubric))) if others else (),
         stages=tuple([_build_stage_score(stage, fold) for stage, fold in folded.stages]),
         criteria=tuple([one.score or _build_criterion_score(one.result, one.row[1], plan) for one in concluded]),
-        steps=build_step_verdicts(plan, rows),
+        steps=build_step_verdicts(plan, [one.row for one in applying]),
         missing=tuple([MissingCall(plan.wanted[i], plan.due[i]) for i in plan.alignment.missing]),
         decisions=plan.decisions,
         offered=None if trace.tools is None else tuple([tool.name for tool in trace.tools]),
@@ -127,12 +129,18 @@ class ConcludedCriterion:
     row: Row
     result: CriterionResult
     score: CriterionScore | None
+    idle: bool = False
+    """Whether nothing of the trace rests on it."""
+    perfect: bool = False
 
 
 def _conclude_criterion(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> ConcludedCriterion:
     if criterion_plan.idle is not None:
         return _conclude_idle(criterion_plan.criterion, criterion_plan.idle.reason)
     criterion, outcomes = criterion_plan.criterion, criterion_plan.outcomes
+    if criterion_plan.perfect:
+        result = fold_perfect(criterion)
+        return ConcludedCriterion((criterion, outcomes), result, _find_perfect_score(criterion, outcomes), perfect=True)  # pyright: ignore[reportArgumentType] (resolved)
     if criterion_plan.open or criterion.judged or criterion.insists:
         outcomes = resolve_outcomes(criterion_plan, answers)
     result = fold_criterion(criterion, [outcome for _, outcome in outcomes])  # pyright: ignore[reportArgumentType] (resolved)
@@ -144,7 +152,7 @@ def _conclude_criterion(criterion_plan: CriterionPlan, answers: JudgeAnswers) ->
 def _conclude_idle(criterion: CompiledCriterion, reason: str) -> ConcludedCriterion:
     outcome = Skipped("not_applicable", reason)
     score = _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
-    return ConcludedCriterion((criterion, ((WHOLE, outcome),)), fold_criterion(criterion, (outcome,)), score)
+    return ConcludedCriterion((criterion, ((WHOLE, outcome),)), fold_criterion(criterion, (outcome,)), score, idle=True)
 
 
 def list_further_asks(
@@ -267,14 +275,8 @@ def _build_stage_score(stage: Stage, fold: Fold) -> StageScore:
 def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectResult], plan: Plan) -> CriterionScore:
     criterion = result.criterion
     loose = [one for one in outcomes if one[0].step is None]
-    perfect = result.measured is PERFECT_WORTH and result.worst is PERFECT_WORTH
-    if perfect and not loose:
-        return _build_perfect_score(criterion.id, criterion.stage, criterion.weight)
-    if loose and loose[0][0] is WHOLE and not outcomes[1:]:
-        if perfect and loose[0][1] is PERFECT:
-            return _build_perfect_score(criterion.id, criterion.stage, criterion.weight, whole=True)
-        if reason := _explain_absence(loose[0][1]):
-            return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
+    if loose and loose[0][0] is WHOLE and not outcomes[1:] and (reason := _explain_absence(loose[0][1])):
+        return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
     elsewhere = tuple(
         [
             LooseOutcome(subject.turn, None if subject.expected is None else plan.wanted[subject.expected], outcome)
@@ -292,6 +294,15 @@ def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectRe
         None if measured is None else measured.decided,
         None if worst is None or best is None else (worst.decided, best.decided),
     )
+
+
+def _find_perfect_score(criterion: CompiledCriterion, outcomes: Sequence[PlannedOutcome]) -> CriterionScore | None:
+    """What says that all is well, at the steps or with the whole; None where it is well elsewhere, which has to be told."""
+    for subject, _ in outcomes:
+        if subject.step is None:
+            alone = subject is WHOLE and not outcomes[1:]
+            return _build_perfect_score(criterion.id, criterion.stage, criterion.weight, whole=True) if alone else None
+    return _build_perfect_score(criterion.id, criterion.stage, criterion.weight)
 
 
 @lru_cache(maxsize=1024)
