@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from math import fsum
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 from service.core.outcome import (
     ANYTHING,
@@ -308,7 +308,7 @@ def fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedFo
     key = (*[one.criterion.id for one in results], *[one[1:] for one in results])
     kept = rubric.folds.get(key)
     if kept is not None:
-        return cast("StagedFold", kept)
+        return kept  # pyright: ignore[reportReturnType] (what was put there)
     if len(rubric.folds) >= MAX_KEPT_FOLDS:
         rubric.folds.clear()
     folded = rubric.folds[key] = _fold_results(results, rubric)
@@ -425,7 +425,7 @@ def fold_step(outcomes: Sequence[tuple[CompiledCriterion, Outcome]], rubric: Rub
     key = tuple([_make_key(criterion, outcome) for criterion, outcome in outcomes])
     kept = None if None in key else rubric.folds.get(("step", key))
     if kept is not None:
-        return cast("Fold", kept)
+        return kept  # pyright: ignore[reportReturnType] (what was put there)
     fold = fold_results([fold_criterion(criterion, (outcome,)) for criterion, outcome in outcomes], rubric).whole
     if None not in key and len(rubric.folds) < MAX_KEPT_FOLDS:
         rubric.folds["step", key] = fold

@@ -64,7 +64,7 @@ def _list_needs(expectation: Expectation) -> list[Need]:
         for wanted in calls:
             for at, pattern in wanted.options if wanted.required else ():
                 needs += _list_pattern_needs(at, pattern, placed=wanted.position is not None)
-        if not scope.model_fields_set <= CALL_FIELDS:
+        if not scope.__pydantic_fields_set__ <= CALL_FIELDS:  # (what `model_fields_set` looks up)
             needs += _list_field_needs(path, scope)
     if expectation.state is not None:
         needs.append(("/expected/state", "the state", STATE))

@@ -188,8 +188,24 @@ class ArgumentsGate(Check):
         schema = case.find_schema(step)
         if schema is not None and self.fill_defaults and schema.defaults:
             actual = {**find_stand_ins(schema, bound.values()), **actual}
+        others = self._list_others(case, pattern, step, actual, schema, explain=explain)
+        if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
+            others += self._find_extras(bound, actual, schema, pattern)
+        return Agreement(_weigh_matched(bound, actual, others), others) if others else AGREED
+
+    def _list_others(
+        self,
+        case: Case,
+        pattern: CallPattern,
+        step: Step,
+        actual: Mapping[str, JsonValue],
+        schema: Validator | None,
+        *,
+        explain: bool,
+    ) -> list[ArgumentIssue]:
+        """The expected arguments that do not simply match."""
         others: list[ArgumentIssue] = []
-        for name, expected in bound.items():
+        for name, expected in self._get_bound(case, pattern).items():
             if not expected.weight:
                 continue
             if name not in actual:
@@ -202,9 +218,7 @@ class ArgumentsGate(Check):
             match = self._match_softly(case, pattern, step, expected, actual[name], match, explain=explain)
             if match != MATCHED:
                 others.append(ArgumentIssue(expected.weight, match, "wrong_argument", name))
-        if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
-            others += self._find_extras(bound, actual, schema, pattern)
-        return Agreement(_weigh_matched(bound, actual, others), others) if others else AGREED
+        return others
 
     def _match_softly(  # noqa: PLR0913 (all that one comparison has)
         self,
