@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
 
 from service.core.budget import OverBudgetError
 from service.core.models.kinds import FrozenModel
-from service.core.outcome import PERFECT, Outcome, Scored, Skipped
+from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
 from service.core.partial import PartialOutcome
 
 if TYPE_CHECKING:
@@ -80,6 +80,9 @@ class Check(FrozenModel):
     looks_at: ClassVar[frozenset[Part]] = frozenset({"call"})
     """What of a trace it looks at: where a part of that kind could not be read, what rests on it is open."""
 
+    nothing: ClassVar[Skipped | None] = None
+    """What it comes to where an expectation says nothing of what it reads. None: it looks at more than expectations."""
+
     has_own_number: ClassVar[bool] = False
     """Whether it carries a published method, whose own number `compat` in the rubric asks for."""
 
@@ -119,9 +122,8 @@ def collect_outcomes(
             if spent["outcomes"] > most:
                 meter.require_room("outcomes")
             outcome = one[1]
-            says_more = outcome is not PERFECT and (type(outcome) is not Skipped or outcome.findings)
-            if says_more and (chars := _count_chars(outcome)):
-                meter.spend("finding characters", chars)
+            if outcome is not PERFECT and isinstance(outcome, WITH_FINDINGS) and outcome.findings:
+                meter.spend("finding characters", _count_chars(outcome.findings))
             if found is not seen:
                 found.append(one)
     except OverBudgetError as error:
@@ -129,9 +131,8 @@ def collect_outcomes(
     return found
 
 
-def _count_chars(outcome: object) -> int:
-    findings = outcome.findings if isinstance(outcome, WITH_FINDINGS) else ()
-    return sum([len(finding.message) + len(finding.path) for finding in findings]) if findings else 0
+def _count_chars(findings: Iterable[Finding]) -> int:
+    return sum([len(finding.message) + len(finding.path) for finding in findings])
 
 
 WITH_FINDINGS = (Scored, Skipped, PartialOutcome)

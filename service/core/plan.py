@@ -121,6 +121,9 @@ def _plan_criteria(case: Case, rubric: Rubric) -> tuple[CriterionPlan, ...]:
 
 
 def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> CriterionPlan:
+    nothing = criterion.check.nothing
+    if nothing is not None and not (case.asides & criterion.reads or case.trace.unread):
+        return _plan_idle(criterion, nothing.cause, nothing.reason)  # what looking would come to
     seen = collect_outcomes(case, criterion.check.look) or [NOTHING_SEEN]
     if case.trace.unread:
         seen = leave_open(_find_reach(criterion.check, case), seen, case.trace.unread)
@@ -154,6 +157,9 @@ CALLS: frozenset[Aspect] = frozenset({"tools", "extra", "args"})
 """What says which calls are right."""
 
 
+NOBODY: frozenset[Subject] = frozenset()
+
+
 def _ask(
     case: Case, criterion: CompiledCriterion, rubric: Rubric, checked: Mapping[str, CriterionPlan]
 ) -> CriterionPlan:
@@ -162,7 +168,7 @@ def _ask(
     answered = (
         {subject for subject, found in before.outcomes if found is PERFECT or isinstance(found, Scored)}
         if before
-        else set[Subject]()
+        else NOBODY
     )
     judges = rubric.judges_by_id
     asked: Sequence[tuple[Subject, Ask | Outcome]] = collect_outcomes(
@@ -174,17 +180,21 @@ def _ask(
         return _plan_asked(criterion, asked)
     needless = build_needless(check.unless)
     outcomes = [
-        (subject, needless if _is_question(found) and is_answered(subject, answered) else found)
+        (subject, needless if is_answered(subject, answered) and _is_question(found) else found)
         for subject, found in asked
     ]
-    outcomes = _hold_back(outcomes, before)
+    if not before.perfect:
+        outcomes = _hold_back(outcomes, before)
     return _plan_asked(criterion, outcomes, len([found for _, found in outcomes if found is needless]))
 
 
 def _plan_asked(
     criterion: CompiledCriterion, outcomes: Sequence[tuple[Subject, Ask | Outcome]], saved: int = 0
 ) -> CriterionPlan:
-    return CriterionPlan(criterion, outcomes, bool([found for _, found in outcomes if type(found) is Ask]), saved)
+    for _, found in outcomes:
+        if type(found) is Ask:
+            return CriterionPlan(criterion, outcomes, True, saved)
+    return CriterionPlan(criterion, outcomes, False, saved)
 
 
 @lru_cache(maxsize=256)
