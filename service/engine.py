@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 REPORT: TypeAdapter[Report] = TypeAdapter(Report)
 
+NOBODY_ASKED: Collection[Asking] = ("off", "none")
+
 
 class Engine:
     """Scores requests with the rubrics of a shelf. Safe to share between threads: it keeps nothing of a request."""
@@ -111,10 +113,11 @@ class Engine:
         """The report for a request that was read before, as by `score`."""
         if request.sandbox is not None:
             raise InputError.at("/sandbox", "a sandbox is not asked here, where nobody waits for it")
-        if self.asks_judges(request):
+        mode = self.mode(request)
+        if mode not in NOBODY_ASKED:
             raise InputError.at("/judges", "a judge is not asked here, where nobody waits for it; expected off")
         attempted = plan_request(request, self.shelf.find(request.rubric))
-        return add_executed_score(conclude(attempted, tags=request.tags, mode=self.mode(request)), attempted)
+        return add_executed_score(conclude(attempted, tags=request.tags, mode=mode), attempted)
 
     async def score_async(self, body: JsonValue, spending: Spending | None = None, *, tenant: str = "") -> Report:
         """As `score`, and waits for the sandbox and the judges. Raises JudgeDownError where the request says so."""
@@ -156,7 +159,7 @@ class Engine:
         `repeat`: which time the same is asked, from 0; the cache tells them apart.
         """
         mode = self.mode(request)
-        if self.judging is None or mode in ("off", "none"):
+        if self.judging is None or mode in NOBODY_ASKED:
             report = conclude(attempted, tags=request.tags, mode=mode)
         else:
             self._admit_models(request, attempted.rubric)
@@ -200,7 +203,7 @@ class Engine:
 
     def asks_judges(self, request: ScoreRequest) -> bool:
         """Whether judges are asked; InputError as for `mode`."""
-        return self.mode(request) not in ("off", "none")
+        return self.mode(request) not in NOBODY_ASKED
 
     def mode(self, request: ScoreRequest) -> Asking:
         """How judges are asked; InputError where the request wants one and none is set."""
@@ -275,7 +278,7 @@ def _raise_fault(votes: Mapping[str, tuple[Vote, ...]]) -> None:
 
 def report_json(report: Report) -> bytes:
     """The report as JSON: the same bytes for the same report, whoever asks."""
-    return REPORT.dump_json(report)
+    return REPORT.serializer.to_json(report)
 
 
 @cache

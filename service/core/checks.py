@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 from service.core.budget import OverBudgetError
 from service.core.models.kinds import FrozenModel
@@ -39,6 +39,8 @@ Aspect = Literal[
 ]
 """What an expectation can say: that nothing is called, that something is, which tools, that there are no other calls, in which
 order, with which arguments and results, and the fields of these names."""
+
+ASPECTS: frozenset[Aspect] = frozenset(get_args(Aspect))
 
 
 Part = Literal["call", "result", "text"]
@@ -116,7 +118,8 @@ def collect_outcomes(
         if spent["outcomes"] > most or spent["finding characters"] > meter.limits["finding characters"]:
             meter.require_room("outcomes", "finding characters")
         seen = look(case)
-        found: list[tuple[Subject, T | Skipped]] = seen if type(seen) is list else []  # pyright: ignore[reportAssignmentType]
+        listed = type(seen) is list  # pyright: ignore[reportUnknownVariableType]
+        found: list[tuple[Subject, T | Skipped]] = seen if listed else []  # pyright: ignore[reportAssignmentType]
         for one in seen:
             spent["outcomes"] += 1
             if spent["outcomes"] > most:
@@ -124,7 +127,7 @@ def collect_outcomes(
             outcome = one[1]
             if outcome is not PERFECT and isinstance(outcome, WITH_FINDINGS) and outcome.findings:
                 meter.spend("finding characters", _count_chars(outcome.findings))
-            if found is not seen:
+            if not listed:
                 found.append(one)
     except OverBudgetError as error:
         return [(WHOLE, Skipped("too_long", f"the work of this check goes over its budget: {error}"))]

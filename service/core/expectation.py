@@ -23,6 +23,7 @@ from service.core.critics import Critic
 from service.core.json.values import SCALARS
 from service.core.models.kinds import FrozenModel, Several, Some
 from service.core.models.lazy import lazy
+from service.core.models.light import light
 from service.core.shapes import Template, require_values
 from service.core.weights import Weight
 
@@ -177,7 +178,8 @@ def _check_limit(count: str | int) -> str | int:
 Count = Annotated[str | int, AfterValidator(_check_limit)]
 
 
-class ExpectedCall(NamedTuple):
+@light
+class ExpectedCall:
     """One call that should (or, if not required, may) have been made: any one of its options."""
 
     options: tuple[tuple[str, CallPattern], ...]
@@ -195,6 +197,11 @@ class ExpectedCall(NamedTuple):
     def path(self) -> str:
         """The pointer of its first option."""
         return self.options[0][0]
+
+    @property
+    def tool(self) -> str:
+        """The tool of its first option."""
+        return self.options[0][1].tool
 
     @property
     def tools(self) -> str:

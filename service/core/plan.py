@@ -9,7 +9,7 @@ from typing import NamedTuple
 from service.core.case import Alignment, Case
 from service.core.checks import WHOLE, Aspect, Check, Subject, collect_outcomes
 from service.core.decisions import Decision, find_decisions, find_unexpected
-from service.core.expectation import Expectation
+from service.core.expectation import Expectation, ExpectedCall
 from service.core.judging.judges import WORDS, Ask, JudgeCheck, is_answered
 from service.core.judging.votes import PendingOutcome
 from service.core.models.light import light
@@ -56,10 +56,7 @@ class Plan:
     rubric: Rubric
     expectation: Expectation | None
     alignment: Alignment
-    wanted: tuple[str, ...]
-    """The pointers of the expected calls."""
-    due: tuple[str, ...]
-    """The tools of the expected calls; of alternatives the first."""
+    wanted: tuple[ExpectedCall, ...]
     criteria: tuple[CriterionPlan, ...]
     blocked: tuple[BlockedAsk, ...]
     """Questions that a failed check makes needless."""
@@ -101,11 +98,10 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         rubric=rubric,
         expectation=expectation,
         alignment=case.alignment if case.wanted else NO_ALIGNMENT,
-        wanted=tuple([wanted.options[0][0] for wanted in case.wanted]),
-        due=tuple([wanted.options[0][1].tool for wanted in case.wanted]),
+        wanted=case.wanted,
         criteria=criteria,
         blocked=tuple(_iter_blocked_asks(unblocked, criteria)) if blockers.by_rank else (),
-        saved=_count_saved([one for one in criteria if one.criterion.judged]),
+        saved=_count_saved(criteria),
         decisions=find_decisions(case),
         unexpected=find_unexpected(case),
     )
@@ -247,12 +243,15 @@ def _build_pending(
 NO_WORDS = Skipped("not_asked", f"no judge {WORDS} is known here")
 
 
-def _count_saved(judged: Sequence[CriterionPlan]) -> int:
+def _count_saved(criteria: Iterable[CriterionPlan]) -> int:
     """How many of the questions for judges code has answered, or made needless."""
-    if not judged:
-        return 0
-    found = [one for criterion in judged for _, one in criterion.outcomes if type(one) is not Skipped]
-    return sum([one.saved for one in judged]) + len([one for one in found if isinstance(one, Scored)])
+    saved = 0
+    for one in criteria:
+        if one.criterion.judged:
+            saved += one.saved
+            for _, found in one.outcomes:
+                saved += type(found) is not Skipped and isinstance(found, Scored)
+    return saved
 
 
 class _Blockers:

@@ -298,6 +298,10 @@ class StagedFold(NamedTuple):
     stages: tuple[tuple[Stage, Fold], ...]
     worst: Ending
     best: Ending
+    failing: tuple[str, ...]
+    """The criteria with an outcome that did not pass."""
+    clean: bool
+    """Whether all that applies was measured and passed."""
 
 
 MAX_KEPT_FOLDS = 1_024
@@ -305,7 +309,7 @@ MAX_KEPT_FOLDS = 1_024
 
 def fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedFold:
     """The verdicts and scores of criteria, by stage and altogether. What a rubric's criteria came to before is kept."""
-    key = (*[one.criterion.id for one in results], *[one[1:] for one in results])
+    key = (*results,)
     kept = rubric.folds.get(key)
     if kept is not None:
         return kept  # pyright: ignore[reportReturnType] (what was put there)
@@ -329,7 +333,9 @@ def _fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedF
         for stage, coverage in covered.items()
     ]
     coverage = _compute_whole_coverage(results, covered, rubric)
-    return StagedFold(_fold(worlds, coverage, least), tuple(stages), worst.ending, best.ending)
+    failing = tuple([one.criterion.id for one in results if one.failed])
+    clean = not [one for one in results if not one.clean]
+    return StagedFold(_fold(worlds, coverage, least), tuple(stages), worst.ending, best.ending, failing, clean)
 
 
 def _fold(worlds: Sequence[World | StageWorld], coverage: float | None, least: float) -> Fold:

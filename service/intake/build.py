@@ -52,7 +52,7 @@ def tool_call(call_id: str | None, name: str, arguments: JsonValue) -> ToolCall:
         value = parse(arguments) if is_text else arguments
     except UnreadableError as error:
         return ToolCall(call_id or None, name, None, arguments, str(error))
-    if type(value) is dict:
+    if isinstance(value, dict):
         return ToolCall(call_id or None, name, value, arguments)
     return ToolCall(call_id or None, name, None, arguments, f"{_KINDS[type(value)]} where an object is expected")
 
@@ -240,9 +240,7 @@ class Transcript:
             record["format"],
             tools,
             tuple(self._messages),
-            tuple(
-                [Step(i, turn, call, answers.get(i), message) for i, (call, turn, message) in enumerate(self._calls)]
-            ),
+            tuple([Step(i, one.turn, one.call, answers.get(i), one.message) for i, one in enumerate(self._calls)]),
             self._answer(),
             self._turn,
             state,

@@ -15,6 +15,7 @@ from service.core.alignment.likeness import FEW_PAIRS
 from service.core.alignment.matching import assign, assign_matrix
 from service.core.budget import MAX_ALIGNMENT_PAIRS
 from service.core.expectation import CallPattern, ExpectedCall
+from service.core.models.light import light
 from service.core.trace import Step
 from service.errors import InputError
 
@@ -26,7 +27,8 @@ IN_ITS_PLACE = 1e-6
 """What pairing a required call with one of another tool is worth: more than nothing, less than anything else."""
 
 
-class Pair(NamedTuple):
+@light
+class Pair:
     """An expected call and the actual one that stands for it, with the option it was taken for."""
 
     expected: int

@@ -91,14 +91,14 @@ def conclude(
         decided=whole.decided,
         decided_range=whole.decided_range,
         coverage=whole.coverage,
-        all_passed=whole.score is not None and not [one for one in results if not one.clean],
+        all_passed=whole.score is not None and folded.clean,
         first_failing_stage=_find_failing(folded),
-        failing=tuple([one.criterion.id for one in results if one.measured is not None and one.measured.failed]),
+        failing=folded.failing,
         open=tuple(_list_open_outcomes(plan, others, find_deciding(results, folded, plan.rubric))) if others else (),
-        stages=tuple([_build_stage_score(stage, fold) for stage, fold in folded.stages]),
+        stages=_build_stage_scores(folded.stages),
         criteria=tuple([one.score or _build_criterion_score(one.result, one.row[1], plan) for one in concluded]),
         steps=build_step_verdicts(plan, [one.row for one in applying]),
-        missing=tuple([MissingCall(plan.wanted[i], plan.due[i]) for i in plan.alignment.missing]),
+        missing=tuple([MissingCall(plan.wanted[i].path, plan.wanted[i].tool) for i in plan.alignment.missing]),
         decisions=plan.decisions,
         offered=None if trace.tools is None else tuple([tool.name for tool in trace.tools]),
         not_asked=tuple(_list_not_asked(plan, answers, estimates or {})) if plan.blocked or others else (),
@@ -165,8 +165,10 @@ def list_further_asks(
 def _find_scope(plan: Plan, results: Iterable[CriterionResult], asking: Asking) -> Scope:
     if asking != "off":
         return "full"
-    applied = [one for one in results if one.criterion.judged and one.coverage is not None]
-    return "code" if applied or [criterion_plan for criterion_plan in plan.criteria if criterion_plan.open] else "full"
+    for one, planned in zip(results, plan.criteria, strict=True):
+        if planned.open or (one.criterion.judged and one.coverage is not None):
+            return "code"
+    return "full"
 
 
 def _build_provenance(answers: JudgeAnswers, saved: int, others: Iterable[OtherOutcome]) -> Provenance:
@@ -257,7 +259,7 @@ def _list_open_outcomes(plan: Plan, others: Iterable[OtherOutcome], decide: Coll
                 stage=criterion.stage,
                 step=subject.step,
                 turn=subject.turn,
-                expected=None if subject.expected is None else plan.wanted[subject.expected],
+                expected=None if subject.expected is None else plan.wanted[subject.expected].path,
                 kind=part.kind,
                 cause=part.cause,
                 reason=part.reason,
@@ -266,9 +268,14 @@ def _list_open_outcomes(plan: Plan, others: Iterable[OtherOutcome], decide: Coll
 
 
 @lru_cache(maxsize=1024)
-def _build_stage_score(stage: Stage, fold: Fold) -> StageScore:
-    return StageScore(
-        stage, fold.verdict, fold.score, fold.coverage, fold.score_range, fold.decided, fold.decided_range
+def _build_stage_scores(stages: tuple[tuple[Stage, Fold], ...]) -> tuple[StageScore, ...]:
+    return tuple(
+        [
+            StageScore(
+                stage, fold.verdict, fold.score, fold.coverage, fold.score_range, fold.decided, fold.decided_range
+            )
+            for stage, fold in stages
+        ]
     )
 
 
@@ -279,7 +286,9 @@ def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectRe
         return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
     elsewhere = tuple(
         [
-            LooseOutcome(subject.turn, None if subject.expected is None else plan.wanted[subject.expected], outcome)
+            LooseOutcome(
+                subject.turn, None if subject.expected is None else plan.wanted[subject.expected].path, outcome
+            )
             for subject, outcome in loose
         ]
     )

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from service.core.budget import Meter
 from service.core.case import fold_name
-from service.core.checks import Aspect
+from service.core.checks import ASPECTS, Aspect
 from service.core.expectation import CallPattern, Expectation, Scope
 from service.core.gates.names import find_near
 from service.core.json.pointers import escape_token
@@ -39,6 +39,8 @@ Need = tuple[str, str, frozenset[Aspect]]
 
 def _find_unread(rubric: Rubric, expectation: Expectation) -> Iterable[Finding]:
     reads = rubric.reads
+    if reads >= ASPECTS:
+        return ()
     needs = _list_needs(expectation)
     unread = {need[1]: need for need in reversed(needs) if reads.isdisjoint(need[2])}
     if expectation.gold is None:

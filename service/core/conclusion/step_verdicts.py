@@ -26,8 +26,9 @@ def build_step_verdicts(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, .
         for subject, outcome in outcomes:
             if subject.step is not None:
                 by_step[subject.step].append((criterion, outcome))
-    matched: dict[int, Pair | None] = dict.fromkeys(range(len(by_step)))
-    matched |= {pair.step: pair for pair in plan.alignment.pairs}
+    matched: list[Pair | None] = [None] * len(by_step)
+    for pair in plan.alignment.pairs:
+        matched[pair.step] = pair
     return tuple([_build_step_verdict(plan, n, outcomes, matched[n]) for n, outcomes in enumerate(by_step)])
 
 

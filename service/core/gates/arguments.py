@@ -136,9 +136,8 @@ class ArgumentsGate(Check):
         return all(bound.critic is None for bound in self._get_bound(case, pattern).values())
 
     def _score_pair(self, case: Case, pair: Pair) -> Outcome | PartialOutcome:
-        right_tool = score_name(case, pair)
         pattern, step = pair.pattern, case.trace.steps[pair.step]
-        if not right_tool.passed:
+        if pattern.tool != step.call.name and not (right_tool := score_name(case, pair)).passed:
             return right_tool
         if pattern.args is None:
             return ANY_ARGUMENTS
