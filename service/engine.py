@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 REPORT: TypeAdapter[Report] = TypeAdapter(Report)
 
-NOBODY_ASKED: Collection[Asking] = ("off", "none")
-
 
 class Engine:
     """Scores requests with the rubrics of a shelf. Safe to share between threads: it keeps nothing of a request."""
@@ -114,7 +112,7 @@ class Engine:
         if request.sandbox is not None:
             raise InputError.at("/sandbox", "a sandbox is not asked here, where nobody waits for it")
         mode = self.mode(request)
-        if mode not in NOBODY_ASKED:
+        if mode not in ("off", "none"):
             raise InputError.at("/judges", "a judge is not asked here, where nobody waits for it; expected off")
         attempted = plan_request(request, self.shelf.find(request.rubric))
         return add_executed_score(conclude(attempted, tags=request.tags, mode=mode), attempted)
@@ -159,7 +157,7 @@ class Engine:
         `repeat`: which time the same is asked, from 0; the cache tells them apart.
         """
         mode = self.mode(request)
-        if self.judging is None or mode in NOBODY_ASKED:
+        if self.judging is None or mode in ("off", "none"):
             report = conclude(attempted, tags=request.tags, mode=mode)
         else:
             self._admit_models(request, attempted.rubric)
@@ -203,7 +201,7 @@ class Engine:
 
     def asks_judges(self, request: ScoreRequest) -> bool:
         """Whether judges are asked; InputError as for `mode`."""
-        return self.mode(request) not in NOBODY_ASKED
+        return self.mode(request) not in ("off", "none")
 
     def mode(self, request: ScoreRequest) -> Asking:
         """How judges are asked; InputError where the request wants one and none is set."""

@@ -125,7 +125,8 @@ def collect_outcomes(
             if spent["outcomes"] > most:
                 meter.require_room("outcomes")
             outcome = one[1]
-            if outcome is not PERFECT and isinstance(outcome, WITH_FINDINGS) and outcome.findings:
+            says_more = outcome is not PERFECT and (type(outcome) is not Skipped or outcome.findings)
+            if says_more and isinstance(outcome, WITH_FINDINGS) and outcome.findings:
                 meter.spend("finding characters", _count_chars(outcome.findings))
             if not listed:
                 found.append(one)

@@ -37,6 +37,8 @@ class CriterionPlan:
     """How many questions code has answered in the judge's place."""
     perfect: bool = False
     """Whether every outcome is PERFECT."""
+    blocked: bool = False
+    """Whether something failed before it, that may leave nothing to look at."""
     idle: Skipped | None = None
     """Why it does not apply to the trace as a whole, where that is all there is to say of it."""
 
@@ -176,12 +178,18 @@ def _ask(
         return _plan_asked(criterion, asked)
     needless = build_needless(check.unless)
     outcomes = [
-        (subject, needless if is_answered(subject, answered) and _is_question(found) else found)
+        (
+            subject,
+            needless if (subject in answered or is_answered(subject, answered)) and _is_question(found) else found,
+        )
         for subject, found in asked
     ]
     if not before.perfect:
         outcomes = _hold_back(outcomes, before)
-    return _plan_asked(criterion, outcomes, len([found for _, found in outcomes if found is needless]))
+    saved = 0
+    for _, found in outcomes:
+        saved += found is needless
+    return _plan_asked(criterion, outcomes, saved)
 
 
 def _plan_asked(
@@ -218,7 +226,9 @@ def _hold_back(
 
 
 def _is_question(found: Outcome | Ask) -> bool:
-    return found.cause == "unread" if isinstance(found, Skipped) else type(found) is Ask or isinstance(found, Scored)
+    if type(found) is Ask:
+        return True
+    return found.cause == "unread" if isinstance(found, Skipped) else isinstance(found, Scored)
 
 
 def _build_pending(
@@ -297,7 +307,7 @@ def _block_criterion(before: CriterionPlan, blockers: _Blockers) -> CriterionPla
         return before
     outcomes = [_block_outcome(planned, active, alone=criterion.check.stands_alone) for planned in before.outcomes]
     return CriterionPlan(
-        criterion, outcomes, before.open and any(list_asks(found) for _, found in outcomes), before.saved
+        criterion, outcomes, before.open and any(list_asks(found) for _, found in outcomes), before.saved, blocked=True
     )
 
 

@@ -74,13 +74,15 @@ PERFECT_WORTH = CriterionWorth(1.0, 1.0, False)
 
 def fold_criterion(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> CriterionResult:
     """The criterion over its outcomes: their mean or their least value. What is blocked counts as 0."""
-    others = [outcome for outcome in outcomes if outcome is not PERFECT]
-    if not others:
+    if outcomes[1:]:
+        return _fold_general(criterion, outcomes)
+    only = outcomes[0]
+    if only is PERFECT:
         return fold_perfect(criterion)
-    if not outcomes[1:] and type(others[0]) is Scored:
-        return _fold_scored(criterion, others[0])
-    if not outcomes[1:] and type(others[0]) is Skipped:
-        return _fold_skipped(criterion, others[0].cause, others[0].open, others[0].bounds)
+    if type(only) is Scored:
+        return _fold_scored(criterion, only)
+    if type(only) is Skipped:
+        return _fold_skipped(criterion, only.cause, only.open, only.bounds)
     return _fold_general(criterion, outcomes)
 
 
@@ -423,11 +425,14 @@ def _fold_with_worst(results: Iterable[CriterionResult], worst: CriterionResult,
 
 def fold_step(outcomes: Sequence[tuple[CompiledCriterion, Outcome]], rubric: Rubric) -> Fold:
     """What one step comes to by its own outcomes."""
+    perfect = False
     for criterion, outcome in outcomes:
-        if outcome is not PERFECT or not criterion.weight:
+        if outcome is PERFECT and criterion.weight:
+            perfect = True
+        elif type(outcome) is not Skipped or outcome.cause != "not_applicable":
             break
     else:
-        return PERFECT_STEP if outcomes else NOTHING  # what the rest would come to
+        return PERFECT_STEP if perfect else NOTHING  # what the rest would come to
     key = tuple([_make_key(criterion, outcome) for criterion, outcome in outcomes])
     kept = None if None in key else rubric.folds.get(("step", key))
     if kept is not None:

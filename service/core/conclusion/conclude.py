@@ -72,7 +72,10 @@ def conclude(
     """
     asking = mode or ("none" if replies is None else "cached")
     answers = JudgeAnswers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
-    concluded = [_conclude_criterion(criterion_plan, answers) for criterion_plan in plan.criteria]
+    concluded = [
+        _conclude_criterion(one, answers) if one.idle is None else _conclude_idle(one.criterion, one.idle.reason)
+        for one in plan.criteria
+    ]
     results = [one.result for one in concluded]
     applying = [one for one in concluded if not one.idle]
     others = [
@@ -135,8 +138,6 @@ class ConcludedCriterion:
 
 
 def _conclude_criterion(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> ConcludedCriterion:
-    if criterion_plan.idle is not None:
-        return _conclude_idle(criterion_plan.criterion, criterion_plan.idle.reason)
     criterion, outcomes = criterion_plan.criterion, criterion_plan.outcomes
     if criterion_plan.perfect:
         result = fold_perfect(criterion)

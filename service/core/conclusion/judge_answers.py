@@ -117,7 +117,7 @@ def resolve_outcomes(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> Se
     if criterion_plan.open:
         outcomes = [(subject, _resolve_outcome(found, answers)) for subject, found in outcomes]
     criterion = criterion_plan.criterion
-    if criterion.judged and answers.asking == "off":
+    if criterion_plan.blocked and criterion.judged and answers.asking == "off":
         outcomes = [
             (subject, OUT_OF_SCOPE if type(found) is Skipped and found.cause == "blocked" else found)
             for subject, found in outcomes

@@ -36,7 +36,6 @@ class StateGate(Check):
     kind: Literal["state"] = "state"
     looks_at: ClassVar[frozenset[Part]] = frozenset()
     reads: ClassVar[frozenset[Aspect]] = frozenset({"state"})
-    nothing: ClassVar[Skipped | None] = NO_STATE_EXPECTED
     mode: Literal["proportional", "exact"] = "proportional"
     unchanged: bool = False
 
