@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from service.core.alignment.assignment import _align_in_order, _Aligner  # pyright: ignore[reportPrivateUsage]
 from service.core.case import Case
 from service.core.checks import WHOLE
+from service.core.criterion_results import fold_criterion
 from service.core.expectation import Expectation
 from service.core.outcome import PERFECT, Errored, Outcome, Scored, Skipped
-from service.core.scores import fold_criterion, fold_step
+from service.core.scores import fold_step
 from service.intake import read_trace
 from service.registry import Shelf
 

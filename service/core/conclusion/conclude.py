@@ -9,6 +9,7 @@ from service.core.checks import WHOLE, Subject
 from service.core.conclusion.judge_answers import Answer, JudgeAnswers, Replies, Row, SubjectResult, resolve_outcomes
 from service.core.conclusion.oversights import find_oversights
 from service.core.conclusion.step_verdicts import build_step_verdicts
+from service.core.criterion_results import CriterionResult, fold_criterion, fold_perfect
 from service.core.evidence.injection.signals import find_suspicions
 from service.core.judging.fits import Fit, Status
 from service.core.judging.judges import Ask
@@ -39,15 +40,7 @@ from service.core.report import (
 )
 from service.core.results.failures.marking import list_failures
 from service.core.rubric import CompiledCriterion, Stage
-from service.core.scores import (
-    CriterionResult,
-    Fold,
-    StagedFold,
-    find_deciding,
-    fold_criterion,
-    fold_perfect,
-    fold_results,
-)
+from service.core.scores import Fold, StagedFold, find_deciding, fold_results
 from service.core.trace import Trace
 from service.core.unread import UNREAD_RESULT
 
