@@ -29,7 +29,8 @@ def count_report(report: Report) -> ReportCounts:
     outcomes: list[Outcome] = [elsewhere.outcome for criterion in report.criteria for elsewhere in criterion.outcomes]
     for step in report.steps:
         outcomes += step.outcomes.values()
-    unscored = [(o.kind, o.cause) for o in outcomes if not isinstance(o, Scored) and o.cause != "not_applicable"]
+    others = [one for one in outcomes if type(one) is not Scored]
+    unscored = [(o.kind, o.cause) for o in others if not isinstance(o, Scored) and o.cause != "not_applicable"]
     made = report.provenance
     return ReportCounts(
         report.rubric.hash,
