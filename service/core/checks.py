@@ -119,7 +119,7 @@ def collect_outcomes(
             meter.require_room("outcomes", "finding characters")
         seen = look(case)
         listed = type(seen) is list  # pyright: ignore[reportUnknownVariableType]
-        found: list[tuple[Subject, T | Skipped]] = seen if listed else []  # pyright: ignore[reportAssignmentType]
+        found: list[tuple[Subject, T | Skipped]] = seen if listed else []  # pyright: ignore[reportAssignmentType, reportUnknownVariableType] (the list as it is)
         for one in seen:
             spent["outcomes"] += 1
             if spent["outcomes"] > most:

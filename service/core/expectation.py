@@ -110,7 +110,7 @@ class Ban(_NamedCall):
 
 
 def _find_position_form(value: object) -> str:
-    if isinstance(value, dict):
+    if type(value) is dict or isinstance(value, dict):
         return "any_order" if "any_order" in value else "any_of" if "any_of" in value else "call"
     return "any_order" if isinstance(value, AnyOrder) else "any_of" if isinstance(value, CallAlternatives) else "call"
 
@@ -288,7 +288,8 @@ class Scope(FrozenModel):
 def _list_expected(position: Position, path: str, turn: int | None, place: int | None = None) -> list[ExpectedCall]:
     """The calls of one position."""
     if isinstance(position, CallPattern):
-        return [ExpectedCall(((path, position),), not position.optional, place, _find_turn(position, turn))]
+        due = turn if position.turn is None else position.turn
+        return [ExpectedCall(((path, position),), not position.optional, place, due)]
     if isinstance(position, CallAlternatives):
         options = tuple((f"{path}/any_of/{n}", pattern) for n, pattern in enumerate(position.any_of))
         required = not any(pattern.optional for _, pattern in options)

@@ -80,9 +80,9 @@ class _Aligner:
 
     def _choose_pairs(self) -> Chosen:
         columns = range(len(self.steps))
-        rows = sorted(
-            range(len(self.wanted)), key=lambda n: (_find_place(self.wanted[n]), _render_options(self.wanted[n]))
-        )
+        rows = list(range(len(self.wanted)))
+        if rows[1:]:  # an order of one is settled, and rendering costs
+            rows.sort(key=lambda n: (_find_place(self.wanted[n]), _render_options(self.wanted[n])))
         pairs = len(rows) * len(columns)
         if pairs <= FEW_PAIRS:
             gains = [[self._compute_gain(self.wanted[row], step) for step in self.steps] for row in rows]

@@ -136,7 +136,8 @@ def _list_names(expectation: Expectation) -> list[NamedTool]:
     names: list[NamedTool] = []
     for path, scope, _, calls in expectation.sections:
         for wanted in calls:
-            names += [(f"{at}/tool", pattern.tool, pattern.args or NO_ARGUMENTS) for at, pattern in wanted.options]
+            for at, pattern in wanted.options:
+                names.append((f"{at}/tool", pattern.tool, pattern.args or NO_ARGUMENTS))
         for n, ban in enumerate(scope.disallowed):
             names.append((f"{path}/disallowed/{n}/tool", ban.tool, ban.args or NO_ARGUMENTS))
             names += [] if ban.prefer is None else [(f"{path}/disallowed/{n}/prefer", ban.prefer, NO_ARGUMENTS)]
