@@ -207,9 +207,10 @@ def _align_in_order(case: Case) -> Alignment | None:
     Nothing can beat that.
     """
     steps, wanted = case.trace.steps, case.wanted
-    if len(steps) != len(wanted):
+    count = len(steps)
+    if count != len(wanted):
         return None
-    settled = not case.matching.fold_names and len({step.call.name for step in steps}) == len(steps)
+    settled = not case.matching.fold_names and len({step.call.name for step in steps}) == count
     for step, one in zip(steps, wanted, strict=True):
         pattern = one.options[0][1]
         if one.options[1:] or pattern.tool != step.call.name or not one.is_in_turn(pattern, step.turn):

@@ -79,7 +79,7 @@ def conclude(
     return Report(
         trace_id=trace.id,
         format=trace.format,
-        rubric=RubricRef(plan.rubric.id, plan.rubric.version, plan.rubric.digest),
+        rubric=_build_rubric_ref(plan.rubric.id, plan.rubric.version, plan.rubric.digest),
         scope=_find_scope(plan, results, asking),
         verdict=whole.verdict,
         score=whole.score,
@@ -109,6 +109,11 @@ def conclude(
             *find_suspicions(trace),
         ),
     )
+
+
+@lru_cache(maxsize=256)
+def _build_rubric_ref(name: str, version: int, digest: str) -> RubricRef:
+    return RubricRef(name, version, digest)
 
 
 def _find_failing(folded: StagedFold) -> Stage | None:

@@ -42,7 +42,7 @@ def _find_unread(rubric: Rubric, expectation: Expectation) -> Iterable[Finding]:
     if reads >= ASPECTS:
         return ()
     needs = _list_needs(expectation)
-    unread = {need[1]: need for need in reversed(needs) if reads.isdisjoint(need[2])}
+    unread = {need[1]: need for need in reversed(needs) if not reads & need[2]}
     if expectation.gold is None:
         return [_build_finding(rubric, path, what) for path, what, _ in reversed(unread.values())] if unread else ()
     if needs and all(reads.isdisjoint(by) for *_, by in needs):
