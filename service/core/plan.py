@@ -112,16 +112,19 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
 def _plan_criteria(case: Case, rubric: Rubric) -> tuple[CriterionPlan, ...]:
     """Every criterion with its outcomes. Code looks first: what it has answered need not be asked."""
     criteria = rubric.compiled_criteria
-    checked = {criterion.id: _look(case, criterion, rubric) for criterion in criteria if not criterion.judged}
+    checked = {
+        one.id: _plan_idle(one, nothing.cause, nothing.reason)  # what looking would come to
+        if (nothing := one.check.nothing) is not None and not (case.trace.unread or case.asides & one.reads)
+        else _look(case, one, rubric)
+        for one in criteria
+        if not one.judged
+    }
     if len(checked) == len(criteria):
         return tuple(checked.values())
     return tuple([_ask(case, one, rubric, checked) if one.judged else checked[one.id] for one in criteria])
 
 
 def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> CriterionPlan:
-    nothing = criterion.check.nothing
-    if nothing is not None and not (case.asides & criterion.reads or case.trace.unread):
-        return _plan_idle(criterion, nothing.cause, nothing.reason)  # what looking would come to
     seen = collect_outcomes(case, criterion.check.look) or [NOTHING_SEEN]
     if case.trace.unread:
         seen = leave_open(_find_reach(criterion.check, case), seen, case.trace.unread)
