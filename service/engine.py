@@ -112,10 +112,11 @@ class Engine:
         """The report for a request that was read before, as by `score`."""
         if request.sandbox is not None:
             raise InputError.at("/sandbox", "a sandbox is not asked here, where nobody waits for it")
-        if self.asks_judges(request):
+        mode = self.mode(request)
+        if mode not in ("off", "none"):
             raise InputError.at("/judges", "a judge is not asked here, where nobody waits for it; expected off")
         attempted = plan_request(request, self.shelf.find(request.rubric))
-        return add_executed_score(conclude(attempted, tags=request.tags, mode=self.mode(request)), attempted)
+        return add_executed_score(conclude(attempted, tags=request.tags, mode=mode), attempted)
 
     async def score_async(self, body: JsonValue, spending: Spending | None = None, *, tenant: str = "") -> Report:
         """As `score`, and waits for the sandbox and the judges. Raises JudgeDownError where the request says so."""
@@ -276,7 +277,7 @@ def _raise_fault(votes: Mapping[str, tuple[Vote, ...]]) -> None:
 
 def report_json(report: Report) -> bytes:
     """The report as JSON: the same bytes for the same report, whoever asks."""
-    return REPORT.dump_json(report)
+    return REPORT.serializer.to_json(report)
 
 
 @cache

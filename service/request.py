@@ -95,7 +95,7 @@ def read_request(body: JsonValue) -> ScoreRequest:
     Requests with the same rubric in them share it: what is worked out of a rubric is worked out once.
     """
     try:
-        return REQUEST.validate_python(_replace_rubric(body))
+        return REQUEST.validator.validate_python(_replace_rubric(body))
     except ValidationError as error:
         raise InputError([*list_problems(error, body), *_explain_guess(body)]) from None
 

@@ -14,7 +14,6 @@ import resource
 import signal
 import struct
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,14 +22,12 @@ from subprocess import PIPE, Popen, TimeoutExpired
 from threading import Lock
 from typing import BinaryIO, NamedTuple, Protocol, cast
 
-from service.calibration.labelling import list_label_items
-from service.core.outcome import Outcome, Scored
-from service.core.report import Report
 from service.engine import Engine, report_json
 from service.errors import InputError, Problem
 from service.reading.strict_json import Limits, parse
-from service.reporting.breaks import describe_break
-from service.request import ScoreRequest, read_request
+from service.reporting.counts import ReportCounts, count_report
+from service.request import read_request
+from service.score_drafts import draft_score
 from service.store.labelling.drafts import LabelItem, ScoreDraft
 
 LOG = logging.getLogger("callgrade.apart")
@@ -48,21 +45,6 @@ NICE = 5
 """How far the process stands back for the one that answers."""
 COMMAND = (sys.executable, "-P", "-m", "service.scoring_process")
 _SIZE = struct.Struct(">Q")
-
-
-@dataclass(frozen=True, slots=True)
-class ReportCounts:
-    """What is counted of a report."""
-
-    rubric: str
-    """The digest of its rubric."""
-    verdict: str
-    unscored: Counter[tuple[str, str]]
-    """Outcomes that apply and have no score, by kind and cause."""
-    cache_hits: int = 0
-    asked: int = 0
-    """Replies that were not in the cache."""
-    cost_usd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,23 +141,6 @@ def _end(process: Popen[bytes]) -> int:
         return process.wait()
 
 
-def count_report(report: Report) -> ReportCounts:
-    """What is counted of a report."""
-    outcomes: list[Outcome] = [elsewhere.outcome for criterion in report.criteria for elsewhere in criterion.outcomes]
-    for step in report.steps:
-        outcomes += step.outcomes.values()
-    unscored = [(o.kind, o.cause) for o in outcomes if not isinstance(o, Scored) and o.cause != "not_applicable"]
-    made = report.provenance
-    return ReportCounts(
-        report.rubric.hash,
-        report.verdict,
-        Counter(unscored),
-        made.cache_hits,
-        made.replies - made.cache_hits,
-        made.cost_usd or 0.0,
-    )
-
-
 def answer_apart(engine: Engine, data: bytes, limits: Limits, key: str | None = None) -> ApartAnswer:
     """What code makes of a request, where nobody must be waited for."""
     try:
@@ -190,21 +155,8 @@ def answer_apart(engine: Engine, data: bytes, limits: Limits, key: str | None = 
         os._exit(MEMORY_EXIT)
     except Exception:  # noqa: BLE001 (whoever asked meets it again, where it is logged)
         return None
-    kept = draft_score(engine, request, report)
+    kept = draft_score(engine.shelf.find(request.rubric), request, report, report_json(report))
     return ApartReport(kept.report, count_report(report), kept, request.store)
-
-
-def draft_score(engine: Engine, request: ScoreRequest, report: Report, sent: bytes = b"") -> ScoreDraft:
-    """What is kept of a score. `sent`: the request as it came."""
-    used = report.rubric
-    items = list_label_items(report, engine.shelf.find(request.rubric))
-    text = report_json(report)
-    found = describe_break(report)
-    broken = {name: getattr(found, name) for name in ("stage", "finding", "tool", "stages")}
-    broken["cluster"] = report.tags.get("group", "")
-    return ScoreDraft(
-        f"{used.id}@{used.version}", report.verdict, report.score, request.tags, sent, text, items, broken
-    )
 
 
 def _write(file: BinaryIO, value: object) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
@@ -57,6 +58,7 @@ WRONG_KEY = "the key is unknown here, revoked or expired; expected one that `cal
 CHALLENGE = {"www-authenticate": 'Bearer realm="callgrade"'}
 
 
+@lru_cache(maxsize=256)
 def find_scope(template: str, method: str = "GET") -> Scope | None:
     """The scope for a route by the template of its path; admin for one that nobody has thought of.
 

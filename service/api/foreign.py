@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from ipaddress import ip_address
 
 from starlette.exceptions import HTTPException
@@ -20,6 +21,7 @@ AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9_.-]+))
 Headers = Iterable[tuple[bytes, bytes]]
 
 
+@lru_cache(maxsize=64)  # of names that callers write, and few of them are ours
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches what listens there. A name other than localhost may be anything.
 
@@ -51,9 +53,9 @@ def refuse_host(authorities: Iterable[str], hosts: Collection[str]) -> None:
 def refuse_origin(headers: Headers) -> None:
     """HTTPException 403 where a request was sent for a page of another origin."""
     given = _read_origin_headers(headers)
-    if not all(map(OWN_SITES.__contains__, given["sec-fetch-site"])):
+    if not all(map(OWN_SITES.__contains__, given[b"sec-fetch-site"])):
         raise HTTPException(403, "the request comes from a page of another site (Sec-Fetch-Site)")
-    if not all(_is_same(origin, given["host"]) for origin in given["origin"]):
+    if not all(_is_same(origin, given[b"host"]) for origin in given[b"origin"]):
         raise HTTPException(403, "the request comes from a page of another origin (Origin)")
 
 
@@ -80,10 +82,10 @@ def _is_same(origin: str, hosts: list[str]) -> bool:
     return scheme in ("http", "https") and authority in [host.strip().lower() for host in hosts]
 
 
-def _read_origin_headers(headers: Headers) -> dict[str, list[str]]:
+def _read_origin_headers(headers: Headers) -> dict[bytes, list[str]]:
     """The values of the headers that tell where a request comes from and goes to."""
-    found: dict[str, list[str]] = {"host": [], "origin": [], "sec-fetch-site": []}
+    found: dict[bytes, list[str]] = {b"host": [], b"origin": [], b"sec-fetch-site": []}
     for name, value in headers:
-        if (known := found.get(name.decode("latin-1"))) is not None:
+        if (known := found.get(name)) is not None:
             known.append(value.decode("latin-1"))
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
 from time import monotonic
@@ -134,6 +135,7 @@ def find_peer(asked: AsgiScope) -> str:
     return mask_address((asked.get("client") or ("", 0))[0])
 
 
+@lru_cache(maxsize=4096)
 def mask_address(host: str) -> str:
     """An address, and of IPv6 the network: a single sender has all addresses of one."""
     try:

@@ -60,6 +60,9 @@ LIMITS: Mapping[Work, int] = {
 }
 
 
+_NOTHING_SPENT: Mapping[Work, int] = dict.fromkeys(LIMITS, 0)
+
+
 class OverBudgetError(Exception):
     """More work than one item may take."""
 
@@ -78,7 +81,7 @@ class Meter:
 
     def __init__(self, limits: Mapping[Work, int] = LIMITS) -> None:
         self.limits = limits
-        self.spent: dict[Work, int] = dict.fromkeys(LIMITS, 0)
+        self.spent: dict[Work, int] = {**_NOTHING_SPENT}
 
     @classmethod
     def of(cls, calls: int) -> Meter:

@@ -13,7 +13,7 @@ from service.core.alignment.assignment import Alignment, Pair, align
 from service.core.alignment.likeness import FEW_PAIRS, ComparisonRules, PairWorth
 from service.core.alignment.worths import Worths
 from service.core.budget import COST_OF_A_VIOLATION, Meter
-from service.core.checks import Check, Subject, build_subject
+from service.core.checks import Aspect, Check, Subject, build_subject
 from service.core.critics import Match
 from service.core.expectation import CallPattern, Expectation, ExpectedCall, Scope
 from service.core.json.text import read_structure
@@ -54,6 +54,9 @@ class Matching:
     def make_strict(self) -> Matching:
         """The same without compatibility: our own number."""
         return replace(self, compat=False)
+
+
+_NOTHING_SAID: frozenset[Aspect] = frozenset()
 
 
 class PlacedValue(NamedTuple):
@@ -117,6 +120,26 @@ class Case:
     def lists_calls(self) -> bool:
         """Whether anything says which calls are right, so that there is something to hold calls against."""
         return bool(self.wanted) or any(scope.lists_calls for _, scope, _ in self.scopes)
+
+    @lazy
+    def asides(self) -> frozenset[Aspect]:
+        """What the expectation says beside which calls are right and with which arguments: most say nothing."""
+        if self.expectation is None:
+            return _NOTHING_SAID
+        said: set[Aspect] = set()
+        if self.expectation.state is not None:
+            said.add("state")
+        if self.expectation.says_output:
+            said.add("output")
+        for section in self.expectation.sections:
+            scope = section.scope
+            if scope.ordered or scope.disallowed or scope.counts or scope.answer is not None or scope.said is not None:
+                said |= {"order", "disallowed", "counts", "answer", "said"}
+            for wanted in section.wanted:
+                for _, pattern in wanted.options:
+                    if pattern.says_result:
+                        said.add("result")
+        return frozenset(said) if said else _NOTHING_SAID
 
     @lazy
     def catalogue(self) -> dict[str, ToolDef]:

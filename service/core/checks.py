@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 from service.core.budget import OverBudgetError
 from service.core.models.kinds import FrozenModel
-from service.core.outcome import PERFECT, Outcome, Scored, Skipped
+from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
 from service.core.partial import PartialOutcome
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ Aspect = Literal[
 ]
 """What an expectation can say: that nothing is called, that something is, which tools, that there are no other calls, in which
 order, with which arguments and results, and the fields of these names."""
+
+ASPECTS: frozenset[Aspect] = frozenset(get_args(Aspect))
 
 
 Part = Literal["call", "result", "text"]
@@ -80,6 +82,9 @@ class Check(FrozenModel):
     looks_at: ClassVar[frozenset[Part]] = frozenset({"call"})
     """What of a trace it looks at: where a part of that kind could not be read, what rests on it is open."""
 
+    nothing: ClassVar[Skipped | None] = None
+    """What it comes to where an expectation says nothing of what it reads. None: it looks at more than expectations."""
+
     has_own_number: ClassVar[bool] = False
     """Whether it carries a published method, whose own number `compat` in the rubric asks for."""
 
@@ -107,29 +112,31 @@ def collect_outcomes(
 
     A part of what a check sees would be another result than all of it.
     """
-    found: list[tuple[Subject, T | Skipped]] = []
     meter = case.meter
     spent, most = meter.spent, meter.limits["outcomes"]
     try:
         if spent["outcomes"] > most or spent["finding characters"] > meter.limits["finding characters"]:
             meter.require_room("outcomes", "finding characters")
-        for one in look(case):
+        seen = look(case)
+        listed = type(seen) is list  # pyright: ignore[reportUnknownVariableType]
+        found: list[tuple[Subject, T | Skipped]] = seen if listed else []  # pyright: ignore[reportAssignmentType, reportUnknownVariableType] (the list as it is)
+        for one in seen:
             spent["outcomes"] += 1
             if spent["outcomes"] > most:
                 meter.require_room("outcomes")
             outcome = one[1]
             says_more = outcome is not PERFECT and (type(outcome) is not Skipped or outcome.findings)
-            if says_more and (chars := _count_chars(outcome)):
-                meter.spend("finding characters", chars)
-            found.append(one)
+            if says_more and isinstance(outcome, WITH_FINDINGS) and outcome.findings:
+                meter.spend("finding characters", _count_chars(outcome.findings))
+            if not listed:
+                found.append(one)
     except OverBudgetError as error:
         return [(WHOLE, Skipped("too_long", f"the work of this check goes over its budget: {error}"))]
     return found
 
 
-def _count_chars(outcome: object) -> int:
-    findings = outcome.findings if isinstance(outcome, WITH_FINDINGS) else ()
-    return sum([len(finding.message) + len(finding.path) for finding in findings]) if findings else 0
+def _count_chars(findings: Iterable[Finding]) -> int:
+    return sum([len(finding.message) + len(finding.path) for finding in findings])
 
 
 WITH_FINDINGS = (Scored, Skipped, PartialOutcome)

@@ -122,13 +122,10 @@ def add_executed_score(report: Report, attempted: Plan) -> Report:
     """
     trace = attempted.trace
     unmade = trace.state.unmade if isinstance(trace.state, SandboxState) else frozenset[int]()
-    steps = [step for step in trace.steps if step.index not in unmade and not _has_failed(step)]
-    if len(steps) == len(trace.steps):
+    failed = [step.index for step in trace.steps if step.result is not None and step.result.is_error]
+    if not unmade and not failed:
         return report
+    steps = [step for step in trace.steps if step.index not in unmade and step.index not in set(failed)]
     kept = tuple([replace(step, index=index) for index, step in enumerate(steps)])
     other = conclude(plan(replace(trace, steps=kept), attempted.rubric, attempted.expectation), mode="off")
     return replace(report, executed=ExecutedScore(other.verdict, other.score, other.coverage, len(kept)))
-
-
-def _has_failed(step: Step) -> bool:
-    return step.result is not None and step.result.is_error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
@@ -14,6 +14,7 @@ from pydantic import (
     JsonValue,
     Tag,
     ValidationInfo,
+    ValidatorFunctionWrapHandler,
     field_validator,
     model_validator,
 )
@@ -22,11 +23,23 @@ from service.core.critics import Critic
 from service.core.json.values import SCALARS
 from service.core.models.kinds import FrozenModel, Several, Some
 from service.core.models.lazy import lazy
+from service.core.models.light import light
 from service.core.shapes import Template, require_values
 from service.core.weights import Weight
 
 ExtraArguments = Literal["count", "allow", "forbid"]
 """What an argument that the expectation does not list does: lowers the score, nothing, or zeroes the call."""
+
+
+def _is_plain(given: Any) -> bool:
+    """Whether these are arguments of which each is a scalar, under names in plain letters."""
+    if type(given) is not dict:
+        return False
+    name: object
+    for name in given:  # pyright: ignore[reportUnknownVariableType] (of what is not checked yet)
+        if type(name) is not str or type(given[name]) not in SCALARS:  # pyright: ignore[reportUnknownArgumentType]
+            return False
+    return "".join(given).isascii()  # pyright: ignore[reportUnknownArgumentType]
 
 
 class _NamedCall(FrozenModel):
@@ -37,12 +50,14 @@ class _NamedCall(FrozenModel):
     reason: str | None = None
     """Why, for the reader of a report."""
 
-    @field_validator("args")
+    @field_validator("args", mode="wrap")
     @classmethod
-    def _compare_with_something(cls, args: dict[str, Template] | None) -> dict[str, Template] | None:
+    def _compare_with_something(cls, given: Any, check: ValidatorFunctionWrapHandler) -> dict[str, Template] | None:
+        if _is_plain(given):  # as most are: there is nothing to check
+            return {**given}
+        args: dict[str, Template] | None = check(given)
         for name, value in (args or {}).items():
-            if type(value) not in SCALARS:
-                require_values(value, name)
+            require_values(value, name)
         return args
 
 
@@ -95,7 +110,7 @@ class Ban(_NamedCall):
 
 
 def _find_position_form(value: object) -> str:
-    if isinstance(value, dict):
+    if type(value) is dict or isinstance(value, dict):
         return "any_order" if "any_order" in value else "any_of" if "any_of" in value else "call"
     return "any_order" if isinstance(value, AnyOrder) else "any_of" if isinstance(value, CallAlternatives) else "call"
 
@@ -163,7 +178,8 @@ def _check_limit(count: str | int) -> str | int:
 Count = Annotated[str | int, AfterValidator(_check_limit)]
 
 
-class ExpectedCall(NamedTuple):
+@light
+class ExpectedCall:
     """One call that should (or, if not required, may) have been made: any one of its options."""
 
     options: tuple[tuple[str, CallPattern], ...]
@@ -181,6 +197,11 @@ class ExpectedCall(NamedTuple):
     def path(self) -> str:
         """The pointer of its first option."""
         return self.options[0][0]
+
+    @property
+    def tool(self) -> str:
+        """The tool of its first option."""
+        return self.options[0][1].tool
 
     @property
     def tools(self) -> str:
@@ -230,10 +251,11 @@ class Scope(FrozenModel):
     @property
     def says_something(self) -> bool:
         """Whether any field but `allow_extra` says anything."""
-        listed = (self.ordered, self.unordered, self.optional, self.disallowed, self.counts)
-        return self.calls is not None or any(listed) or self.answer is not None or self.said not in (None, [])
+        if self.calls is not None or self.answer is not None or self.said not in (None, []):
+            return True
+        return bool(self.ordered or self.unordered or self.optional or self.disallowed or self.counts)
 
-    @property
+    @lazy
     def no_calls(self) -> bool:
         """Whether the right thing is to call nothing."""
         return self.calls in ("none", ())
@@ -266,7 +288,8 @@ class Scope(FrozenModel):
 def _list_expected(position: Position, path: str, turn: int | None, place: int | None = None) -> list[ExpectedCall]:
     """The calls of one position."""
     if isinstance(position, CallPattern):
-        return [ExpectedCall(((path, position),), not position.optional, place, _find_turn(position, turn))]
+        due = turn if position.turn is None else position.turn
+        return [ExpectedCall(((path, position),), not position.optional, place, due)]
     if isinstance(position, CallAlternatives):
         options = tuple((f"{path}/any_of/{n}", pattern) for n, pattern in enumerate(position.any_of))
         required = not any(pattern.optional for _, pattern in options)
@@ -355,20 +378,18 @@ class Expectation(Scope):
 
     @model_validator(mode="after")
     def _say_something(self) -> Expectation:
-        said = (self.turns, self.state, self.gold, self.ignore_args)
-        if not (self.says_something or any(said) or self.says_output):
+        if not (self.says_something or self.turns or self.state or self.gold or self.ignore_args or self.says_output):
             raise ValueError(
                 "an expectation says what should have happened: calls (or `none`), ordered, counts, answer, state, ..."
             )
-        turns = [scope.turn for scope in self.turns]
-        if len(set(turns)) < len(turns):
+        if self.turns and len({scope.turn for scope in self.turns}) < len(self.turns):
             raise ValueError("each turn is named once in `turns`")
         return self
 
     @property
     def says_output(self) -> bool:
         """Whether an output is expected; null is one."""
-        return "output" in self.model_fields_set
+        return "output" in self.__pydantic_fields_set__  # (what `model_fields_set` looks up)
 
     @field_validator("output")
     @classmethod
@@ -379,15 +400,12 @@ class Expectation(Scope):
     @lazy
     def sections(self) -> tuple[ExpectedSection, ...]:
         """The trace as a whole, then each turn that is spoken of, with the calls that should or may be made."""
-        return tuple(
-            [
-                ExpectedSection(path, scope, turn, tuple(scope.list_wanted(path, turn)))
-                for path, scope, turn in self.scopes()
-            ]
-        )
-
-    def scopes(self) -> Iterator[tuple[str, Scope, int | None]]:
-        """The trace as a whole, then each turn that is spoken of: pointer, what is said, which turn."""
-        yield "/expected", self, None
-        for n, scope in enumerate(self.turns):
-            yield f"/expected/turns/{n}", scope, scope.turn
+        whole = ExpectedSection("/expected", self, None, tuple(self.list_wanted("/expected")))
+        if not self.turns:
+            return (whole,)
+        paths = [f"/expected/turns/{n}" for n in range(len(self.turns))]
+        turns = [
+            ExpectedSection(path, scope, scope.turn, tuple(scope.list_wanted(path, scope.turn)))
+            for path, scope in zip(paths, self.turns, strict=True)
+        ]
+        return (whole, *turns)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from service.core.case import Alignment, Case
 from service.core.checks import WHOLE, Aspect, Check, Subject, collect_outcomes
 from service.core.decisions import Decision, find_decisions, find_unexpected
-from service.core.expectation import Expectation
+from service.core.expectation import Expectation, ExpectedCall
 from service.core.judging.judges import WORDS, Ask, JudgeCheck, is_answered
 from service.core.judging.votes import PendingOutcome
 from service.core.models.light import light
@@ -35,6 +35,10 @@ class CriterionPlan:
     """Whether an outcome waits for a judge."""
     saved: int = 0
     """How many questions code has answered in the judge's place."""
+    perfect: bool = False
+    """Whether every outcome is PERFECT."""
+    blocked: bool = False
+    """Whether something failed before it, that may leave nothing to look at."""
     idle: Skipped | None = None
     """Why it does not apply to the trace as a whole, where that is all there is to say of it."""
 
@@ -54,10 +58,7 @@ class Plan:
     rubric: Rubric
     expectation: Expectation | None
     alignment: Alignment
-    wanted: tuple[str, ...]
-    """The pointers of the expected calls."""
-    due: tuple[str, ...]
-    """The tools of the expected calls; of alternatives the first."""
+    wanted: tuple[ExpectedCall, ...]
     criteria: tuple[CriterionPlan, ...]
     blocked: tuple[BlockedAsk, ...]
     """Questions that a failed check makes needless."""
@@ -99,11 +100,10 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         rubric=rubric,
         expectation=expectation,
         alignment=case.alignment if case.wanted else NO_ALIGNMENT,
-        wanted=tuple([wanted.path for wanted in case.wanted]),
-        due=tuple([wanted.options[0][1].tool for wanted in case.wanted]),
+        wanted=case.wanted,
         criteria=criteria,
         blocked=tuple(_iter_blocked_asks(unblocked, criteria)) if blockers.by_rank else (),
-        saved=_count_saved([one for one in criteria if one.criterion.judged]),
+        saved=_count_saved(criteria),
         decisions=find_decisions(case),
         unexpected=find_unexpected(case),
     )
@@ -112,7 +112,13 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
 def _plan_criteria(case: Case, rubric: Rubric) -> tuple[CriterionPlan, ...]:
     """Every criterion with its outcomes. Code looks first: what it has answered need not be asked."""
     criteria = rubric.compiled_criteria
-    checked = {criterion.id: _look(case, criterion, rubric) for criterion in criteria if not criterion.judged}
+    checked = {
+        one.id: _plan_idle(one, nothing.cause, nothing.reason)  # what looking would come to
+        if (nothing := one.check.nothing) is not None and not (case.trace.unread or case.asides & one.reads)
+        else _look(case, one, rubric)
+        for one in criteria
+        if not one.judged
+    }
     if len(checked) == len(criteria):
         return tuple(checked.values())
     return tuple([_ask(case, one, rubric, checked) if one.judged else checked[one.id] for one in criteria])
@@ -122,6 +128,11 @@ def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> Criterion
     seen = collect_outcomes(case, criterion.check.look) or [NOTHING_SEEN]
     if case.trace.unread:
         seen = leave_open(_find_reach(criterion.check, case), seen, case.trace.unread)
+    for _, found in seen:
+        if found is not PERFECT:
+            break
+    else:
+        return CriterionPlan(criterion, seen, False, perfect=True)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
     subject, first = seen[0]
     if subject is WHOLE and type(first) is Skipped and not (first.findings or first.open or first.bounds or seen[1:]):
         return _plan_idle(criterion, first.cause, first.reason)
@@ -147,6 +158,9 @@ CALLS: frozenset[Aspect] = frozenset({"tools", "extra", "args"})
 """What says which calls are right."""
 
 
+NOBODY: frozenset[Subject] = frozenset()
+
+
 def _ask(
     case: Case, criterion: CompiledCriterion, rubric: Rubric, checked: Mapping[str, CriterionPlan]
 ) -> CriterionPlan:
@@ -155,7 +169,7 @@ def _ask(
     answered = (
         {subject for subject, found in before.outcomes if found is PERFECT or isinstance(found, Scored)}
         if before
-        else set[Subject]()
+        else NOBODY
     )
     judges = rubric.judges_by_id
     asked: Sequence[tuple[Subject, Ask | Outcome]] = collect_outcomes(
@@ -167,17 +181,27 @@ def _ask(
         return _plan_asked(criterion, asked)
     needless = build_needless(check.unless)
     outcomes = [
-        (subject, needless if _is_question(found) and is_answered(subject, answered) else found)
+        (
+            subject,
+            needless if (subject in answered or is_answered(subject, answered)) and _is_question(found) else found,
+        )
         for subject, found in asked
     ]
-    outcomes = _hold_back(outcomes, before)
-    return _plan_asked(criterion, outcomes, len([found for _, found in outcomes if found is needless]))
+    if not before.perfect:
+        outcomes = _hold_back(outcomes, before)
+    saved = 0
+    for _, found in outcomes:
+        saved += found is needless
+    return _plan_asked(criterion, outcomes, saved)
 
 
 def _plan_asked(
     criterion: CompiledCriterion, outcomes: Sequence[tuple[Subject, Ask | Outcome]], saved: int = 0
 ) -> CriterionPlan:
-    return CriterionPlan(criterion, outcomes, bool([found for _, found in outcomes if type(found) is Ask]), saved)
+    for _, found in outcomes:
+        if type(found) is Ask:
+            return CriterionPlan(criterion, outcomes, True, saved)
+    return CriterionPlan(criterion, outcomes, False, saved)
 
 
 @lru_cache(maxsize=256)
@@ -205,7 +229,9 @@ def _hold_back(
 
 
 def _is_question(found: Outcome | Ask) -> bool:
-    return found.cause == "unread" if isinstance(found, Skipped) else type(found) is Ask or isinstance(found, Scored)
+    if type(found) is Ask:
+        return True
+    return found.cause == "unread" if isinstance(found, Skipped) else isinstance(found, Scored)
 
 
 def _build_pending(
@@ -230,12 +256,15 @@ def _build_pending(
 NO_WORDS = Skipped("not_asked", f"no judge {WORDS} is known here")
 
 
-def _count_saved(judged: Sequence[CriterionPlan]) -> int:
+def _count_saved(criteria: Iterable[CriterionPlan]) -> int:
     """How many of the questions for judges code has answered, or made needless."""
-    if not judged:
-        return 0
-    found = [one for criterion in judged for _, one in criterion.outcomes if type(one) is not Skipped]
-    return sum([one.saved for one in judged]) + len([one for one in found if isinstance(one, Scored)])
+    saved = 0
+    for one in criteria:
+        if one.criterion.judged:
+            saved += one.saved
+            for _, found in one.outcomes:
+                saved += type(found) is not Skipped and isinstance(found, Scored)
+    return saved
 
 
 class _Blockers:
@@ -281,7 +310,7 @@ def _block_criterion(before: CriterionPlan, blockers: _Blockers) -> CriterionPla
         return before
     outcomes = [_block_outcome(planned, active, alone=criterion.check.stands_alone) for planned in before.outcomes]
     return CriterionPlan(
-        criterion, outcomes, before.open and any(list_asks(found) for _, found in outcomes), before.saved
+        criterion, outcomes, before.open and any(list_asks(found) for _, found in outcomes), before.saved, blocked=True
     )
 
 

@@ -58,17 +58,17 @@ class StageScore:
 
 ReportOutcome = (
     Scored
+    | Skipped
     | JudgedScore
     | MixedScore
     | EvidencedScore
     | MethodScore
     | WithheldJudgement
     | UnsureJudgement
-    | Skipped
     | Suspicion
     | Errored
 )
-"""An outcome on the wire, with all that its kind has to tell."""
+"""An outcome on the wire, with all that its kind has to tell: the usual ones first, as they are looked for in this order."""
 
 
 @light

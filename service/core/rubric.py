@@ -89,6 +89,8 @@ class CompiledCriterion:
     takes_worst: bool
     """Whether the minimum of its outcomes is its value, not their mean."""
     check: Check
+    reads: frozenset[Aspect]
+    """What of an expectation its check reads."""
     judged: bool
 
     @classmethod
@@ -105,6 +107,7 @@ class CompiledCriterion:
             insists=criterion.must_pass,
             takes_worst=(criterion.aggregate or type(check).by_default) == "min",
             check=check,
+            reads=check.aspects(),
             judged=isinstance(check, JudgeCheck),
         )
 

@@ -45,7 +45,7 @@ def tool_call(call_id: str | None, name: str, arguments: JsonValue) -> ToolCall:
     None, "" and white space are `{}`: several providers send them for a call without arguments. Anything else that is
     no JSON object leaves `arguments` None, with the problem; nothing here raises.
     """
-    is_text = isinstance(arguments, str)
+    is_text = type(arguments) is str
     if arguments is None or (is_text and not arguments.strip()):
         return ToolCall(call_id or None, name, {}, arguments)
     try:
@@ -112,6 +112,7 @@ class Transcript:
         "_ids",
         "_late",
         "_messages",
+        "_noted",
         "_offers",
         "_others",
         "_replied",
@@ -133,6 +134,7 @@ class Transcript:
         self._tools: set[str] = set()
         self._offers: dict[str, ToolDef] = {}
         self._late: dict[str, Offer] = {}
+        self._noted = 0
         self._turn = 0
         self._replied = True
         self._speaking = False
@@ -154,8 +156,6 @@ class Transcript:
         if not self._speaking and not parallel:
             self.say("assistant", "")
         self._speaking = True
-        self._ids.add(call.id)
-        self._tools.add(call.name)
         self._calls.append(Made(call, self._turn, len(self._messages) - 1))
 
     def result(
@@ -197,11 +197,20 @@ class Transcript:
 
     def knows(self, call_id: str) -> bool:
         """Whether a call of this id was made."""
+        self._note_calls()
         return call_id in self._ids
 
     def has_called(self, tool: str) -> bool:
         """Whether a call of this tool was made."""
+        self._note_calls()
         return tool in self._tools
+
+    def _note_calls(self) -> None:
+        """Notes the ids and tools of the calls made since: most sources ask for none."""
+        for made in self._calls[self._noted :]:
+            self._ids.add(made.call.id)
+            self._tools.add(made.call.name)
+        self._noted = len(self._calls)
 
     def answer(self, result: ToolResult | None) -> None:
         """What the call just made returned."""
@@ -231,9 +240,7 @@ class Transcript:
             record["format"],
             tools,
             tuple(self._messages),
-            tuple(
-                [Step(i, turn, call, answers.get(i), message) for i, (call, turn, message) in enumerate(self._calls)]
-            ),
+            tuple([Step(i, one.turn, one.call, answers.get(i), one.message) for i, one in enumerate(self._calls)]),
             self._answer(),
             self._turn,
             state,

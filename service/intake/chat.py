@@ -107,7 +107,7 @@ def _read_said(transcript: Transcript, message: ChatMessage, path: str) -> None:
 def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
     """Write down what the assistant said and called. Raises InputError as `read_messages` does."""
     content = message.get("content")
-    refusal = message.get("refusal") or _find_refusal(message)
+    refusal = message.get("refusal") or ("provider_specific_fields" in message and _find_refusal(message)) or ""
     text = text_of(content, joint="")
     text = f"{text}\n{refusal}" if text and refusal else text or refusal
     transcript.say("assistant", text)
@@ -128,8 +128,6 @@ def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
 
 def _find_refusal(message: ChatMessage) -> str:
     """A refusal where LiteLLM puts it."""
-    if "provider_specific_fields" not in message:
-        return ""
     fields = message.get("provider_specific_fields")
     refusal = fields.get("refusal") if isinstance(fields, dict) else None
     return refusal if isinstance(refusal, str) else ""

@@ -15,12 +15,14 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from service.core.json.values import equals
+from service.core.models.light import light
 from service.core.trace import ToolCall, ToolResult, Unread
 
 Answers = dict[int, ToolResult | None]
 
 
-class Made(NamedTuple):
+@light
+class Made:
     """A call, the turn it stands in and the message that made it."""
 
     call: ToolCall
@@ -41,7 +43,8 @@ class Returned(NamedTuple):
     """Its pointer, to be told where no call is left for it; "" where that may well be."""
 
 
-class Pairing(NamedTuple):
+@light
+class Pairing:
     """Results by the index of the call that each answers, and what is told of those that answer none."""
 
     answers: Answers
@@ -104,7 +107,7 @@ class _ById:
         return self._latest[call_id]
 
     def _add(self, index: int) -> None:
-        call, _, message = self._calls[index]
+        call, message = self._calls[index].call, self._calls[index].message
         if call.id is None:
             return
         queues = self._open.setdefault(call.id, [])
@@ -141,7 +144,8 @@ class _Waiting:
 
     def __init__(self, calls: Sequence[Made], answers: Answers) -> None:
         self._queues: dict[Hashable, deque[int]] = {}
-        for index, (call, _, message) in enumerate(calls):
+        for index, one in enumerate(calls):
+            call, message = one.call, one.message
             keys = (call.name, True) if call.id is not None else (call.name, True, False)
             for key in () if index in answers else keys:
                 self._queues.setdefault((message, key), deque()).append(index)

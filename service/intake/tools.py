@@ -42,7 +42,8 @@ def read_tools(given: object, *, path: str = "/tools") -> tuple[ToolDef, ...] | 
     if not isinstance(given, list):
         raise InputError.at(path, 'expected a list of tools, or {"tools": [...]}')
     tools: dict[str, ToolDef] = {}
-    for index, item in enumerate(cast("list[JsonValue]", given)):
+    items: list[JsonValue] = given  # pyright: ignore[reportUnknownVariableType] (each is looked at)
+    for index, item in enumerate(items):
         try:
             tool = _read_tool(item)
         except InputError as error:

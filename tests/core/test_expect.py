@@ -95,7 +95,9 @@ def test_what_it_comes_to(written, no_calls, says, paths):
     expectation = EXPECTATION.validate_python(written)
     assert (expectation.no_calls, expectation.says_calls) == (no_calls, says)
     assert [
-        wanted.path for _, scope, turn in expectation.scopes() for wanted in scope.list_wanted("/expected", turn)
+        wanted.path
+        for section in expectation.sections
+        for wanted in section.scope.list_wanted("/expected", section.turn)
     ] == paths
 
 

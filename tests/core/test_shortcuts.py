@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from service.core.alignment.assignment import _align_in_order, _Aligner  # pyright: ignore[reportPrivateUsage]
 from service.core.case import Case
+from service.core.checks import WHOLE
+from service.core.criterion_results import fold_criterion
 from service.core.expectation import Expectation
 from service.core.outcome import PERFECT, Errored, Outcome, Scored, Skipped
-from service.core.scores import fold_criterion, fold_step
+from service.core.scores import fold_step
 from service.intake import read_trace
 from service.registry import Shelf
 
@@ -90,3 +92,28 @@ def test_a_lone_outcome_folds_as_among_none(outcome: Outcome) -> None:
     criterion = RUBRIC.compiled_criteria[0]
     among = [outcome, Skipped("not_applicable", "nothing to look at")]
     assert fold_criterion(criterion, [outcome])[1:] == fold_criterion(replace(criterion), among)[1:]
+
+
+SILENT = [
+    criterion for rubric in Shelf() for criterion in rubric.compiled_criteria if criterion.check.nothing is not None
+]
+EXPECTATIONS: Sequence[Any] = (
+    None,
+    {"calls": "none"},
+    {"calls": [{"tool": "f", "args": {"n": 1}}]},
+    {"unordered": [{"tool": "f"}], "turns": [{"turn": 1, "calls": "some"}]},
+    {"ordered": [{"tool": "f", "result": 1}], "counts": {"f": 1}, "disallowed": [{"tool": "g"}]},
+    {"answer": "Done.", "said": "Done.", "output": None, "state": {"final": {}}},
+)
+
+
+@pytest.mark.parametrize("expected", EXPECTATIONS, ids=str)
+@pytest.mark.parametrize("calls", [0, 2])
+def test_a_check_that_is_passed_over_would_have_nothing_to_say(expected: Any, calls: int) -> None:
+    made = [{"call": {"name": "f", "arguments": {"n": n}}, "result": n} for n in range(calls)]
+    trace = read_trace({"format": "callgrade", "events": [{"user": "Do it."}, *made, {"assistant": "Done."}]})
+    expectation = None if expected is None else Expectation.model_validate(expected)
+    for criterion in SILENT:
+        case = Case(trace, expectation, RUBRIC.matching)
+        if not case.asides & criterion.reads:
+            assert list(criterion.check.look(case)) == [(WHOLE, criterion.check.nothing)], criterion.id

@@ -14,6 +14,7 @@ from service import Plan, Report, conclude, plan
 from service.cli.commands.score import VerdictPolicy as RunJudgement
 from service.cli.rendering.results import Tally
 from service.cli.scoring import ScoredRecord
+from service.core.criterion_results import CriterionResult, CriterionWorth
 from service.core.judging.ballots import is_split
 from service.core.judging.fits import Fit, Identity
 from service.core.judging.grades import CANNOT_TELL, Worth
@@ -24,7 +25,7 @@ from service.core.judging.questions import ASSEMBLY
 from service.core.judging.replies import Judgement
 from service.core.outcome import Errored
 from service.core.rubric import Rubric
-from service.core.scores import CriterionResult, CriterionWorth, find_deciding, fold_results, fold_world
+from service.core.scores import find_deciding, fold_results, fold_world
 from service.errors import FaultCause
 from service.packaged_files import find_resource, read_yaml
 from service.reporting.summaries import summarize_reports

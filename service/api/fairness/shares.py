@@ -26,14 +26,17 @@ class Shares:
 
     def room(self, name: str) -> int:
         """What a name may take now."""
-        held = self.count_held(name)
+        return self._find_room(self._held.get(name, 0))
+
+    def _find_room(self, held: int) -> int:
         return min(self.most - self.total - held, self._each - held)
 
     def take(self, name: str, amount: int = 1) -> bool:
         """Takes it, or takes nothing and says False."""
-        if amount > self.room(name):
+        held = self._held.get(name, 0)
+        if amount > self._find_room(held):
             return False
-        self._held[name] = self.count_held(name) + amount
+        self._held[name] = held + amount
         self.total += amount
         return True
 

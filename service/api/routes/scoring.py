@@ -40,8 +40,10 @@ from service.errors import (
 )
 from service.reading.strict_json import Limits
 from service.registry import read_rubric
+from service.reporting.counts import count_report
 from service.request import ScoreRequest, read_request
-from service.scoring_process import ApartRefusal, ApartScorer, count_report, draft_score
+from service.score_drafts import draft_score
+from service.scoring_process import ApartRefusal, ApartScorer
 from service.store.labelling.drafts import ScoreDraft
 
 LOG = logging.getLogger("callgrade.api")
@@ -213,9 +215,9 @@ class ScoringRoutes:
         if isinstance(found, ScoredRequest):
             return Response(found.report, headers=await self.keeper.keep(request, found.kept, data), media_type=JSON)
         report = await await_attended(request, self._finish(found, find_caller(request).tenant))
-        kept = await self.keeper.keep(request, self._draft(found.request, report), data)
-        headers = build_judging_headers(report) | kept
-        return Response(self._render_report(report), headers=headers, media_type=JSON)
+        told = self._tell_report(found.request, report)
+        headers = build_judging_headers(report) | await self.keeper.keep(request, told.kept, data)
+        return Response(told.report, headers=headers, media_type=JSON)
 
     async def score_many(self, request: Request) -> Response:
         """Score a list of traces. Results are in its order; an item that cannot be scored does not spoil the others."""
@@ -264,8 +266,7 @@ class ScoringRoutes:
         request = read_request(body)
         self.keeper.wants(request)
         if not self.engine.waits(request):
-            report = self.engine.answer(request)
-            return ScoredRequest(self._render_report(report), self._draft(request, report))
+            return self._tell_report(request, self.engine.answer(request))
         return WaitingRequest(request, self.engine.plan(request) if request.sandbox is None else None)
 
     async def _finish(self, waiting: WaitingRequest, tenant: str) -> Report:
@@ -273,8 +274,13 @@ class ScoringRoutes:
             return await self.engine.answer_async(waiting.request, tenant=tenant)
         return await self.engine.finish(waiting.request, waiting.plan, tenant=tenant)
 
-    def _draft(self, request: ScoreRequest, report: Report) -> ScoreDraft | None:
-        return draft_score(self.engine, request, report) if self.keeper.wants(request) else None
+    def _tell_report(self, request: ScoreRequest, report: Report) -> ScoredRequest:
+        """The report as it is answered and kept, written once, and counted."""
+        self.metrics.count(count_report(report))
+        text = report_json(report)
+        if not self.keeper.wants(request):
+            return ScoredRequest(text, None)
+        return ScoredRequest(text, draft_score(self.engine.shelf.find(request.rubric), request, report, text))
 
     def _score_apart(self, apart: ApartScorer, data: bytes, limits: Limits) -> ScoredRequest | None:
         answer = apart.score(data, limits)
@@ -285,10 +291,6 @@ class ScoringRoutes:
         kept = answer.kept if self.keeper.is_wanted(answer.store) else None
         self.metrics.count(answer.tally)
         return ScoredRequest(answer.report, kept)
-
-    def _render_report(self, report: Report) -> bytes:
-        self.metrics.count(count_report(report))
-        return report_json(report)
 
     def _begin_many(self, body: JsonValue) -> list[ScoredLine | WaitingRequest]:
         if not isinstance(body, list):
@@ -310,8 +312,9 @@ class ScoringRoutes:
     async def _finish_item(self, index: int, waiting: WaitingRequest, request: Request) -> Line:
         try:
             report = await self._finish(waiting, find_caller(request).tenant)
-            await self.keeper.keep(request, self._draft(waiting.request, report), json.dumps(waiting.sent).encode())
-            return _render_item_report(index, self._render_report(report))
+            told = self._tell_report(waiting.request, report)
+            await self.keeper.keep(request, told.kept, json.dumps(waiting.sent).encode())
+            return _render_item_report(index, told.report)
         except Exception as error:  # noqa: BLE001 (likewise)
             return _render_item_error(index, error)
 

@@ -15,6 +15,7 @@ from service.core.alignment.likeness import FEW_PAIRS
 from service.core.alignment.matching import assign, assign_matrix
 from service.core.budget import MAX_ALIGNMENT_PAIRS
 from service.core.expectation import CallPattern, ExpectedCall
+from service.core.models.light import light
 from service.core.trace import Step
 from service.errors import InputError
 
@@ -26,7 +27,8 @@ IN_ITS_PLACE = 1e-6
 """What pairing a required call with one of another tool is worth: more than nothing, less than anything else."""
 
 
-class Pair(NamedTuple):
+@light
+class Pair:
     """An expected call and the actual one that stands for it, with the option it was taken for."""
 
     expected: int
@@ -78,9 +80,9 @@ class _Aligner:
 
     def _choose_pairs(self) -> Chosen:
         columns = range(len(self.steps))
-        rows = sorted(
-            range(len(self.wanted)), key=lambda n: (_find_place(self.wanted[n]), _render_options(self.wanted[n]))
-        )
+        rows = list(range(len(self.wanted)))
+        if rows[1:]:  # an order of one is settled, and rendering costs
+            rows.sort(key=lambda n: (_find_place(self.wanted[n]), _render_options(self.wanted[n])))
         pairs = len(rows) * len(columns)
         if pairs <= FEW_PAIRS:
             gains = [[self._compute_gain(self.wanted[row], step) for step in self.steps] for row in rows]
@@ -205,9 +207,10 @@ def _align_in_order(case: Case) -> Alignment | None:
     Nothing can beat that.
     """
     steps, wanted = case.trace.steps, case.wanted
-    if len(steps) != len(wanted):
+    count = len(steps)
+    if count != len(wanted):
         return None
-    settled = not case.matching.fold_names and len({step.call.name for step in steps}) == len(steps)
+    settled = not case.matching.fold_names and len({step.call.name for step in steps}) == count
     for step, one in zip(steps, wanted, strict=True):
         pattern = one.options[0][1]
         if one.options[1:] or pattern.tool != step.call.name or not one.is_in_turn(pattern, step.turn):

@@ -9,6 +9,7 @@ from service.core.checks import WHOLE, Subject
 from service.core.conclusion.judge_answers import Answer, JudgeAnswers, Replies, Row, SubjectResult, resolve_outcomes
 from service.core.conclusion.oversights import find_oversights
 from service.core.conclusion.step_verdicts import build_step_verdicts
+from service.core.criterion_results import CriterionResult, fold_criterion, fold_perfect
 from service.core.evidence.injection.signals import find_suspicions
 from service.core.judging.fits import Fit, Status
 from service.core.judging.judges import Ask
@@ -17,7 +18,7 @@ from service.core.judging.votes import JudgedScore, MixedScore
 from service.core.judging.withheld import WithheldJudgement
 from service.core.models.light import light
 from service.core.outcome import PERFECT, Outcome, Scored, Skipped, list_open_parts
-from service.core.plan import CriterionPlan, Plan
+from service.core.plan import CriterionPlan, Plan, PlannedOutcome
 from service.core.report import (
     ENGINE,
     NOT_JUDGED,
@@ -39,15 +40,7 @@ from service.core.report import (
 )
 from service.core.results.failures.marking import list_failures
 from service.core.rubric import CompiledCriterion, Stage
-from service.core.scores import (
-    PERFECT_WORTH,
-    CriterionResult,
-    Fold,
-    StagedFold,
-    find_deciding,
-    fold_criterion,
-    fold_results,
-)
+from service.core.scores import Fold, StagedFold, find_deciding, fold_results
 from service.core.trace import Trace
 from service.core.unread import UNREAD_RESULT
 
@@ -72,16 +65,21 @@ def conclude(
     """
     asking = mode or ("none" if replies is None else "cached")
     answers = JudgeAnswers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
-    concluded = [_conclude_criterion(criterion_plan, answers) for criterion_plan in plan.criteria]
-    rows = [one.row for one in concluded if one.score is None]
+    concluded = [
+        _conclude_criterion(one, answers) if one.idle is None else _conclude_idle(one.criterion, one.idle.reason)
+        for one in plan.criteria
+    ]
     results = [one.result for one in concluded]
-    others = [(row[0], *one) for row in rows for one in row[1] if type(one[1]) is not Scored]
+    applying = [one for one in concluded if not one.idle]
+    others = [
+        (one.row[0], *of) for one in applying if not one.perfect for of in one.row[1] if type(of[1]) is not Scored
+    ]
     folded = fold_results(results, plan.rubric)
     whole, trace = folded.whole, plan.trace
     return Report(
         trace_id=trace.id,
         format=trace.format,
-        rubric=RubricRef(plan.rubric.id, plan.rubric.version, plan.rubric.digest),
+        rubric=_build_rubric_ref(plan.rubric.id, plan.rubric.version, plan.rubric.digest),
         scope=_find_scope(plan, results, asking),
         verdict=whole.verdict,
         score=whole.score,
@@ -89,14 +87,14 @@ def conclude(
         decided=whole.decided,
         decided_range=whole.decided_range,
         coverage=whole.coverage,
-        all_passed=whole.score is not None and not [one for one in results if not one.clean],
+        all_passed=whole.score is not None and folded.clean,
         first_failing_stage=_find_failing(folded),
-        failing=tuple([one.criterion.id for one in results if one.measured is not None and one.measured.failed]),
+        failing=folded.failing,
         open=tuple(_list_open_outcomes(plan, others, find_deciding(results, folded, plan.rubric))) if others else (),
-        stages=tuple([_build_stage_score(stage, fold) for stage, fold in folded.stages]),
+        stages=_build_stage_scores(folded.stages),
         criteria=tuple([one.score or _build_criterion_score(one.result, one.row[1], plan) for one in concluded]),
-        steps=build_step_verdicts(plan, rows),
-        missing=tuple([MissingCall(plan.wanted[i], plan.due[i]) for i in plan.alignment.missing]),
+        steps=build_step_verdicts(plan, [one.row for one in applying]),
+        missing=tuple([MissingCall(plan.wanted[i].path, plan.wanted[i].tool) for i in plan.alignment.missing]),
         decisions=plan.decisions,
         offered=None if trace.tools is None else tuple([tool.name for tool in trace.tools]),
         not_asked=tuple(_list_not_asked(plan, answers, estimates or {})) if plan.blocked or others else (),
@@ -113,6 +111,11 @@ def conclude(
     )
 
 
+@lru_cache(maxsize=256)
+def _build_rubric_ref(name: str, version: int, digest: str) -> RubricRef:
+    return RubricRef(name, version, digest)
+
+
 def _find_failing(folded: StagedFold) -> Stage | None:
     for stage, fold in folded.stages:
         if fold.verdict == "fail":
@@ -127,12 +130,16 @@ class ConcludedCriterion:
     row: Row
     result: CriterionResult
     score: CriterionScore | None
+    idle: bool = False
+    """Whether nothing of the trace rests on it."""
+    perfect: bool = False
 
 
 def _conclude_criterion(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> ConcludedCriterion:
-    if criterion_plan.idle is not None:
-        return _conclude_idle(criterion_plan.criterion, criterion_plan.idle.reason)
     criterion, outcomes = criterion_plan.criterion, criterion_plan.outcomes
+    if criterion_plan.perfect:
+        result = fold_perfect(criterion)
+        return ConcludedCriterion((criterion, outcomes), result, _find_perfect_score(criterion, outcomes), perfect=True)  # pyright: ignore[reportArgumentType] (resolved)
     if criterion_plan.open or criterion.judged or criterion.insists:
         outcomes = resolve_outcomes(criterion_plan, answers)
     result = fold_criterion(criterion, [outcome for _, outcome in outcomes])  # pyright: ignore[reportArgumentType] (resolved)
@@ -144,7 +151,7 @@ def _conclude_criterion(criterion_plan: CriterionPlan, answers: JudgeAnswers) ->
 def _conclude_idle(criterion: CompiledCriterion, reason: str) -> ConcludedCriterion:
     outcome = Skipped("not_applicable", reason)
     score = _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
-    return ConcludedCriterion((criterion, ((WHOLE, outcome),)), fold_criterion(criterion, (outcome,)), score)
+    return ConcludedCriterion((criterion, ((WHOLE, outcome),)), fold_criterion(criterion, (outcome,)), score, idle=True)
 
 
 def list_further_asks(
@@ -157,8 +164,10 @@ def list_further_asks(
 def _find_scope(plan: Plan, results: Iterable[CriterionResult], asking: Asking) -> Scope:
     if asking != "off":
         return "full"
-    applied = [one for one in results if one.criterion.judged and one.coverage is not None]
-    return "code" if applied or [criterion_plan for criterion_plan in plan.criteria if criterion_plan.open] else "full"
+    for one, planned in zip(results, plan.criteria, strict=True):
+        if planned.open or (one.criterion.judged and one.coverage is not None):
+            return "code"
+    return "full"
 
 
 def _build_provenance(answers: JudgeAnswers, saved: int, others: Iterable[OtherOutcome]) -> Provenance:
@@ -249,7 +258,7 @@ def _list_open_outcomes(plan: Plan, others: Iterable[OtherOutcome], decide: Coll
                 stage=criterion.stage,
                 step=subject.step,
                 turn=subject.turn,
-                expected=None if subject.expected is None else plan.wanted[subject.expected],
+                expected=None if subject.expected is None else plan.wanted[subject.expected].path,
                 kind=part.kind,
                 cause=part.cause,
                 reason=part.reason,
@@ -258,26 +267,27 @@ def _list_open_outcomes(plan: Plan, others: Iterable[OtherOutcome], decide: Coll
 
 
 @lru_cache(maxsize=1024)
-def _build_stage_score(stage: Stage, fold: Fold) -> StageScore:
-    return StageScore(
-        stage, fold.verdict, fold.score, fold.coverage, fold.score_range, fold.decided, fold.decided_range
+def _build_stage_scores(stages: tuple[tuple[Stage, Fold], ...]) -> tuple[StageScore, ...]:
+    return tuple(
+        [
+            StageScore(
+                stage, fold.verdict, fold.score, fold.coverage, fold.score_range, fold.decided, fold.decided_range
+            )
+            for stage, fold in stages
+        ]
     )
 
 
 def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectResult], plan: Plan) -> CriterionScore:
     criterion = result.criterion
     loose = [one for one in outcomes if one[0].step is None]
-    perfect = result.measured is PERFECT_WORTH and result.worst is PERFECT_WORTH
-    if perfect and not loose:
-        return _build_perfect_score(criterion.id, criterion.stage, criterion.weight)
-    if loose and loose[0][0] is WHOLE and not outcomes[1:]:
-        if perfect and loose[0][1] is PERFECT:
-            return _build_perfect_score(criterion.id, criterion.stage, criterion.weight, whole=True)
-        if reason := _explain_absence(loose[0][1]):
-            return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
+    if loose and loose[0][0] is WHOLE and not outcomes[1:] and (reason := _explain_absence(loose[0][1])):
+        return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
     elsewhere = tuple(
         [
-            LooseOutcome(subject.turn, None if subject.expected is None else plan.wanted[subject.expected], outcome)
+            LooseOutcome(
+                subject.turn, None if subject.expected is None else plan.wanted[subject.expected].path, outcome
+            )
             for subject, outcome in loose
         ]
     )
@@ -292,6 +302,15 @@ def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectRe
         None if measured is None else measured.decided,
         None if worst is None or best is None else (worst.decided, best.decided),
     )
+
+
+def _find_perfect_score(criterion: CompiledCriterion, outcomes: Sequence[PlannedOutcome]) -> CriterionScore | None:
+    """What says that all is well, at the steps or with the whole; None where it is well elsewhere, which has to be told."""
+    for subject, _ in outcomes:
+        if subject.step is None:
+            alone = subject is WHOLE and not outcomes[1:]
+            return _build_perfect_score(criterion.id, criterion.stage, criterion.weight, whole=True) if alone else None
+    return _build_perfect_score(criterion.id, criterion.stage, criterion.weight)
 
 
 @lru_cache(maxsize=1024)

@@ -19,6 +19,7 @@ from service.core.judging.votes import (
     judge_ask,
 )
 from service.core.judging.withheld import withhold
+from service.core.models.light import light
 from service.core.outcome import Outcome, Skipped
 from service.core.plan import CriterionPlan, PendingOutcome, Plan
 from service.core.report import Asking
@@ -40,7 +41,8 @@ Row = tuple[CompiledCriterion, Sequence[SubjectResult]]
 """A criterion with its outcomes."""
 
 
-class JudgeAnswers(NamedTuple):
+@light
+class JudgeAnswers:
     """What judges said of a plan's questions, and what those come to that nobody answered."""
 
     replies: Replies
@@ -115,7 +117,7 @@ def resolve_outcomes(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> Se
     if criterion_plan.open:
         outcomes = [(subject, _resolve_outcome(found, answers)) for subject, found in outcomes]
     criterion = criterion_plan.criterion
-    if criterion.judged and answers.asking == "off":
+    if criterion_plan.blocked and criterion.judged and answers.asking == "off":
         outcomes = [
             (subject, OUT_OF_SCOPE if type(found) is Skipped and found.cause == "blocked" else found)
             for subject, found in outcomes

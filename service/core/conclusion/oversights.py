@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from service.core.budget import Meter
 from service.core.case import fold_name
-from service.core.checks import Aspect
+from service.core.checks import ASPECTS, Aspect
 from service.core.expectation import CallPattern, Expectation, Scope
 from service.core.gates.names import find_near
 from service.core.json.pointers import escape_token
@@ -39,8 +39,10 @@ Need = tuple[str, str, frozenset[Aspect]]
 
 def _find_unread(rubric: Rubric, expectation: Expectation) -> Iterable[Finding]:
     reads = rubric.reads
+    if reads >= ASPECTS:
+        return ()
     needs = _list_needs(expectation)
-    unread = {need[1]: need for need in reversed(needs) if reads.isdisjoint(need[2])}
+    unread = {need[1]: need for need in reversed(needs) if not reads & need[2]}
     if expectation.gold is None:
         return [_build_finding(rubric, path, what) for path, what, _ in reversed(unread.values())] if unread else ()
     if needs and all(reads.isdisjoint(by) for *_, by in needs):
@@ -64,7 +66,7 @@ def _list_needs(expectation: Expectation) -> list[Need]:
         for wanted in calls:
             for at, pattern in wanted.options if wanted.required else ():
                 needs += _list_pattern_needs(at, pattern, placed=wanted.position is not None)
-        if not scope.model_fields_set <= CALL_FIELDS:
+        if not scope.__pydantic_fields_set__ <= CALL_FIELDS:  # (what `model_fields_set` looks up)
             needs += _list_field_needs(path, scope)
     if expectation.state is not None:
         needs.append(("/expected/state", "the state", STATE))
@@ -134,7 +136,8 @@ def _list_names(expectation: Expectation) -> list[NamedTool]:
     names: list[NamedTool] = []
     for path, scope, _, calls in expectation.sections:
         for wanted in calls:
-            names += [(f"{at}/tool", pattern.tool, pattern.args or NO_ARGUMENTS) for at, pattern in wanted.options]
+            for at, pattern in wanted.options:
+                names.append((f"{at}/tool", pattern.tool, pattern.args or NO_ARGUMENTS))
         for n, ban in enumerate(scope.disallowed):
             names.append((f"{path}/disallowed/{n}/tool", ban.tool, ban.args or NO_ARGUMENTS))
             names += [] if ban.prefer is None else [(f"{path}/disallowed/{n}/prefer", ban.prefer, NO_ARGUMENTS)]

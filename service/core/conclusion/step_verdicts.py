@@ -13,10 +13,11 @@ from service.core.report import (
     StepVerdict,
 )
 from service.core.results.structure import list_forms
-from service.core.rubric import CompiledCriterion, Rubric
+from service.core.rubric import CompiledCriterion
 from service.core.scores import (
     fold_step,
 )
+from service.core.trace import Step
 
 
 def build_step_verdicts(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, ...]:
@@ -26,8 +27,9 @@ def build_step_verdicts(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, .
         for subject, outcome in outcomes:
             if subject.step is not None:
                 by_step[subject.step].append((criterion, outcome))
-    matched: dict[int, Pair | None] = dict.fromkeys(range(len(by_step)))
-    matched |= {pair.step: pair for pair in plan.alignment.pairs}
+    matched: list[Pair | None] = [None] * len(by_step)
+    for pair in plan.alignment.pairs:
+        matched[pair.step] = pair
     return tuple([_build_step_verdict(plan, n, outcomes, matched[n]) for n, outcomes in enumerate(by_step)])
 
 
@@ -44,7 +46,11 @@ def _build_step_verdict(
         score=fold.score,
         matched=None if pair is None else pair.expected,
         expected=None if pair is None else pair.path,
-        expected_tool=None if pair is None else _spell_tool(pair.pattern.tool, step.call.name, plan.rubric),
+        expected_tool=None
+        if pair is None
+        else _spell_tool(pair, step)
+        if plan.rubric.fold_names
+        else pair.pattern.tool,
         unexpected=index in plan.unexpected,
         outcomes=_group_by_criterion(outcomes),
         result_forms=() if step.result is None else list_forms(step.result.content),
@@ -52,8 +58,9 @@ def _build_step_verdict(
     )
 
 
-def _spell_tool(expected: str, called: str, rubric: Rubric) -> str:
-    return called if rubric.fold_names and folded_name(expected) == folded_name(called) else expected
+def _spell_tool(pair: Pair, step: Step) -> str:
+    expected, called = pair.pattern.tool, step.call.name
+    return called if folded_name(expected) == folded_name(called) else expected
 
 
 def _group_by_criterion(pairs: Iterable[tuple[CompiledCriterion, Outcome]]) -> dict[str, Outcome]:

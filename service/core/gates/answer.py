@@ -28,6 +28,7 @@ class AnswerGate(Check):
     kind: Literal["answer"] = "answer"
     looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"answer", "output"})
+    nothing: ClassVar[Skipped | None] = NO_ANSWER_EXPECTED
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each answer that is expected."""
@@ -50,6 +51,7 @@ class SaidGate(Check):
     kind: Literal["said"] = "said"
     looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"said"})
+    nothing: ClassVar[Skipped | None] = NO_TEXT_EXPECTED
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each text that is expected."""

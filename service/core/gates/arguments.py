@@ -136,9 +136,8 @@ class ArgumentsGate(Check):
         return all(bound.critic is None for bound in self._get_bound(case, pattern).values())
 
     def _score_pair(self, case: Case, pair: Pair) -> Outcome | PartialOutcome:
-        right_tool = score_name(case, pair)
         pattern, step = pair.pattern, case.trace.steps[pair.step]
-        if not right_tool.passed:
+        if pattern.tool != step.call.name and not (right_tool := score_name(case, pair)).passed:
             return right_tool
         if pattern.args is None:
             return ANY_ARGUMENTS
@@ -182,12 +181,30 @@ class ArgumentsGate(Check):
     def _compare(
         self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, explain: bool = True
     ) -> Agreement:
+        if not self.critics and equals(pattern.args, actual):  # pyright: ignore[reportArgumentType] (a matcher equals nothing)
+            return AGREED
         bound = self._get_bound(case, pattern)
         schema = case.find_schema(step)
         if schema is not None and self.fill_defaults and schema.defaults:
             actual = {**find_stand_ins(schema, bound.values()), **actual}
+        others = self._list_others(case, pattern, step, actual, schema, explain=explain)
+        if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
+            others += self._find_extras(bound, actual, schema, pattern)
+        return Agreement(_weigh_matched(bound, actual, others), others) if others else AGREED
+
+    def _list_others(
+        self,
+        case: Case,
+        pattern: CallPattern,
+        step: Step,
+        actual: Mapping[str, JsonValue],
+        schema: Validator | None,
+        *,
+        explain: bool,
+    ) -> list[ArgumentIssue]:
+        """The expected arguments that do not simply match."""
         others: list[ArgumentIssue] = []
-        for name, expected in bound.items():
+        for name, expected in self._get_bound(case, pattern).items():
             if not expected.weight:
                 continue
             if name not in actual:
@@ -200,9 +217,7 @@ class ArgumentsGate(Check):
             match = self._match_softly(case, pattern, step, expected, actual[name], match, explain=explain)
             if match != MATCHED:
                 others.append(ArgumentIssue(expected.weight, match, "wrong_argument", name))
-        if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
-            others += self._find_extras(bound, actual, schema, pattern)
-        return Agreement(_weigh_matched(bound, actual, others), others) if others else AGREED
+        return others
 
     def _match_softly(  # noqa: PLR0913 (all that one comparison has)
         self,

@@ -24,6 +24,7 @@ class CountGate(Check):
 
     kind: Literal["count"] = "count"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"counts"})
+    nothing: ClassVar[Skipped | None] = NO_NUMBER_EXPECTED
     mode: Literal["proportional", "strict"] = "proportional"
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:

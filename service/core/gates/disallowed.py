@@ -31,6 +31,7 @@ class DisallowedGate(Check):
 
     kind: Literal["disallowed"] = "disallowed"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"disallowed"})
+    nothing: ClassVar[Skipped | None] = NOTHING_DISALLOWED
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each ban that was kept, and one for each call that breaks one."""

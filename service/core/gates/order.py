@@ -23,6 +23,7 @@ class OrderGate(Check):
 
     kind: Literal["order"] = "order"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"order"})
+    nothing: ClassVar[Skipped | None] = NO_ORDER_EXPECTED
     mode: Literal["longest_run", "strict"] = "longest_run"
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:

@@ -38,10 +38,8 @@ class SchemaGate(Check):
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each step."""
-        if not case.trace.steps:
-            yield WHOLE, NO_CALL
-        for step in case.trace.steps:
-            yield case.subjects[step.index], self._score_step(case, step)
+        steps = case.trace.steps
+        return [(case.subjects[step.index], self._score_step(case, step)) for step in steps] or [(WHOLE, NO_CALL)]
 
     def _score_step(self, case: Case, step: Step) -> Outcome:
         if case.trace.tools is None:

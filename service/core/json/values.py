@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from json.encoder import encode_basestring
 from math import log10
 from types import NoneType
@@ -39,27 +39,28 @@ def equals(a: JsonValue, b: JsonValue) -> bool:
     >>> equals(10**400, 1e308), equals(2**53 + 1, float(2**53))
     (False, False)
     """
-    left, right = type(a), type(b)
-    if left in SCALARS and right in SCALARS:
-        return a == b and (left is right or (left in _NUMBERS and right in _NUMBERS))
-    return _equals_tree(a, b)
-
-
-def _equals_tree(a: JsonValue, b: JsonValue) -> bool:
-    pairs = [(a, b)]
-    while pairs:
-        left, right = pairs.pop()
-        if isinstance(left, dict) and isinstance(right, dict):
-            if left.keys() != right.keys():
-                return False
-            pairs.extend((item, right[key]) for key, item in left.items())
-        elif isinstance(left, list) and isinstance(right, list):
-            if len(left) != len(right):
-                return False
-            pairs.extend(zip(left, right, strict=True))
-        elif not _equals_scalar(left, right):
-            return False
+    levels: list[Iterable[tuple[JsonValue, JsonValue]]] = [((a, b),)]
+    for pairs in levels:  # which grow as they are walked
+        for left, right in pairs:
+            of_left, of_right = type(left), type(right)
+            if of_left in SCALARS and of_right in SCALARS:
+                if left != right or (of_left is not of_right and not (of_left in _NUMBERS and of_right in _NUMBERS)):
+                    return False
+            else:
+                parts = _pair_parts(left, right)
+                if parts is None:
+                    return False
+                levels.append(parts)
     return True
+
+
+def _pair_parts(a: JsonValue, b: JsonValue) -> Iterable[tuple[JsonValue, JsonValue]] | None:
+    """What is equal where two values are; None where they are not."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return zip(a.values(), map(b.__getitem__, a), strict=True) if a.keys() == b.keys() else None
+    if isinstance(a, list) and isinstance(b, list):
+        return zip(a, b, strict=True) if len(a) == len(b) else None
+    return () if _equals_scalar(a, b) else None
 
 
 def _equals_scalar(a: JsonValue, b: JsonValue) -> bool:

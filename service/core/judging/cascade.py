@@ -61,11 +61,8 @@ class CascadeCheck(JudgeCheck):
         answered: Collection[Subject] = (),
     ) -> Iterable[tuple[Subject, Ask | Outcome]]:
         """What the evidence decides, and one question for each step, turn or the trace that it leaves open."""
-        asked = [
-            (subject, one._replace(looks=self.looks) if type(one) is Ask else one)
-            for subject, one in super().asks(case, criterion=criterion, judges=judges)
-        ]
-        if answered and all(is_answered(subject, answered) for subject, _ in asked):
+        asked = super().asks(case, criterion=criterion, judges=judges)
+        if answered and not [subject for subject, _ in asked if not is_answered(subject, answered)]:
             return asked  # looking costs
         found = _group_by_subject(self.evidence, case)
         settled = [(subject, self._settle(open_one, *found.pop(subject, (None, None)))) for subject, open_one in asked]

@@ -252,21 +252,21 @@ class JudgeCheck(Check):
 
         `answered`: of what has been decided already, so that nothing need be worked out.
         """
-        judge, then = judges[self.judge], tuple([judges[name] for name in self.then])
-        asked = _list_asks(case, criterion, judge)
-        if not then and self.guarantee is None:
+        asked = _list_asks(case, criterion, judges[self.judge], self.looks)
+        if not self.then and self.guarantee is None:
             return asked
+        then = tuple([judges[name] for name in self.then])
         return [
             (at, one._replace(then=then, guarantee=self.guarantee) if isinstance(one, Ask) else one)
             for at, one in asked
         ]
 
 
-def _list_asks(case: Case, criterion: str, judge: Judge) -> list[tuple[Subject, Ask | Outcome]]:
+def _list_asks(case: Case, criterion: str, judge: Judge, looks: str) -> list[tuple[Subject, Ask | Outcome]]:
     if judge.level == "trace":
-        ask = Ask(criterion, judge, gap=_find_gap(judge, case, WHOLE))
+        ask = Ask(criterion, judge, gap=_find_gap(judge, case, WHOLE), looks=looks)
         return [(WHOLE, _explain_unasked(judge, case, WHOLE) or ask)]
-    return list(_BY_LEVEL[judge.level](case, criterion, judge)) or [(WHOLE, _NOTHING[judge.level])]
+    return _BY_LEVEL[judge.level](case, criterion, judge, looks) or [(WHOLE, _NOTHING[judge.level])]
 
 
 def is_answered(subject: Subject, answered: Collection[Subject]) -> bool:
@@ -274,23 +274,26 @@ def is_answered(subject: Subject, answered: Collection[Subject]) -> bool:
     return subject in answered or WHOLE in answered or build_subject(None, subject.turn) in answered
 
 
-def _ask_by_step(case: Case, criterion: str, judge: Judge) -> Iterable[tuple[Subject, Ask | Outcome]]:
-    for step in case.trace.steps:
-        subject = case.subjects[step.index]
-        yield (
-            subject,
-            _explain_unasked(judge, case, subject) or Ask(criterion, judge, step.index, step.call.name, step.turn),
-        )
-
-
-def _ask_by_turn(case: Case, criterion: str, judge: Judge) -> Iterable[tuple[Subject, Ask | Outcome]]:
-    for turn in case.live_turns:
-        subject = build_subject(None, turn)
-        yield (
+def _ask_by_step(case: Case, criterion: str, judge: Judge, looks: str) -> list[tuple[Subject, Ask | Outcome]]:
+    return [
+        (
             subject,
             _explain_unasked(judge, case, subject)
-            or Ask(criterion, judge, turn=turn, gap=_find_gap(judge, case, subject)),
+            or Ask(criterion, judge, step.index, step.call.name, step.turn, looks=looks),
         )
+        for step, subject in zip(case.trace.steps, case.subjects, strict=True)
+    ]
+
+
+def _ask_by_turn(case: Case, criterion: str, judge: Judge, looks: str) -> list[tuple[Subject, Ask | Outcome]]:
+    return [
+        (
+            subject,
+            _explain_unasked(judge, case, subject)
+            or Ask(criterion, judge, turn=turn, gap=_find_gap(judge, case, subject), looks=looks),
+        )
+        for turn, subject in [(turn, build_subject(None, turn)) for turn in case.live_turns]
+    ]
 
 
 _BY_LEVEL = {"step": _ask_by_step, "turn": _ask_by_turn}

@@ -17,6 +17,7 @@ import jsonschema_rs as rs
 from pydantic import JsonValue
 
 from service.core.json.values import name_type
+from service.core.models.light import light
 from service.core.schemas.cost import Cost, count_patterns
 from service.core.schemas.dialects import DRAFTS, Dialect, choose_dialect
 from service.core.schemas.references import References
@@ -59,7 +60,8 @@ class ViolationList(NamedTuple):
 NONE = ViolationList((), 0)
 
 
-class Purse(NamedTuple):
+@light
+class Purse:
     """What pays for checks, in comparisons of two values. `spend` may raise."""
 
     affords: Callable[[int], bool]

@@ -79,16 +79,16 @@ def is_deeper_than(value: JsonValue, limit: int) -> bool:
     >>> is_deeper_than([[1]], 2), is_deeper_than([[1]], 1), is_deeper_than(5, 0)
     (False, True, False)
     """
-    level = [value] if isinstance(value, _CONTAINERS) else []
+    level: list[dict[str, JsonValue] | list[JsonValue]] = [value] if isinstance(value, _CONTAINERS) else []
     for _ in range(limit):
         if not level:
             return False
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if type(inner) not in SCALARS and isinstance(inner, _CONTAINERS)
-        ]
+        deeper: list[dict[str, JsonValue] | list[JsonValue]] = []
+        for outer in level:
+            for inner in outer.values() if isinstance(outer, dict) else outer:
+                if type(inner) not in SCALARS and isinstance(inner, _CONTAINERS):
+                    deeper.append(inner)  # noqa: PERF401 (a comprehension costs more where there is nothing)
+        level = deeper
     return bool(level)
 
 

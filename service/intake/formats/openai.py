@@ -66,9 +66,10 @@ def read(record: OpenAITrace) -> Trace:
     read_messages(transcript, record.get("messages", ()))
     if replies:
         read_reply(transcript, *replies[pick_sample(record.get("sample"), len(replies), "choices")])
-    for index, choice in enumerate(record.get("choices") or ()):
-        account_members(transcript, choice, CHOICE, f"/choices/{index}")
-    account_chunks(transcript, record.get("chunks") or (), "/chunks")
+    if "choices" in record or "chunks" in record:
+        for index, choice in enumerate(record.get("choices") or ()):
+            account_members(transcript, choice, CHOICE, f"/choices/{index}")
+        account_chunks(transcript, record.get("chunks") or (), "/chunks")
     account_members(transcript, record, RECORD, "")
     offered = "functions" if "tools" not in record and "functions" in record else "tools"  # the legacy name
     return transcript.trace(

@@ -84,10 +84,15 @@ def _shows_anything(trace: Trace) -> bool:
     for step in trace.steps:
         if step.result is not None:
             heard += list_texts(step.result.content)
-    size += len("".join([*told, *heard])) + len(told) + len(heard)
-    return size > MAX_CHARACTERS or bool(
-        [1 for one in told if _find_told(one)] or [1 for one in heard if _find_heard(one)]
-    )
+    for one in told:
+        size += len(one) + 1
+        if _find_told(one):
+            return True
+    for one in heard:
+        size += len(one) + 1
+        if _find_heard(one):
+            return True
+    return size > MAX_CHARACTERS
 
 
 def _measure_tool(tool: ToolDef) -> int | None:

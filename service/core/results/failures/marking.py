@@ -21,7 +21,10 @@ def mark_failures(trace: Trace, patterns: Sequence[ErrorPattern] = ()) -> Trace:
 
     Patterns go before what results look like: first the rubric's, then the tool's own. The trace itself, where none does.
     """
-    if not [step for step in trace.steps if step.result is not None]:
+    for step in trace.steps:
+        if step.result is not None:
+            break
+    else:
         return trace
     tools = {tool.name: tool for tool in trace.tools or ()}
     marked = [_mark_step(step, tools.get(step.call.name), patterns) for step in trace.steps]
