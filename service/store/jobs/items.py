@@ -185,7 +185,7 @@ def add_missing_items(
             insert_rows(connection, ITEMS, ITEM_COLUMNS, rows, keep=True)
             tenant: str = connection.execute(sa.select(BATCHES.c.tenant).where(BATCHES.c.id == batch)).scalar_one()
             labelled = [(name_batch_item(batch, n), item) for n, one in found for item in one.labelled]
-            insert_items(connection, tenant, labelled)
+            insert_items(database, connection, tenant, labelled)
     return len(found)
 
 
