@@ -8,6 +8,7 @@ from datetime import date
 from typing import NamedTuple
 
 from service.core.evidence.facts.facts import Collection, Fact, FactRecord
+from service.core.evidence.facts.scale import Scale
 from service.core.evidence.reading.dates import WEEKDAYS
 from service.core.evidence.reading.quantities import Quantity, Value
 from service.core.evidence.reading.words import split_name, split_tokens, split_words
@@ -92,6 +93,11 @@ class Holdings:
         for entity in self.entities:
             if entity.group:
                 self.groups.setdefault(entity.group, []).append(entity)
+
+    @lazy
+    def scale(self) -> Scale:
+        """All their numbers, in order."""
+        return Scale(self.facts)
 
     def _find_entity(self, record: FactRecord) -> Entity:
         entity = self._by_record.get(id(record))

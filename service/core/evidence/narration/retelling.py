@@ -17,7 +17,6 @@ from service.core.evidence.arithmetic.workings import Workings, asks_arithmetic,
 from service.core.evidence.arithmetic.zones import Zones
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.held import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
-from service.core.evidence.facts.scale import Scale
 from service.core.evidence.narration.fitting import (
     NOTHING,
     Fitting,
@@ -38,7 +37,7 @@ from service.core.models.lazy import lazy
 
 MAX_SIBLINGS = 60
 """Other entities of the kind of a clause's that are asked whether they hold what is said."""
-MAX_DATED, MAX_TYPED = 500, 400
+MAX_DATED, MAX_TYPED = 500, 120
 _BOUNDS = OVER | UNDER | split_words("least most within than")
 _ENDS = ("from", "to")
 _PARTLY = split_words(
@@ -59,7 +58,6 @@ class Retelling:
         self._clauses = clauses
         self._holdings = holdings
         self._utterances = utterances
-        self._scale = Scale(holdings.facts)
         self._workings = Workings(holdings, quantities, clauses)
         self._spans = Spans(holdings, utterances.today)
         self._zones = Zones(holdings, quantities)
@@ -268,7 +266,7 @@ class Retelling:
     def _is_held(self, said: Quantity, clause: Clause) -> bool:
         if said.kind in ("date", "time"):
             return any(relates(said, fact, clause) for fact in self._holdings.facts)
-        near = self._scale.find_near(said, about=is_rough(said, clause))
+        near = self._holdings.scale.find_near(said, about=is_rough(said, clause))
         return any(relates(said, fact, clause) for fact in near)
 
 
