@@ -87,7 +87,8 @@ class Engine:
             return []
         judges = [*self.shelf.judges.values(), *[judge for rubric in self.shelf for judge in rubric.judges]]
         shown = _list_evidence(self.shelf)
-        return list(warn_unfitted(self.fits if fits is None else fits, judges, self.judging.judges.models, shown))
+        who = self.judging.judges
+        return list(warn_unfitted(self.fits if fits is None else fits, judges, who.models, shown, route=who.route))
 
     async def close(self) -> None:
         """Lets go of connections and files; scoring without judges goes on."""

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from service import heap
 from service.asking.budget.ask_limits import AskLimits
+from service.core.judging.fits import build_route
 from service.core.report import STAND_IN
 from service.engine import Engine
 from service.errors import BusyError, SettingsError
@@ -119,6 +120,7 @@ def build_judging(
         settings.judge_fallback or None,
         settings.judge_api_base or None,
         mask=frozenset(settings.judge_mask),
+        route=choose_route(settings),
     )
 
     async def closing() -> None:
@@ -129,6 +131,12 @@ def build_judging(
     return Judging(
         caller, cache or build_cache(settings), judges, pricing=model.worst_usd, closing=closing, observers=observers
     )
+
+
+def choose_route(settings: Settings) -> str:
+    """The way to the models that are set, which fits are bound to."""
+    base, mask, reply = settings.judge_api_base or None, settings.judge_mask, settings.judge_reply
+    return build_route(api_base=base, mask=mask, reply=reply)
 
 
 def _build_model(settings: Settings, environ: Mapping[str, str]) -> LiteLLM:

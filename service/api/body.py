@@ -98,7 +98,8 @@ async def _receive(request: Request, limits: Limits, pace: Pace) -> bytes:
     while more:
         part, more = await read_part(request)
         body += part
-        pace.extend(len(body))
+        if more:
+            pace.extend(len(body))
         if len(body) > limits.max_bytes:
             raise await _discard_too_large(request, limits, len(body), more=more)
     return bytes(body)

@@ -106,6 +106,8 @@ class Judges:
     api_base: str | None = None
     mask: frozenset[What] = frozenset()
     """What no model is shown: stand-ins of the same form are, and the report has the real ones again."""
+    route: str = ""
+    """The way to them, as `build_route` has it: fits are bound to it."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -331,6 +333,7 @@ class Judging:
             latency_ms=round(1_000 * (self._now() - start), 3),
             cut=tuple([part.name for part in sent.question.parts if part.cut]),
             instead_of=sent.instead_of,
+            route=self.judges.route,
         )
 
 

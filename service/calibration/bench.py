@@ -184,14 +184,16 @@ def build_bench(
     rescore: Rescore | None = None,
     *,
     left: Collection[Key] | None = None,
+    stages: int = 1,
 ) -> Bench | None:
     """The judge with its maps; None where it has no item to fit or none to be tried on.
 
-    `left`: what an earlier judge of a cascade leaves to it: there its promises are tested. None: everything.
+    `left`: what the judges before it in a cascade leave to it: there its promises are tested. None: everything. `stages`: how
+    many judges the cascade has, whose promises are to hold together.
     """
     own = [item for item in labels.items if item.criterion == recorded.criterion]
     items = tuple([item for item in own if item.key in recorded.raw])
-    fitting = _Fitting(options, recorded.raw, rescore, left)
+    fitting = _Fitting(options, recorded.raw, rescore, left, stages)
     # Sides are those of all labelled items, so that judges with gaps are tried on the same ones.
     given = names_split(own)
     parts = _list_given(own, items) if given else _list_folds(own, items, options.seed, options.folds)
@@ -221,11 +223,11 @@ def build_bench(
     )
 
 
-def rebuild_bench(bench: Bench, options: ReportOptions, left: Collection[Key]) -> Bench:
-    """The same judge as a later one of a cascade, to which only some items are left."""
+def rebuild_bench(bench: Bench, options: ReportOptions, left: Collection[Key] | None, stages: int) -> Bench:
+    """The same judge as one of a cascade, as for `build_bench`."""
     if bench.recorded is None:
         return bench
-    return build_bench(bench.labels, bench.recorded, options, bench.rescore, left=left) or bench
+    return build_bench(bench.labels, bench.recorded, options, bench.rescore, left=left, stages=stages) or bench
 
 
 class _Fitting(NamedTuple):
@@ -235,6 +237,7 @@ class _Fitting(NamedTuple):
     raw: RawValues
     rescore: Rescore | None
     left: Collection[Key] | None
+    stages: int = 1
 
     def learn(self, items: Sequence[LabelledItem]) -> RawValues:
         """The raw values of all items, by what is learned from these."""
@@ -275,7 +278,7 @@ def _list_folds(own: Sequence[LabelledItem], items: Sequence[LabelledItem], seed
 def _fit_fold(method: Method, sides: Sides, fitting: _Fitting) -> HeldOutFold:
     fitted, held_out = sides
     raw = fitting.learn(fitted)
-    return HeldOutFold(_fit(method, fitted, raw, fitting, raw), held_out, raw)
+    return HeldOutFold(_fit(method, fitted, raw, fitting, fitting.hold_out(fitted)), held_out, raw)
 
 
 def _fit(
@@ -286,16 +289,18 @@ def _fit(
     calibrator = fit_map(method, found)
     mapped = calibrate_tally(found, calibrator)
     threshold = choose_threshold(mapped)
-    told = [
-        VerdictItem(value := tested[item.key][0], calibrator.apply(value).value >= threshold, item.passes, item.group)
+    raws = [
+        (item, tested[item.key][0])
         for item in items
         if item.key in tested and (fitting.left is None or item.key in fitting.left)
     ]
+    values = {raw: calibrator.apply(raw).value for _, raw in raws}
+    told = [VerdictItem(raw, values[raw], values[raw] >= threshold, item.passes, item.group) for item, raw in raws]
     return FittedMap(
         calibrator,
         threshold,
         choose_band(mapped, threshold, least=fitting.options.decided),
-        {share: find_guarantee(told, share) for share in fitting.options.shares},
+        {share: find_guarantee(told, share, stages=fitting.stages) for share in fitting.options.shares},
     )
 
 
@@ -329,6 +334,7 @@ def build_fit(
         model=bench.binding.model,
         assembly=bench.binding.assembly,
         evidence=bench.binding.evidence,
+        route=bench.binding.route,
         weights=dict(bench.recorded.weights) if bench.recorded is not None else {},
         criterion=bench.criterion,
         method=bench.method,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from service.calibration.predictions import AnswerId
-from service.calibration.report_predictions import build_prediction, list_judged
+from service.calibration.report_predictions import build_prediction, choose_deciding, list_judged
 from service.core.judging.judges import JudgeCheck
 from service.core.judging.votes import JudgedScore
 from service.core.judging.withheld import WithheldJudgement
@@ -20,8 +20,8 @@ LEFT_TO_HUMANS = frozenset({"human", "uncalibrated"})
 def list_label_items(report: Report, rubric: Rubric) -> tuple[LabelItem, ...]:
     """What of a report a human may label: criteria of judges, where one has spoken or nobody could.
 
-    An item is a trace under a criterion; of several questions about it the one with the lowest value stands for it, as where
-    labelled items are judged.
+    An item is a trace under a criterion; of several questions about it the one with the lowest value is shown. What a judge said
+    goes with the label where it stands for the whole, as where labelled items are judged.
     """
     causes: dict[str, set[str]] = {}
     for one in report.open:
@@ -32,12 +32,18 @@ def list_label_items(report: Report, rubric: Rubric) -> tuple[LabelItem, ...]:
         opened = isinstance(criterion.check, JudgeCheck) and criterion.id in causes
         if judged or opened:
             worst = min(judged, key=lambda one: one.raw, default=None)
-            found.append(_build_item(criterion, worst, rubric, causes.get(criterion.id, set())))
+            decides = choose_deciding(judged, criterion) is not None
+            found.append(_build_item(criterion, worst, rubric, causes.get(criterion.id, set()), decides=decides))
     return tuple(found)
 
 
 def _build_item(
-    criterion: Criterion, worst: JudgedScore | WithheldJudgement | None, rubric: Rubric, causes: set[str]
+    criterion: Criterion,
+    worst: JudgedScore | WithheldJudgement | None,
+    rubric: Rubric,
+    causes: set[str],
+    *,
+    decides: bool,
 ) -> LabelItem:
     if worst is None:
         return LabelItem(criterion.id, criterion.stage)
@@ -46,7 +52,7 @@ def _build_item(
         worst.value if isinstance(worst, JudgedScore) else worst.estimate,
     )
     threshold = judge.threshold if worst.calibration.threshold is None else worst.calibration.threshold
-    said = build_prediction(AnswerId("-", criterion.id), worst, rubric)
+    said = [build_prediction(AnswerId("-", criterion.id), worst, rubric)] if decides else []
     return LabelItem(
         criterion.id,
         criterion.stage,
@@ -55,7 +61,7 @@ def _build_item(
         value,
         threshold,
         _read_verdict(worst, is_open=bool(causes)),
-        json.dumps([said.model_dump(mode="json", exclude_defaults=True)]),
+        json.dumps([one.model_dump(mode="json", exclude_defaults=True) for one in said]) if said else None,
     )
 
 

@@ -76,8 +76,8 @@ class LabelledItem(FrozenModel):
     period: str = ""
     """When it was sampled, in any words that sort: a month, a release."""
     run: str = ""
-    """The run whose step it is; where set, the last step of its trace is meant, and it is also told which step of a run was
-    the first wrong one."""
+    """The run whose step it is; where set, the calls of the last message of its trace are meant, and it is also told
+    which step of a run was the first wrong one."""
     position: int = Field(default=0, ge=0)
     """Where in that run it stands."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import NamedTuple
 
 from pydantic import Field, TypeAdapter
 
 from service.calibration.labels import Key, parse_lines, read_models
-from service.core.judging.fits import Binding, Fit, Share
+from service.core.judging.fits import Binding, Fit, Share, join_models
 from service.core.models.kinds import FrozenModel, Several
 from service.errors import InputError
 
@@ -25,6 +25,7 @@ class AnswerId(NamedTuple):
     id: str
     criterion: str
     sample: int = 0
+    judge: str = RECORDED
 
 
 class MemberAnswer(FrozenModel):
@@ -37,7 +38,10 @@ class MemberAnswer(FrozenModel):
 
 
 class Prediction(FrozenModel):
-    """One answer of a judge: its own value in [0, 1], 1 where all is well."""
+    """One answer of a judge: its own value in [0, 1], 1 where all is well.
+
+    Of an item about which several questions are asked it is what the criterion comes to: the value of the worst.
+    """
 
     id: str = Field(min_length=1)
     criterion: str = Field(min_length=1)
@@ -50,6 +54,8 @@ class Prediction(FrozenModel):
     assembly: int = 1
     evidence: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
     """sha256 of how code looked before the judge was asked; empty where it was shown no evidence."""
+    route: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
+    """sha256 of the way to the model: its address, what was masked; empty: as it is from the start."""
     sample: int = Field(default=0, ge=0)
     """Which of several answers to the same question."""
     reason: str = ""
@@ -66,7 +72,7 @@ class Prediction(FrozenModel):
     @property
     def said(self) -> AnswerId:
         """Which answer it is."""
-        return AnswerId(self.id, self.criterion, self.sample)
+        return AnswerId(self.id, self.criterion, self.sample, self.judge)
 
     def weigh_by(self, fit: Fit) -> float:
         """The raw value that the map of a fit takes: of a jury, by its weights."""
@@ -76,7 +82,7 @@ class Prediction(FrozenModel):
     def binding(self) -> Binding:
         """The very judge that spoke."""
         digest = self.judge_digest or sha256(self.judge.encode()).hexdigest()
-        return Binding(self.judge, digest, self.model, self.assembly, self.evidence)
+        return Binding(self.judge, digest, self.model, self.assembly, self.evidence, self.route)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +132,8 @@ class JuryId(NamedTuple):
     """A judge that lists several models."""
 
     criterion: str
-    judge: str
-    digest: str
-    assembly: int
-    evidence: str
-    models: tuple[str, ...]
+    binding: Binding
+    """With all of its models."""
 
 
 def split_juries(predictions: Iterable[Prediction]) -> tuple[list[Prediction], frozenset[JuryId]]:
@@ -141,10 +144,9 @@ def split_juries(predictions: Iterable[Prediction]) -> tuple[list[Prediction], f
     found: dict[tuple[AnswerId, Binding], Prediction] = {}
     juries: set[JuryId] = set()
     for one in predictions:
-        whole = one.binding
         if one.members:
-            models = tuple(sorted(member.model for member in one.members))
-            juries.add(JuryId(one.criterion, whole.judge, whole.digest, whole.assembly, whole.evidence, models))
+            models = join_models([member.model for member in one.members])
+            juries.add(JuryId(one.criterion, replace(one.binding, model=models)))
         for alone in [one.model_copy(update={**dict(member), "members": ()}) for member in one.members] or [one]:
             found.setdefault((alone.said, alone.binding), alone)
     return list(found.values()), frozenset(juries)

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from service.calibration.figures import Measure, Resampling
 from service.core.judging.fits import Guarantee
+from service.stats.corrected import code_groups
 from service.stats.intervals import bootstrap
 from service.stats.rates import RatePart
-from service.stats.selective import SideItem, find_edge
+from service.stats.selective import VerdictRows, find_edge
 
+ERROR = 0.05
+"""How likely it may be that a promise is not kept."""
 LEVELS = (0.8, 0.85, 0.9, 0.95)
 """The shares that every report tells the coverage of."""
 
@@ -41,23 +46,36 @@ def measure_share(parts: Sequence[RatePart], resampling: Resampling) -> Measure:
 
 
 class VerdictItem(NamedTuple):
-    """A labelled item: the judge's raw value, learned from others, its verdict, and that of the label."""
+    """A labelled item: the judge's raw value, what a map makes of it, the verdict by that, and the label's."""
 
     raw: float
+    value: float
     passed: bool
     label: bool
     group: str
 
 
-def find_guarantee(items: Sequence[VerdictItem], share: float) -> Guarantee:
-    """The widest sides on which verdicts agree with labels in at least `share` of cases.
+def find_guarantee(items: Sequence[VerdictItem], share: float, *, stages: int = 1) -> Guarantee:
+    """The verdicts that agree with labels in at least `share` of cases: as many as can be shown.
 
-    Passes and failures are tested each by themselves, each with half of the error: neither makes up for the other.
+    Passes and failures are one sequence, from the surest by the map inwards. Its levels are tested at half of the error, for
+    in which order the two take turns was learned from these very labels. `stages`: of the judges of a cascade each gets as
+    large a part of the error, so that all their promises hold together (Bonferroni's inequality: Dunn 1961, "Multiple
+    comparisons among means", JASA 56:52-64).
     """
-    error = (1 - Guarantee(share=share).confidence) / 2
-    passing = [SideItem(item.raw, item.label, item.group) for item in items if item.passed]
-    failing = [SideItem(-item.raw, not item.label, item.group) for item in items if not item.passed]
-    passes_from = find_edge(passing, share=share, error=error) if passing else None
-    edge = find_edge(failing, share=share, error=error) if failing else None
-    fails_to = None if edge is None else -edge + 0.0
-    return Guarantee(share=share, passes_from=passes_from, fails_to=fails_to)
+    confidence = 1 - ERROR / stages
+    rows = _build_rows(items)
+    edge = find_edge(rows, share=share, error=(1 - confidence) / 2)
+    accepted = [] if edge is None else [one for one, sure in zip(items, rows.sureness, strict=True) if sure >= edge]
+    return Guarantee(
+        share=share,
+        confidence=round(confidence, 6),
+        passes_from=min([one.raw for one in accepted if one.passed], default=None),
+        fails_to=max([one.raw for one in accepted if not one.passed], default=None),
+    )
+
+
+def _build_rows(items: Sequence[VerdictItem]) -> VerdictRows:
+    values, passes = np.array([one.value for one in items]), np.array([one.passed for one in items], dtype=np.bool_)
+    labels, groups = np.array([one.label for one in items], dtype=np.bool_), code_groups([one.group for one in items])
+    return VerdictRows(np.where(passes, values, 1 - values), labels == passes, passes, groups)

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
+import numpy as np
+
 from service.calibration.labels import Key, LabelledItem, LabelledSet
 from service.calibration.predictions import JudgePredictions, Prediction, group_by_judge
 from service.calibration.splits import SEED
 from service.errors import InputError
-from service.stats.corrected import InferredRate, infer_from_labels, is_enough, ppi
+from service.stats.corrected import InferredRate, code_groups, infer_from_labels, is_enough, ppi
 from service.stats.sampling import StratifiedRate, Stratum, compute_half, cut_strata, estimate_rate, plan_labels
-from service.stats.selective import SideItem, estimate_likeness
+from service.stats.selective import estimate_likeness
 from service.stats.transport import MeanShift, compare_means
 
 
@@ -125,7 +127,7 @@ def _build_plan(
         strata.append(Stratum(low, high, size, len(own), sum(own)))
     more, whole = plan_labels(strata, count), sum(one.items for one in strata)
     alike = [round(count * one.items / whole) for one in strata]
-    worth = _find_worth(items, said)
+    worth = _find_worth(items)
     chosen = [
         tuple(_shuffle([key[0] for key, raw in rest.items() if low <= raw <= high]))[:number]
         for (low, high), number in zip(ranges, more, strict=True)
@@ -139,11 +141,11 @@ def _build_plan(
     )
 
 
-def _find_worth(items: Sequence[LabelledItem], said: Sequence[float]) -> float:
+def _find_worth(items: Sequence[LabelledItem]) -> float:
     """How many labels one is worth, where those of a group are alike."""
-    told = [SideItem(raw, item.passes, item.group) for item, raw in zip(items, said, strict=True)]
     size = sum(n * n for n in Counter(item.group for item in items).values()) / len(items)
-    return 1 / (1 + (size - 1) * estimate_likeness(told))
+    passes, groups = np.array([item.passes for item in items]), code_groups([item.group for item in items])
+    return 1 / (1 + (size - 1) * estimate_likeness(passes, groups))
 
 
 def _shuffle(names: Iterable[str]) -> Iterator[str]:

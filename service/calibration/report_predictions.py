@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -13,10 +13,12 @@ from service.core.judging.notes import JudgeNote, JudgeVote, sum_costs
 from service.core.judging.questions import ASSEMBLY
 from service.core.judging.votes import JudgedScore
 from service.core.judging.withheld import WithheldJudgement
-from service.core.outcome import Errored, Skipped
+from service.core.outcome import Errored, Scored, Skipped
 from service.core.report import Report, ReportOutcome
-from service.core.rubric import Criterion, Rubric
+from service.core.rubric import CompiledCriterion, Criterion, Rubric
 from service.errors import NOBODY_THERE, InputError
+
+DECIDED = "code decides it, and nobody is asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class UnansweredItem:
     nobody: str | None = None
     """The cause, where no question has to do with it: then it is so of all the others."""
     decided: bool = False
-    """Whether code decides it, here as in scoring, so that there is nothing to ask."""
+    """Whether there is nothing to ask, here as in scoring: code decides it, or nothing of the kind was done."""
 
     def __str__(self) -> str:
         return f"{self.said.id}: {self.reason}"
@@ -45,10 +47,10 @@ def find_criterion(rubric: Rubric, criterion: str) -> Criterion:
     )
 
 
-def find_judge(rubric: Rubric, criterion: str) -> str:
-    """The id of the judge that decides a criterion; InputError where none does."""
+def list_judges(rubric: Rubric, criterion: str) -> tuple[str, ...]:
+    """The ids of the judges that decide a criterion, of a cascade all in their order; InputError where none does."""
     check = find_criterion(rubric, criterion).check
-    return check.judge if isinstance(check, JudgeCheck) else ""
+    return (check.judge, *check.then) if isinstance(check, JudgeCheck) else ()
 
 
 def find_evidence(rubric: Rubric, criterion: str) -> str:
@@ -58,27 +60,54 @@ def find_evidence(rubric: Rubric, criterion: str) -> str:
 
 
 def read_prediction(
-    said: AnswerId, report: Report, rubric: Rubric, *, last: bool = False
+    said: AnswerId, report: Report, rubric: Rubric, *, steps: Collection[int] | None = None
 ) -> Prediction | UnansweredItem:
-    """What the judges of a rubric said of an item, by the report on it: of several questions, the lowest value.
+    """What a judge of a rubric said of an item, by the report on it: what its fit would decide.
 
-    `last`: what they said of the last step alone.
+    Of several questions that is the lowest value where the criterion takes the worst: by a map that never falls it passes, or
+    is left open, just where the criterion does. Where it takes the mean, a label of the whole says nothing of any of them.
+    `steps`: the indexes of the steps that the item is about; None: all.
     """
-    judged = list_judged(_keep_last(report) if last else report, said.criterion)
-    if not judged:
-        outcomes = list_outcomes(report, said.criterion)
+    criterion = find_criterion(rubric, said.criterion)
+    if steps is not None:
+        report = replace(report, steps=tuple([one for one in report.steps if one.index in steps]))
+    outcomes = list_outcomes(report, said.criterion)
+    if not outcomes and steps is not None and not steps:
+        return UnansweredItem(said, "its last message makes no call, and the judge is asked of calls", decided=True)
+    judged = [one for one in outcomes if isinstance(one, JudgedScore | WithheldJudgement)]
+    open_ones = [one for one in outcomes if isinstance(one, Errored) or (isinstance(one, Skipped) and one.open)]
+    lacking = [one for one in open_ones if not isinstance(one, WithheldJudgement)]
+    if judged and _is_refuted(outcomes, criterion):
+        return UnansweredItem(said, DECIDED, decided=True)
+    if not judged or lacking:
         reasons = [outcome.reason for outcome in outcomes if isinstance(outcome, Skipped | Errored)]
         causes = [
             outcome.cause for outcome in outcomes if isinstance(outcome, Errored) and outcome.cause in NOBODY_THERE
         ]
         if not reasons and outcomes:
-            return UnansweredItem(said, "code decides it, and nobody is asked", decided=True)
+            return UnansweredItem(said, DECIDED, decided=True)
         return UnansweredItem(said, reasons[0] if reasons else "the judge was not asked", next(iter(causes), None))
-    return build_prediction(said, min(judged, key=lambda outcome: outcome.raw), rubric)
+    chosen = choose_deciding(judged, criterion)
+    if chosen is None:
+        reason = f"{len(judged)} questions, of which the criterion takes the mean: label steps of a run, or traces of one each"
+        return UnansweredItem(said, reason)
+    return build_prediction(said, chosen, rubric)
 
 
-def _keep_last(report: Report) -> Report:
-    return replace(report, steps=report.steps[-1:])
+def choose_deciding(
+    judged: Sequence[JudgedScore | WithheldJudgement], criterion: Criterion
+) -> JudgedScore | WithheldJudgement | None:
+    """The judgement that decides a criterion: its only one, or the lowest where it takes the worst; None where none does."""
+    alone = len(judged) == 1 or CompiledCriterion.of(criterion).takes_worst
+    return min(judged, key=lambda outcome: outcome.raw) if judged and alone else None
+
+
+def _is_refuted(outcomes: Sequence[ReportOutcome], criterion: Criterion) -> bool:
+    """Whether code has failed it already, whatever a judge says of the rest."""
+    failed = [
+        one for one in outcomes if isinstance(one, Scored) and not isinstance(one, JudgedScore) and not one.passed
+    ]
+    return bool(failed) and CompiledCriterion.of(criterion).takes_worst
 
 
 def list_judged(report: Report, criterion: str) -> list[JudgedScore | WithheldJudgement]:
@@ -108,6 +137,7 @@ def build_prediction(said: AnswerId, outcome: JudgedScore | WithheldJudgement, r
         model=join_models([member.model for member in members] or [vote.model for vote in note.votes] or [note.model]),
         assembly=ASSEMBLY,
         evidence=find_evidence(rubric, said.criterion),
+        route=note.route,
         sample=said.sample,
         reason=note.reason,
         cost_usd=note.cost_usd if asked else None,

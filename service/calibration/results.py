@@ -16,6 +16,7 @@ from service.core.judging.fits import Fit, Guarantee, Method, Origin
 from service.stats.tallies import Bin
 
 REPORT_VERSION = 3
+UNDEFINED = Measure(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,10 @@ class Promise:
     agreement: Measure
     """Among them."""
     n: int
+    passing: Measure = UNDEFINED
+    """The agreement of the passes among them: what is promised is that of all together."""
+    failing: Measure = UNDEFINED
+    """That of the failures."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,11 +101,11 @@ def _find_bench(known: Mapping[tuple[str, str], Bench], criterion: str, name: st
 
 
 def _build_cascade(stages: Sequence[Bench], share: float, options: ReportOptions) -> _CascadeRun:
-    built: list[Bench] = [stages[0]]
-    left = stages[0].list_left(share)
-    for stage in stages[1:]:
-        built.append(rebuild_bench(stage, options, left))
-        left &= built[-1].list_left(share)
+    built, left = list[Bench](), None
+    for stage in stages:
+        built.append(rebuild_bench(stage, options, left, len(stages)))
+        rest = built[-1].list_left(share)
+        left = rest if left is None else left & rest
     report = build_cascade(built, share, options, asked_for=bool(options.cascade))
     if not options.cascade:
         return _CascadeRun(report, ())

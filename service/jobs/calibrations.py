@@ -22,9 +22,9 @@ from service.engine import Engine
 from service.errors import InputError, MalformedError, TooLargeError
 from service.jobs.admission import JobBounds
 from service.jobs.chunking import Cutter
-from service.jobs.predicting import Asking, build_request
+from service.jobs.predicting import Asking, ItemQuestion, build_request, check_item
 from service.jobs.submissions import BadItems, PointerOf, RunOptions, SubmittedEntry, point_to_line
-from service.request import ScoreRequest, read_request, read_request_trace
+from service.request import ScoreRequest
 from service.store.jobs.submission import Material
 
 MAX_BYTES = 64 * 2**20
@@ -118,9 +118,10 @@ class CalibrationDraft:
         return Asking(self._engine.shelf.find(fields["rubric"]), mode, options.repeats)
 
     def _cut(self, found: _CalibrationRows, asking: Asking, cutter: Cutter) -> None:
-        if len(found.items) * asking.repeats > self._max_items:
+        questions = asking.list_questions(list(found.items.values()))
+        if len(questions) > self._max_items:
             raise TooLargeError.at("", f"more than {self._max_items} questions in one calibration")
-        for line in _build_lines(found.items.values(), asking, self.options):
+        for line in _build_lines(questions, asking, self.options):
             cutter.add(line)
         cutter.finish()
 
@@ -149,7 +150,7 @@ class _CalibrationRows:
         """Looks whether a judge can be asked about each item."""
         for key, item in self.items.items():
             try:
-                read_request_trace(read_request(build_request(item, asking)))
+                check_item(item, asking)
             except InputError as error:
                 self._bad.add(0, self._pointers[key], error)
 
@@ -176,15 +177,13 @@ class _CalibrationRows:
         self.predictions.append(said)
 
 
-def _build_lines(items: Iterable[LabelledItem], asking: Asking, options: CalibrationOptions) -> Iterator[bytes]:
-    """The items as those of a batch: all first answers are asked for first."""
-    listed = list(items)
-    for sample in range(asking.repeats):
-        for n, item in enumerate(listed):
-            request = cast("dict[str, JsonValue]", build_request(item, asking))
-            if options.judge_model is not None:
-                request["judge_model"] = options.judge_model
-            yield to_json({"custom_id": f"item-{n}-{sample}", "request": request, "sample": sample})
+def _build_lines(questions: Iterable[ItemQuestion], asking: Asking, options: CalibrationOptions) -> Iterator[bytes]:
+    """The questions as the items of a batch."""
+    for n, one in enumerate(questions):
+        request = cast("dict[str, JsonValue]", build_request(one, asking))
+        if options.judge_model is not None:
+            request["judge_model"] = options.judge_model
+        yield to_json({"custom_id": f"question-{n}", "request": request, "sample": one.said.sample})
 
 
 def _build_material(found: _CalibrationRows, options: CalibrationOptions, asking: Asking | None) -> Material:

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from service.calibration.labels import LabelledItem, build_labelled_set, parse_lines, read_models
 from service.calibration.options import ReportOptions
-from service.calibration.predictions import AnswerId, Prediction, read_predictions
+from service.calibration.predictions import Prediction, read_predictions
 from service.calibration.report_predictions import UnansweredItem, read_prediction
 from service.calibration.results import render_json
 from service.calibration.run import calibrate
@@ -25,6 +25,8 @@ from service.engine import REPORT
 from service.errors import InputError
 from service.fits.files import get_today, name_file
 from service.jobs.fitting import FITTED
+from service.jobs.predicting import Asking, build_request, find_own_steps
+from service.request import read_request, read_request_trace
 from service.store.jobs.calibrations import FitOutcome
 
 REASONS = 20
@@ -58,14 +60,15 @@ def _list_predictions(job: Mapping[str, Any], items: Sequence[LabelledItem]) -> 
     if job["predictions"] is not None:
         yield from read_predictions(job["predictions"].split("\n"))
         return
-    rubric = Rubric.model_validate(job["options"]["rubric"])
+    asking = Asking(Rubric.model_validate(job["options"]["rubric"]), repeats=job["options"]["repeats"])
     told = {line["index"]: line["report"] for line in map(json.loads, job["results"])}
-    for at in range(len(items) * job["options"]["repeats"]):
-        said = AnswerId(*items[at % len(items)].key, at // len(items))
+    for at, one in enumerate(asking.list_questions(items)):
         if at in told:
-            yield read_prediction(said, REPORT.validate_python(told[at]), rubric, last=bool(items[at % len(items)].run))
+            report = REPORT.validate_python(told[at])
+            trace = read_request_trace(read_request(build_request(one, asking)))
+            yield read_prediction(one.said, report, asking.rubric, steps=find_own_steps(one.item, trace))
         else:
-            yield UnansweredItem(said, "it could not be judged")
+            yield UnansweredItem(one.said, "it could not be judged")
 
 
 if __name__ == "__main__":

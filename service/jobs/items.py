@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 from pydantic import JsonValue
 
@@ -88,6 +88,14 @@ def widen_limits(limits: Limits) -> Limits:
     )
 
 
+class Beside(Protocol):
+    """Scores items in other processes."""
+
+    def score(self, items: Sequence[ChunkItem]) -> Sequence[OutcomeRow | None]:
+        """The outcome of each item; None where it is to be made here."""
+        ...
+
+
 class ItemScorer:
     """Scores items with an engine."""
 
@@ -98,8 +106,11 @@ class ItemScorer:
         *,
         read: Callable[[JsonValue], ScoreRequest] = read_request,
         apart: ApartScorer | None = None,
+        beside: Beside | None = None,
     ) -> None:
         """`read`: what makes a request of what an item says; InputError where it cannot. `apart` scores large items.
+
+        `beside` scores all others that wait for nobody.
 
         Labelled items are judged without the fits at hand: their judges are to be fitted anew.
         """
@@ -108,10 +119,18 @@ class ItemScorer:
         self._limits = limits
         self._read = read
         self._apart = apart
+        self._beside = beside
 
     def begin(self, items: Iterable[ChunkItem]) -> list[OutcomeRow | WaitingItem]:
         """What code makes of items: outcomes, or what must be waited for. For a thread: it takes the time it takes."""
-        return [self._begin(item) for item in items]
+        given = list(items)
+        begun = [self._begin(item) for item in given[:1]]
+        waits = any(isinstance(one, WaitingItem) for one in begun)  # then the others will too
+        made = {} if waits else self._score_beside([item for item in given[1:] if len(item.line) < LARGE_BYTES])
+        return begun + [made.get(item) or self._begin(item) for item in given[1:]]
+
+    def _score_beside(self, items: Sequence[ChunkItem]) -> dict[ChunkItem, OutcomeRow | None]:
+        return {} if self._beside is None else dict(zip(items, self._beside.score(items), strict=True))
 
     def _begin(self, item: ChunkItem) -> OutcomeRow | WaitingItem:
         if self._apart is not None and len(item.line) >= LARGE_BYTES and (row := self._score_apart(self._apart, item)):

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Literal, Protocol
+from typing import Literal, Protocol, cast
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
+from dbos._queue import queue_worker_thread
 
+from service.jobs.bells import Bell, Bells
 from service.jobs.runner import Ended, Owns
 from service.logs.quiet import hush, thin
 from service.store.database import Database
@@ -33,9 +36,6 @@ VERSION = "1"
 CHUNKS = "callgrade-chunks"
 FINISH = "callgrade-finish"
 NOTICES = "callgrade-notices"
-POLL = 0.1
-"""Seconds between looks into the queue; at the engine's own second, small chunks would wait longer than they take."""
-
 SPREAD = 4
 """Chunks of a tenant's batch that go before one of its next batch."""
 
@@ -113,18 +113,20 @@ class Tasks(Protocol):
 
 _tasks: Tasks | None = None
 _executor = ""
-_under_way: set[str] = set()
+_under_way: dict[str, str] = {}
+"""The workflows that run here, by their ids the queues they came from."""
+_bells: list[Bells] = []
 
 
 @contextmanager
-def _mark_under_way() -> Generator[str]:
+def _mark_under_way(queue: str) -> Generator[str]:
     """The id of the workflow that runs, which is known to be under way."""
     workflow_id = DBOS.workflow_id or ""
-    _under_way.add(workflow_id)
+    _under_way[workflow_id] = queue
     try:
         yield workflow_id
     finally:
-        _under_way.discard(workflow_id)
+        del _under_way[workflow_id]
 
 
 def _get_tasks() -> Tasks:
@@ -166,7 +168,7 @@ async def score_chunk(batch: str, number: int, generation: int) -> str:
 
     So of two that opened a chunk one after the other, the one that owns it opens it anew, and the other one stops here.
     """
-    with _mark_under_way() as workflow_id:
+    with _mark_under_way(CHUNKS) as workflow_id:
         failures, owns = 0, partial(_is_owned, workflow_id)
         while True:
             ended: Ended | Literal["failed"] = await DBOS.run_step_async(
@@ -183,14 +185,14 @@ async def score_chunk(batch: str, number: int, generation: int) -> str:
 @DBOS.workflow(name="finish_batch", max_recovery_attempts=None)
 async def finish_batch(batch: str) -> str:
     """Ends one batch."""
-    with _mark_under_way():
+    with _mark_under_way(FINISH):
         return await DBOS.run_step_async({"name": "end"}, _run_until_done, lambda: _get_tasks().end(batch))
 
 
 @DBOS.workflow(name="notify", max_recovery_attempts=None)
 async def notify(batch: str, attempt: int) -> str:
     """Tells of the end of a batch."""
-    with _mark_under_way():
+    with _mark_under_way(NOTICES):
         return await DBOS.run_step_async(
             {"name": "notice"}, _run_until_done, lambda: _get_tasks().notify(batch, attempt)
         )
@@ -207,15 +209,17 @@ async def launch(database: Database, tasks: Tasks, *, executor: str, chunks: int
     """Starts taking work out of the queue, at most `chunks` at once, in the running event loop. One for a process."""
     global _tasks, _executor
     _tasks, _executor = tasks, executor
-    _build_engine(database, executor)
+    engine = _build_engine(database, executor)
     most = {CHUNKS: chunks, FINISH: 8, NOTICES: 8}
-    DBOS.listen_queues([*most])
+    DBOS.listen_queues([])  # the bells do
     DBOS.launch()
+    loops: dict[str, Callable[[Bell], None]] = {}
     for name, number in most.items():
-        poll = POLL if name == CHUNKS else 2 * POLL
-        await DBOS.register_queue_async(
-            name, worker_concurrency=number, polling_interval_sec=poll, on_conflict="always_update"
-        )
+        queue = await DBOS.register_queue_async(name, worker_concurrency=number, on_conflict="always_update")
+        # The engine's own loop, with a bell for the event that ends it; known to be called so in the version we are held to.
+        loops[name] = lambda bell, queue=queue: queue_worker_thread(cast("threading.Event", bell), engine, queue)
+    _bells.append(Bells(database, loops, lambda name: [*_under_way.values()].count(name) < most[name]))
+    _bells[0].start()
 
 
 async def remind(chunk: ChunkId, generation: int) -> None:
@@ -225,6 +229,8 @@ async def remind(chunk: ChunkId, generation: int) -> None:
 
 def stop(grace: float) -> None:
     """Stops taking work. What is under way has `grace` seconds; then it is left to whoever comes next."""
+    while _bells:
+        _bells.pop().stop()
     DBOS.destroy(workflow_completion_timeout_sec=max(1, int(grace)))
 
 
@@ -270,7 +276,7 @@ def clear(*, hours: float = 24.0, most: int = 500) -> int:
     return len(found)
 
 
-def _build_engine(database: Database, executor: str) -> None:
+def _build_engine(database: Database, executor: str) -> DBOS:
     config: DBOSConfig = {
         "name": NAME,
         "system_database_url": _render_url(database),
@@ -281,10 +287,11 @@ def _build_engine(database: Database, executor: str) -> None:
         "enable_otlp": False,
         "log_level": "WARNING",
     }
-    DBOS(config=config)
+    engine = DBOS(config=config)
     hush(["dbos"])
     thin("dbos")
     logging.getLogger("dbos").propagate = True
+    return engine
 
 
 def _render_url(database: Database) -> str:

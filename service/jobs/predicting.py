@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -12,10 +13,11 @@ from service.asking.budget.reservations import Spending
 from service.asking.judging import Judging
 from service.calibration.labels import LabelledItem
 from service.calibration.predictions import AnswerId, Prediction
-from service.calibration.report_predictions import UnansweredItem, find_criterion, find_judge, read_prediction
+from service.calibration.report_predictions import UnansweredItem, find_criterion, list_judges, read_prediction
 from service.core.conclusion.conclude import conclude
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
+from service.core.trace import Trace
 from service.engine import Engine
 from service.errors import InputError, Problem
 from service.request import read_request, read_request_trace
@@ -32,6 +34,29 @@ class Asking:
     mode: JudgeMode = "live"
     repeats: int = 1
     """How many answers each item is to have. One that the cache has is not asked for, unless the mode is fresh."""
+    only: Collection[str] = ()
+    """The ids of judges that are asked; none: all."""
+
+    def list_questions(self, items: Sequence[LabelledItem]) -> list[ItemQuestion]:
+        """What is asked: each judge of a cascade of every item, for what the first leaves is known when it is fitted.
+
+        All first answers come first. InputError for a criterion that no judge decides.
+        """
+        judges = {name: list_judges(self.rubric, name) for name in {item.criterion: None for item in items}}
+        return [
+            ItemQuestion(item, AnswerId(*item.key, sample, judge))
+            for sample in range(self.repeats)
+            for item in items
+            for judge in judges[item.criterion]
+            if not self.only or judge in self.only
+        ]
+
+
+class ItemQuestion(NamedTuple):
+    """An item, and which answer is to be had of whom."""
+
+    item: LabelledItem
+    said: AnswerId
 
 
 async def collect_predictions(
@@ -39,7 +64,7 @@ async def collect_predictions(
 ) -> AsyncIterator[Prediction | UnansweredItem]:
     """What the rubric's judges say of the items, each as soon as it is there; all first answers are asked for first.
 
-    What is `done` is not asked. Of several questions about one item the lowest value counts. InputError, before anybody is
+    What is `done` is not asked. InputError, before anybody is
     asked, for a criterion that no judge of the rubric decides, for a trace that cannot be read, and without a judge.
     """
     judging = engine.judging
@@ -47,10 +72,11 @@ async def collect_predictions(
         raise InputError.at("/judges", "no judge model is set (CALLGRADE_JUDGE_MODEL)")
     listed = list(items)
     await asyncio.to_thread(_check, listed, asking)
+    questions = asking.list_questions(listed)
     running: set[asyncio.Task[Prediction | UnansweredItem]] = set()
     try:
-        for item, said in _list_wanted(listed, asking.repeats, done):
-            running.add(asyncio.create_task(_ask(engine, judging, item, said, asking)))
+        for one in [one for one in questions if one.said not in done]:
+            running.add(asyncio.create_task(_ask(engine, judging, one, asking)))
             if len(running) >= TOGETHER:
                 ended, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in ended:
@@ -63,45 +89,44 @@ async def collect_predictions(
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def _list_wanted(
-    items: Iterable[LabelledItem], repeats: int, done: Collection[AnswerId]
-) -> Iterator[tuple[LabelledItem, AnswerId]]:
-    listed = list(items)
-    for sample in range(repeats):
-        for item in listed:
-            said = AnswerId(*item.key, sample)
-            if said not in done:
-                yield item, said
-
-
 def _check(items: Iterable[LabelledItem], asking: Asking) -> None:
     for item in items:
         try:
-            read_request_trace(read_request(build_request(item, asking)))
+            check_item(item, asking)
         except InputError as error:
             raise InputError([Problem(f"{item.id}: {p.path}", p.message) for p in error.problems]) from None
 
 
-async def _ask(
-    engine: Engine, judging: Judging, item: LabelledItem, said: AnswerId, asking: Asking
-) -> Prediction | UnansweredItem:
-    plan = await asyncio.to_thread(lambda: engine.plan(read_request(build_request(item, asking))))
-    last = bool(item.run)
-    asks = [ask for ask in plan.asks if not last or ask.step == len(plan.trace.steps) - 1]
-    votes = await judging.answer(asks, plan.trace, mode=asking.mode, spending=Spending(), repeat=said.sample)
-    return read_prediction(said, conclude(plan, votes, mode=asking.mode), asking.rubric, last=last)
+def check_item(item: LabelledItem, asking: Asking) -> None:
+    """InputError for an item that no judge can be asked about."""
+    for one in replace(asking, repeats=1).list_questions([item]):
+        read_request_trace(read_request(build_request(one, asking)))
 
 
-def build_request(item: LabelledItem, asking: Asking) -> JsonValue:
+async def _ask(engine: Engine, judging: Judging, one: ItemQuestion, asking: Asking) -> Prediction | UnansweredItem:
+    plan = await asyncio.to_thread(lambda: engine.plan(read_request(build_request(one, asking))))
+    steps = find_own_steps(one.item, plan.trace)
+    asks = [ask for ask in plan.asks if steps is None or ask.step is None or ask.step in steps]
+    votes = await judging.answer(asks, plan.trace, mode=asking.mode, spending=Spending(), repeat=one.said.sample)
+    return read_prediction(one.said, conclude(plan, votes, mode=asking.mode), asking.rubric, steps=steps)
+
+
+def find_own_steps(item: LabelledItem, trace: Trace) -> frozenset[int] | None:
+    """The indexes of the calls that an item is about: as a step of a run those of its last message; None: all of the trace."""
+    last = len(trace.messages) - 1
+    return frozenset([step.index for step in trace.steps if step.message == last]) if item.run else None
+
+
+def build_request(one: ItemQuestion, asking: Asking) -> JsonValue:
     """A request with this criterion alone, as scoring has it: code looks first, and what it finds is shown to the judge."""
-    criterion, judge = find_criterion(asking.rubric, item.criterion), find_judge(asking.rubric, item.criterion)
-    check: JsonValue = criterion.check.model_dump(mode="json", exclude={"unless", "then", "guarantee"})
+    criterion = find_criterion(asking.rubric, one.item.criterion)
+    check = criterion.check.model_dump(mode="json", exclude={"unless", "then", "guarantee"}) | {"judge": one.said.judge}
     alone: JsonValue = {
         "id": "calibration",
-        "criteria": [{"id": item.criterion, "stage": criterion.stage, "check": check}],
-        "judges": [asking.rubric.judges_by_id[judge].model_dump(mode="json")],
+        "criteria": [{"id": criterion.id, "stage": criterion.stage, "check": check}],
+        "judges": [asking.rubric.judges_by_id[one.said.judge].model_dump(mode="json")],
     }
-    return {"rubric": alone, "trace": _build_trace(item), "judges": asking.mode}
+    return {"rubric": alone, "trace": _build_trace(one.item), "judges": asking.mode}
 
 
 def _build_trace(item: LabelledItem) -> JsonValue:

@@ -114,10 +114,11 @@ class Runner:
         in_flight: int,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         remind: Remind | None = None,
+        threads: int = 2,
     ) -> None:
-        """`sleep` is how it waits before another round; `remind` is called when what was put off is due.
+        """`sleep` is how it waits before another round; `threads`: blocks of items that are begun at once.
 
-        The queue goes by the time of day, and that may be set back by hours.
+        `remind` is called when what was put off is due: the queue goes by the time of day, and that may be set back by hours.
         """
         self._chunks = chunks
         self._work = work
@@ -126,7 +127,7 @@ class Runner:
         self._places = ConcurrencyLimit(start=in_flight, most=in_flight)  # tenants take turns at them
         self._gate = ExclusiveGate()
         self._recorder = Recorder(chunks, in_flight=in_flight, stopped=lambda: self._ended)
-        self._thread = ThreadPoolExecutor(2, thread_name_prefix="items")
+        self._thread = ThreadPoolExecutor(threads, thread_name_prefix="items")
         self._running: dict[Lease, _Attempt] = {}
         self._watching: asyncio.Task[None] | None = None
         self._waits: dict[tuple[ChunkId, int], _DeferredChunk] = {}

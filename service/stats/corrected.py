@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, fsum, sqrt
+from math import ceil, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -48,18 +48,44 @@ class InferredRate:
         return self.high - self.low
 
 
-class _Sample(NamedTuple):
-    """Labels and the judge's values of the same items, the judge's values elsewhere, and the group of each of all these."""
+class Grouping(NamedTuple):
+    """Which items are of one group: those that are labelled, and behind them the others."""
 
-    labels: Floats
-    said: Floats
-    elsewhere: Floats
     codes: Codes
+    """A number for the group of each item, from 0."""
+    labelled: int
+    """How many items are labelled."""
+    here: int
+    """Groups of these."""
+    there: int
+    """Groups of the others."""
 
     @property
     def width(self) -> int:
         """How many groups there are."""
         return int(self.codes.max()) + 1
+
+    @property
+    def enough(self) -> bool:
+        """Whether they make an interval, as `is_enough` says."""
+        others = len(self.codes) - self.labelled
+        return self.here > 1 and (others <= 1 or self.there > 1)
+
+
+def group_items(labelled: Groups, elsewhere: Groups = ()) -> Grouping:
+    """The grouping of labelled items and of others, which may share groups."""
+    codes = code_groups([*labelled, *elsewhere])
+    n = len(labelled)
+    return Grouping(codes, n, len(np.unique(codes[:n])), len(np.unique(codes[n:])))
+
+
+class _Sample(NamedTuple):
+    """Labels and the judge's values of the same items, the judge's values elsewhere, and the groups of all these."""
+
+    labels: Floats
+    said: Floats
+    elsewhere: Floats
+    groups: Grouping
 
 
 class _Rest(NamedTuple):
@@ -67,20 +93,22 @@ class _Rest(NamedTuple):
 
     values: Floats
     weights: Floats
-    codes: Codes
+    groups: Grouping
+    """Of the values; behind them stand the pseudo-items, each a group of its own."""
     mean: float
 
     def compute_deviations(self) -> Floats:
         """By how much each group moves the mean."""
         shares = self.weights * (self.values - self.mean) / self.weights.sum()
-        return np.bincount(self.codes, weights=shares).astype(np.float64)
+        codes = np.concatenate([self.groups.codes[: self.groups.labelled], self.groups.width + np.arange(4)])
+        return np.bincount(codes, weights=shares).astype(np.float64)
 
     def compute_variance(self) -> float:
         """Of the mean: where groups are drawn, and no less than where items are."""
         by_item = float(self.weights @ (self.values - self.mean) ** 2) / float(self.weights.sum()) ** 2
-        if len(np.unique(self.codes)) == len(self.codes):
+        if self.groups.here == self.groups.labelled:
             return by_item
-        return max(by_item, _compute_group_variance(self.compute_deviations(), self.codes))
+        return max(by_item, _compute_group_variance(self.compute_deviations(), self.groups.here + 4))
 
 
 def is_enough(labelled: Groups, elsewhere: Groups | None = None) -> bool:
@@ -96,20 +124,23 @@ def is_enough(labelled: Groups, elsewhere: Groups | None = None) -> bool:
     ... )
     (True, False, True, False)
     """
-    others = elsewhere is None or len(elsewhere) == 1 or _count_groups(elsewhere) > 1
-    return _count_groups(labelled) > 1 and others
+    return group_items(labelled, elsewhere or ()).enough and (elsewhere is None or len(elsewhere) > 0)
 
 
 def infer_from_labels(
     labels: Sequence[bool], groups: Groups | None = None, *, confidence: float = CONFIDENCE
 ) -> InferredRate:
     """The rate from labels alone, with its interval. ValueError where they are not enough for one."""
-    values, groups = np.asarray(labels, dtype=np.float64), _check_groups(groups, len(labels))
-    if not is_enough(groups):
-        raise ValueError(f"{len(labels)} labels of {_count_groups(groups)} groups; an interval needs 2")
-    nothing = np.empty(0)
-    sample = _Sample(values, np.zeros(len(values)), nothing, _code_groups(groups))
-    return _build_rate(sample, 0.0, float(values.mean()), 0.0, confidence)
+    found = group_items(_check_groups(groups, len(labels)))
+    if not found.enough:
+        raise ValueError(f"{len(labels)} labels of {found.here} groups; an interval needs 2")
+    return infer_grouped(np.asarray(labels, dtype=np.float64), found, confidence=confidence)
+
+
+def infer_grouped(labels: Floats, groups: Grouping, *, confidence: float = CONFIDENCE) -> InferredRate:
+    """As `infer_from_labels`, for labels of 0 and 1 that are enough."""
+    sample = _Sample(labels, np.zeros(len(labels)), np.empty(0), groups)
+    return _build_rate(sample, 0.0, float(labels.mean()), 0.0, confidence)
 
 
 def ppi(
@@ -134,19 +165,21 @@ def ppi(
     known, others = (
         _check_groups(each, size) for each, size in zip(groups or (None, None), (len(y), len(g)), strict=True)
     )
-    if not is_enough(known, others):
-        found = f"{len(y)} labels of {_count_groups(known)} groups, {len(g)} items without a label of {_count_groups(others)}"
-        raise ValueError(f"{found}; an interval needs 2 of each")
+    found = group_items(known, others)
+    if not (found.enough and len(g)):
+        told = f"{len(y)} labels of {found.here} groups, {len(g)} items without a label of {found.there}"
+        raise ValueError(f"{told}; an interval needs 2 of each")
+    return ppi_grouped(y, f, g, found, confidence=confidence)
+
+
+def ppi_grouped(y: Floats, f: Floats, g: Floats, groups: Grouping, *, confidence: float = CONFIDENCE) -> InferredRate:
+    """As `ppi`, for items that are enough."""
     spread = float(np.concatenate([f, g]).var(ddof=1))
     shared = float(np.cov(y, f, ddof=1)[0, 1])
     trust = 0.0 if spread <= 0 else min(1.0, max(0.0, shared / ((1 + len(y) / len(g)) * spread)))
     value = float(y.mean() + trust * (g.mean() - f.mean()))
-    sample = _Sample(y, f, g, _code_groups([*known, *others]))
+    sample = _Sample(y, f, g, groups)
     return _build_rate(sample, trust, value, trust**2 * spread / len(g), confidence)
-
-
-def _count_groups(groups: Groups) -> int:
-    return len(set(groups) - {None}) + groups.count(None)
 
 
 def _check_groups(groups: Groups | None, size: int) -> Groups:
@@ -155,10 +188,11 @@ def _check_groups(groups: Groups | None, size: int) -> Groups:
     return [None] * size if groups is None else groups
 
 
-def _code_groups(groups: Groups) -> Codes:
-    """A number for each group, item by item."""
+def code_groups(groups: Groups) -> Codes:
+    """A number for each group, from 0, item by item; None is a group of its own."""
     known: dict[str | int, int] = {}
-    return np.asarray([known.setdefault(at if name is None else name, len(known)) for at, name in enumerate(groups)])
+    numbers = [known.setdefault(at if name is None else name, len(known)) for at, name in enumerate(groups)]
+    return np.asarray(numbers, dtype=np.int64)
 
 
 def _build_rate(sample: _Sample, trust: float, value: float, least: float, confidence: float) -> InferredRate:
@@ -166,9 +200,9 @@ def _build_rate(sample: _Sample, trust: float, value: float, least: float, confi
     from scipy.special import stdtrit  # noqa: PLC0415 (few need it)  # pyright: ignore[reportMissingTypeStubs]
 
     n, rest = len(sample.labels), _build_rest(sample, trust)
-    there = _compute_deviations(trust * sample.elsewhere, sample.codes[n:], sample.width)
+    there = _compute_deviations(trust * sample.elsewhere, sample.groups.codes[n:], sample.groups.width)
     own, fixed = rest.compute_variance(), _compute_fixed(sample, rest, there, least)
-    half = float(stdtrit(_count_independent(sample) - 1, (1 + confidence) / 2)) * sqrt(own + fixed)
+    half = float(stdtrit(_count_independent(sample.groups) - 1, (1 + confidence) / 2)) * sqrt(own + fixed)
     centre = rest.mean + (trust * float(sample.elsewhere.mean()) if trust else 0.0)
     left = (own + fixed) / 4 - fixed
     return InferredRate(
@@ -183,12 +217,10 @@ def _build_rate(sample: _Sample, trust: float, value: float, least: float, confi
 def _build_rest(sample: _Sample, trust: float) -> _Rest:
     """What the labels add to what the judge says, item by item, and the pseudo-items behind them."""
     n, every = len(sample.labels), np.concatenate([sample.said, sample.elsewhere])
-    groups = len(np.unique(sample.codes[:n]))
     ends = np.repeat([every.min(), every.max()], 2)
     values = np.concatenate([sample.labels - trust * sample.said, np.tile([0.0, 1.0], 2) - trust * ends])
-    weights = np.concatenate([np.ones(n), np.full(4, PSEUDO_WEIGHT * n / groups)])
-    codes = np.concatenate([sample.codes[:n], sample.width + np.arange(4)])
-    return _Rest(values, weights, codes, float(np.average(values, weights=weights)))
+    weights = np.concatenate([np.ones(n), np.full(4, PSEUDO_WEIGHT * n / sample.groups.here)])
+    return _Rest(values, weights, sample.groups, float(np.average(values, weights=weights)))
 
 
 def _compute_fixed(sample: _Sample, rest: _Rest, there: Floats, least: float) -> float:
@@ -196,15 +228,14 @@ def _compute_fixed(sample: _Sample, rest: _Rest, there: Floats, least: float) ->
 
     `least` is the former where items are independent; `there` is by how much each group moves that mean.
     """
-    here = rest.compute_deviations()[: sample.width]
-    others = sample.codes[len(sample.labels) :]
-    return max(least, _compute_group_variance(there, others)) + max(0.0, 2 * fsum(here * there))
+    here = rest.compute_deviations()[: sample.groups.width]
+    return max(least, _compute_group_variance(there, sample.groups.there)) + max(0.0, 2 * float(here @ there))
 
 
-def _count_independent(sample: _Sample) -> int:
+def _count_independent(groups: Grouping) -> int:
     """Groups that an interval is found from: with labels or without, whichever are fewer."""
-    parts = sample.codes[: len(sample.labels)], sample.codes[len(sample.labels) :]
-    return min(len(np.unique(part)) for part in parts if len(part) > 1)
+    several = len(groups.codes) - groups.labelled > 1
+    return min(groups.here, groups.there) if several else groups.here
 
 
 def _compute_deviations(values: Floats, codes: Codes, width: int) -> Floats:
@@ -213,7 +244,6 @@ def _compute_deviations(values: Floats, codes: Codes, width: int) -> Floats:
     return np.bincount(codes, weights=shares, minlength=width).astype(np.float64)
 
 
-def _compute_group_variance(deviations: Floats, codes: Codes) -> float:
-    """The variance of a mean where groups are drawn; 0 where there is one group."""
-    count = len(np.unique(codes))
-    return count / (count - 1) * fsum(deviations**2) if count > 1 else 0.0
+def _compute_group_variance(deviations: Floats, count: int) -> float:
+    """The variance of a mean where so many groups are drawn; 0 where there is one."""
+    return count / (count - 1) * float(deviations @ deviations) if count > 1 else 0.0

@@ -19,11 +19,12 @@ from service.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class CassetteHead:
-    """Who judged: the model, others that requests may name, and what was masked."""
+    """Who judged: the model, others that requests may name, what was masked, and the way to them (`build_route`)."""
 
     model: str
     models: tuple[str, ...] = ()
     mask: tuple[What, ...] = ()
+    route: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def read_cassette(path: Path) -> Cassette | None:
 def save_cassette(path: Path, head: CassetteHead, added: Mapping[str, str]) -> int:
     """Writes rows beside those that are there, in the order of their keys; how many there are then.
 
-    Rows of another model or mask go: no question would find them.
+    Rows of another head go: no question would find them, or no fit would know them.
     """
     before = read_cassette(path)
     rows = {**(before.rows if before is not None and before.head == head else {}), **added}

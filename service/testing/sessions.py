@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from service.settings import Settings
 from service.testing.cassette import Cassette, CassetteHead, read_cassette
 from service.testing.checks import TraceChecker
 from service.testing.loop_thread import LoopThread
-from service.wiring import build_engine, build_judging
+from service.wiring import build_engine, build_judging, choose_route
 
 PREFIX = "callgrade_"
 """What the properties of a test begin with that this plugin sets."""
@@ -66,7 +66,7 @@ class CheckSession:
             return None
         head = self.recording.head
         return {
-            "head": {"model": head.model, "models": list(head.models), "mask": list(head.mask)},
+            "head": asdict(head),
             "added": self.recording.added,
         }
 
@@ -74,7 +74,8 @@ class CheckSession:
 def _open_to_record(path: Path, settings: Settings) -> Cassette:
     if not settings.judge_model:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", "--callgrade-record asks a judge, and no model is set")
-    head = CassetteHead(settings.judge_model, tuple(sorted(settings.judge_models)), tuple(sorted(settings.judge_mask)))
+    models, mask = tuple(sorted(settings.judge_models)), tuple(sorted(settings.judge_mask))
+    head = CassetteHead(settings.judge_model, models, mask, choose_route(settings))
     before = read_cassette(path)
     return before if before is not None and before.head == head else Cassette(head)
 
@@ -91,7 +92,9 @@ def _build_engine(settings: Settings, cassette: Cassette | None, *, record: bool
     else:
         head = cassette.head
         engine.judging = Judging(
-            _NoModel(), cassette, Judges(head.model, frozenset(head.models), mask=frozenset(head.mask))
+            _NoModel(),
+            cassette,
+            Judges(head.model, frozenset(head.models), mask=frozenset(head.mask), route=head.route),
         )
     return engine
 

@@ -1,10 +1,10 @@
-"""Runs every benchmark: `python -m tests.benchmarks [table|scoring|http|importing|matching|judging|evidence|batches]...`."""
+"""Runs every benchmark, or those named: `python -m tests.benchmarks [table|scoring|http|importing|batches|growth]...`."""
 
 from __future__ import annotations
 
 import sys
 
-from tests.benchmarks import batches, evidence, http, importing, judging, matching, scoring, table, tenants
+from tests.benchmarks import batches, evidence, growth, http, importing, judging, matching, scoring, table, tenants
 
 BENCHMARKS = {
     "table": table.measure,
@@ -15,6 +15,7 @@ BENCHMARKS = {
     "judging": judging.measure,
     "evidence": evidence.measure,
     "batches": batches.measure,
+    "growth": growth.measure,
     "tenants": tenants.measure,
     "tenants_batches": tenants.measure_batches,
 }

@@ -44,7 +44,7 @@ PORT = 8932
 def measure() -> None:
     """Prints each ratio."""
     _against_bare_calls()
-    for store in (_sqlite, _postgres):
+    for store in (sqlite, postgres):
         with store() as (url, folder):
             _around_a_sleep(url, folder)
     _against_the_engine()
@@ -54,13 +54,15 @@ def measure() -> None:
 
 
 @contextmanager
-def _sqlite() -> Generator[tuple[str, Path]]:
+def sqlite() -> Generator[tuple[str, Path]]:
+    """A new store, by its URL, and a folder."""
     with tempfile.TemporaryDirectory() as folder:
         yield f"sqlite:///{folder}/store.db", Path(folder)
 
 
 @contextmanager
-def _postgres() -> Generator[tuple[str, Path]]:
+def postgres() -> Generator[tuple[str, Path]]:
+    """As `sqlite`."""
     name = "callgrade_bench"
     with tempfile.TemporaryDirectory() as folder, psycopg.connect(SERVER, dbname="postgres", autocommit=True) as server:
         server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")  # pyright: ignore[reportArgumentType]
@@ -81,7 +83,8 @@ def _provider(latency: float = 0.0) -> Generator[str]:
 
 
 @contextmanager
-def _service(url: str, folder: Path, base: str, **settings: str) -> Generator[Service]:
+def serve_store(url: str, folder: Path, base: str, **settings: str) -> Generator[Service]:
+    """The service over a store, whose judges are at `base`."""
     with service(url, folder, Provider(), CALLGRADE_JUDGE_API_BASE=base, **settings) as run:
         yield run
 
@@ -103,7 +106,7 @@ def _against_bare_calls(items: int = 10_000, at_once: int = 64) -> None:
     print(f"(j) a judged batch of {items} items, one question each, {at_once} at once, a provider that takes 50 ms")
     with _provider(0.05) as base:
         bare = asyncio.run(_bare(base, items // 4, at_once))
-        with _sqlite() as (url, folder), _service(url, folder, base) as run:
+        with sqlite() as (url, folder), serve_store(url, folder, base) as run:
             run.start("worker", anew=True)
             batch = _timed(run, [request(n) for n in range(items)])
     _said("bare litellm calls", bare, "calls/s")
@@ -157,7 +160,7 @@ def _around_a_sleep(url: str, folder: Path, items: int = 10_000, at_once: int = 
     works: dict[str, Work] = {"the batch engine around the sleep": _Sleep()}
     works["the same with all of judged scoring"] = ItemScorer(engine, widen_limits(Limits()))
     for told, work in works.items():
-        with _service(url, folder, "") as run:
+        with serve_store(url, folder, "") as run:
             found = asyncio.run(_worked(run, work, items, at_once))
         _said(told, found, "items/s")
         _said("ratio", found / bare, "")
@@ -207,8 +210,8 @@ def _against_the_engine(items: int = 10_000) -> None:
     for line in lines:
         report_json(engine.score(json.loads(line)))
     alone = len(lines) / (time.perf_counter() - start)
-    with _sqlite() as (url, folder), _service(url, folder, "", CALLGRADE_JUDGE_MODEL="") as run:
-        run.start("worker", anew=True)
+    with sqlite() as (url, folder), serve_store(url, folder, "", CALLGRADE_JUDGE_MODEL="") as run:
+        run.start("worker", "--workers", "1", anew=True)
         batch = _timed(run, requests)
     _said("the engine", alone, "items/s")
     _said("the batch", batch, "items/s")
@@ -216,7 +219,7 @@ def _against_the_engine(items: int = 10_000) -> None:
 
 
 def _accepting(items: int = 100_000) -> None:
-    with _sqlite() as (_, folder), _served(folder) as (process, port):
+    with sqlite() as (_, folder), _served(folder) as (process, port):
         body = folder / "body.jsonl"
         with body.open("w") as file:
             for n in range(items):
@@ -266,7 +269,7 @@ def _two_workers(items: int = 4_000) -> None:
     requests = [request(n) for n in range(items)]
     rates: list[float] = []
     for workers in (1, 2):
-        with _provider(0.05) as base, _postgres() as (url, folder), _workers(url, folder, base, workers) as run:
+        with _provider(0.05) as base, postgres() as (url, folder), _workers(url, folder, base, workers) as run:
             rates.append(_timed(run, requests, size=20))
         _said(f"with {workers}", rates[-1], "items/s")
     _said("ratio", rates[1] / rates[0], "")
@@ -274,9 +277,9 @@ def _two_workers(items: int = 4_000) -> None:
 
 @contextmanager
 def _workers(url: str, folder: Path, base: str, number: int) -> Generator[Service]:
-    with _service(url, folder, base, CALLGRADE_BATCH_IN_FLIGHT="16") as run:
+    with serve_store(url, folder, base, CALLGRADE_BATCH_IN_FLIGHT="16") as run:
         for _ in range(number):
-            run.start("worker", anew=True)
+            run.start("worker", "--workers", "1", anew=True)
         run.until(lambda: run.logs().count('"working"') == number)
         yield run
 

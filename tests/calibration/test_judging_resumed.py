@@ -101,7 +101,9 @@ def test_killed_in_the_middle_it_goes_on_and_asks_nothing_twice(
     assert f"going on: {ANSWERED} predictions" in capsys.readouterr().err
     found = written(out)
     assert found[:ANSWERED] == before
-    assert sorted(one.said for one in found) == sorted((f"i{n}", "grounded", k) for n in range(ITEMS) for k in range(2))
+    assert sorted(one.said for one in found) == sorted(
+        (f"i{n}", "grounded", k, "result_groundedness") for n in range(ITEMS) for k in range(2)
+    )
     known = Counter(one.id[1:] for one in before)
     assert asked(silent) == Counter({str(n): REPEATS for n in range(ITEMS)}) - known
 

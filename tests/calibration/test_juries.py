@@ -116,7 +116,7 @@ def test_what_a_model_said_as_a_member_and_by_itself_counts_once() -> None:
     whole = as_jury(predictions)
     alone = whole[0].model_copy(update={"model": "m0", "members": ()})
     said, juries = split_juries([*whole, alone])
-    assert {one.models for one in juries} == {("m0", "m1")}
+    assert {one.binding.models for one in juries} == {("m0", "m1")}
     assert [
         (one.binding.model, len(one.raw), {len(raw) for raw in one.raw.values()}) for one in group_by_judge(said)
     ] == [

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import product
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from service.calibration.bench import build_bench
 from service.calibration.figures import Resampling
-from service.calibration.labels import LabelledSet, build_labelled_set
+from service.calibration.labels import LabelledItem, LabelledSet, build_labelled_set
 from service.calibration.options import ReportOptions
-from service.calibration.predictions import Prediction
+from service.calibration.predictions import JudgePredictions, Prediction
 from service.calibration.promising import VerdictItem, find_guarantee
 from service.calibration.results import read_report, render_json
 from service.calibration.run import calibrate
-from service.core.judging.fits import Guarantee
+from service.core.judging.fits import Binding, Guarantee
 from service.errors import InputError
+from service.stats.tallies import Floats
 from tests.calibration.label_sets import item
 
+Levels = NDArray[Any]
 QUICK = ReportOptions(resampling=Resampling(draws=0), jury=False, guarantee=0.9)
 
 
 def sides(raw: float, agreeing: int, differing: int, *, passed: bool) -> list[VerdictItem]:
     labels = [passed] * agreeing + [not passed] * differing
-    return [VerdictItem(raw, passed, label, f"{raw}/{n}") for n, label in enumerate(labels)]
+    share = agreeing / (agreeing + differing)
+    value = share if passed else 1 - share
+    return [VerdictItem(raw, value, passed, label, f"{raw}/{n}") for n, label in enumerate(labels)]
 
 
 def test_a_side_does_not_make_up_for_the_other() -> None:
@@ -33,6 +43,94 @@ def test_a_side_does_not_make_up_for_the_other() -> None:
     nothing = find_guarantee(sides(0.5, 20, 10, passed=True), 0.9)
     assert not nothing.accepts_any
     assert not nothing.accepts(1.0)
+
+
+def test_the_judges_of_a_cascade_share_the_error() -> None:
+    enough = sides(0.9, 36, 0, passed=True)
+    assert find_guarantee(enough, 0.9).accepts_any
+    shared = find_guarantee(enough, 0.9, stages=2)
+    assert (shared.accepts_any, shared.confidence) == (False, 0.975)
+    assert find_guarantee(sides(0.9, 42, 0, passed=True), 0.9, stages=2).accepts_any
+
+
+class Cell(NamedTuple):
+    """So many labels, of which `rate` pass, and judges of so many levels, which lie apart by label as far as `skill` says."""
+
+    labels: int
+    levels: int
+    skill: float
+    rate: float
+    share: float
+    judges: int = 1
+
+
+EVERY = [Cell(*one) for one in product((100, 300, 1000), (3, 12, 60), (2.0, 5.0), (0.3, 0.6), (0.8, 0.9), (1, 2))]
+SOME = [Cell(300, 12, 5.0, 0.6, 0.8), Cell(300, 12, 2.0, 0.3, 0.8, judges=2)]
+MOST = 0.05
+
+
+def count_broken(cell: Cell, draws: int) -> tuple[float, float]:
+    """In which share of draws the true agreement of what is accepted lies below the promise, and the share that is accepted.
+
+    The whole way: maps, thresholds and promises are made of the same labels. Of two judges the second is asked of what the
+    first leaves, and what they accept together counts.
+    """
+    rng, ranks, broken, covered = np.random.default_rng(13), np.arange(cell.levels) / (cell.levels - 1), 0, 0.0
+    tilt = np.exp(cell.skill * (ranks - 0.5))
+    chances = np.array([1 / tilt / (1 / tilt).sum(), tilt / tilt.sum()])
+    known = [[item(n, bool(side), group=str(n)) for n in range(cell.labels)] for side in (0, 1)]
+    mass = np.array([1 - cell.rate, cell.rate])
+    for judge in range(cell.judges):
+        mass = mass[..., None] * chances.reshape(2, *[1] * judge, cell.levels)
+    for _ in range(draws):
+        labels = (rng.random(cell.labels) < cell.rate).astype(int)
+        at = [(chances.cumsum(1)[labels] < rng.random((cell.labels, 1))).sum(1) for _ in range(cell.judges)]
+        items = [known[label][n] for n, label in enumerate(labels)]
+        right, total = _accept(_fit(items, at, ranks, cell), mass)
+        covered += total
+        broken += total > 0 and right / total < cell.share - 1e-9
+    return broken / draws, covered / draws
+
+
+def _fit(items: list[LabelledItem], at: list[Levels], ranks: Floats, cell: Cell) -> Iterator[tuple[Levels, Levels]]:
+    """For each judge, which levels are accepted, and which pass."""
+    labels, left = LabelledSet(tuple(items), {}, "s"), None
+    options = replace(QUICK, guarantee=None, levels=(cell.share,))
+    for said in at:
+        raw = {one.key: (float(ranks[n]),) for one, n in zip(items, said, strict=True)}
+        judge = JudgePredictions(Binding("j", "0" * 64, "m"), "c", raw)
+        bench = build_bench(labels, judge, options, left=left, stages=cell.judges)
+        assert bench is not None
+        served, rest = bench.served, bench.list_left(cell.share)
+        left = rest if left is None else left & rest
+        accepted = [served.promises[cell.share].accepts(float(rank)) for rank in ranks]
+        yield np.array(accepted), np.array([served.map_value(float(rank)) >= served.threshold for rank in ranks])
+
+
+def _accept(judges: Iterable[tuple[Levels, Levels]], mass: Floats) -> tuple[float, float]:
+    """The mass of what is accepted rightly, and of all that is accepted."""
+    right = total = 0.0
+    for judge, (accepts, passes) in enumerate(judges):
+        shape = [-1 if axis == judge else 1 for axis in range(mass.ndim - 1)]
+        taken = mass * accepts.reshape(shape)
+        right += float((taken[1] * passes.reshape(shape)).sum() + (taken[0] * ~passes.reshape(shape)).sum())
+        total, mass = total + float(taken.sum()), mass - taken
+    return right, total
+
+
+@pytest.mark.parametrize("cell", SOME, ids=str)
+def test_the_promise_is_kept(cell: Cell) -> None:
+    broken, covered = count_broken(cell, 60)
+    assert broken <= MOST + 2 * (MOST * (1 - MOST) / 60) ** 0.5
+    assert covered > 0
+
+
+@pytest.mark.chaos
+def test_the_promise_is_kept_anywhere() -> None:
+    """144 cells of 400 draws."""
+    most = MOST + 2 * (MOST * (1 - MOST) / 400) ** 0.5
+    found = {cell: count_broken(cell, 400) for cell in EVERY}
+    assert not {cell: one for cell, one in found.items() if one[0] > most}
 
 
 def two_judges(count: int = 900) -> tuple[LabelledSet, list[Prediction]]:
@@ -58,7 +156,7 @@ def test_a_later_judge_is_asked_of_what_the_first_leaves() -> None:
     assert found.coverage.value == 1.0
     assert found.cost_usd == pytest.approx(0.001 + 0.5 * 0.01)
     fits = {fit.model: fit for fit in run.fits}
-    assert fits["cheap"].guarantee == Guarantee(share=0.9, fails_to=0.05, passes_from=0.95)
+    assert fits["cheap"].guarantee == Guarantee(share=0.9, confidence=0.975, fails_to=0.05, passes_from=0.95)
     assert fits["dear"].guarantee is not None
     assert fits["dear"].guarantee.after == fits["cheap"].id
     assert read_report(render_json(run.report)) == run.report

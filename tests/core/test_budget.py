@@ -25,7 +25,7 @@ from service.core.budget import (
     Meter,
     OverBudgetError,
 )
-from service.core.evidence.narration.fact_index import MAX_VALUES_HELD
+from service.core.evidence.facts.fact_index import MAX_VALUES_HELD
 from service.core.expectation import CallPattern
 from service.core.gates.names import find_near
 from service.core.json.contents import Contents

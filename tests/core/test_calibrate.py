@@ -161,6 +161,7 @@ APPLIED = [
     ([fit(stale=True, labels=900), fit()], "c", 0.5, "stale", 0.5, False),
     ([fit(stale=True, enough=False)], "c", 0.4, "uncalibrated", 0.4, False),
     ([fit(assembly=2)], "c", 0.4, "mismatched", 0.4, False),
+    ([fit(route=OTHER)], "c", 0.4, "mismatched", 0.4, False),
     ([fit(judge="another")], "c", 0.4, "uncalibrated", 0.4, False),
     ([fit(model="m-2026-02-02"), fit()], "c", 0.5, "calibrated", 0.5, False),
 ]
@@ -194,9 +195,9 @@ def test_a_fit_is_plain_data_and_its_id_is_of_its_content() -> None:
     assert fit(labels=101).fingerprint == found.fingerprint != fit(criterion="d").fingerprint
 
 
-@pytest.mark.parametrize("part", ["judge", "digest", "model", "assembly", "evidence"])
+@pytest.mark.parametrize("part", ["judge", "digest", "model", "assembly", "evidence", "route"])
 def test_the_fingerprint_covers_every_part_of_a_judge(part: str) -> None:
-    changed = {"judge": "x", "digest": OTHER, "model": "x", "assembly": 2, "evidence": OTHER}
+    changed = {"judge": "x", "digest": OTHER, "model": "x", "assembly": 2, "evidence": OTHER, "route": OTHER}
     fields = {"judge": "grounded", "digest": DIGEST, "model": "m", "assembly": 1}
     assert Binding(**fields).fingerprint != Binding(**{**fields, part: changed[part]}).fingerprint
 

@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 
 from service import Report, score
 from service.core.evidence.evidenced import Suspicion
+from service.core.evidence.facts.facts import MAX_FACTS
 from service.core.evidence.narration.answers import narrate
-from service.core.evidence.narration.facts import MAX_FACTS
 from service.core.evidence.reading.quantities import MAX_TEXT
 from service.intake import read_trace
 from service.packaged_files import read_yaml

@@ -53,6 +53,10 @@ def test_there_are_enough_of_every_class(half: str) -> None:
     assert counts[""] >= 0.95 * (counts.total() - counts[""])
 
 
+def test_no_domain_is_in_two_halves() -> None:
+    assert max(Counter(name for names in HALVES.values() for name in names).values()) == 1
+
+
 @half
 def test_no_wrong_wording_is_a_right_one(half: str) -> None:
     for _, slot in slots(half):

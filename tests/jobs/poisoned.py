@@ -52,9 +52,15 @@ class Deadly(Plain):
         return await super().complete(prompt)
 
 
-if __name__ == "__main__":
-    configure("INFO")
+def build_poisoned() -> Engine:
+    """The engine that dies."""
     read = Settings.from_env(os.environ)
     caller = ModelCaller(Deadly(read.judge_api_base), ProviderGates(), account="plain")
     judging = Judging(caller, build_cache(read), Judges(read.judge_model, api_base=read.judge_api_base))
-    asyncio.run(work(read, prepare_database(read), engine=Poisoned(Shelf(), judging=judging)))
+    return Poisoned(Shelf(), judging=judging)
+
+
+if __name__ == "__main__":
+    configure("INFO")
+    read = Settings.from_env(os.environ)
+    asyncio.run(work(read, prepare_database(read), engine=build_poisoned()))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 from dbos import DBOS
+from dbos._queue import queue_worker_thread
 
 from service.jobs import job_queue
 from service.jobs.runner import Ended, Owns
@@ -58,6 +59,7 @@ async def until_done(database: Database, number: int) -> None:
 def test_the_engine_is_the_one_we_know() -> None:
     assert version("dbos").startswith("3.4.")
     assert [*signature(DBOS._recover_pending_workflows).parameters] == ["executor_ids"]
+    assert [*signature(queue_worker_thread).parameters] == ["stop_event", "dbos", "queue"]
     assert job_queue.VERSION == "1"  # another one would strand what replicas of the last release put into the queue
 
 
@@ -83,6 +85,29 @@ def test_what_is_put_in_counts_with_the_transaction(tmp_path: Path) -> None:
     asyncio.run(main())
     assert tasks.runs == [ChunkId("batch", 0)] * 2
     assert tasks.ended == ["batch", "batch"]
+    database.close()
+
+
+def test_an_idle_worker_asks_little_and_a_busy_one_begins_soon(tmp_path: Path) -> None:
+    database, tasks, asked = store(tmp_path), Counting(), list[str]()
+    queue = job_queue.Enqueuer(database)
+
+    async def main() -> None:
+        await job_queue.launch(database, tasks, executor="test", chunks=2)
+        try:
+            await asyncio.sleep(1.0)  # the engine's own loops have had their first looks
+            sa.event.listen(database.engine, "before_cursor_execute", lambda *told: asked.append(told[2]), named=False)
+            await asyncio.sleep(2.0)
+            assert len(asked) < 60, asked  # it was 200 when the engine's loops went by the clock
+            for number in range(5):
+                with database.begin() as connection:
+                    queue.enqueue_chunk(connection, "batch", number)
+            await asyncio.wait_for(until_done(database, 5), 60)
+        finally:
+            await asyncio.get_running_loop().run_in_executor(None, job_queue.stop, 1.0)
+
+    asyncio.run(main())
+    assert len(tasks.runs) == 5
     database.close()
 
 

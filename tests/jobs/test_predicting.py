@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +21,7 @@ from service.calibration.report_predictions import UnansweredItem
 from service.core.judging.grades import grade_claims
 from service.core.judging.prompts import Completion, Prompt
 from service.core.judging.questions import ASSEMBLY, build_question
+from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, JudgeError
 from service.jobs.predicting import Asking, build_request, collect_predictions
@@ -138,7 +141,9 @@ def test_the_judge_is_shown_the_evidence_that_scoring_shows_and_the_fit_is_bound
 
     judging = Judging(Noting(), NoCache(), Judges("callgrade/stand-in"))
     [one], _ = predicted(run, [asked], judging)
-    request: Any = build_request(asked, Asking(SHELF.find("four_step")))
+    asking = Asking(SHELF.find("four_step"))
+    [question] = asking.list_questions([asked])
+    request: Any = build_request(question, asking)
     made = plan({**request, "rubric": "four_step"})
     [ask] = [ask for ask in made.asks if ask.criterion == "grounded"]
     assert one.evidence == ask.looks
@@ -158,6 +163,10 @@ def test_a_criterion_without_a_judge_is_refused(run: Run):
         predicted(run, [item(criterion="schema", payload={}, answer="x")])
 
 
+def said_of(name: str, sample: int) -> AnswerId:
+    return AnswerId(name, "grounded", sample, "result_groundedness")
+
+
 TWO = [item(id=name, payload={"amount_cents": 5400}, answer=f"{name}: it is $54.00.") for name in ("a", "b")]
 
 
@@ -167,7 +176,7 @@ def test_each_repeat_is_an_answer_of_its_own_and_the_cache_knows_them_apart(run:
     made, _ = predicted(run, TWO, judging)
     assert [one.sample for one in made] == [0, 0]
     made, missing = predicted(run, TWO, judging, repeats=3)
-    assert sorted(one.said for one in made) == [(name, "grounded", n) for name in ("a", "b") for n in range(3)]
+    assert sorted(one.said for one in made) == [said_of(name, n) for name in ("a", "b") for n in range(3)]
     assert (calls.asked, len(cache.texts), missing) == (6, 6, [])
     predicted(run, TWO, judging, repeats=3)
     assert calls.asked == 6
@@ -190,8 +199,8 @@ def test_votes_of_a_judge_are_taken_anew_for_each_repeat(run: Run):
 def test_what_is_there_is_not_asked_again(run: Run):
     calls = Counted()
     judging = Judging(calls, NoCache(), Judges("openai/m"))
-    made, _ = predicted(run, TWO, judging, repeats=2, done={AnswerId("a", "grounded", 0), AnswerId("b", "grounded", 1)})
-    assert sorted(one.said for one in made) == [("a", "grounded", 1), ("b", "grounded", 0)]
+    made, _ = predicted(run, TWO, judging, repeats=2, done={said_of("a", 0), said_of("b", 1)})
+    assert sorted(one.said for one in made) == [said_of("a", 1), said_of("b", 0)]
     assert calls.asked == 2
 
 
@@ -206,3 +215,49 @@ def test_a_trace_that_cannot_be_read_is_told_with_its_item_before_anybody_is_ask
 def test_without_a_judge_nothing_is_asked(run: Run):
     with pytest.raises(InputError, match="no judge model is set"):
         run(listed(collect_predictions(Engine(SHELF), TWO, Asking(SHELF.find("four_step")))))
+
+
+TWO_TURNS = {
+    "format": "callgrade",
+    "events": [
+        {"user": "How much is it?"},
+        {"call": {"name": "price", "arguments": {}}, "result": {"amount_cents": 5400}},
+        {"assistant": "It is $54.00."},
+        {"user": "And with tax?"},
+        {"assistant": "It is $77.00."},
+    ],
+}
+
+
+def test_the_worst_of_several_questions_is_what_a_criterion_comes_to(run: Run):
+    """`grounded` takes the worst of its questions, `warranted` the mean: there a label of the whole says nothing of one."""
+    made, missing = predicted(run, [item(trace=TWO_TURNS), item(id="b", criterion="warranted", trace=TWO_TURNS)])
+    assert [(one.id, one.raw) for one in made] == [("a", 0.5)]
+    assert missing == [
+        "b: 2 questions, of which the criterion takes the mean: label steps of a run, or traces of one each"
+    ]
+
+
+def test_each_judge_of_a_cascade_is_asked_of_every_item(run: Run):
+    rubric = SHELF.find("four_step")
+    second = rubric.judges_by_id["result_groundedness"].model_copy(update={"id": "second", "models": ("openai/n",)})
+    given = rubric.model_dump(mode="json")
+    [criterion] = [one for one in given["criteria"] if one["id"] == "grounded"]
+    criterion["check"] |= {"then": ["second"], "guarantee": 0.9}
+    given["judges"] = [*given["judges"], second.model_dump(mode="json")]
+    cascade = Rubric.model_validate(given)
+    engine = Engine(SHELF, judging=Judging(Counted(), NoCache(), Judges("openai/m")))
+    asking = Asking(cascade, repeats=2)
+    made = run(listed(collect_predictions(engine, TWO, asking)))
+    assert all(isinstance(one, Prediction) for one in made)
+    assert Counter(one.said for one in made if isinstance(one, Prediction)) == Counter(
+        [AnswerId(name, "grounded", n, judge) for name in ("a", "b") for n in range(2) for judge in JUDGES]
+    )
+    assert len({one.evidence for one in made if isinstance(one, Prediction)}) == 1
+    done = {AnswerId("a", "grounded", n, "second") for n in range(2)}
+    assert len(run(listed(collect_predictions(engine, TWO, asking, done=done)))) == 6
+    only = replace(asking, only={"second"})
+    assert len(run(listed(collect_predictions(engine, TWO, only)))) == 4
+
+
+JUDGES = ("result_groundedness", "second")

@@ -19,13 +19,14 @@ from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, chunks, numbers, request, service, until
 from tests.store.played import Recording
 
+POISONED = "tests.jobs.poisoned"
 MOST_DEATHS = QUARANTINE_AT + 1
 
 
-def deaths_until_the_end(run: Service, batch: str) -> int:
+def deaths_until_the_end(run: Service, batch: str, module: str) -> int:
     """Starts workers until the batch has ended; how many of them died."""
     for count in range(MOST_DEATHS + 1):
-        worker = run.start(module="tests.jobs.poisoned")
+        worker = run.start(module=module, anew=module != POISONED)
         until(lambda worker=worker: run.find(batch).ended or worker.poll() is not None, patience=120.0)
         if run.find(batch).ended:
             return count
@@ -33,11 +34,13 @@ def deaths_until_the_end(run: Service, batch: str) -> int:
     raise AssertionError(f"it goes on dying: {run.logs()[-3000:]}")
 
 
-def check_quarantine(store_url: str, tmp_path: Path, poison: dict[int, dict[str, object]], size: int) -> None:
+def check_quarantine(
+    store_url: str, tmp_path: Path, poison: dict[int, dict[str, object]], size: int, module: str = POISONED
+) -> None:
     provider = Provider(latency=0.01)
     with serving(provider), service(store_url, tmp_path, provider) as run:
         batch = run.submit([request(n, **poison.get(n, {})) for n in range(100)], size=size)
-        deaths = deaths_until_the_end(run, batch)
+        deaths = deaths_until_the_end(run, batch, module)
         ended = run.find(batch)
         assert deaths == QUARANTINE_AT + 1  # at the first nobody knew who was under way
         assert (ended.status, ended.request_counts.completed, ended.request_counts.failed) == ("completed", 99, 1)
@@ -61,6 +64,10 @@ def test_a_poison_item_is_given_up_and_the_others_are_scored(
     tmp_path: Path, poison: dict[int, dict[str, object]], size: int
 ) -> None:
     check_quarantine(f"sqlite:///{tmp_path}/store.db", tmp_path, poison, size)
+
+
+def test_the_death_of_a_process_that_scores_is_its_workers(tmp_path: Path) -> None:
+    check_quarantine(f"sqlite:///{tmp_path}/store.db", tmp_path, OF_CODE, 100, "tests.jobs.poisoned_pool")
 
 
 @pytest.mark.chaos

@@ -61,17 +61,17 @@ def map_spans(response: str, contradicting: Sequence[str]) -> Iterator[dict[str,
         yield {"quote": sentence, "reason": "the payload says so", "path": None, "label": "grounded"}
 
 
-def bind(one: Prediction) -> Prediction:
-    """A recorded prediction as if our judge had made it."""
+def bind(one: Prediction, route: str) -> Prediction:
+    """A recorded prediction as if our judge had made it, by this way to the model."""
     bound = {"judge": JUDGE.id, "judge_digest": JUDGE.digest, "model": name_model(one.model), "assembly": ASSEMBLY}
-    return one.model_copy(update=bound)
+    return one.model_copy(update={**bound, "route": route})
 
 
-def bind_jury(predictions: Iterable[Prediction]) -> list[Prediction]:
+def bind_jury(predictions: Iterable[Prediction], route: str) -> list[Prediction]:
     """What several judges said of each item as one answer of a jury that our judge lists."""
     said: dict[str, list[Prediction]] = {}
     for one in predictions:
-        said.setdefault(one.id, []).append(bind(one))
+        said.setdefault(one.id, []).append(bind(one, route))
     return [
         several[0].model_copy(
             update={

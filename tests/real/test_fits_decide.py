@@ -19,7 +19,7 @@ from service.calibration.labels import LabelledItem
 from service.calibration.options import ReportOptions
 from service.calibration.run import calibrate
 from service.calibration.splits import assign_folds
-from service.core.judging.fits import Fit, join_models
+from service.core.judging.fits import Fit, build_route, join_models
 from service.core.judging.prompts import Completion, Usage
 from service.core.judging.questions import build_question
 from service.core.judging.replies import read_judgement
@@ -53,9 +53,10 @@ class Replay:
 
 
 @pytest.fixture(scope="module")
-def replays(shared_data: Path) -> Mapping[str, Replay]:
+def replays(shared_data: Path, recorded: Provider) -> Mapping[str, Replay]:
     found = read(shared_data, "groundedness_d2teval_cal")
-    predictions = bind_jury([one for one in found.predictions if one.model in JURY])
+    route = build_route(api_base=recorded.base())
+    predictions = bind_jury([one for one in found.predictions if one.model in JURY], route)
     half = assign_folds(found.labels.items, folds=2)
     labels = replace(
         found.labels,

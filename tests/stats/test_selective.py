@@ -8,48 +8,70 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from service.stats.selective import SideItem, bound_share, estimate_likeness, find_edge
+from service.stats.selective import VerdictRows, bound_share, estimate_likeness, find_edge
 
 ERROR = 0.025
+Level = tuple[float, int, int, bool, str]
+"""How sure, how many agree and how many differ, whether they pass, and the one group that they are of, if they are."""
 
 
-def level(sureness: float, agreeing: int, differing: int, group: str = "") -> list[SideItem]:
-    labels = [True] * agreeing + [False] * differing
-    return [SideItem(sureness, label, group or f"{sureness}/{n}") for n, label in enumerate(labels)]
+def rows(*levels: Level) -> VerdictRows:
+    sureness, agrees, passes, groups = list[float](), list[bool](), list[bool](), list[str]()
+    for sure, agreeing, differing, side, group in levels:
+        for n in range(agreeing + differing):
+            sureness.append(sure)
+            agrees.append(n < agreeing)
+            passes.append(side)
+            groups.append(group or f"{sure}/{side}/{n}")
+    return VerdictRows(np.array(sureness), np.array(agrees, dtype=np.bool_), np.array(passes), number(groups))
+
+
+def number(groups: list[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.array([sorted(set(groups)).index(one) for one in groups], dtype=np.int64)
+
+
+def level(sureness: float, agreeing: int, differing: int, *, side: bool = True, group: str = "") -> Level:
+    return sureness, agreeing, differing, side, group
 
 
 @pytest.mark.parametrize(
-    ("items", "want"),
+    ("levels", "want"),
     [
-        (level(0.9, 100, 0) + level(0.5, 60, 40), 0.9),
-        (level(0.9, 100, 0) + level(0.7, 98, 2) + level(0.5, 60, 40), 0.7),
-        (level(0.9, 60, 40) + level(0.5, 400, 0), None),  # nothing behind a failure is looked at
-        (level(0.9, 30, 0) + level(0.5, 0, 60), None),  # thirty are too few to show it
-        (level(0.9, 36, 0), 0.9),
-        (level(0.9, 35, 0), None),
-        (level(0.9, 36, 0, group="one"), None),  # one conversation is no thirty-six
+        ([level(0.9, 100, 0), level(0.5, 60, 40)], 0.9),
+        ([level(0.9, 100, 0), level(0.7, 98, 2), level(0.5, 60, 40)], 0.7),
+        ([level(0.9, 60, 40), level(0.5, 400, 0)], None),  # nothing behind a failure is looked at
+        ([level(0.9, 30, 0), level(0.5, 0, 60)], None),  # thirty are too few to show it
+        ([level(0.9, 36, 0)], 0.9),
+        ([level(0.9, 35, 0)], None),
+        ([level(0.9, 36, 0, group="one")], None),  # one conversation is no thirty-six
+        ([level(0.9, 300, 0), level(0.8, 90, 10, side=False)], 0.8),
+        ([level(0.9, 300, 0), level(0.8, 89, 11, side=False)], 0.9),  # a side does not make up for the other
         ([], None),
     ],
 )
-def test_by_hand(items: list[SideItem], want: float | None) -> None:
-    assert find_edge(items, share=0.9, error=ERROR) == want
+def test_by_hand(levels: list[Level], want: float | None) -> None:
+    assert find_edge(rows(*levels), share=0.9, error=ERROR) == want
+
+
+def test_the_order_of_items_changes_nothing() -> None:
+    found = rows(level(0.9, 95, 5), level(0.8, 90, 10, side=False), level(0.6, 30, 30, group="one"))
+    mixed = np.random.default_rng(2).permutation(len(found.sureness))
+    assert find_edge(found.select(mixed), share=0.85, error=ERROR) == 0.8
 
 
 def test_the_bound_is_the_binomial_tail() -> None:
     from scipy.stats import binom
 
-    low = bound_share(90, 100, ERROR)
+    (low,) = bound_share(np.array([90.0]), np.array([100.0]), ERROR)
     assert binom.sf(89, 100, low) == pytest.approx(ERROR)
 
 
 def test_likeness() -> None:
-    alone = [SideItem(0.5, n % 3 > 0, str(n)) for n in range(60)]
-    alike = [SideItem(0.5, n // 5 % 2 > 0, str(n // 5)) for n in range(60)]
-    mixed = [SideItem(0.5, (7 * n) % 11 > 4, str(n // 5)) for n in range(300)]
-    assert estimate_likeness(alone) == 0
-    assert estimate_likeness(alike) == 1
-    assert estimate_likeness(mixed) < 0.15
-    assert estimate_likeness([one._replace(agrees=True) for one in alike]) == 1
+    alone, fives = np.arange(60), np.arange(60) // 5
+    assert estimate_likeness(alone % 3 > 0, alone) == 0
+    assert estimate_likeness(fives % 2 > 0, fives) == 1
+    assert estimate_likeness((7 * np.arange(300)) % 11 > 4, np.arange(300) // 5) < 0.15
+    assert estimate_likeness(np.ones(60, dtype=np.bool_), fives) == 1
 
 
 class Cell(NamedTuple):
@@ -83,8 +105,7 @@ def count_broken(cell: Cell, draws: int) -> float:
         if cell.alike:  # an item follows its group's luck with a chance of the root of likeness
             follows = rng.random(cell.labels) < cell.alike**0.5
             agrees = np.where(follows, rng.random(groups[-1] + 1)[groups] < chance, agrees)
-        items = [SideItem(1 - r, bool(a), str(g)) for r, a, g in zip(rank, agrees, groups, strict=True)]
-        edge = find_edge(items, share=cell.share, error=0.05)
+        edge = find_edge(VerdictRows(1 - rank, agrees, np.ones_like(agrees), groups), share=cell.share, error=0.05)
         if edge is not None:
             levels = np.arange(cell.levels) / (cell.levels - 1)
             true = np.clip(cell.share + cell.slope / 2 - cell.slope * levels, 0.01, 0.99)

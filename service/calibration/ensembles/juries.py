@@ -44,14 +44,14 @@ def _select(benches: Sequence[Bench], jury: JuryId) -> list[Bench]:
     return [
         bench
         for bench in benches
-        if bench.binding.model in jury.models
-        and replace(bench.binding, model="") == Binding(jury.judge, jury.digest, "", jury.assembly, jury.evidence)
+        if bench.binding.model in jury.binding.models
+        and replace(bench.binding, model="") == replace(jury.binding, model="")
     ]
 
 
 def build_jury(members: Sequence[Bench], options: ReportOptions, *, asked: bool = False) -> JuryRun | None:
     """The jury on the items that all its members judged; None for one member, and where too few items can be fitted."""
-    bench = _build_bench(members, options)
+    bench = build_jury_bench(members, options)
     if bench is None:
         return None
     best = max(members, key=lambda one: (one.skill, one.name))
@@ -76,7 +76,8 @@ def build_jury(members: Sequence[Bench], options: ReportOptions, *, asked: bool 
     return JuryRun(told, fit, bench)
 
 
-def _build_bench(members: Sequence[Bench], options: ReportOptions) -> Bench | None:
+def build_jury_bench(members: Sequence[Bench], options: ReportOptions) -> Bench | None:
+    """The jury as a judge, on the items that all its members judged; None as for `build_jury`."""
     if len(members) < 2:
         return None
     items = [item for item in members[0].items if all(item.key in bench.raw for bench in members)]
@@ -172,7 +173,7 @@ def measure_members(
     plain = replace(options, guarantee=None, levels=())
     for at, (one, weight) in enumerate(zip(members, weights, strict=True)):
         rest = [*members[:at], *members[at + 1 :]]
-        other = rest[0] if len(rest) == 1 else _build_bench(rest, plain) if options.resampling.draws else None
+        other = rest[0] if len(rest) == 1 else build_jury_bench(rest, plain) if options.resampling.draws else None
         gain = Measure(None) if other is None else _measure_gain(jury, other, options)
         yield JuryMember(
             name=one.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -28,7 +28,7 @@ from service.calibration.figures import (
 )
 from service.calibration.first_errors import JudgedStep, count_named
 from service.calibration.fitting import build_coverage_curve
-from service.calibration.labels import LabelledItem
+from service.calibration.labels import Key, LabelledItem
 from service.calibration.options import ReportOptions
 from service.calibration.promising import AcceptedItem, measure_share, measure_shares
 from service.calibration.results import (
@@ -95,7 +95,7 @@ def build_judge_report(
         ece_over_splits=_measure_over_splits(bench, options),
         items=tuple([_build_held_out(bench, item) for item in test]),
         least_decided=options.decided,
-        promises=tuple([_build_promise(bench, share, options) for share in options.shares]),
+        promises=tuple([measure_promise(bench, share, options) for share in options.shares]),
         guarantee=options.guarantee,
         cost_usd=bench.price,
         why=bench.why,
@@ -167,11 +167,18 @@ def _build_abstention(bench: Bench) -> AbstentionBand | None:
     return AbstentionBand(bench.served.band, len(decided) / len(bench.held_out), accuracy)
 
 
-def _build_promise(bench: Bench, share: float, options: ReportOptions) -> Promise:
+def measure_promise(bench: Bench, share: float, options: ReportOptions) -> Promise:
+    """What is accepted of held-out items where this share is to agree, and how far it does."""
     accepted = bench.list_accepted(share)
     told = [AcceptedItem(item.group, item.key in accepted, bench.agrees(item)) for item in bench.held_out]
     coverage, agreement = measure_shares(told, options.resampling)
-    return Promise(bench.served.promises[share], coverage, agreement, len(accepted))
+    passing, failing = (_measure_side(bench, accepted, options, passed=passed) for passed in (True, False))
+    return Promise(bench.served.promises[share], coverage, agreement, len(accepted), passing, failing)
+
+
+def _measure_side(bench: Bench, accepted: Collection[Key], options: ReportOptions, *, passed: bool) -> Measure:
+    own = [one for one in bench.held_out if one.key in accepted and bench.values[one.key].passed is passed]
+    return measure_share([RatePart(one.group, float(bench.agrees(one))) for one in own], options.resampling)
 
 
 def _measure_retest(bench: Bench, options: ReportOptions) -> Retest | None:

@@ -146,13 +146,14 @@ def _render_promises(judge: JudgeReport) -> Table:
         (
             f"{one.guarantee.share:.0%}",
             show_measure(one.coverage),
-            show_measure(one.agreement),
+            *map(show_measure, (one.agreement, one.passing, one.failing)),
             *map(show_number, (one.guarantee.passes_from, one.guarantee.fails_to)),
             "" if one.guarantee.accepts_any else "no threshold",
         )
         for one in judge.promises
     ]
-    return Table(("promise", "coverage", "agreement", "passes from raw", "fails to raw", ""), tuple(rows))
+    head = ("promise", "coverage", "agreement", "of passes", "of failures", "passes from raw", "fails to raw", "")
+    return Table(head, tuple(rows))
 
 
 def _render_curve(judge: JudgeReport) -> Table:

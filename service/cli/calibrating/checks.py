@@ -25,7 +25,7 @@ from service.calibration.figures import Resampling
 from service.calibration.labels import LabelledItem, LabelledSet
 from service.calibration.predictions import Prediction
 from service.calibration.report.wording import show_measure
-from service.calibration.report_predictions import UnansweredItem, find_judge
+from service.calibration.report_predictions import UnansweredItem, list_judges
 from service.calibration.results import CalibrationReport, HeldOutItem, JudgeReport, render_json
 from service.calibration.splits import SEED
 from service.cli.calibrating.judging import build_judging_engine
@@ -72,10 +72,11 @@ def check_again(
     report = read_run(run)
     known = read_labelled(Sources(labels)).labels
     engine, judged_by = build_judging_engine()
-    asking = Asking(engine.shelf.find(rubric), judges)
-    chosen = _choose_judges(report, asking.rubric, judged_by.model, judge)
+    found_rubric = engine.shelf.find(rubric)
+    chosen = _choose_judges(report, found_rubric, judged_by.model, judge)
+    asking = Asking(found_rubric, judges, only={one.judge for one in chosen})
     pinned = list(_pin_judges(chosen, _read_fits(run), sampling))
-    items = [item for one in pinned for item in _list_items(known, one)]
+    items = list({item.key: item for one in pinned for item in _list_items(known, one)}.values())
     said, missing = asyncio.run(_collect_predictions(engine, items, asking))
     checked_ones = tuple([_check_one(one, said, Resampling(max(report.draws, 200))) for one in pinned])
     found = CheckReport(version=CHECK_VERSION, source=report.source, seed=sampling.seed, judges=checked_ones)
@@ -83,7 +84,7 @@ def check_again(
 
 
 def _choose_judges(report: CalibrationReport, rubric: Rubric, model: str, name: str | None) -> list[JudgeReport]:
-    """The judge of the run for each criterion that the rubric has a judge for, in its very version."""
+    """Each judge of the run that the rubric has for its criterion, in its very version."""
     known = [one for one in report.judges if name in (None, one.name)]
     fitting = [one for one in known if _is_of(rubric, one)]
     if not fitting:
@@ -92,23 +93,24 @@ def _choose_judges(report: CalibrationReport, rubric: Rubric, model: str, name: 
             "REPORT",
             f"no judge in it is one of {rubric.id} as it is now{'' if name is None else f' and {name!r}'}: {judges}",
         )
-    return [_one_of(fitting, criterion, model) for criterion in sorted({one.criterion for one in fitting})]
+    wanted = sorted({(one.criterion, one.judge) for one in fitting})
+    return [_one_of([one for one in fitting if (one.criterion, one.judge) == pair], model) for pair in wanted]
 
 
 def _is_of(rubric: Rubric, judge: JudgeReport) -> bool:
     if judge.criterion not in {one.id for one in rubric.criteria}:
         return False
     known = rubric.judges_by_id.get(judge.judge)
-    return known is not None and known.digest == judge.judge_digest and find_judge(rubric, judge.criterion) == known.id
+    return known is not None and known.digest == judge.judge_digest and known.id in list_judges(rubric, judge.criterion)
 
 
-def _one_of(judges: Sequence[JudgeReport], criterion: str, model: str) -> JudgeReport:
-    own = [one for one in judges if one.criterion == criterion]
+def _one_of(own: Sequence[JudgeReport], model: str) -> JudgeReport:
+    """The one of several models; InputError where which is not said."""
     found = own if len(own) == 1 else [one for one in own if is_same_model(model, one.model)]
     if len(found) == 1:
         return found[0]
     told = ", ".join(one.name for one in own)
-    raise InputError.at("REPORT", f"several judges on {criterion!r}: {told}; name one with --judge")
+    raise InputError.at("REPORT", f"several judges on {own[0].criterion!r}: {told}; name one with --judge")
 
 
 def _read_fits(run: Path) -> dict[str, Fit]:
@@ -155,8 +157,8 @@ def _list_items(labels: LabelledSet, pinned: _PinnedJudge) -> Iterator[LabelledI
 
 async def _collect_predictions(
     engine: Engine, items: Sequence[LabelledItem], asking: Asking
-) -> tuple[dict[tuple[str, str], Prediction], list[str]]:
-    said: dict[tuple[str, str], Prediction] = {}
+) -> tuple[list[Prediction], list[str]]:
+    said: list[Prediction] = []
     missing: list[str] = []
     try:
         async for one in collect_predictions(engine, items, asking):
@@ -165,14 +167,15 @@ async def _collect_predictions(
             if isinstance(one, UnansweredItem):
                 missing.append(str(one))
             else:
-                said[one.id, one.criterion] = one
+                said.append(one)
     finally:
         await engine.close()
     return said, missing
 
 
-def _check_one(pinned: _PinnedJudge, said: dict[tuple[str, str], Prediction], resampling: Resampling) -> JudgeDrift:
-    own = {name: one for (name, criterion), one in said.items() if criterion == pinned.judge.criterion}
+def _check_one(pinned: _PinnedJudge, said: Sequence[Prediction], resampling: Resampling) -> JudgeDrift:
+    which = pinned.judge.criterion, pinned.judge.judge
+    own = {one.id: one for one in said if (one.criterion, one.judge) == which}
     return check_judge(pinned.judge, pinned.fit, pinned.sample, own, resampling)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,6 +14,8 @@ from service.cli.rendering.refusals import say_refusal
 from service.errors import SettingsError
 
 if TYPE_CHECKING:
+    import asyncio
+
     from service.cli.inputs import InputChoices, Inputs, Refusal
     from service.cli.rendering.plans import PlannedRecord, Totals
 
@@ -44,6 +45,8 @@ def plan(
 
 def run_plan(inputs: Inputs, *, output_format: Literal["table", "json"] = "table", price: bool = False) -> ExitCode:
     """Print the plan of every record; those that have none are told on standard error and make the exit code 5."""
+    import asyncio
+
     from service.cli.rendering.plans import Totals, show_json, show_table
 
     totals = Totals(priced_model=inputs.settings.judge_model if price else None)

@@ -21,6 +21,10 @@ def worker(
         Literal["debug", "info", "warning", "error", "critical"] | None,
         typer.Option(help="Least severe log record written. [default: CALLGRADE_LOG_LEVEL or info]"),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, max=256, help="Cores for what code makes of items. [default: all of them]"),
+    ] = None,
     *,
     beside: Annotated[bool, typer.Option("--beside", hidden=True, help="End with standard input.")] = False,
     check: Annotated[
@@ -32,18 +36,19 @@ def worker(
         from service.cli.serving.alive import check_worker
 
         return check_worker()
-    return run_worker(log_level=log_level, beside=beside)
+    return run_worker(log_level=log_level, workers=workers, beside=beside)
 
 
-def run_worker(*, log_level: str | None = None, beside: bool = False) -> ExitCode:
+def run_worker(*, log_level: str | None = None, workers: int | None = None, beside: bool = False) -> ExitCode:
     """Work until told to stop; SettingsError where a setting cannot be used.
 
+    `workers`: cores for what code makes of items; None: all.
     `beside`: the end of standard input says so too, for it is the end of the process that started this one.
     """
     import asyncio
 
     from service import heap
-    from service.cli.serving.worker import work
+    from service.cli.serving.worker import build_pool, count_cores, work
     from service.jobs import job_queue
     from service.logs.lines import configure
     from service.own_files import note_own_files
@@ -59,7 +64,8 @@ def run_worker(*, log_level: str | None = None, beside: bool = False) -> ExitCod
         if not beside:  # the process that this one is beside has done it
             note_own_files(settings, database)
         heap.own()
-        asyncio.run(work(settings, database, beside=beside))
+        pool = build_pool(settings, workers or count_cores())
+        asyncio.run(work(settings, database, beside=beside, pool=pool))
     finally:
         database.close()
     return ExitCode.PASSED

@@ -30,7 +30,8 @@ class NarrationGate(Check):
     a result that is no JSON is unread, and one that follows a call without a result is open. What only the inferred
     structure of a result contradicts (key: value lines, tables, XML) is open too, as `suspected_contradiction`, and so is
     completion that is claimed after what is likely an error. What words do not prove, and no fact, nobody's words and no
-    arithmetic account for, is a `suspected_contradiction` that lowers nothing: a judge or a human decides.
+    arithmetic account for, is a `suspected_contradiction` that lowers nothing: a judge or a human decides. A suspicion is
+    earned: it names the value that was slipped from, or its words leave no other field and its sentence names the entity.
     `claimed_action_not_taken`: the assistant says that it has done what a tool on offer does, and no call that could change
     anything succeeded; suspected where another one did.
     """

@@ -67,7 +67,7 @@ def build_binding(ask: Ask, replies: Sequence[JudgeReply]) -> Binding:
     """
     mixed = len({reply.instead_of for reply in replies}) > 1
     models = "+".join(f"{one.model} standing in" if mixed and one.instead_of else one.model for one in replies)
-    return Binding(ask.judge.id, ask.judge.digest, models, ASSEMBLY, ask.looks)
+    return Binding(ask.judge.id, ask.judge.digest, models, ASSEMBLY, ask.looks, replies[0].route)
 
 
 class Grades(NamedTuple):

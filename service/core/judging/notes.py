@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Literal
+from operator import not_
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from service.core.judging.fits import VERSION
 from service.core.judging.grades import CANNOT_TELL
@@ -35,6 +38,8 @@ class JudgeReply:
     """The parts of which something was left out."""
     instead_of: str | None = None
     """The model in whose place it was asked, which could not be reached."""
+    route: str = ""
+    """The way to the model, as `build_route` has it."""
 
     @property
     def tells(self) -> bool:
@@ -81,6 +86,8 @@ class JudgeNote:
     """Each vote, where there was more than one."""
     spread: float | None = None
     """The highest minus the lowest value of the votes."""
+    route: Annotated[str, Field(exclude_if=not_)] = ""
+    """sha256 of the way to the models: their address, what was masked. Absent: as it is from the start."""
 
 
 def build_note(judge: Judge, replies: Sequence[JudgeReply], spokesman: JudgeReply) -> JudgeNote:
@@ -101,6 +108,7 @@ def build_note(judge: Judge, replies: Sequence[JudgeReply], spokesman: JudgeRepl
         latency_ms=max([reply.latency_ms for reply in replies if reply.latency_ms is not None], default=None),
         votes=tuple([_build_vote(reply) for reply in replies]) if several else (),
         spread=max(values) - min(values) if several and values else None,
+        route=replies[0].route,
     )
 
 

@@ -16,10 +16,14 @@ def warn_unfitted(
     judges: Iterable[Judge],
     models: Sequence[str],
     shown: Mapping[tuple[str, str], Collection[str]] = MappingProxyType({}),
+    *,
+    route: str = "",
 ) -> Iterator[str]:
     """A sentence for each judge and model whose verdicts stay open, in a fixed order.
 
     `shown`: how code looks before a judge on a criterion (`JudgeCheck.looks`), in the rubrics at hand.
+
+    `route`: the way to the models.
 
     `models`: those that may answer where a judge names none, as litellm names them. A judge without any fit is not named:
     its own value counts, and every report says `uncalibrated`.
@@ -30,12 +34,14 @@ def warn_unfitted(
         own = [fit for fit in fits if (fit.judge, fit.criterion) == (name, criterion)]
         for judge in [judge for (one, *_), judge in sorted(known.items()) if one == name]:
             for jury in [judge.models] if judge.models else [(model,) for model in models]:
-                if reason := _explain_open(own, judge, jury, shown.get((name, criterion), ())):
+                if reason := _explain_open(own, judge, jury, shown.get((name, criterion), ()), route):
                     who = " + ".join(jury)
                     yield f"{name} on {criterion}: what {who} says stays open, for {reason}. Fit it, or remove these fits"
 
 
-def _explain_open(own: Sequence[Fit], judge: Judge, jury: Sequence[str], shown: Collection[str]) -> str | None:
+def _explain_open(
+    own: Sequence[Fit], judge: Judge, jury: Sequence[str], shown: Collection[str], route: str
+) -> str | None:
     """Why none of a judge's fits applies; None where one does. The nearest miss is named."""
     theirs = [fit for fit in own if _is_of(fit, jury)]
     if not theirs:
@@ -45,6 +51,9 @@ def _explain_open(own: Sequence[Fit], judge: Judge, jury: Sequence[str], shown: 
         return "its fits were made for another version of the judge"
     if shown and not any(fit.evidence in shown for fit in same):
         return "its fits were made with other evidence beside the question than is shown"
+    same = [fit for fit in same if fit.route == route]
+    if not same:
+        return "its fits were made by another way to the model: another address, other masks or another form of reply"
     usable = [fit for fit in same if fit.usable]
     if not usable:
         return "its fits rest on too few labels, or on constructed ones"

@@ -30,7 +30,7 @@ class WithheldJudgement(Skipped):
 
 _WHY: dict[Status, str] = {
     "stale": "its fit is too old, or was made with another snapshot of the model",
-    "mismatched": "there are only fits of another version of it or another model",
+    "mismatched": "there are only fits of another version of it, another model or another way to it",
     "out_of_domain": "its value, or the stratum of the trace, is none that was fitted",
     "uncalibrated": "there is no fit that may be used",
 }

@@ -13,8 +13,9 @@ from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
 
+from service.store.bulk import insert_rows
 from service.store.database import Database
-from service.store.jobs.items import ItemFacts, build_item_values
+from service.store.jobs.items import ITEM_COLUMNS, ItemFacts, build_item_row
 from service.store.jobs.queue import Queue
 from service.store.jobs.suspects import Suspects, parse_suspects
 from service.store.labelling.drafts import LabelItem
@@ -109,7 +110,7 @@ Pause = Literal["paused_provider", "paused_budget"]
 _THIS = (CHUNKS.c.batch == sa.bindparam("of"), CHUNKS.c.number == sa.bindparam("at"))
 
 _HELD = (
-    sa.select(CHUNKS.c.first, CHUNKS.c.size)
+    sa.select(CHUNKS.c.number)
     .where(*_THIS, CHUNKS.c.attempt == sa.bindparam("opening"), ~CHUNKS.c.done)
     .with_for_update()
 )
@@ -136,6 +137,8 @@ _COUNTED = (
     .returning(CHUNKS.c.completed + CHUNKS.c.failed == CHUNKS.c.size)
 )
 """Adds to the sums of a chunk; tells whether all of it is there."""
+
+_RESULT = ("batch", "position", "ok", "line")
 
 _TENANT = sa.select(BATCHES.c.tenant).where(BATCHES.c.id == sa.bindparam("of"))
 
@@ -204,12 +207,11 @@ class Chunks:
         """
         with self.database.begin() as connection:
             found = [(group, self._select_new(connection, group)) for group in groups]
-            rows = [_build_row_values(group.hold.chunk.batch, row) for group, new in found for row in new or ()]
-            if rows:
-                connection.execute(sa.insert(RESULTS), rows)
-                self._insert_label_items(connection, found)
-            if listed := [one for group, new in found for one in _list_item_values(group, new or ())]:
-                connection.execute(sa.insert(ITEMS), listed)
+            rows = [(group.hold.chunk.batch, row) for group, new in found for row in new or ()]
+            insert_rows(connection, RESULTS, _RESULT, [(batch, one.position, one.ok, one.line) for batch, one in rows])
+            self._insert_label_items(connection, rows)
+            listed = [build_item_row(batch, one.position, one.facts) for batch, one in rows if one.facts is not None]
+            insert_rows(connection, ITEMS, ITEM_COLUMNS, listed)
             for batch in sorted({group.hold.chunk.batch for group, new in found if new}):
                 connection.execute(_RESUMED, {"of": batch})
             for group, new in found:
@@ -217,16 +219,12 @@ class Chunks:
                     self._count(connection, group, new)
             return [new is not None for _, new in found]
 
-    def _insert_label_items(
-        self, connection: sa.Connection, found: Iterable[tuple[OutcomeRows, Sequence[OutcomeRow] | None]]
-    ) -> None:
+    def _insert_label_items(self, connection: sa.Connection, rows: Iterable[tuple[str, OutcomeRow]]) -> None:
         by_batch: dict[str, list[tuple[ItemPlace, LabelItem]]] = {}
-        for group, new in found:
-            batch = group.hold.chunk.batch
-            for row in new or ():
-                items = [(name_batch_item(batch, row.position), item) for item in row.labelled]
-                if items:
-                    by_batch.setdefault(batch, []).extend(items)
+        for batch, row in rows:
+            if row.labelled:
+                place = name_batch_item(batch, row.position)
+                by_batch.setdefault(batch, []).extend([(place, item) for item in row.labelled])
         for batch, items in by_batch.items():
             tenant: str = connection.execute(_TENANT, {"of": batch}).scalar_one()
             insert_items(self.database, connection, tenant, items)
@@ -237,7 +235,10 @@ class Chunks:
         held = connection.execute(_HELD, {"of": batch, "at": number, "opening": attempt}).one_or_none()
         if held is None:
             return None
-        done = _read_done(connection, batch, held.first, held.size)
+        if not group.rows:
+            return []
+        first, last = (which(row.position for row in group.rows) for which in (min, max))
+        done = _read_done(connection, batch, first, last + 1 - first)
         return [row for row in group.rows if row.position not in done]
 
     def _count(self, connection: sa.Connection, group: OutcomeRows, new: Sequence[OutcomeRow]) -> None:
@@ -369,15 +370,6 @@ def _match_chunk(chunk: ChunkId) -> tuple[sa.ColumnElement[bool], sa.ColumnEleme
 
 def _match_lease(hold: Lease) -> tuple[sa.ColumnElement[bool], ...]:
     return (*_match_chunk(hold.chunk), CHUNKS.c.attempt == hold.attempt, ~CHUNKS.c.done)
-
-
-def _build_row_values(batch: str, row: OutcomeRow) -> dict[str, object]:
-    return {"batch": batch, "position": row.position, "ok": row.ok, "line": row.line}
-
-
-def _list_item_values(group: OutcomeRows, new: Sequence[OutcomeRow]) -> list[dict[str, object]]:
-    batch = group.hold.chunk.batch
-    return [build_item_values(batch, row.position, row.facts) for row in new if row.facts is not None]
 
 
 def _read_done(connection: sa.Connection, batch: str, first: int, size: int) -> set[int]:

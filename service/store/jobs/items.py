@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from pydantic import JsonValue
-from sqlalchemy.dialects import postgresql, sqlite
 
 from service.core.rubric import STAGES, Stage
+from service.store.bulk import insert_rows
 from service.store.database import Database
 from service.store.tables import CHUNKS, ITEMS, RESULTS
 
@@ -129,10 +129,13 @@ EVERY = ItemChoice()
 _LISTED = [ITEMS.c[name] for name in ("position", "custom_id", "verdict", "score", "stage", "finding", "tool")]
 
 
-def build_item_values(batch: str, position: int, facts: ItemFacts) -> dict[str, object]:
+ITEM_COLUMNS = ("batch", "position", *ItemFacts._fields)
+"""What `build_item_row` has values for."""
+
+
+def build_item_row(batch: str, position: int, facts: ItemFacts) -> tuple[object, ...]:
     """The row of an item."""
-    values = facts._asdict()
-    return {"batch": batch, "position": position, **values, **shorten_all(values)}
+    return batch, position, *facts._replace(**shorten_all(facts._asdict()))
 
 
 def shorten_all(values: Mapping[str, str]) -> dict[str, str]:
@@ -168,10 +171,8 @@ def add_missing_items(
     with database.begin() as connection:
         lines = connection.execute(missing.order_by(RESULTS.c.position).limit(most)).all()
         found = [(position, read(line)) for position, line in lines]
-        rows = [build_item_values(batch, position, facts) for position, facts in found if facts is not None]
-        if rows:
-            insert = sqlite.insert if database.is_sqlite else postgresql.insert
-            connection.execute(insert(ITEMS).on_conflict_do_nothing(), rows)
+        rows = [build_item_row(batch, position, facts) for position, facts in found if facts is not None]
+        insert_rows(connection, ITEMS, ITEM_COLUMNS, rows, keep=True)
     return len(rows)
 
 

@@ -8,13 +8,14 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
 import sqlalchemy as sa
 from pydantic import JsonValue
-from sqlalchemy.dialects import postgresql, sqlite
 
 from service.errors import UnknownItemError
+from service.store.bulk import insert_rows
 from service.store.database import Database
 from service.store.labelling.drafts import LabelItem
 from service.store.tables import BATCHES, CHUNKS, LABEL_ITEMS, RESULTS, SCORES
@@ -65,22 +66,22 @@ def insert_items(
     """Takes items in; one that is there stays as it is. `documents`: of imported ones, by item and criterion."""
     now: float = connection.execute(sa.select(database.now())).scalar_one()
     rows = [
-        {
-            **place._asdict(),
-            **{name: getattr(one, name) for name in _COPIED},
-            "tenant": tenant,
-            "draw": draw_place(place.item, one.criterion),
-            "document": (documents or {}).get((place.item, one.criterion)),
-            "created_at": now,
-        }
+        (
+            tenant,
+            draw_place(place.item, one.criterion),
+            (documents or {}).get((place.item, one.criterion)),
+            now,
+            *place,
+            *_copy(one),
+        )
         for place, one in items
     ]
-    if rows:
-        insert = sqlite.insert if database.is_sqlite else postgresql.insert
-        connection.execute(insert(LABEL_ITEMS).on_conflict_do_nothing(), rows)
+    insert_rows(connection, LABEL_ITEMS, _COLUMNS, rows, keep=True)
 
 
 _COPIED = ("criterion", "stage", "waits", "raw", "value", "threshold", "passed", "predictions")
+_COLUMNS = ("tenant", "draw", "document", "created_at", *ItemPlace._fields, *_COPIED)
+_copy = attrgetter(*_COPIED)
 
 
 def draw_place(item: str, criterion: str) -> str:

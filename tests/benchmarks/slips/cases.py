@@ -33,7 +33,9 @@ HALVES = {
         "payroll",
     ),
     "open": ("charging", "theatre", "freight"),
+    "sealed": ("telecom", "insurance", "recruiting", "garage", "auctions", "dairy"),
 }
+"""`held` is looked at last; the others are read and built on, `fresh` since its first figures were taken unread."""
 RENDERINGS = 3
 """Of an answer, where the domain says nothing else."""
 MOST_OF_A_CLASS = 2

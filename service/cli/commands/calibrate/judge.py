@@ -84,7 +84,7 @@ def judge_labels(
         say(f"stopped; {plural(count.made, 'prediction')} more in {out}, and the same command goes on from there")
         raise
     if count.decided:
-        say(f"code decides {plural(count.decided, 'item')}, of which nobody is asked")
+        say(f"of {plural(count.decided, 'item')} nobody is asked: code decides them, or no call is made in them")
     say(f"wrote {plural(count.made, 'prediction')} to {out}")
     return ExitCode.DATA if count.missing else ExitCode.PASSED
 

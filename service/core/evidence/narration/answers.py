@@ -11,10 +11,10 @@ from pydantic import JsonValue
 
 from service.core.budget import OverBudgetError
 from service.core.evidence.actions.told import ToldActions
+from service.core.evidence.facts.fact_index import FactIndex
+from service.core.evidence.facts.facts import MAX_FACTS
+from service.core.evidence.facts.field_units import describe_fields
 from service.core.evidence.narration.completion import LikelyErrors
-from service.core.evidence.narration.fact_index import FactIndex
-from service.core.evidence.narration.facts import MAX_FACTS
-from service.core.evidence.narration.field_units import describe_fields
 from service.core.evidence.narration.narration import check_text
 from service.core.evidence.narration.suspicion import weigh
 from service.core.evidence.narration.verdicts import ClaimVerdict, Utterances

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from service.core.evidence.narration.claims import (
+from service.core.evidence.facts.fact_index import GENERIC, FactGroup, FactIndex
+from service.core.evidence.reading.units import UNITS
+from service.core.evidence.reading.words import abbreviates, split_tokens, split_words, stem_word
+from service.core.evidence.sentences.claims import (
     ABOUT,
     COMPARING,
     HIGHEST,
@@ -18,9 +21,6 @@ from service.core.evidence.narration.claims import (
     UNDER,
     Claim,
 )
-from service.core.evidence.narration.fact_index import GENERIC, FactGroup, FactIndex
-from service.core.evidence.reading.units import UNITS
-from service.core.evidence.reading.words import abbreviates, split_tokens, split_words, stem_word
 
 _THAN = {"more": "over", "higher": "over", "greater": "over", "less": "under", "lower": "under", "fewer": "under"}
 

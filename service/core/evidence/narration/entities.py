@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from service.core.evidence.narration.claims import Claim, iter_lines_above
-from service.core.evidence.narration.facts import Fact, FactRecord
-from service.core.evidence.narration.occasions import DaySpan, find_days
+from service.core.evidence.facts.facts import Fact, FactRecord
 from service.core.evidence.reading.words import flatten_text, split_tokens, stem_word
+from service.core.evidence.sentences.claims import Claim, iter_lines_above
+from service.core.evidence.sentences.occasions import DaySpan, find_days
 from service.core.models.lazy import lazy
 
 MAX_FAMILY = 2_000
@@ -76,7 +76,7 @@ class Family:
         """The facts under every name of their records."""
         found: dict[str, list[Fact]] = {}
         for fact in self.facts:
-            for name in dict.fromkeys(_list_names(fact.record)):
+            for name in dict.fromkeys(list_names(fact.record)):
                 found.setdefault(name, []).append(fact)
         return {name: facts for name, facts in found.items() if len(facts) < len(self.facts)}
 
@@ -223,7 +223,7 @@ def _pair_up(family: Family, claim: Claim) -> list[Fact] | None:
     return named[place] if count == len(named) else []
 
 
-def _list_names(record: FactRecord | None) -> list[str]:
+def list_names(record: FactRecord | None) -> list[str]:
     """What a record and those it belongs to are called."""
     return [name for each in _list_chain(record) for name in each.called]
 

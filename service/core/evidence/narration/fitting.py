@@ -6,16 +6,18 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
-from service.core.evidence.narration.claims import ABOUT, LINKS
-from service.core.evidence.narration.clauses import Clause, ClauseMention, find_words
-from service.core.evidence.narration.facts import Fact
-from service.core.evidence.narration.field_units import MONEY
-from service.core.evidence.narration.held import MAX_INSIDE, Entity, Words, list_days, name_weekday, read_flag
-from service.core.evidence.narration.transforms import is_other_unit, relate
+from service.core.evidence.arithmetic.transforms import is_other_unit, relate
+from service.core.evidence.facts.facts import Fact
+from service.core.evidence.facts.field_units import MONEY
+from service.core.evidence.facts.held import MAX_INSIDE, Entity, Words, list_days, name_weekday, read_flag
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+from service.core.evidence.sentences.claims import ABOUT, LINKS
+from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words
 
+_COUNTS = split_words("count number quantity qty")
+"""Words of names that count things, whatever else they say: `total_count`."""
 _SMALL = split_words("and or in on at with for of to by from is are was were")
 
 
@@ -69,13 +71,13 @@ def _contains(held: Words, words: Words) -> bool:
 def _fit_quantity(said: Quantity, clause: Clause, facts: Sequence[Fact]) -> Fitting:
     comparable = [fact for fact in facts if is_of_kind(said, fact)]
     if said.kind == "number":
-        named = _list_named(said, clause, comparable)
+        named = list_named(said, clause, comparable)
         found = _build(named, [fact for fact in named or comparable if relates(said, fact, clause)])
         return found._replace(named=bool(named))
     return _build([f for f in comparable if is_typed(said, f)], [f for f in comparable if relates(said, f, clause)])
 
 
-def _list_named(said: Quantity, clause: Clause, facts: Sequence[Fact]) -> list[Fact]:
+def list_named(said: Quantity, clause: Clause, facts: Sequence[Fact]) -> list[Fact]:
     """The facts of the field that is named right behind a number, or, where nothing is, right before it."""
     at = said.start - clause.start
     after = [stem_word(word) for word in split_tokens(clause.text[at + len(said.text) :])[:2]]
@@ -112,7 +114,8 @@ def is_typed(said: Quantity, fact: Fact) -> bool:
     kinds = {held.kind for held in fact.quantities}
     if said.kind == "money":
         counted = fact.counted.currency or fact.counted.minor
-        return bool(counted) or "money" in kinds or bool(MONEY & {*fact.own, *fact.above})
+        named = MONEY & {*fact.own, *fact.above} and not _COUNTS & {*fact.own}
+        return bool(counted) or "money" in kinds or bool(named)
     if said.kind == "percent":
         ratio = isinstance(fact.value, float) and 0 < abs(fact.value) < 1 and not fact.counted.unit
         return "percent" in kinds or fact.counted.unit == "%" or ratio

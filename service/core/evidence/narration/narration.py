@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from service.core.evidence.arithmetic.holding import derive_number, list_numbers, read_number
+from service.core.evidence.arithmetic.transforms import is_minor, may_be_minor, relate
+from service.core.evidence.facts.fact_index import FactGroup, FactIndex, read_shape
+from service.core.evidence.facts.facts import Fact
+from service.core.evidence.facts.field_units import MONEY
 from service.core.evidence.narration.binding import bind, is_about
 from service.core.evidence.narration.calendar import check_weekdays
-from service.core.evidence.narration.claims import LOOSE, MADE, Claim, find_claims
-from service.core.evidence.narration.clauses import ClauseReader
 from service.core.evidence.narration.entities import MAX_FAMILY, NarrowedFacts, narrow
-from service.core.evidence.narration.fact_index import FactGroup, FactIndex, read_shape
-from service.core.evidence.narration.facts import Fact
-from service.core.evidence.narration.field_units import MONEY
-from service.core.evidence.narration.holding import derive_number, list_numbers, read_number
 from service.core.evidence.narration.refuting import compare, refute, refute_end
 from service.core.evidence.narration.retelling import Retelling
 from service.core.evidence.narration.series import check_series
@@ -24,7 +23,6 @@ from service.core.evidence.narration.statements import find_statements
 from service.core.evidence.narration.statuses import check_statuses
 from service.core.evidence.narration.superlatives import check_superlatives
 from service.core.evidence.narration.tallies import check_tallies
-from service.core.evidence.narration.transforms import is_minor, may_be_minor, relate
 from service.core.evidence.narration.verdicts import (
     OPEN,
     ClaimVerdict,
@@ -37,6 +35,8 @@ from service.core.evidence.narration.verdicts import (
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import split_tokens, split_words
+from service.core.evidence.sentences.claims import LOOSE, MADE, Claim, find_claims
+from service.core.evidence.sentences.clauses import ClauseReader
 
 FEW = 2
 """Of so many values one may be taken for the one that is meant."""

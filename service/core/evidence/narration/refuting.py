@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
+from service.core.evidence.arithmetic.holding import DIFFERENCE, derive_number, is_same_sort, list_numbers, read_number
+from service.core.evidence.arithmetic.transforms import is_other_unit, may_be_minor, name_slip
+from service.core.evidence.facts.fact_index import NUMERIC, FactGroup, FactIndex
+from service.core.evidence.facts.facts import Fact
 from service.core.evidence.narration.binding import find_side, is_about, is_direct, is_loose, list_words_before
-from service.core.evidence.narration.claims import COMPARING, LIMITED, LOOSE, MADE, NEGATED, Claim
-from service.core.evidence.narration.entities import NarrowedFacts
-from service.core.evidence.narration.fact_index import NUMERIC, FactGroup, FactIndex
-from service.core.evidence.narration.facts import Fact
-from service.core.evidence.narration.holding import DIFFERENCE, derive_number, is_same_sort, list_numbers, read_number
-from service.core.evidence.narration.occasions import is_in_course
-from service.core.evidence.narration.transforms import is_other_unit, may_be_minor, name_slip
+from service.core.evidence.narration.entities import NarrowedFacts, list_names
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.dates import WEEKDAYS
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import flatten_text, split_tokens, split_words
+from service.core.evidence.sentences.claims import COMPARING, LIMITED, LOOSE, MADE, NEGATED, Claim
+from service.core.evidence.sentences.occasions import is_in_course
 
 MAX_NAMED = 100
 """Records of which the names are looked for once more."""
@@ -67,7 +67,7 @@ def refute(
         return unsupported
     if claim.quantity.kind == "money" and any(may_be_minor(fact, said) for fact in narrowed.facts):
         return OPEN
-    if len(held) == 1 and narrowed.settled:
+    if len(held) == 1 and narrowed.settled and not _is_of_one_named_in_part(claim, said, narrowed):
         return build_contradiction(
             claim, _find_fact(claim, held[0], narrowed.facts), _name_slip(claim, said, held[0], narrowed)
         )
@@ -83,6 +83,15 @@ def _is_bound(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup]
 
 def _find_fact(claim: Claim, number: Decimal, facts: Sequence[Fact]) -> Fact:
     return next(fact for fact in facts if read_number(claim.quantity, fact) == number)
+
+
+def _is_of_one_named_in_part(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
+    """Whether a record holds the number that the sentence names by some words of its name: `Wen` of `Wen Zhao`."""
+    own = {word for fact in narrowed.facts for name in list_names(fact.record) for word in split_tokens(name)}
+    words = set(split_tokens(claim.sentence))
+    holding = [fact for fact in narrowed.others if read_number(claim.quantity, fact) == said]
+    names = [{*split_tokens(name)} for fact in holding for name in list_names(fact.record)]
+    return any(not words.isdisjoint(name - own) and not words.issuperset(name) for name in names)
 
 
 def _name_slip(claim: Claim, said: Decimal, held: Decimal, narrowed: NarrowedFacts) -> str:

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import islice
 
-from service.core.evidence.narration.claims import COMPARING, LOOSE, MADE, NEGATED, OVER, UNDER
-from service.core.evidence.narration.clauses import Clause, ClauseMention, find_words, follows_pronoun
-from service.core.evidence.narration.facts import Fact
+from service.core.evidence.arithmetic.slips import find_kin
+from service.core.evidence.arithmetic.spans import Spans
+from service.core.evidence.arithmetic.transforms import is_other_unit
+from service.core.evidence.arithmetic.workings import Workings, asks_arithmetic, asks_difference, asks_sum
+from service.core.evidence.arithmetic.zones import Zones
+from service.core.evidence.facts.facts import Fact
+from service.core.evidence.facts.held import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
+from service.core.evidence.facts.scale import Scale
 from service.core.evidence.narration.fitting import (
     NOTHING,
     Fitting,
@@ -20,22 +26,19 @@ from service.core.evidence.narration.fitting import (
     is_of_kind,
     is_rough,
     is_typed,
+    list_named,
     relates,
 )
-from service.core.evidence.narration.held import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
-from service.core.evidence.narration.scale import Scale
-from service.core.evidence.narration.spans import Spans
-from service.core.evidence.narration.transforms import is_other_unit
 from service.core.evidence.narration.verdicts import Ruling, Saying, Utterances, suspect
-from service.core.evidence.narration.workings import Workings, asks_arithmetic, asks_difference, asks_sum
-from service.core.evidence.narration.zones import Zones
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+from service.core.evidence.sentences.claims import COMPARING, LOOSE, MADE, NEGATED, OVER, UNDER
+from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words, follows_pronoun
 from service.core.models.lazy import lazy
 
 MAX_SIBLINGS = 60
 """Other entities of the kind of a clause's that are asked whether they hold what is said."""
-MAX_DATED = 500
+MAX_DATED, MAX_TYPED = 500, 400
 _BOUNDS = OVER | UNDER | split_words("least most within than")
 _ENDS = ("from", "to")
 _PARTLY = split_words(
@@ -60,7 +63,7 @@ class Retelling:
         self._workings = Workings(holdings, quantities, clauses)
         self._spans = Spans(holdings, utterances.today)
         self._zones = Zones(holdings, quantities)
-        self._typed: dict[tuple[str, str], Fact | None] = {}
+        self._typed: dict[tuple[str, str], list[Fact]] = {}
 
     def check(self) -> Iterator[Saying]:
         """What does not fit, in the order of the text."""
@@ -150,7 +153,8 @@ class Retelling:
         """Whether it comes of what is held and told: worked out, or told by other clocks."""
         if said.kind in ("time", "date"):
             facts = [fact for one in fits for fact in one.facts] or self._holdings.facts
-            if self._zones.tell(said, facts):
+            after = clause.sentence[said.end - clause.sentence_start :][:40]
+            if self._zones.tell(said, facts) or self._zones.tell_there(said, after):
                 return True
         if said.kind in ("time", "date", "duration") and self._spans.give(
             said, clause.subjects, about=is_rough(said, clause)
@@ -181,7 +185,18 @@ class Retelling:
             return suspect(mention.text, other, "wrong_unit")._replace(
                 verdict="contradicted" if proved else "suspected"
             )
-        return suspect(mention.text, fact, "not_found")
+        return self._suspect_unheard(mention, clause, said, fits)
+
+    def _suspect_unheard(
+        self, mention: ClauseMention, clause: Clause, said: Quantity, fits: Sequence[Fitting]
+    ) -> Ruling | None:
+        """A value that nothing holds: a slip of one that the entities hold, or the only one its words can mean."""
+        facts = [fact for one in fits for fact in one.facts if is_typed(said, fact) or one.named]
+        kin = find_kin(said, facts)
+        sole = len({fact.path for fact in facts}) == 1 and len(clause.subjects) == 1 and _is_sure(clause)
+        named = fits[0].named or bool(list_named(said, clause, facts))
+        earned = kin is not None or sole or (named and clause.sight in ("here", "before"))
+        return suspect(mention.text, kin or fits[0].facts[0], "not_found") if earned else None
 
     def _check_winner(self, mention: ClauseMention) -> Ruling | None:
         """A winner that no result names as one."""
@@ -190,8 +205,15 @@ class Retelling:
         return None if named or not held else suspect(mention.text, held[0], "wrong_value")
 
     def _is_of_another(self, mention: ClauseMention, clause: Clause) -> bool:
-        """Whether another of the kind of those spoken of holds what is said."""
-        return any(fit(mention, clause, other).holds for other in self._iter_others(clause))
+        """Whether another of the kind of those spoken of holds what is said, which names none of them."""
+        return (
+            clause.keyed
+            and not clause.by & mention.columns
+            and any(
+                fit(mention, clause, other).holds and not _is_named_in_part(other, clause)
+                for other in self._iter_others(clause)
+            )
+        )
 
     def _iter_others(self, clause: Clause) -> Iterator[Entity]:
         known = {id(entity) for entity in clause.subjects}
@@ -200,7 +222,7 @@ class Retelling:
 
     def _check_day(self, mention: ClauseMention, fact: Fact) -> Ruling | None:
         """A weekday on which nothing is that any result tells of."""
-        if not mention.weekday:
+        if not mention.weekday or self._utterances.words(mention.text):
             return suspect(mention.text, fact, "negation") if mention.flag is not None else None
         named = {name_weekday(day) for fact in self._holdings.dated[:MAX_DATED] for day in list_days(fact)}
         return None if mention.weekday in named else suspect(mention.text, fact, "wrong_weekday")
@@ -213,9 +235,9 @@ class Retelling:
         if said is None or self._is_held(said, clause):
             return None
         if said.kind == "number":
-            fact = self._find_typed(said) if asks_sum(clause) else None
-            if fact is not None and len(list_significant_digits(said.number or Decimal(0))) > 1:
-                return suspect(mention.text, fact, "not_found")
+            typed = self._list_typed(said) if asks_sum(clause) and self._workings.is_near(said, clause) else []
+            if typed and len(list_significant_digits(said.number or Decimal(0))) > 1:
+                return suspect(mention.text, typed[0], "not_found")
             telling = said.number is not None and len(list_significant_digits(said.number)) > _TELLING
             return Ruling("unsupported") if telling and not self._holdings.holds(said) else None
         other = [
@@ -229,15 +251,18 @@ class Retelling:
             return suspect(mention.text, other[0], "wrong_unit")._replace(
                 verdict="contradicted" if proved else "suspected"
             )
-        fact = self._find_typed(said)
-        return suspect(mention.text, fact, "not_found") if fact is not None and said.kind in _MADE_UP else None
+        typed = self._list_typed(said) if said.kind in _MADE_UP else []
+        kin = find_kin(said, typed)
+        fact = kin if kin and _is_telling(said, kin, clause) else None
+        fact = fact or (typed[0] if typed and self._workings.is_near(said, clause) else None)
+        return suspect(mention.text, fact, "not_found") if fact is not None else None
 
-    def _find_typed(self, said: Quantity) -> Fact | None:
-        """A fact whose own unit or name says that it is of the kind."""
+    def _list_typed(self, said: Quantity) -> list[Fact]:
+        """Facts whose own unit or name says that they are of the kind."""
         key = said.kind, said.unit
         if key not in self._typed:
             facts = (fact for fact in self._holdings.facts if is_of_kind(said, fact) and is_typed(said, fact))
-            self._typed[key] = next(facts, None)
+            self._typed[key] = list(islice(facts, MAX_TYPED))
         return self._typed[key]
 
     def _is_held(self, said: Quantity, clause: Clause) -> bool:
@@ -245,6 +270,26 @@ class Retelling:
             return any(relates(said, fact, clause) for fact in self._holdings.facts)
         near = self._scale.find_near(said, about=is_rough(said, clause))
         return any(relates(said, fact, clause) for fact in near)
+
+
+def _is_named_in_part(other: Entity, clause: Clause) -> bool:
+    """Whether a clause has some words of what another entity is called: `Wen` of `Wen Zhao`."""
+    said = find_words(clause.text)
+    own = {word for one in clause.subjects for name in _list_names(one, clause) for word in name}
+    return any(not said.isdisjoint({*name} - own) and not said.issuperset(name) for name in _list_names(other, clause))
+
+
+def _list_names(entity: Entity, clause: Clause) -> Iterator[list[str]]:
+    for fact in entity.inside[:MAX_INSIDE]:
+        if fact.path in clause.by and isinstance(fact.value, str):
+            yield split_tokens(fact.value)
+
+
+def _is_telling(said: Quantity, kin: Fact, clause: Clause) -> bool:
+    """Whether a likeness is no chance: of three digits, of a day or a time, or with the field named beside it."""
+    if said.number is None or len(list_significant_digits(said.number)) > _TELLING:
+        return True
+    return bool({stem_word(word) for word in clause.words} & {*kin.own})
 
 
 def _is_bound(mention: ClauseMention, clause: Clause) -> bool:

@@ -6,17 +6,17 @@ import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
+from service.core.evidence.arithmetic.transforms import name_slip
+from service.core.evidence.facts.fact_index import FactIndex
+from service.core.evidence.facts.facts import Fact
 from service.core.evidence.narration.binding import find_side, is_about
-from service.core.evidence.narration.claims import ABOUT, HIGHEST, LINKS, LOOSE, LOWEST, MADE, RANGES, Claim
 from service.core.evidence.narration.entities import select_days
-from service.core.evidence.narration.fact_index import FactIndex
-from service.core.evidence.narration.facts import Fact
-from service.core.evidence.narration.occasions import find_days
-from service.core.evidence.narration.transforms import name_slip
 from service.core.evidence.narration.verdicts import Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.dates import MONTHS
 from service.core.evidence.reading.quantities import list_significant_digits
 from service.core.evidence.reading.words import split_words, stem_word
+from service.core.evidence.sentences.claims import ABOUT, HIGHEST, LINKS, LOOSE, LOWEST, MADE, RANGES, Claim
+from service.core.evidence.sentences.occasions import find_days
 
 _WORKED_OUT = MADE - {"per", "rate"}
 _BARE = (LINKS | RANGES | ABOUT) - HIGHEST - LOWEST

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from service.core.evidence.narration.claims import Claim
+from service.core.evidence.arithmetic.transforms import is_none
+from service.core.evidence.facts.fact_index import FactIndex
 from service.core.evidence.narration.entities import MAX_FAMILY, narrow
-from service.core.evidence.narration.fact_index import FactIndex
-from service.core.evidence.narration.transforms import is_none
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import flatten_text, split_tokens, split_words, stem_word
+from service.core.evidence.sentences.claims import Claim
 
 _LINE = re.compile(r"(?m)^[ \t>*_#`\d.)•-]*+([^:\n]{2,60}):[ \t*_`]*+([^\n]{2,60})$")
 _NOTHING = split_words("none null nothing na unavailable")

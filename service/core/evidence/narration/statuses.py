@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from service.core.evidence.narration.claims import NEGATED
-from service.core.evidence.narration.clauses import Clause, follows_pronoun
-from service.core.evidence.narration.facts import Fact
-from service.core.evidence.narration.held import MAX_INSIDE, Holdings
+from service.core.evidence.facts.facts import Fact
+from service.core.evidence.facts.held import MAX_INSIDE, Holdings
 from service.core.evidence.narration.verdicts import Saying, suspect
 from service.core.evidence.reading.words import split_tokens, split_words
+from service.core.evidence.sentences.claims import NEGATED
+from service.core.evidence.sentences.mentions import Clause, follows_pronoun
 
 _TABLE = """
 pending, awaiting; processing, in processing, being processed, in preparation; shipped, on its way, in transit, dispatched,

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from service.core.evidence.narration.clauses import Clause
-from service.core.evidence.narration.facts import Fact
+from service.core.evidence.facts.facts import Fact
+from service.core.evidence.facts.held import Entity, Holdings, Words
 from service.core.evidence.narration.fitting import is_of_kind, is_typed, relates
-from service.core.evidence.narration.held import Entity, Holdings, Words
 from service.core.evidence.narration.verdicts import Saying, suspect
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+from service.core.evidence.sentences.mentions import Clause
 
 _TABLE = """
 cheapest | - | price cost fare rate rent fee total amount
@@ -39,6 +39,7 @@ _GENERAL = {
 }
 _FILLING = split_words("the of a an is was at with has have in by number among all for")
 _VERBS = split_words("is are was were has had have be s scored leads came comes being")
+_PICKING = split_words("with without that which who under below above over in still available open free left")
 _SHARES = split_words("percent percentage pct share rate humidity precipitation rain")
 """Words that ask for a share: no other superlative is one of shares."""
 MAX_ITEMS = 100
@@ -69,10 +70,18 @@ def check_superlatives(clauses: Sequence[Clause], holdings: Holdings) -> Iterato
     asked: list[_Asked] = []
     for clause in clauses:
         same = before is not None and before.sentence_start == clause.sentence_start
-        now = _find_asked(clause, asked if same else [])
+        now = _find_asked(clause, asked if same else []) if not _is_of_some(clause) else []
         if now:
             yield from _check(clause, now, holdings)
         asked, before = now or (asked if same else []), clause
+
+
+def _is_of_some(clause: Clause) -> bool:
+    """Whether words pick out among which of all it is the most: `among the extras`, `the closest with a copy`."""
+    words = clause.words
+    at = next((n for n, word in enumerate(words) if word in _SPECIAL or word in _GENERAL), len(words))
+    to = next((n for n in range(at, len(words)) if words[n] in _VERBS), at)
+    return bool(_PICKING & {*words[at:to]}) or "among" in split_tokens(clause.sentence)
 
 
 def _find_asked(clause: Clause, before: Sequence[_Asked]) -> list[_Asked]:

@@ -6,20 +6,20 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from service.core.evidence.narration.claims import NEGATED
-from service.core.evidence.narration.clauses import Clause
-from service.core.evidence.narration.facts import Collection
+from service.core.evidence.facts.facts import Collection
+from service.core.evidence.facts.held import Entity, Holdings
 from service.core.evidence.narration.fitting import fit
-from service.core.evidence.narration.held import Entity, Holdings
 from service.core.evidence.narration.verdicts import Ruling, Saying
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+from service.core.evidence.sentences.claims import NEGATED
+from service.core.evidence.sentences.mentions import Clause
 
 _NONE = re.compile(r"\b(?:no|none of|not a single|not any|zero|nothing|neither)\b", re.IGNORECASE)
 _SOME = re.compile(r"\b(?:there (?:is|are|was|were)|found)\s+(?:an?|one|some|several|many)?\b", re.IGNORECASE)
 _PARTS = (("of", "them"), ("of", "the"), ("of", "your"), ("of", "these"), ("of", "those"))
 _OTHERWISE = split_words(
     "other more another next last first each per every up least most about extra further than under over above below "
-    "after before until since between least who whose that which page top only new"
+    "after before until since between least but except besides who whose that which page top only new"
 )
 _BLANK = split_words(
     "the a an is are was were be been in on at to for of from your you i we there here all as found available today "
@@ -67,7 +67,7 @@ def _list_told(clause: Clause) -> Iterator[_Told]:
 def _check(told: _Told, clause: Clause, holdings: Holdings, arrays: Sequence[Collection]) -> Iterator[Saying]:
     after = split_tokens(clause.text[told.end - clause.start :])
     stems = [stem_word(word) for word in after]
-    part = tuple(after[:2]) in _PARTS
+    part = tuple(after[:2]) == ("of", "them") or (tuple(after[:2]) in _PARTS and not stems[2:3])
     if told.number == 1 and {"is", "was"} & {*split_tokens(clause.text[: told.start - clause.start])[-1:]}:
         return
     meant = [one for one in arrays if one.own and one.own[-1] in stems[: _REACH + 1]]
@@ -107,6 +107,9 @@ def _list_allowed(told: _Told, clause: Clause, one: Collection, members: Sequenc
     """The numbers that fit; None where words limit what is counted in a way that nobody can check."""
     if not one.size:
         return {0}
+    whole = told.number and split_tokens(clause.text[: told.start - clause.start])[-2:-1] == ["of"]
+    if whole:
+        return {one.size}
     limits = [m for m in clause.mentions if (m.columns or m.flag is not None) and m.start not in clause.named]
     limits = [m for m in limits if any(fact.path in m.columns for entity in members for fact in entity.inside)]
     unknown = _has_other_words(told, clause, one)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal, NamedTuple
 
-from service.core.evidence.narration.claims import Claim
-from service.core.evidence.narration.facts import Fact
+from service.core.evidence.facts.facts import Fact
 from service.core.evidence.reading.quantities import Quantity
+from service.core.evidence.sentences.claims import Claim
 from service.core.json.values import format_value
 
 Verdict = Literal["supported", "contradicted", "suspected", "unsupported", "not_checkable"]

@@ -7,6 +7,7 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
+from service.core.evidence.reading.units import MINOR_WORDS
 from service.core.evidence.reading.words import split_name, split_tokens, split_words
 from service.core.json.values import equals
 from service.core.trace import ToolDef
@@ -16,7 +17,7 @@ _AMOUNT = split_words(
     "amount price cost total budget fee payment balance salary deposit fare tip sum refund charge donation principal "
     "investment loan"
 )
-_MINOR = split_words("cents cent minor pence pennies")
+_MINOR = MINOR_WORDS | {"minor"}
 _MAJOR = split_words("dollars dollar usd eur euros euro gbp pounds")
 _SMALLEST = split_words("smallest minor")
 SCALES = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -73,6 +74,17 @@ def _build_units() -> dict[str, Unit]:
 UNITS = _build_units()
 """Units by every spelling that text uses; short symbols are case-sensitive."""
 
+
+def _list_lowered() -> dict[str, str]:
+    lowered = Counter(name.lower() for name in UNITS)
+    return {name.lower(): name for name in UNITS if len(name) > 1 and lowered[name.lower()] == 1} | {
+        n: n for n in UNITS
+    }
+
+
+LOWERED = _list_lowered()
+"""Spellings of units, and small letters that are one unit's alone: names of fields have no others."""
+
 _CODES = """
 AED ARS AUD BGN BHD BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR IQD ISK JOD JPY KES KRW KWD LYD MAD
 MXN MYR NGN NOK NZD OMR PEN PHP PKR PLN PYG QAR RON RSD RUB SAR SEK SGD THB TND TRY TWD UAH UGX USD UYI VND XAF XOF XPF ZAR
@@ -98,7 +110,30 @@ _NAMED = (
 CURRENCY_WORDS = {words: code for words, _, code in (pair.rpartition(" ") for pair in _NAMED.split(", "))}
 """Codes by what people say, longest first."""
 _DOLLARS = frozenset({"USD", "CAD", "AUD", "NZD", "SGD", "HKD", "TWD", "MXN"})
-MINOR_WORDS = frozenset({"cent", "cents", "pence"})
+MINOR_WORDS = frozenset(
+    [
+        "agorot",
+        "cent",
+        "centavo",
+        "centavos",
+        "centime",
+        "centimes",
+        "cents",
+        "fils",
+        "grosz",
+        "groszy",
+        "kopecks",
+        "paisa",
+        "paise",
+        "pence",
+        "pennies",
+        "penny",
+        "rappen",
+        "øre",
+        "öre",
+    ]
+)
+"""What people call the smallest unit of a currency."""
 MINOR_DIGITS = dict.fromkeys(
     ["CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "UYI", "VND", "XAF", "XOF", "XPF"], 0
 ) | dict.fromkeys(["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"], 3)

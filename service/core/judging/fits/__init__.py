@@ -13,6 +13,7 @@ from service.core.judging.fits.fit import (
     Origin,
     Status,
     apply_fit,
+    build_route,
     calibrate_value,
     join_models,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "Temperature",
     "VennAbers",
     "apply_fit",
+    "build_route",
     "calibrate_value",
     "join_models",
     "log_odds",

@@ -43,7 +43,7 @@ def join_models(names: Iterable[str]) -> str:
     return JOINT.join(sorted(set(names)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Binding:
     """The very judge that spoke."""
 
@@ -56,15 +56,34 @@ class Binding:
     """The version of how questions are put and replies are read."""
     evidence: str = ""
     """sha256 of how code looks before the judge, which is shown what that finds; empty where nothing is shown."""
+    route: str = ""
+    """sha256 of the way to the model (`build_route`); empty: as it is from the start."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", join_models(self.model.split(JOINT)))
 
     @property
+    def models(self) -> tuple[str, ...]:
+        """Each model, by name."""
+        return tuple(self.model.split(JOINT))
+
+    @property
     def fingerprint(self) -> str:
         """sha256 of all of it: 64 hex digits."""
-        shown = [self.evidence] if self.evidence else []
-        return _hash_value([self.judge, self.digest, self.model, self.assembly, *shown])
+        more = [self.evidence, self.route] if self.route else [self.evidence] if self.evidence else []
+        return _hash_value([self.judge, self.digest, self.model, self.assembly, *more])
+
+
+def build_route(*, api_base: str | None = None, mask: Iterable[str] = (), reply: str = "auto") -> str:
+    """sha256 of the way to a model: its address, what is masked, and how it is made to reply with an object.
+
+    Empty where nothing is set: the provider's own address, nothing masked, `auto`.
+
+    >>> build_route(), build_route(mask=["secrets"]) == build_route(api_base="http://a/v1", mask=["secrets"])
+    ('', False)
+    """
+    masked = sorted(set(mask))
+    return _hash_value([api_base, masked, reply]) if api_base or masked or reply != "auto" else ""
 
 
 MAX_WEIGHT_ERROR = 1e-6
@@ -96,6 +115,8 @@ class Fit(FrozenModel):
     assembly: int = 1
     evidence: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
     """sha256 of how code looks before the judge; empty where the judge is shown no evidence."""
+    route: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
+    """sha256 of the way to the model (`build_route`); empty: as it is from the start."""
     weights: dict[str, Share] = Field(default_factory=dict[str, Share])
     """Of a jury: how much the value of each model counts, summing to 1. Empty: all alike."""
     criterion: str = Field(min_length=1, max_length=MOST_NAME, pattern=PLAIN)
@@ -155,7 +176,7 @@ class Fit(FrozenModel):
         left_out = {
             "libraries",
             "made",
-            *[name for name in ("weights", "evidence", "guarantee") if not getattr(self, name)],
+            *[name for name in ("weights", "evidence", "route", "guarantee") if not getattr(self, name)],
         }
         kept = self.model_dump(mode="json", exclude=left_out)
         return f"{self.judge}/{self.criterion}/{_hash_value(kept)[:12]}"
@@ -163,7 +184,7 @@ class Fit(FrozenModel):
     @lazy
     def binding(self) -> Binding:
         """The judge that it is for."""
-        return Binding(self.judge, self.judge_digest, self.model, self.assembly, self.evidence)
+        return Binding(self.judge, self.judge_digest, self.model, self.assembly, self.evidence, self.route)
 
     @property
     def fingerprint(self) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import combinations, product
 
-from service.core.evidence.narration.facts import Fact
-from service.core.evidence.narration.held import Entity, Holdings
+from service.core.evidence.facts.facts import Fact
+from service.core.evidence.facts.held import Entity, Holdings
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.units import UNITS
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from itertools import product
 
-from service.core.evidence.narration.facts import Fact
-from service.core.evidence.narration.held import Holdings
+from service.core.evidence.facts.facts import Fact
+from service.core.evidence.facts.held import Holdings
 from service.core.evidence.reading.quantities import Quantity
 from service.core.models.lazy import lazy
 
@@ -17,6 +18,9 @@ _PARTS_MIN = (-210, 210, 270, 330, 345, 390, 570)
 OFFSETS_MIN = frozenset([*range(-660, 720, 60), *_PARTS_MIN]) - {0}
 """How far the clocks of places are from each other, as far as one tells it from a slip of half a day."""
 MAX_MOMENTS = 400
+_PLACE = re.compile(
+    r"[\s(,]*(?:in [A-Z]|[A-Z]\w+(?: [A-Z]\w+)? time\b|(?!AM|PM)[A-Z]{3,4}\b|local\b|your time\b|there\b)"
+)
 
 
 class Zones:
@@ -51,6 +55,11 @@ class Zones:
             return any(_moves_to(str(value), fact, offset) for value, fact, offset in moves)
         known = {value for fact in facts for value in _iter_zoned(fact)}
         return any(offset in self._offsets for value in _list_minutes(said) for offset in _iter_offsets(value, known))
+
+    def tell_there(self, said: Quantity, after: str) -> bool:
+        """Whether a time is one that is held by the clocks of the place that is named behind it."""
+        moments = {value for fact in self._zoned for value in _iter_zoned(fact)} if _PLACE.match(after) else set[int]()
+        return any(True for value in _list_minutes(said) for _ in _iter_offsets(value, moments))
 
     def _list_day_offsets(self) -> Sequence[int]:
         return sorted(self._offsets) if self._offsets else () if self._said else sorted(OFFSETS_MIN)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
-from functools import lru_cache
-from typing import Literal, NamedTuple
 
-from service.core.evidence.narration.claims import NEGATED, is_open, split_sentences
-from service.core.evidence.narration.held import Entity, Group, Holdings, Words
+from service.core.evidence.facts.held import Entity, Group, Holdings, Words
 from service.core.evidence.reading.dates import WEEKDAYS, read_relative_date
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+from service.core.evidence.sentences.claims import NEGATED, split_sentences
+from service.core.evidence.sentences.mentions import MAX_SUBJECTS, PRONOUN, Clause, ClauseMention, Sight
 
 _TOKEN = re.compile(r"[^\W_]+")
 _JOINT = re.compile(r"[,;:()|](?=\s|\*|$)|[()|]|\s[-\u2013\u2014\u2192]\s|\b(?:and|but|while|whereas|which|who)\b")
@@ -31,17 +30,14 @@ _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last
 _AFTER_ORDINAL = split_words("is was has with at of for the by in on")
 _ALL = split_words("all both together altogether each total combined overall every average sum")
 _BARE = split_words("and both the flight order either between of in for by with from at to on than")
-_PRONOUN = re.compile(r"\W*(?:it|its|he|she|his|her|this|that)\b", re.IGNORECASE)
-_INTENDED = re.compile(
-    r"\b(?:I|we)(?:['\u2019]ll| will|['\u2019]m going to| am going to)\b|\blet me\b|\blet['\u2019]s\b", re.IGNORECASE
-)
-_CAN_BE = re.compile(r"\bcan(?:not|['\u2019]t| not)?(?: still| also)? be\b", re.IGNORECASE)
-MAX_SUBJECTS = 8
+
 _COMPARED = split_words("than below above under over behind ahead that like as both")
 """Words of a clause that names another beside the one that a pronoun stands for."""
 _STANDS = split_words("is are was were been be being s as status currently now still already with by stands not them")
 _ARTICLES = split_words("the a an")
+_DETERMINERS = split_words("the a an your its their our my")
 _AT = split_words("in on at")
+_BEFORE_ONE = split_words("the this that next other which each every any last first but another no")
 _IS = split_words("is are was were been be being s has have isn aren wasn weren hasn haven with without no not")
 _OPPOSITE = ("un", "in", "non", "im", "dis")
 _NEGATED = NEGATED - {"non"}
@@ -56,73 +52,6 @@ _PARTS = {
     ),
 }
 """Words before and after a name that tell the part it plays."""
-
-Sight = Literal["here", "before", "loose", "far", "none"]
-
-
-class ClauseMention(NamedTuple):
-    """Words of a text that may stand for a value that is held: a name, a quantity, a day."""
-
-    start: int
-    end: int
-    text: str
-    words: Words = ()
-    """Of a name or a text: its words."""
-    quantity: Quantity | None = None
-    weekday: str = ""
-    """Of a day that is said by its name alone."""
-    columns: frozenset[Words] = frozenset()
-    """Of a text, a flag: the fields that it may be the value of."""
-    part: str = ""
-    """Of a name: the part that the words beside it give it, `from` say."""
-    flag: bool | None = None
-    """Of a field that is true or false: which is said."""
-
-    @property
-    def is_day(self) -> bool:
-        """Whether it is a date, or the name of a day."""
-        return bool(self.weekday) or (self.quantity is not None and self.quantity.kind == "date")
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """A part of a sentence. `subjects`: the entities it speaks of; `sight`: where they are named."""
-
-    start: int
-    end: int
-    text: str
-    sentence: str
-    sentence_start: int
-    mentions: tuple[ClauseMention, ...]
-    subjects: tuple[Entity, ...] = ()
-    sight: Sight = "none"
-    named: frozenset[int] = frozenset()
-    """The places of mentions that name the subjects."""
-    row: bool = False
-
-    def keep_plain(self) -> Clause | None:
-        """The clause, if its sentence states a thing as it is; of `it can be returned` that it is returnable."""
-        if _states_fact(self.sentence):
-            return self
-        able = _CAN_BE.search(self.text) and _states_fact(_CAN_BE.sub(" ", self.sentence))
-        flags = tuple([one for one in self.mentions if _is_able(one)]) if able else ()
-        return replace(self, mentions=flags) if flags else None
-
-    @property
-    def words(self) -> list[str]:
-        """Its words without case."""
-        return split_tokens(self.text)
-
-
-@lru_cache(maxsize=256)
-def find_words(text: str) -> frozenset[str]:
-    """The words of a clause or a sentence."""
-    return frozenset(split_tokens(text))
-
-
-@lru_cache(maxsize=64)
-def _states_fact(sentence: str) -> bool:
-    return not sentence.rstrip().endswith("?") and not is_open(sentence) and not _INTENDED.search(sentence)
 
 
 class ClauseReader:
@@ -139,19 +68,26 @@ class ClauseReader:
         starts = [mention.start for mention in mentions]
         found: list[Clause] = []
         focus: tuple[Entity, ...] = ()
+        near: set[int] = set()
+        last = 0
         for start, end in split_sentences(text):
+            if "\n\n" in text[last : start + 1] or text[last:start].count("\n") > 1:
+                focus, near = focus if len(near) < 2 else (), set()
+            last = end
             inside = mentions[bisect_left(starts, start) : bisect_left(starts, end)]
             clauses = [self._name(self._read_flags(one), primary) for one in _split(text, start, end, inside)]
-            bound = _bind_row(clauses) if clauses and clauses[0].row else _bind(clauses, focus)
+            bound = _bind_row(clauses) if clauses and clauses[0].row else self._bind(clauses, focus)
             found += bound
             focus = _list_subjects(one for one in bound if one.named) or focus
+            near |= {id(entity) for one in bound if one.named for entity in one.subjects}
         return found
 
     def _find_mentions(self, text: str, quantities: Sequence[Quantity]) -> list[ClauseMention]:
-        names = list(self._iter_names(text))
+        dates = [ClauseMention(q.start, q.end, q.text) for q in quantities if q.kind == "date"]
+        names = [one for one in self._iter_names(text) if not _overlaps(one, dates)]
         days = [one for one in self._iter_days(text) if not _overlaps(one, names)]
         said = [ClauseMention(q.start, q.end, q.text, quantity=q) for q in quantities]
-        said = [one for one in said if not _overlaps(one, names)]
+        said = [one for one in said if not _overlaps(one, names) and not _stands_for_thing(one, text)]
         dates = [one for one in said if one.is_day]
         days = [one for one in days if not _overlaps(one, said) and not _stands_beside(one, dates)]
         return sorted([*names, *days, *said])
@@ -182,6 +118,8 @@ class ClauseReader:
     def _is_predicate(self, mention: ClauseMention, clause: Clause) -> bool:
         """Whether words of no name are said of something: after a form of be, or as all of a clause."""
         if mention.text != mention.text.lower() or any(c.isdigit() for c in mention.text):
+            return True
+        if len(mention.words) > 1 and any(name.proper for name in self._holdings.names[mention.words]):
             return True
         at = mention.start - clause.start
         before = split_tokens(clause.text[:at])
@@ -218,23 +156,27 @@ class ClauseReader:
         best: dict[Group, tuple[float, Words]] = {}
         for (group, column), entities in seen.items():
             weight = len(entities) * (1 if column == ("",) else 1.5)  # names go before days
+            weight += self._holdings.is_key(group, column) / 4 - self._holdings.find_place(group, column) / 1000
             if group not in best or weight > best[group][0]:
                 best[group] = (weight, column)
         return {group: column for group, (_, column) in best.items()}
 
     def _list_named(self, mention: ClauseMention) -> list[tuple[Entity, Words]]:
         if mention.words:
-            cased = mention.text[:1].isupper() or any(c.isdigit() for c in mention.text)
+            cased = mention.text[:1].isupper() or any(c.isdigit() for c in mention.text) or len(mention.words) > 1
             named = self._holdings.find_unique(mention.words)
             return [(one.entity, one.column) for one in named if one.proper and (cased or _is_small(one.fact))]
         return [(entity, ("",)) for entity in self._holdings.find_of_day(mention.quantity, mention.weekday)]
 
     def _name(self, clause: Clause, primary: dict[Group, Words]) -> Clause:
         found: dict[int, tuple[ClauseMention, Entity]] = {}
+        keyed, by = True, set[Words]()
         for mention in clause.mentions:
             for entity, column in self._list_named(mention):
                 if primary.get(entity.group) == column:
                     found[id(entity)] = (mention, entity)
+                    keyed = keyed and self._holdings.is_key(entity.group, column)
+                    by.add(column)
         for mention, entity in self._find_common(clause) if not found else ():
             found[id(entity)] = (mention, entity)
         for match in _ORDINAL.finditer(clause.text):
@@ -244,7 +186,9 @@ class ClauseReader:
         named = sorted(found.values(), key=lambda one: one[0].start)
         subjects = tuple([entity for _, entity in named][:MAX_SUBJECTS])
         places = frozenset([mention.start for mention, _ in named])
-        return replace(clause, subjects=subjects, named=places, sight="here" if subjects else "none")
+        return replace(
+            clause, subjects=subjects, named=places, sight="here" if subjects else "none", keyed=keyed, by=frozenset(by)
+        )
 
     def _find_common(self, clause: Clause) -> Iterator[tuple[ClauseMention, Entity]]:
         """The one entity of its kind that holds all the names of a clause, where these are several."""
@@ -268,12 +212,42 @@ class ClauseReader:
         fitting = not after or stem_word(after[0]) in nouns or after[0] in _AFTER_ORDINAL
         return [members[place]] if members and fitting and -1 <= place < len(members) else []
 
+    def _bind(self, clauses: Sequence[Clause], focus: tuple[Entity, ...]) -> list[Clause]:
+        """Clauses without a name speak of whom the one before them does; at the start of a sentence, of those around."""
+        first = next((one.subjects for one in clauses if one.subjects), ())
+        bound: list[Clause] = []
+        current: tuple[Entity, ...] = ()
+        bare = False
+        pronoun = bool(clauses and focus) and bool(PRONOUN.match(clauses[0].sentence))
+        for clause in clauses:
+            if clause.subjects and pronoun and not current and _COMPARED & {*clause.words}:
+                current = (*focus, *clause.subjects)[:MAX_SUBJECTS]
+                bound.append(replace(clause, subjects=current, sight="loose"))
+            elif clause.subjects:
+                current = (*(current if bare else ()), *clause.subjects)[:MAX_SUBJECTS]
+                bound.append(replace(clause, subjects=current))
+                bare = not {*clause.words} - _BARE - _list_name_words(clause)
+            elif current:
+                sight: Sight = "loose" if self._has_own_subject(clause) else "before"
+                bound.append(replace(clause, subjects=current, sight=sight, keyed=bound[-1].keyed, by=bound[-1].by))
+            elif first and not pronoun:
+                bound.append(replace(clause, subjects=(*focus, *first), sight="loose"))
+            else:
+                bound.append(replace(clause, subjects=focus, sight="far" if focus else "none"))
+        sentence = {*split_tokens(clauses[0].sentence)} if clauses else set[str]()
+        if "respectively" in sentence:
+            return _pair_up(bound)
+        if sentence & _ALL:
+            bound = [replace(one, sight="loose") if one.subjects else one for one in bound]
+        return bound
 
-def _is_able(mention: ClauseMention) -> bool:
-    """Whether it is of a field that says what can be done."""
-    return mention.flag is not None and any(
-        path[-1].endswith("able") or path[-1].startswith("can_") for path in mention.columns
-    )
+    def _has_own_subject(self, clause: Clause) -> bool:
+        """Whether a clause begins with a thing that is no field: `the gloves cost $3`."""
+        words = clause.words
+        noun = words[1:3] if words[:1] and words[0] in _DETERMINERS else []
+        known = {stem_word(word) for one in clause.mentions for word in split_tokens(one.text)}
+        noun = noun[:1] if noun[:1] and noun[0].endswith("s") else noun
+        return bool(noun) and not {stem_word(word) for word in noun} & (self._holdings.field_words | known)
 
 
 def find_flags(clause: Clause, known: Mapping[frozenset[str], frozenset[Words]]) -> Iterator[ClauseMention]:
@@ -324,6 +298,12 @@ def _is_small(fact: object) -> bool:
     return isinstance(value, str) and value.lower() == value
 
 
+def _stands_for_thing(mention: ClauseMention, text: str) -> bool:
+    """Whether `one` is no number: `the next one`, `all but one`."""
+    before = split_tokens(text[max(0, mention.start - 12) : mention.start])[-1:]
+    return mention.text.lower() == "one" and bool(_BEFORE_ONE & {*before})
+
+
 def _overlaps(one: ClauseMention, others: Sequence[ClauseMention]) -> bool:
     at = bisect_left(others, (one.end,))
     return at > 0 and others[at - 1].end > one.start
@@ -352,43 +332,16 @@ def _split(text: str, start: int, end: int, mentions: Sequence[ClauseMention]) -
 
 
 def _bind_row(clauses: Sequence[Clause]) -> list[Clause]:
-    """All cells of a row speak of whom any of them names."""
-    subjects = _list_subjects(clauses)
+    """All cells of a row speak of whom any of them names; by one of several days it names nobody."""
+    days = [one for clause in clauses for one in clause.mentions if one.is_day]
+    by_day = any(one.start in clause.named for clause in clauses for one in clause.mentions if one.is_day)
+    subjects = _list_subjects(clauses) if not by_day or len(days) == 1 else ()
     return [replace(one, subjects=subjects, sight="here" if subjects else "none") for one in clauses]
-
-
-def _bind(clauses: Sequence[Clause], focus: tuple[Entity, ...]) -> list[Clause]:
-    """Clauses without a name speak of whom the one before them does; at the start of a sentence, of those around."""
-    first = next((one.subjects for one in clauses if one.subjects), ())
-    bound: list[Clause] = []
-    current: tuple[Entity, ...] = ()
-    bare = False
-    pronoun = bool(clauses and focus) and bool(_PRONOUN.match(clauses[0].sentence))
-    for clause in clauses:
-        if clause.subjects and pronoun and not current and _COMPARED & {*clause.words}:
-            current = (*focus, *clause.subjects)[:MAX_SUBJECTS]
-            bound.append(replace(clause, subjects=current, sight="loose"))
-        elif clause.subjects:
-            current = (*(current if bare else ()), *clause.subjects)[:MAX_SUBJECTS]
-            bound.append(replace(clause, subjects=current))
-            bare = not {*clause.words} - _BARE - _list_name_words(clause)
-        elif current:
-            bound.append(replace(clause, subjects=current, sight="before"))
-        elif first and not pronoun:
-            bound.append(replace(clause, subjects=(*focus, *first), sight="loose"))
-        else:
-            bound.append(replace(clause, subjects=focus, sight="far" if focus else "none"))
-    sentence = {*split_tokens(clauses[0].sentence)} if clauses else set[str]()
-    if "respectively" in sentence:
-        return _pair_up(bound)
-    if sentence & _ALL:
-        bound = [replace(one, sight="loose") if one.subjects else one for one in bound]
-    return bound
 
 
 def _pair_up(clauses: Sequence[Clause]) -> list[Clause]:
     """Of `A and B cost $5 and $7 respectively` the first value is of the first subject, and so on."""
-    subjects = _list_subjects(clauses)
+    subjects = _list_subjects(one for one in clauses if one.named)
     said = [one for clause in clauses for one in clause.mentions if one.start not in clause.named and one.flag is None]
     kinds = {one.quantity.kind if one.quantity else "text" for one in said}
     if len(said) != len(subjects) or len(kinds) != 1:
@@ -409,8 +362,3 @@ def _list_name_words(clause: Clause) -> set[str]:
 def _list_subjects(clauses: Sequence[Clause] | Iterator[Clause]) -> tuple[Entity, ...]:
     found = {id(entity): entity for clause in clauses for entity in clause.subjects}
     return tuple(found.values())[:MAX_SUBJECTS]
-
-
-def follows_pronoun(clause: Clause) -> bool:
-    """Whether a sentence begins with a word for what the one before it speaks of."""
-    return bool(_PRONOUN.match(clause.sentence)) and len(clause.subjects) == 1

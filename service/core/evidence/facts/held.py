@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
 
-from service.core.evidence.narration.facts import Collection, Fact, FactRecord
+from service.core.evidence.facts.facts import Collection, Fact, FactRecord
 from service.core.evidence.reading.dates import WEEKDAYS
 from service.core.evidence.reading.quantities import Quantity, Value
 from service.core.evidence.reading.words import split_name, split_tokens, split_words
@@ -143,6 +143,20 @@ class Holdings:
                     found.setdefault((entity.group, fact.path), set()).add(fact.value)
         return {key: len(values) for key, values in found.items()}
 
+    def is_key(self, group: Group, column: Words) -> bool:
+        """Whether a field tells the entities of a kind apart: each has another text there, or it is their key or day."""
+        return column == ("",) or self.columns.get((group, column), 0) == len(self.groups.get(group, ()))
+
+    def find_place(self, group: Group, column: Words) -> int:
+        """The place of a field among those of its kind."""
+        own = self.groups[group][0].own if group in self.groups else ()
+        return next((n for n, fact in enumerate(own[:MAX_GROUP]) if fact.path == column), 0)
+
+    @lazy
+    def field_words(self) -> frozenset[str]:
+        """The words of the names of fields."""
+        return frozenset(word for fact in self.facts for word in (*fact.own, *fact.above))
+
     @lazy
     def flagged(self) -> list[Fact]:
         """The facts that are true or false, also as text."""
@@ -221,12 +235,12 @@ class Holdings:
         return found
 
     def find_unique(self, words: Words) -> list[Name]:
-        """The names of entities of which, among their kind, only one is called so."""
-        by_group: dict[Group, list[Name]] = {}
+        """The names of entities of which, among their kind, only one is called so by this field."""
+        by_column: dict[tuple[Group, Words], list[Name]] = {}
         for name in self.names.get(words, ()):
             if len(self.groups.get(name.entity.group, ())) > 1:
-                by_group.setdefault(name.entity.group, []).append(name)
-        return [names[0] for names in by_group.values() if len({id(name.entity) for name in names}) == 1]
+                by_column.setdefault((name.entity.group, name.column), []).append(name)
+        return [names[0] for names in by_column.values() if len({id(name.entity) for name in names}) == 1]
 
 
 def list_days(fact: Fact) -> list[str]:

@@ -9,10 +9,10 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from service.core.budget import OverBudgetError
+from service.core.evidence.facts.facts import Collection, Fact, read_facts
+from service.core.evidence.facts.field_units import MONEY
+from service.core.evidence.facts.held import Holdings
 from service.core.evidence.narration.entities import Family
-from service.core.evidence.narration.facts import Collection, Fact, read_facts
-from service.core.evidence.narration.field_units import MONEY
-from service.core.evidence.narration.held import Holdings
 from service.core.evidence.reading.quantities import Quantity, Value
 from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import abbreviates, split_tokens, split_words, stem_name, stem_word

@@ -10,10 +10,10 @@ from functools import lru_cache
 from itertools import islice, takewhile
 from typing import Literal, NamedTuple
 
-from service.core.evidence.narration.tables import find_head, find_heads
 from service.core.evidence.reading.quantities import MAX_TEXT, Quantity
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+from service.core.evidence.sentences.tables import find_head, find_heads
 
 BEFORE, AFTER = 8, 5
 """Words of a claim's surroundings that may name its field."""
@@ -25,7 +25,7 @@ GAP = 80
 """Characters between a label and its value; more of them say something."""
 
 _SENTENCE = re.compile(
-    r"(?:(?<![ap]\.m)(?<!\bSt)(?<!\b[DM]r)(?<!\bNo)[.!?]+(?=[\s*_)\"]|$)|(?<=[ap]\.m)\.(?= [A-Z])|\n|;)"
+    r"(?:(?<![ap]\.m)(?<!\bSt)(?<!\b[DM]r)(?<!\bNo)[.!?]+(?=[\s*_)\"]|$)|(?<=[ap]\.m)\.(?= [A-Z](?!\w+ time\b))|\n|;)"
 )
 _CLAUSE = re.compile(r"[,;:()\[\]|\u2013\u2014]|\s-\s|\b(?:while|whereas|but)\b")
 _HYPHEN = re.compile(r"^ ?- ?(?=[a-z])")

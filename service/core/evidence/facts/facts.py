@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.evidence.narration.field_units import NO_UNIT, FieldUnit, read_field_unit
+from service.core.evidence.facts.field_units import NO_UNIT, FieldUnit, read_field_unit
 from service.core.evidence.reading.numbers import MAX_DIGITS, count_places
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.stated import find_stated

@@ -8,14 +8,14 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.evidence.reading.units import CURRENCIES, CURRENCY_WORDS, UNITS, find_unit
+from service.core.evidence.reading.units import CURRENCIES, CURRENCY_WORDS, LOWERED, MINOR_WORDS, UNITS, find_unit
 from service.core.evidence.reading.words import split_name, split_tokens, split_words, stem_word
 
 MONEY = split_words(
     "price amount total balance cost fee fare payment charge refund budget salary subtotal spend debit credit"
 )
 """Words of names that amounts of money stand under."""
-_MINOR = split_words("cent cents minor pence")
+_MINOR = MINOR_WORDS | {"minor"}
 _MINOR_SAID = re.compile(
     r"\bin (?:\w+ )?(?:cents|pence)\b|\bsmallest (?:currency |monetary )?unit\b|\bminor (?:currency )?units?\b",
     re.IGNORECASE,
@@ -24,7 +24,7 @@ _PERCENT = split_words("pct percent percentage")
 _CURRENCY_KEYS = ("currency", "currency_code", "currencyCode", "cur")
 _UNIT_KEYS = ("unit", "units", "uom")
 _ANY_AMOUNT = split_words("value amount number quantity")
-_OTHERWISE = split_words("in t s b k l v w mb fl m year month week day hour")
+_OTHERWISE = split_words("in t s b k l v w mb fl m pa mp ah kn year month week day hour")
 """Symbols of units that words of names are for other reasons."""
 _LETTERS = {
     "c": "°C",
@@ -68,7 +68,7 @@ def read_field_unit(name: str, beside: Mapping[str, JsonValue], described: str =
     amount = bool(MONEY & {stem_word(word) for word in words}) or bool(_ANY_AMOUNT & set(words))
     if not currency and amount:
         currency = _read_beside(beside) or _read_described(described)
-    minor = bool(_MINOR & set(words)) or bool(_MINOR_SAID.search(described))
+    minor = bool(_MINOR & set(words)) or bool(_MINOR_SAID.search(described)) or (amount and _counts_minor(beside))
     return FieldUnit(currency, minor, "" if currency or minor else _find_unit(words, beside, described))
 
 
@@ -81,6 +81,11 @@ def _read_beside(beside: Mapping[str, JsonValue]) -> str:
     return CURRENCIES.get(held.upper(), "")
 
 
+def _counts_minor(beside: Mapping[str, JsonValue]) -> bool:
+    held = next((value for key in _UNIT_KEYS if isinstance(value := beside.get(key), str)), "")
+    return bool(_MINOR & set(split_tokens(held)))
+
+
 def _read_described(described: str) -> str:
     return next((found for word in split_tokens(described) if (found := _read_currency(word))), "")
 
@@ -91,9 +96,10 @@ def _find_unit(words: tuple[str, ...], beside: Mapping[str, JsonValue], describe
         return "%"
     if last in _LETTERS:
         return _LETTERS[last]
-    for word in (*words[1:], *_PLURALS.intersection(words[:1])):
-        if word in UNITS and word not in _OTHERWISE:
-            return UNITS[word].name
+    counted = words[: words.index("per")] if "per" in words else words
+    for word in (*counted[1:], *_PLURALS.intersection(words[:1])):
+        if word in LOWERED and word not in _OTHERWISE:
+            return UNITS[LOWERED[word]].name
     held = next((value for key in _UNIT_KEYS if isinstance(value := beside.get(key), str)), "")
     if held and (words[-1:] == ("value",) or _ANY_AMOUNT & set(words)):
         return "%" if held in ("%", "percent") else _name_unit(held)

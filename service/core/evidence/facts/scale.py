@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-from service.core.evidence.narration.facts import Fact
+from service.core.evidence.facts.facts import Fact
 from service.core.evidence.reading.quantities import Quantity, find_minor_factor, list_significant_digits
 from service.core.evidence.reading.units import UNITS
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from service.core.evidence.narration.claims import Claim
 from service.core.evidence.reading.dates import MONTHS, WEEKDAYS, build_iso_date, is_same_day
+from service.core.evidence.sentences.claims import Claim
 
 _WEEKDAY = re.compile(rf"\b({'|'.join(WEEKDAYS)})s?\b(?:,?\s(?:the\s)?(\d{{1,2}})(?:st|nd|rd|th)\b)?", re.IGNORECASE)
 _NTH = re.compile(r"\bon the (\d{1,2})(?:st|nd|rd|th)\b(?! [a-z]+ (?:of|in)\b| day)", re.IGNORECASE)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from service.core.evidence.narration.claims import Claim
-from service.core.evidence.narration.fact_index import NUMERIC
-from service.core.evidence.narration.facts import Fact
-from service.core.evidence.narration.transforms import list_ways
+from service.core.evidence.arithmetic.transforms import list_ways
+from service.core.evidence.facts.fact_index import NUMERIC
+from service.core.evidence.facts.facts import Fact
 from service.core.evidence.narration.verdicts import Ruling
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import split_tokens, split_words
+from service.core.evidence.sentences.claims import Claim
 
 EPOCH = 10**9
 """Numbers as great as this are moments in seconds, or identifiers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, InvalidOperation
 
-from service.core.evidence.narration.facts import Fact
+from service.core.evidence.facts.facts import Fact
 from service.core.evidence.reading.dates import is_same_day
 from service.core.evidence.reading.quantities import Quantity, find_minor_factor, list_significant_digits
 from service.core.evidence.reading.units import UNITS, convert_to_base, is_same_currency

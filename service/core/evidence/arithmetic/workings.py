@@ -5,16 +5,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from itertools import chain, combinations, islice, product
+from itertools import chain, combinations, islice, permutations, product
 
-from service.core.evidence.narration.claims import MADE, MAX_BESIDE
-from service.core.evidence.narration.clauses import Clause, ClauseMention, find_words
-from service.core.evidence.narration.facts import Fact
+from service.core.evidence.arithmetic.holding import DIFFERENCE, SUM, read_number
+from service.core.evidence.arithmetic.transforms import name_slip
+from service.core.evidence.facts.facts import Fact
+from service.core.evidence.facts.held import MAX_INSIDE, Entity, Holdings, Words
 from service.core.evidence.narration.fitting import is_of_kind, is_rough, is_typed
-from service.core.evidence.narration.held import MAX_INSIDE, Entity, Holdings, Words
-from service.core.evidence.narration.holding import DIFFERENCE, SUM, read_number
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.words import split_tokens, split_words
+from service.core.evidence.sentences.claims import MADE, MAX_BESIDE
+from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words
 
 _ASKING = SUM | DIFFERENCE | MADE
 _OF_TWO = split_words("both together plus")
@@ -32,6 +33,8 @@ _CHANGED = split_words("by up down rose fell grew dropped")
 MAX_TIMES = 100
 """A number of things by which an amount is multiplied."""
 _FEW = 10
+MAX_PICKED = 8
+"""Values of a column of which any may be meant by a sum."""
 PASSAGE = 600
 """Characters before a number in which entities are named whose values it may add up."""
 _NO_COMPARATIVES = split_words(
@@ -75,6 +78,7 @@ class _Pool:
         self.pairs = sorted({a + b for a, b in pairs})
         columns = list(_list_columns(few))
         self.totals = sorted({sum(each, Decimal(0)) for each in columns})
+        self.columns = columns
         self.means = sorted({sum(each, Decimal(0)) / len(each) for each in columns})
 
     def is_apart(self, number: Decimal, room: Decimal) -> bool:
@@ -111,6 +115,26 @@ class Workings:
             or (said.kind == "money" and self._is_multiple(said, number, clause, pools, told))
             or _has_near(sorted(self._iter_named_sums(said, clause)), number, room)
         )
+
+    def is_near(self, said: Quantity, clause: Clause) -> bool:
+        """Whether a number is nearly what its words ask to be worked out: a total, a difference."""
+        number = said.number
+        if number is None:
+            return False
+        if not (asks_sum(clause) or asks_arithmetic(clause)):
+            return False
+        told = self._list_told(said, clause)[-_FEW:]
+        pools = [self._find_pool(said), *self._list_own_pools(said, clause)]
+        if asks_sum(clause):
+            made = [
+                *chain(*(pool.totals for pool in pools)),
+                sum(told, Decimal(0)),
+                *(a + b for a, b in combinations(told, 2)),
+            ]
+        else:
+            apart = [pool.apart for pool in pools if len(pool.values) <= _FEW]
+            made = [*chain(*apart), *(abs(a - b) for a, b in combinations(told, 2))]
+        return any(name_slip(number, one) != "wrong_value" for one in made)
 
     def _find_pool(self, said: Quantity) -> _Pool:
         key = said.kind, said.unit
@@ -169,6 +193,8 @@ class Workings:
         if asked and not total and any(_has_near(pool.pairs, number, room) for pool in pools):
             return True
         few = told[-_FEW:]
+        if asked and any(_has_near(_list_parts(pool), number, room) for pool in pools):
+            return True
         return _have_sum(few, number, room) or any(abs(sum(few[n:]) - number) <= room for n in range(len(few) - 2))
 
     def _is_multiple(
@@ -190,10 +216,9 @@ class Workings:
         end = clause.sentence_start + len(clause.sentence)
         near = self._quantities[bisect_left(self._starts, said.end) :][:MAX_BESIDE]
         return any(
-            abs(value * number - one.number) <= _measure_room(one, clause, one.number)
+            _has_near(self._find_pool(one).values, one.number / number, _measure_room(one, clause, one.number) / number)
             for one in near
             if one.start < end and one.kind == "money" and one.number
-            for value in self._find_pool(one).values
         )
 
     def _list_counts(self, clause: Clause) -> list[Decimal]:
@@ -225,7 +250,23 @@ class Workings:
         if any(q.kind == "number" for q in told):
             kinds["number", ""] = said._replace(kind="number")
         kinds.setdefault(("money", ""), said._replace(kind="money"))
-        return any(self._has_share(q, told, clause, number, room) for q in kinds.values())
+        return self._is_change(said, number, room, clause) or any(
+            self._has_share(q, told, clause, number, room) for q in kinds.values()
+        )
+
+    def _is_change(self, said: Quantity, number: Decimal, room: Decimal, clause: Clause) -> bool:
+        """From one value of a short column to another: `gone up by 25 %`."""
+        columns = (
+            self._find_pool(said._replace(kind="money", unit="?")).columns
+            + self._find_pool(said._replace(kind="number", unit="")).columns
+        )
+        return bool(_CHANGED & find_words(clause.sentence)) and any(
+            abs(abs(100 - 100 * a / b) - abs(number)) <= room
+            for each in columns
+            if len(each) <= MAX_PICKED
+            for a, b in permutations(each, 2)
+            if b
+        )
 
     def _has_share(
         self, like: Quantity, told: Sequence[Quantity], clause: Clause, number: Decimal, room: Decimal
@@ -282,6 +323,14 @@ def _have_sum(told: Sequence[Decimal], number: Decimal, room: Decimal) -> bool:
 def _has_near(ordered: Sequence[Decimal], number: Decimal, room: Decimal) -> bool:
     at = bisect_left(ordered, number - room)
     return at < len(ordered) and ordered[at] <= number + room
+
+
+def _list_parts(pool: _Pool) -> list[Decimal]:
+    """The sums of some of the values of short columns: those that words pick out."""
+    short = [each for each in pool.columns if len(each) <= MAX_PICKED]
+    return sorted(
+        {sum(some, Decimal(0)) for each in short for n in range(2, len(each)) for some in combinations(each, n)}
+    )
 
 
 def _go_together(said: Quantity, one: Fact, other: Fact) -> bool:

@@ -1,0 +1,1 @@
+"""How a value may be said otherwise, what comes of several, and what a wrong one slipped from."""
