@@ -212,7 +212,7 @@ def test_all_first_answers_are_asked_for_first(client: Client, store: Database) 
         payload = connection.execute(sa.select(CHUNKS.c.payload)).scalar_one()
     lines = [json.loads(line) for line in zlib.decompress(payload).splitlines()]
     assert [(line["custom_id"], line["sample"]) for line in lines] == [
-        (f"item-{n}-{sample}", sample) for sample in (0, 1) for n in (0, 1, 2)
+        (f"question-{n}", sample) for n, sample in enumerate((0, 0, 0, 1, 1, 1))
     ]
 
 

@@ -16,7 +16,7 @@ DOUBLE_SHARE = 0.2
 """The share of items that two annotators label, so that it can be told how far people agree."""
 
 
-class Group(NamedTuple):
+class AlikeItems(NamedTuple):
     """Items of one value; -1 stands for what no judge looked at."""
 
     raw: float
@@ -36,13 +36,13 @@ def read_strata(
     return [_build_stratum(groups, low, high) for low, high in ranges], ranges
 
 
-def _build_stratum(groups: Sequence[Group], low: float, high: float) -> Stratum:
+def _build_stratum(groups: Sequence[AlikeItems], low: float, high: float) -> Stratum:
     own = [one for one in groups if low <= one.raw <= high]
     sums = [sum(getattr(one, name) for one in own) for name in ("items", "labels", "passing")]
     return Stratum(low, high, *sums)
 
 
-def _read_groups(connection: sa.Connection, tenant: str, criterion: str) -> list[Group]:
+def _read_groups(connection: sa.Connection, tenant: str, criterion: str) -> list[AlikeItems]:
     """What does not wait, by value. Read from an index alone: a hundred thousand items are as many short entries."""
     sure = (*match_items(tenant, criterion), LABEL_ITEMS.c.waits == sa.false())
     counted = sa.select(LABEL_ITEMS.c.raw, sa.func.count()).where(*sure).group_by(LABEL_ITEMS.c.raw)
@@ -52,7 +52,7 @@ def _read_groups(connection: sa.Connection, tenant: str, criterion: str) -> list
         if word is None or not word.endswith(":unsure"):
             sides.setdefault(raw, []).append(word.endswith(":pass") if word else total > 0)
     return [
-        Group(-1.0 if raw is None else raw, items, len(sides.get(raw, ())), sum(sides.get(raw, ())))
+        AlikeItems(-1.0 if raw is None else raw, items, len(sides.get(raw, ())), sum(sides.get(raw, ())))
         for raw, items in connection.execute(counted)
     ]
 

@@ -152,7 +152,7 @@ def set_out(value: JsonValue) -> str:
 def lay_out(value: JsonValue) -> str:
     r"""JSON as it is read: over several lines, and what is short in it on one.
 
-    >>> print(lay_out({"order": {"id": 7, "state": "paid"}, "text": "x" * 100})[:36])
+    >>> print(lay_out({"order": {"id": 7, "state": "paid"}, "text": "x" * 100})[:40])
     {
       "order": {"id": 7, "state": "paid"},
     """
