@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from service.core.critics import Match, OpenComparison, ValueCritic
 from service.core.models.light import light
 from service.core.results.structure import read_value
-from service.core.shapes import Template, build_matcher
+from service.core.shapes import Template, match_template
 
 
 @light
@@ -21,19 +21,18 @@ class InferredMatch(Match):
 
 def match_result(wanted: Template, content: JsonValue) -> Match | OpenComparison:
     """The comparison of a result; where an object or array is wanted and a text given, the better one with what that spells."""
-    matcher = build_matcher(wanted)
-    match = matcher.match(content)
-    if not isinstance(match, Match) or match.passed or not _wants_structure(wanted):
+    match = match_template(wanted, content)
+    if not isinstance(match, Match) or match.passed or not wants_structure(wanted):
         return match
     found = read_value(content)
-    inner = match if found is None else matcher.match(found.value)
+    inner = match if found is None else match_template(wanted, found.value)
     if found is None or not isinstance(inner, Match):
         return inner
     if not found.exact:
-        return InferredMatch(inner.value, inner.passed, inner.note, forms=found.forms)
+        return InferredMatch(inner.value, inner.passed, inner.said, forms=found.forms)
     return inner if inner.value >= match.value else match
 
 
-def _wants_structure(wanted: Template) -> bool:
+def wants_structure(wanted: Template) -> bool:
     """Whether an object or an array is expected."""
     return isinstance(wanted.value if isinstance(wanted, ValueCritic) else wanted, Mapping | list)

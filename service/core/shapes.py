@@ -79,7 +79,16 @@ class Shape(Critic):
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:  # noqa: ARG002
         """The mean over all places of both sides; a place that only one side has is 0, unless its matcher is optional."""
-        return combine_places(list(_iter_places(self.value, actual, "")))
+        return _match_shape(self.value, actual)
+
+
+def match_template(wanted: Template, actual: JsonValue) -> Match | OpenComparison:
+    """The comparison with a template: by the matcher that it is, or as a shape."""
+    return wanted.match(actual) if isinstance(wanted, Critic | GivenMatcher) else _match_shape(wanted, actual)
+
+
+def _match_shape(wanted: Template, actual: JsonValue) -> Match | OpenComparison:
+    return combine_places(list(_iter_places(wanted, actual, "")))
 
 
 def require_values(value: Template, place: str) -> None:
@@ -94,11 +103,6 @@ def require_values(value: Template, place: str) -> None:
     if isinstance(value, list):
         for n, item in enumerate(value):
             require_values(item, f"{place}/{n}")
-
-
-def build_matcher(wanted: Template) -> Critic | GivenMatcher:
-    """The matcher of a template: itself, or a shape of it."""
-    return wanted if isinstance(wanted, Critic | GivenMatcher) else Shape.model_construct(kind="shape", value=wanted)
 
 
 PlaceMatch = tuple[str, Match | OpenComparison]
@@ -140,14 +144,21 @@ def combine_places(places: list[PlaceMatch]) -> Match | OpenComparison:
 
     Where all but one match and that one is for a judge, so is the whole.
     """
+    if len(places) == 1 and isinstance(only := places[0][1], Match):
+        return Match(only.value, only.passed, lambda: _describe_places(places))
     unknown = [match for _, match in places if isinstance(match, OpenComparison)]
     if unknown and (any(not isinstance(one, WordsComparison) for one in unknown) or _do_all_pass(places)):
         return unknown[0] if len(unknown) == 1 else OpenComparison("several values for a judge in one", "not_asked")
+    values = [match.value for _, match in places if isinstance(match, Match)]
+    value = fsum(values) / len(values) if values else 1.0
+    return Match(value, _do_all_pass(places), lambda: _describe_places(places))
+
+
+def _describe_places(places: list[PlaceMatch]) -> str:
+    """The first few that fail; where none does, that have something to say."""
     matches = [(path, match) for path, match in places if isinstance(match, Match)]
-    notes = [f"{path or 'value'}: {match.note}" for path, match in matches if not match.passed]
-    close = [f"{path or 'value'}: {match.note}" for path, match in matches if match.note]
-    value = fsum(match.value for _, match in matches) / len(matches) if matches else 1.0
-    return Match(value, not notes, "; ".join((notes or close)[:5]))
+    said = [one for one in matches if not one[1].passed] or [one for one in matches if one[1].note]
+    return "; ".join([f"{path or 'value'}: {match.note}" for path, match in said[:5]])
 
 
 def _do_all_pass(places: list[PlaceMatch]) -> bool:
@@ -197,4 +208,4 @@ def is_optional(template: Template) -> bool:
 def _compare_literal(template: Template, actual: JsonValue) -> Match:
     if equals(template, actual):  # pyright: ignore[reportArgumentType] (no matcher is inside)
         return Match(1.0, True)
-    return Match(0.0, False, f"expected {format_value(template)}, got {format_value(actual)}")  # pyright: ignore[reportArgumentType]
+    return Match(0.0, False, lambda: f"expected {format_value(template)}, got {format_value(actual)}")  # pyright: ignore[reportArgumentType]

@@ -27,18 +27,14 @@ class BoundArgument:
         """Whether the argument may be absent."""
         return self.critic is not None and self.critic.optional
 
-    def match(self, actual: JsonValue, *, explain: bool = True) -> Match | OpenComparison:
-        """The comparison with what was given. Saying why costs more than comparing; `explain` False leaves it out."""
+    def match(self, actual: JsonValue) -> Match | OpenComparison:
+        """The comparison with what was given."""
         if self.critic is not None:
             return self.critic.match(actual, self.expected)
         if equals(self.expected, actual):
             return MATCHED
-        if not explain:
-            return UNEQUAL
-        return Match(0.0, False, f"expected {format_value(self.expected)}, got {format_value(actual)}")
-
-
-UNEQUAL = Match(0.0, False)
+        expected = self.expected
+        return Match(0.0, False, lambda: f"expected {format_value(expected)}, got {format_value(actual)}")
 
 
 def bind(name: str, value: Template, *, critics: Mapping[str, Critic], weight: float = 1.0) -> BoundArgument:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from service.core.budget import Meter
@@ -27,15 +27,23 @@ def list_positions(wanted: Sequence[ExpectedCall], indices: Iterable[int]) -> li
     return [places[place] for place in sorted(places)]
 
 
-class _Link(NamedTuple):
-    """A chain that ends here: its length, the pairs of its last position, and the chain before."""
+_KEPT, _TAKEN, _LEFT = 0, 1, 2
+"""How the longest chain within the first n calls came about: as it was before this place, by this place, or with fewer calls."""
 
-    length: int
-    pairs: Pairs
-    before: _Link | None
+_Taking = tuple[int, tuple[tuple[int, int], ...]]
+"""How many calls the chain before may use, and the pairs of this place."""
 
 
-_START = _Link(0, {}, None)
+class _Row(NamedTuple):
+    """One place: the length of the longest chain within the first n calls, for every n, and how it came about.
+
+    Bytes and numbers alone, for there may be a million of them: only the chain that wins is put together.
+    """
+
+    lengths: list[int]
+    ways: bytearray
+    takings: Mapping[int, _Taking]
+    """By n, where several expected calls share the place."""
 
 
 def find_longest_chain(
@@ -52,56 +60,59 @@ def find_longest_chain(
     {0: 0, 2: 1, 1: 2}
     """
     meter = meter or Meter()
-    best = [_START] * (len(calls) + 1)  # best[n]: the longest chain within the first n calls
+    lengths, rows = [0] * (len(calls) + 1), list[_Row]()
     for position in positions:
-        longer = list(best)
         if len(position) == 1:
             meter.spend("comparisons", len(calls))
-            _extend_by_one(best, longer, position, calls, fits)
+            rows.append(_extend_by_one(lengths, position[0], calls, fits))
         else:
-            _extend_by_group(best, longer, position, calls, fits, meter)
-        for n in range(len(calls)):
-            if longer[n].length > longer[n + 1].length:
-                longer[n + 1] = longer[n]
-        best = longer
-    return _collect_pairs(best[-1])
+            rows.append(_extend_by_group(lengths, position, calls, fits, meter))
+        lengths = rows[-1].lengths
+    return _collect_pairs(positions, rows, calls)
 
 
-def _extend_by_one(
-    best: list[_Link], longer: list[_Link], position: Sequence[int], calls: Sequence[int], fits: Fits
-) -> None:
+def _extend_by_one(before: list[int], wanted: int, calls: Sequence[int], fits: Fits) -> _Row:
+    longer, ways, most = [0], bytearray(len(before)), 0
     for n, call in enumerate(calls):
-        if best[n].length + 1 > longer[n + 1].length and fits(position[0], call):
-            longer[n + 1] = _Link(best[n].length + 1, {position[0]: call}, best[n])
+        length = before[n + 1]
+        if before[n] == length and fits(wanted, call):
+            length, ways[n + 1] = length + 1, _TAKEN
+        if length < most:
+            length, ways[n + 1] = most, _LEFT
+        most = length
+        longer.append(length)
+    return _Row(longer, ways, {})
 
 
 def _extend_by_group(
-    best: list[_Link],
-    longer: list[_Link],
-    position: Sequence[int],
-    calls: Sequence[int],
-    fits: Fits,
-    meter: Meter,
-) -> None:
-    starts = [n for n in range(len(calls)) if n == 0 or best[n].length > best[n - 1].length]
+    before: list[int], position: Sequence[int], calls: Sequence[int], fits: Fits, meter: Meter
+) -> _Row:
+    longer, ways, takings = list(before), bytearray(len(before)), dict[int, _Taking]()
+    starts = [n for n in range(len(calls)) if n == 0 or before[n] > before[n - 1]]
     for start in starts:  # where the chain is as long further back, more calls are left for the group
         placing = _Placer(position, fits, meter)
         held = placing.held
         for n in range(start, len(calls)):
-            if not placing.place(calls[n]):
-                continue
-            if best[start].length + len(held) > longer[n + 1].length:
+            if placing.place(calls[n]) and before[start] + len(held) > longer[n + 1]:
                 meter.spend("comparisons", 4 * len(held))
-                longer[n + 1] = _Link(best[start].length + len(held), dict(held), best[start])
+                longer[n + 1], ways[n + 1] = before[start] + len(held), _TAKEN
+                takings[n + 1] = start, tuple(held.items())
+    for n in range(len(calls)):
+        if longer[n] > longer[n + 1]:
+            longer[n + 1], ways[n + 1] = longer[n], _LEFT
+    return _Row(longer, ways, takings)
 
 
-def _collect_pairs(end: _Link) -> Pairs:
-    links: list[_Link] = []
-    link: _Link | None = end
-    while link is not None:
-        links.append(link)
-        link = link.before
-    return {expected: call for link in reversed(links) for expected, call in sorted(link.pairs.items(), key=_get_call)}
+def _collect_pairs(positions: Sequence[Sequence[int]], rows: Sequence[_Row], calls: Sequence[int]) -> Pairs:
+    found: list[tuple[tuple[int, int], ...]] = []
+    n = len(calls)
+    for position, row in zip(reversed(positions), reversed(rows), strict=True):
+        while row.ways[n] == _LEFT:
+            n -= 1
+        if row.ways[n] == _TAKEN:
+            n, pairs = row.takings.get(n) or (n - 1, ((position[0], calls[n - 1]),))
+            found.append(pairs)
+    return {expected: call for pairs in reversed(found) for expected, call in sorted(pairs, key=_get_call)}
 
 
 def _get_call(pair: tuple[int, int]) -> int:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from service.core.budget import MAX_ALIGNMENT_COMPARISONS, MAX_TEXT_CHARS, count_text_chars
 from service.core.expectation import CallPattern
 from service.core.json.contents import Contents
+from service.core.result_match import wants_structure
+from service.core.results.structure import read_value
 from service.core.trace import Step
 
 T = TypeVar("T")
@@ -28,8 +30,8 @@ if TYPE_CHECKING:
 
 FEW_PAIRS = 256
 """So few pairs are compared one by one."""
-_BITS = 40
-"""Arguments of a pattern whose equality fits in one number beside the kinds of pattern and call."""
+MAX_BITS = 40
+"""What of a pattern may equal what of a call, in one number beside the kinds of both: arguments, and the result in two ways."""
 
 
 class PairWorth(NamedTuple):
@@ -142,7 +144,7 @@ def _sort_kinds(rows: Sequence[CallPattern], columns: Sequence[Step], how: Compa
     import numpy as np  # noqa: PLC0415
 
     few = len(rows) * len(columns) <= FEW_PAIRS
-    plain = [i for i, row in enumerate(rows) if not few and len(row.args or ()) < _BITS and how.is_plain(row)]
+    plain = [i for i, row in enumerate(rows) if not few and len(row.args or ()) <= MAX_BITS - 2 and how.is_plain(row)]
     others = sorted(set(range(len(rows))) - set(plain))
     kinds = np.empty((len(rows), len(columns)), dtype=np.int64)
     first = [(i, j) for i in others for j in range(len(columns))]
@@ -164,8 +166,9 @@ def _number_kinds(rows: Sequence[CallPattern], columns: Sequence[Step], how: Com
     _, row_shapes = _fold_items(rows, [_describe_row(row, tools, contents) for row in rows])
     _, column_shapes = _fold_items(columns, [_describe_column(column, how, contents) for column in columns])
     shapes = np.add.outer(np.array(row_shapes) * (max(column_shapes) + 1), np.array(column_shapes))
-    keys: Numbers = shapes.astype(np.int64) << _BITS
-    given = _group_by_name([_list_actual(column) for column in columns], contents)
+    keys: Numbers = shapes.astype(np.int64) << MAX_BITS
+    reads = any(wants_structure(row.result) for row in rows)
+    given = _group_by_name([_list_actual(column, reads=reads) for column in columns], contents)
     for name, asked in _group_by_name([_list_expected(row) for row in rows], contents).items():
         if name in given:
             i, bits, wanted = asked.T
@@ -175,20 +178,23 @@ def _number_kinds(rows: Sequence[CallPattern], columns: Sequence[Step], how: Com
 
 
 Named = list[tuple[str, object]]
-"""Values by name; that of the result has a name that sorts before those of arguments."""
+"""Values by name: those of a result as it is, of what it spells, and of the arguments."""
 
 
 def _list_expected(row: CallPattern) -> Named:
     returned: Named = [(_RESULT, row.result)] if row.says_result else []
+    returned += [(_SPELT, row.result)] if wants_structure(row.result) else []
     return returned + sorted((f"/{name}", value) for name, value in (row.args or {}).items())
 
 
-def _list_actual(column: Step) -> Named:
+def _list_actual(column: Step, *, reads: bool) -> Named:
     returned: Named = [(_RESULT, column.result.content)] if column.result else []
+    spelt = read_value(column.result.content) if column.result and reads else None
+    returned += [(_SPELT, spelt.value)] if spelt else []
     return returned + [(f"/{name}", value) for name, value in (column.call.arguments or {}).items()]
 
 
-_RESULT = ""
+_RESULT, _SPELT = "result", "spelt"
 
 
 def _group_by_name(lists: Iterable[Named], contents: Contents) -> dict[str, Numbers]:

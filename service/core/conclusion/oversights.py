@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from pydantic import JsonValue
-
 from service.core.budget import Meter
 from service.core.case import fold_name
 from service.core.checks import ASPECTS, Aspect
@@ -114,6 +112,7 @@ def _find_unknown(trace: Trace, rubric: Rubric, expectation: Expectation) -> Ite
         return
     folds, meter = rubric.fold_names, Meter()
     tools = {fold_name(tool.name) if folds else tool.name: tool for tool in trace.tools}
+    declared: dict[str, Declared | None] = {}
     for path, name, args in _list_names(expectation):
         tool = tools.get(fold_name(name) if folds else name)
         if tool is None:
@@ -121,7 +120,11 @@ def _find_unknown(trace: Trace, rubric: Rubric, expectation: Expectation) -> Ite
             if hint or not _BAN.search(path):  # a ban on what is not offered here is kept, unless it is misspelt
                 yield Finding("unknown_tool_expected", f"{name} is not among the tools of the trace{hint}", path)
         elif not tool.properties.issuperset(args):
-            yield from _find_unknown_arguments(path.removesuffix("/tool"), tool, args, meter)
+            if tool.name not in declared:  # once for all that is expected of a tool, for a schema may be long
+                declared[tool.name] = _list_declared(tool)
+            known = declared[tool.name]
+            if known is not None:
+                yield from _find_unknown_arguments(path.removesuffix("/tool"), tool, args, known, meter)
 
 
 _BAN = re.compile(r"/disallowed/\d+/tool$")
@@ -130,6 +133,9 @@ NamedTool = tuple[str, str, Mapping[str, object]]
 """The pointer of a tool's name, the name, and its arguments."""
 
 NO_ARGUMENTS: Mapping[str, object] = {}
+
+Declared = Mapping[str, None]
+"""Names of arguments, sorted: so that of names that are as near the same are told in every process."""
 
 
 def _list_names(expectation: Expectation) -> list[NamedTool]:
@@ -146,29 +152,26 @@ def _list_names(expectation: Expectation) -> list[NamedTool]:
     return names
 
 
-def _find_unknown_arguments(path: str, tool: ToolDef, args: Mapping[str, object], meter: Meter) -> Iterator[Finding]:
-    schema = tool.parameters
-    odd = [name for name in args if name not in tool.properties]
-    declared = _list_declared(schema) if isinstance(schema, Mapping) else None
-    if declared is None:
-        return
-    listed = sorted(declared)  # so that of names that are as near the same are told in every process
-    for name in odd:
-        if name not in declared:
-            message = f"{tool.name} declares no argument {name}{_build_hint(name, listed, meter)}"
+def _find_unknown_arguments(
+    path: str, tool: ToolDef, args: Mapping[str, object], declared: Declared, meter: Meter
+) -> Iterator[Finding]:
+    for name in args:
+        if name not in tool.properties and name not in declared:
+            message = f"{tool.name} declares no argument {name}{_build_hint(name, declared, meter)}"
             yield Finding("unknown_argument_expected", message, f"{path}/args/{escape_token(name)}")
 
 
-def _list_declared(schema: Mapping[str, JsonValue]) -> frozenset[str] | None:
-    """The arguments that a schema declares, in any branch; None where it may take others, or cannot be used."""
-    if "patternProperties" in schema:
+def _list_declared(tool: ToolDef) -> Declared | None:
+    """The arguments that a tool declares, in any branch; None where it may take others, or its schema is of no use."""
+    schema = tool.parameters
+    if not isinstance(schema, Mapping) or "patternProperties" in schema:
         return None
     try:
         known = build_validator(schema)
     except SchemaProblem:
         return None
     closed = schema.get("additionalProperties") is False or schema.get("unevaluatedProperties") is False
-    return known.properties if closed or known.find_undeclared({"": None}) else None
+    return dict.fromkeys(sorted(known.properties)) if closed or known.find_undeclared({"": None}) else None
 
 
 def _build_hint(name: str, known: Iterable[str], meter: Meter) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import field
 from typing import ClassVar, Literal
 
@@ -17,11 +18,19 @@ Number = int | float
 
 @light
 class Match:
-    """The result of one comparison: a value in [0, 1], the matcher's own verdict, and why, where that is no or needs a word."""
+    """The result of one comparison: a value in [0, 1], the matcher's own verdict, and why, where that is no or needs a word.
+
+    Most comparisons only look for the best one, and to say why costs more than to compare: `said` may be how to say it.
+    """
 
     value: float
     passed: bool
-    note: str = ""
+    said: str | Callable[[], str] = ""
+
+    @property
+    def note(self) -> str:
+        """Why, in words; "" where there is nothing to say."""
+        return self.said if isinstance(self.said, str) else self.said()
 
 
 @light
@@ -93,8 +102,12 @@ def build_mismatch(actual: JsonValue, expected: JsonValue, *, value: float = 0.0
     >>> build_mismatch("1", 1).note, build_mismatch(2, 1, why="off by 1").note
     ('expected 1 (an integer), got "1" (a string)', 'expected 1, got 2 (off by 1)')
     """
+    return Match(value, False, lambda: _describe_mismatch(actual, expected, why))
+
+
+def _describe_mismatch(actual: JsonValue, expected: JsonValue, why: str) -> str:
     want, got = format_value(expected), format_value(actual)
     types = name_type(expected), name_type(actual)
     if types[0] != types[1] and not why:
         want, got = f"{want} ({types[0]})", f"{got} ({types[1]})"
-    return Match(value, False, f"expected {want}, got {got}" + (f" ({why})" if why else ""))
+    return f"expected {want}, got {got}" + (f" ({why})" if why else "")

@@ -69,10 +69,10 @@ class Range(Critic):
         """1 or 0."""
         number = _read_finite(actual)
         if number is None:
-            return Match(0.0, False, f"expected a number {self._describe_bounds()}, got {format_value(actual)}")
+            return Match(0.0, False, lambda: f"expected a number {self._describe_bounds()}, got {format_value(actual)}")
         if (self.min is None or number >= self.min) and (self.max is None or number <= self.max):
             return MATCHED
-        return Match(0.0, False, f"expected {self._describe_bounds()}, got {format_value(actual)}")
+        return Match(0.0, False, lambda: f"expected {self._describe_bounds()}, got {format_value(actual)}")
 
     def _describe_bounds(self) -> str:
         least = "" if self.min is None else f"at least {format_value(self.min)}"

@@ -81,7 +81,9 @@ class OneOf(Critic):
         """1 or 0."""
         if any(equals(actual, value) for value in self.values):
             return MATCHED
-        return Match(0.0, False, f"expected one of {format_value(list(self.values))}, got {format_value(actual)}")
+        return Match(
+            0.0, False, lambda: f"expected one of {format_value(list(self.values))}, got {format_value(actual)}"
+        )
 
 
 class AnyOf(Critic):
@@ -113,7 +115,7 @@ class AnyOf(Critic):
             (match for match in matches if match.passed), key=lambda match: (match.value, not match.note), default=None
         )
         if passed is not None:
-            return Match(best, True, passed.note)
+            return Match(best, True, passed.said)
         unknown = [result for result in results if isinstance(result, OpenComparison)]
         asked = [result for result in unknown if isinstance(result, WordsComparison)]
         if len(asked) > 1 and len(asked) == len(unknown):
@@ -121,4 +123,4 @@ class AnyOf(Critic):
             return WordsComparison(f"a judge must say whether it is: {words}", "not_asked", words=words, value=actual)
         if unknown:
             return unknown[0]
-        return Match(best, False, " and ".join(dict.fromkeys(match.note for match in matches)))
+        return Match(best, False, lambda: " and ".join(dict.fromkeys(match.note for match in matches)))

@@ -62,7 +62,7 @@ class SameText(ValueCritic):
         if equals(actual, expected):
             return MATCHED
         if isinstance(actual, str) and isinstance(expected, str) and _is_same(actual, expected):
-            return Match(1.0, True, f"{format_value(actual)} reads as {format_value(expected)}")
+            return Match(1.0, True, lambda: f"{format_value(actual)} reads as {format_value(expected)}")
         return build_mismatch(actual, expected)
 
 

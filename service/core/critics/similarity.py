@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from math import fsum, log, sqrt
 from typing import Literal
 
@@ -32,7 +33,7 @@ def cosine(a: str, b: str) -> float:
     >>> round(cosine("meeting at 3 PM", "Meeting at 4 pm"), 6), cosine("会議は三時", "会議は四時") < 1.0
     (0.602975, True)
     """
-    return _compute_cosine(a, b, _TOKEN.findall(a.casefold()), _TOKEN.findall(b.casefold()))
+    return _compute_cosine(a, b, _count_tokens(_TOKEN, a.casefold()), _count_tokens(_TOKEN, b.casefold()))
 
 
 def arcade_cosine(a: str, b: str) -> float:
@@ -43,15 +44,19 @@ def arcade_cosine(a: str, b: str) -> float:
     >>> round(arcade_cosine("hello world", "hello there"), 6), arcade_cosine("meeting at 3 PM", "meeting at 4 PM")
     (0.336097, 1.0)
     """
-    return _compute_cosine(a, b, _ARCADE_TOKEN.findall(a.lower()), _ARCADE_TOKEN.findall(b.lower()))
+    return _compute_cosine(a, b, _count_tokens(_ARCADE_TOKEN, a.lower()), _count_tokens(_ARCADE_TOKEN, b.lower()))
 
 
-def _compute_cosine(a: str, b: str, left: list[str], right: list[str]) -> float:
+@lru_cache(maxsize=256)  # where texts are held against texts, each is read many times
+def _count_tokens(of: re.Pattern[str], text: str) -> Counter[str]:
+    return Counter(of.findall(text))
+
+
+def _compute_cosine(a: str, b: str, x: Counter[str], y: Counter[str]) -> float:
     if not a.strip() or not b.strip():
         return float(a.strip() == b.strip())
-    if not left and not right:
+    if not x and not y:
         return float(a == b)
-    x, y = Counter(left), Counter(right)
     common = x.keys() & y.keys()
     dot = fsum(x[token] * y[token] for token in common)
     return min(1.0, dot / sqrt(_sum_squares(x, common) * _sum_squares(y, common))) if common else 0.0

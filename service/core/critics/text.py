@@ -36,7 +36,9 @@ class Pattern(Critic):
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:  # noqa: ARG002
         """1 or 0; not compared over 100,000 characters, or 2,000 for a very large pattern."""
         if not isinstance(actual, str):
-            return Match(0.0, False, f"expected a string like {format_value(self.pattern)}, got {format_value(actual)}")
+            return Match(
+                0.0, False, lambda: f"expected a string like {format_value(self.pattern)}, got {format_value(actual)}"
+            )
         compiled = compile_regex(self.pattern, search=self.search)
         if len(actual) > compiled.longest:
             return OpenComparison(
@@ -45,7 +47,7 @@ class Pattern(Critic):
         if compiled.matches(actual):
             return MATCHED
         where = "a match of" if self.search else "a string like"
-        return Match(0.0, False, f"expected {where} {format_value(self.pattern)}, got {format_value(actual)}")
+        return Match(0.0, False, lambda: f"expected {where} {format_value(self.pattern)}, got {format_value(actual)}")
 
 
 class Contains(Critic):
@@ -70,7 +72,9 @@ class Contains(Critic):
         if isinstance(actual, str) and self._is_part(actual):
             return MATCHED
         return Match(
-            0.0, False, f"expected something that contains {format_value(self.value)}, got {format_value(actual)}"
+            0.0,
+            False,
+            lambda: f"expected something that contains {format_value(self.value)}, got {format_value(actual)}",
         )
 
     def _is_item(self, items: list[JsonValue]) -> bool:
@@ -105,7 +109,9 @@ class Prefix(Critic):
         ):
             return MATCHED
         return Match(
-            0.0, False, f"expected a string that begins with {format_value(self.value)}, got {format_value(actual)}"
+            0.0,
+            False,
+            lambda: f"expected a string that begins with {format_value(self.value)}, got {format_value(actual)}",
         )
 
 
@@ -129,7 +135,9 @@ class Suffix(Critic):
         ):
             return MATCHED
         return Match(
-            0.0, False, f"expected a string that ends with {format_value(self.value)}, got {format_value(actual)}"
+            0.0,
+            False,
+            lambda: f"expected a string that ends with {format_value(self.value)}, got {format_value(actual)}",
         )
 
 

@@ -14,7 +14,7 @@ from service.core.critics import Critic, Match, OpenComparison, WordsComparison
 from service.core.hollow import is_hollow
 from service.core.outcome import Finding, Outcome, Scored, Skipped, build_failure
 from service.core.partial import OpenValue, PartialOutcome
-from service.core.shapes import Template, build_matcher, find_cost
+from service.core.shapes import Template, find_cost, match_template
 
 NO_ANSWER_EXPECTED = Skipped("not_applicable", "no answer was expected")
 
@@ -79,7 +79,7 @@ def compare_with(case: Case, wanted: Template, value: JsonValue, path: str) -> O
     asked = wanted.model_dump(mode="json") if isinstance(wanted, Critic) else wanted
     case.meter.spend("comparisons", COST_OF_A_MATCHER * cost)
     case.meter.spend("characters", cost * count_text_chars([asked, value]))
-    match = build_matcher(wanted).match(value)
+    match = match_template(wanted, value)
     if not isinstance(match, Match):
         return _leave_value_open(match, path)
     return Scored(match.value, match.passed, () if match.passed else (Finding("wrong_output", match.note, path),))
@@ -135,8 +135,7 @@ def _pick_best(
     if not texts:
         return judge_silence(case, turn)
     _spend(case, wanted, texts)
-    matcher = build_matcher(wanted)
-    compared = [(path, matcher.match(text)) for path, text in texts]
+    compared = [(path, match_template(wanted, text)) for path, text in texts]
     matches = [(path, match) for path, match in compared if isinstance(match, Match)]
     unknown = [(path, match) for path, match in compared if isinstance(match, OpenComparison)]
     if not matches:

@@ -126,7 +126,7 @@ class ArgumentsGate(Check):
             return _ANY
         if step.call.arguments is None:
             return 0.0
-        agreement = self._compare(case, pattern, step, step.call.arguments, explain=False)
+        agreement = self._compare(case, pattern, step, step.call.arguments, chosen=False)
         if not agreement.others:
             case.keep(("agreed", id(self), id(pattern), step.index))
         return self._compute_value(pattern, agreement)
@@ -179,7 +179,7 @@ class ArgumentsGate(Check):
         return min(1.0, fsum([agreement.matched, *gained]) / total) if total else 1.0
 
     def _compare(
-        self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, explain: bool = True
+        self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, chosen: bool = True
     ) -> Agreement:
         if not self.critics and equals(pattern.args, actual):  # pyright: ignore[reportArgumentType] (a matcher equals nothing)
             return AGREED
@@ -187,7 +187,7 @@ class ArgumentsGate(Check):
         schema = case.find_schema(step)
         if schema is not None and self.fill_defaults and schema.defaults:
             actual = {**find_stand_ins(schema, bound.values()), **actual}
-        others = self._list_others(case, pattern, step, actual, schema, explain=explain)
+        others = self._list_others(case, pattern, step, actual, schema, chosen=chosen)
         if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
             others += self._find_extras(bound, actual, schema, pattern)
         return Agreement(_weigh_matched(bound, actual, others), others) if others else AGREED
@@ -200,7 +200,7 @@ class ArgumentsGate(Check):
         actual: Mapping[str, JsonValue],
         schema: Validator | None,
         *,
-        explain: bool,
+        chosen: bool,
     ) -> list[ArgumentIssue]:
         """The expected arguments that do not simply match."""
         others: list[ArgumentIssue] = []
@@ -211,10 +211,10 @@ class ArgumentsGate(Check):
                 if not expected.optional or (schema is not None and name in schema.required):
                     others.append(ArgumentIssue(expected.weight, _MISSING, "missing_argument", name))
                 continue
-            match = expected.match(actual[name], explain=explain)
+            match = expected.match(actual[name])
             if match is MATCHED:
                 continue
-            match = self._match_softly(case, pattern, step, expected, actual[name], match, explain=explain)
+            match = self._match_softly(case, pattern, step, expected, actual[name], match, chosen=chosen)
             if match != MATCHED:
                 others.append(ArgumentIssue(expected.weight, match, "wrong_argument", name))
         return others
@@ -228,16 +228,16 @@ class ArgumentsGate(Check):
         actual: JsonValue,
         strict: Match | OpenComparison,
         *,
-        explain: bool,
+        chosen: bool,
     ) -> Match | OpenComparison:
         """The comparison with free texts by their critic, where the strict one fails and that one passes."""
-        if self.texts is None or strict == MATCHED or not (explain or _has_few_pairs(case)):
+        if self.texts is None or strict == MATCHED or not (chosen or _has_few_pairs(case)):
             return strict
         name, tool, wanted = expected.name, step.call.name, (pattern.args or {})[expected.name]
         softer = case.once((id(self), id(pattern), tool, name), lambda: self._soften(case, tool, name, wanted))
         if softer is wanted and expected.critic is None:
             return strict
-        match = bind(name, softer, critics={}).match(actual, explain=False)
+        match = bind(name, softer, critics={}).match(actual)
         return match if isinstance(match, Match) and match.passed else strict
 
     def _soften(self, case: Case, tool: str, name: str, wanted: Template) -> Template:

@@ -156,7 +156,7 @@ def fits(case: Case, pattern: CallPattern, step: Step, *, extra: bool) -> bool:
             if not one.optional:
                 return False
             continue
-        match = one.match(given[one.name], explain=False)
+        match = one.match(given[one.name])
         if isinstance(match, OpenComparison) or not match.passed:
             return False
     return extra or given.keys() <= pattern.args.keys()

@@ -117,7 +117,7 @@ def _match_arguments(case: Case, ban: Ban, step: Step) -> list[tuple[str, Match 
         case.meter.spend("comparisons", COST_OF_A_MATCHER * find_cost(args) * len(args))
         chars = count_text_chars([given, case.once(("texts", id(ban)), lambda: _render_ban(ban))])
         case.meter.spend("characters", find_cost(args) * chars)
-    return [(one.name, one.match(given[one.name], explain=False)) for one in bound]
+    return [(one.name, one.match(given[one.name])) for one in bound]
 
 
 def _render_ban(ban: Ban) -> JsonValue:

@@ -71,7 +71,7 @@ class TrajectoryGate(Check):
         value = _compute_value(self.mode, met)
         if value == 1.0:
             return PERFECT.add_findings(*_find_vacuous(self.mode, met))
-        if value < _compute_value(self.mode, _match_calls(case, lambda i, j: j in fitting[i])):
+        if certain != fitting and value < _compute_value(self.mode, _match_calls(case, lambda i, j: j in fitting[i])):
             return Skipped("not_asked", self._find_first_open(case))
         return Scored(value, False, tuple(_build_findings(self.mode, case, met)))
 
@@ -142,14 +142,14 @@ def _match_calls(case: Case, fits: Fits) -> TrajectoryMatch:
     calls = range(len(case.trace.steps))
     everything = range(len(case.wanted))
     required = [n for n in everything if case.wanted[n].required]
-    return TrajectoryMatch(
-        steps=case.trace.steps,
-        required=tuple(required),
-        pairs=find_fullest(required, calls, fits, meter=case.meter),
-        whole=find_fullest(everything, calls, fits, meter=case.meter),
-        ordered=_match_in_order(case, required, calls, fits),
-        in_order=len(_match_in_order(case, everything, calls, fits)) == len(calls),
-    )
+    pairs = find_fullest(required, calls, fits, meter=case.meter)
+    ordered = _match_in_order(case, required, calls, fits)
+    whole, all_ordered = pairs, ordered
+    if len(required) < len(everything):
+        whole = find_fullest(everything, calls, fits, meter=case.meter)
+        all_ordered = _match_in_order(case, everything, calls, fits)
+    in_order = len(all_ordered) == len(calls)
+    return TrajectoryMatch(case.trace.steps, tuple(required), pairs, whole, ordered, in_order)
 
 
 def _match_in_order(case: Case, of: Sequence[int], calls: Sequence[int], fits: Fits) -> Pairs:

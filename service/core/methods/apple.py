@@ -115,7 +115,7 @@ class AppleTrajectoryGate(Check):
             range(len(case.trace.steps)),
             lambda expected, call: call in result.table[expected],
             broken=bool(result.broken),
-            unlisted=[step.index for step in case.trace.steps if not _is_allowed(case, step)],
+            unlisted=[step.index for step in _list_unlisted(case, case.trace.steps)],
         )
         raw = float(numbers.all_pass) if self.metric == "all_pass" else numbers.percentage
         why = "it scans forward greedily, and what is disallowed is no part of its percentage"
@@ -144,7 +144,7 @@ def _match_trajectory(case: Case) -> TrajectoryResult:
         broken=tuple(findings),
         bans_broken=sum(map(bool, broken_by)),
         open=next((_keep_open(outcome) for of_ban in looks for _, outcome in of_ban if _is_open(outcome)), None),
-        extra=tuple([step for step in steps if step.index not in used and not _is_allowed(case, step)]),
+        extra=tuple(_list_unlisted(case, [step for step in steps if step.index not in used])),
         table=table,
     )
 
@@ -170,10 +170,14 @@ def _find_same_tool(case: Case, wanted: ExpectedCall) -> list[Step]:
 
 def _meets(case: Case, wanted: ExpectedCall, step: Step) -> bool:
     patterns = _list_patterns(case, wanted, step)
-    case.meter.spend(
-        "comparisons", sum([16 + 2 * len(pattern.args or ()) * find_cost(pattern.args) for pattern in patterns])
-    )
+    case.meter.spend("comparisons", sum([_find_price(case, pattern) for pattern in patterns]))
     return any(fits(case, p, step, extra=p.extra_args in (None, "allow")) for p in patterns)
+
+
+def _find_price(case: Case, pattern: CallPattern) -> int:
+    """The comparisons that a look at one call with this pattern counts as."""
+    key = ("price", id(pattern))
+    return case.once(key, lambda: 16 + 2 * len(pattern.args or ()) * find_cost(pattern.args))
 
 
 def _list_patterns(case: Case, wanted: ExpectedCall, step: Step) -> list[CallPattern]:
@@ -188,7 +192,7 @@ def _fit_calls(case: Case, n: int, taken: Collection[int] = ()) -> Iterator[Patt
     for step in _find_same_tool(case, case.wanted[n]):
         if step.index not in taken:
             for pattern in _list_patterns(case, case.wanted[n], step):
-                case.meter.spend("comparisons", 16 + 2 * len(pattern.args or ()) * find_cost(pattern.args))
+                case.meter.spend("comparisons", _find_price(case, pattern))
                 yield fit_pattern(case, pattern, step, extra=pattern.extra_args in (None, "allow"))
 
 
@@ -243,12 +247,17 @@ def _split_by_order(case: Case, required: Sequence[int]) -> tuple[list[list[int]
     return list_positions(case.wanted, [n for n in required if n not in apart]), unordered
 
 
-def _is_allowed(case: Case, step: Step) -> bool:
-    """Whether a call that meets no expectation is fine: the turn's word goes before the trace's, the rubric's comes last."""
-    scopes = [scope for _, scope, turn in case.scopes if turn in (None, step.turn)]
-    by_scope = [False if scope.no_calls and not scope.allow_extra else scope.allow_extra for scope in scopes]
-    given = [word for word in by_scope if word is not None]
-    return given[-1] if given else case.matching.extra_calls == "allow"
+def _list_unlisted(case: Case, steps: Iterable[Step]) -> list[Step]:
+    """Those of these calls, each meeting no expectation, that are not fine.
+
+    The turn's word goes before the trace's, the rubric's comes last.
+    """
+    words: dict[int | None, tuple[int, bool]] = {None: (-1, case.matching.extra_calls == "allow")}
+    for n, (_, scope, turn) in enumerate(case.scopes):
+        word = False if scope.no_calls and not scope.allow_extra else scope.allow_extra
+        if word is not None:
+            words[turn] = n, word
+    return [step for step in steps if not max(words[None], words.get(step.turn, words[None]))[1]]
 
 
 def _build_findings(case: Case, result: TrajectoryResult) -> Iterator[Finding]:

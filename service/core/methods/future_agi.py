@@ -93,12 +93,12 @@ class FutureAgiGate(Check):
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """The accuracy of this pair."""
-        outcome = self._score_accuracy(case, pattern, step, PERFECT, explain=False)
+        outcome = self._score_accuracy(case, pattern, step, PERFECT)
         return outcome.value if isinstance(outcome, Scored) else 0.0
 
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:  # noqa: ARG002
         """Without a matcher, where types are no matter beyond equality."""
-        return not self.strict_type_check and pattern.args is not None and not has_matcher(pattern.args)
+        return pattern.args is None or not (self.strict_type_check or has_matcher(pattern.args))
 
     def _score_calls(self, case: Case) -> Iterable[SubjectOutcome]:
         steps = case.trace.steps
@@ -120,9 +120,7 @@ class FutureAgiGate(Check):
             return name  # among several calls, one of a wrong tool earns nothing, or any call would be better than none
         return self._score_accuracy(case, pair.pattern, case.trace.steps[pair.step], name)
 
-    def _score_accuracy(
-        self, case: Case, pattern: CallPattern, step: Step, name: Scored, *, explain: bool = True
-    ) -> Outcome:
+    def _score_accuracy(self, case: Case, pattern: CallPattern, step: Step, name: Scored) -> Outcome:
         """0.4 for the name, 0.3 for the arguments both sides have, 0.3 for those that are right."""
         if pattern.args is None:
             return self._weigh(name, 1.0, 1.0, [])
@@ -133,7 +131,7 @@ class FutureAgiGate(Check):
             return self._weigh(name, 0.0, 0.0, [build_unparsable(step)])
         bound = bind_arguments(case, pattern)
         due = [one for one in bound if not one.optional or one.name in given]
-        there = {one.name: self._match(one, given[one.name], explain=explain) for one in due if one.name in given}
+        there = {one.name: self._match(one, given[one.name]) for one in due if one.name in given}
         for found in there.values():
             if isinstance(found, OpenComparison):
                 return Skipped(found.cause, found.reason)
@@ -148,8 +146,8 @@ class FutureAgiGate(Check):
     def _ignores_extra(self, pattern: CallPattern) -> bool:
         return self.ignore_extra_params if pattern.extra_args is None else pattern.extra_args == "allow"
 
-    def _match(self, bound: BoundArgument, value: JsonValue, *, explain: bool) -> Match | OpenComparison:
-        found = bound.match(value, explain=explain)
+    def _match(self, bound: BoundArgument, value: JsonValue) -> Match | OpenComparison:
+        found = bound.match(value)
         typed = self._has_type(bound, value)
         if isinstance(found, Match) and found.passed and not typed:
             return Match(0.0, False, "the type is another")

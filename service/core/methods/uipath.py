@@ -42,7 +42,7 @@ from service.core.methods.uipath_number import (
     score_outputs,
 )
 from service.core.outcome import PERFECT, Errored, Finding, MethodScore, Outcome, Scored, Skipped, build_failure
-from service.core.shapes import build_matcher
+from service.core.shapes import match_template
 from service.core.trace import Step
 
 ONE_SIDE_EMPTY = "if only one side names any call, UiPath gives 0; "
@@ -367,7 +367,7 @@ def _score_result(pattern: CallPattern, step: Step) -> Outcome:
         content = content["content"]
     if isinstance(pattern.result, str) and not isinstance(content, str) and step.result.text is not None:
         content = step.result.text
-    match = build_matcher(pattern.result).match(content)
+    match = match_template(pattern.result, content)
     if isinstance(match, OpenComparison):
         return Skipped(match.cause, match.reason)
     code, said = ("justification", f"{step.call.name}: the expected result came: {format_value(content)}")

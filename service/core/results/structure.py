@@ -31,6 +31,7 @@ TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 """The types of the parts of a result that are text."""
 BODIES = ("result", "results", "output", "content", "text", "data", "response", "body")
 """Names of the member in which a wrapper has what the tool returned."""
+_BODIES = frozenset(BODIES)
 MAX_BESIDE = 4
 """Members of a wrapper besides."""
 _DEPTH = 4
@@ -216,8 +217,10 @@ def _iter_inner(content: JsonValue, pointer: str) -> Iterator[tuple[JsonValue, s
 
 def _is_wrapper(content: dict[str, JsonValue]) -> bool:
     """Whether an object only wraps what a tool returned: little stands beside it, and nothing of any depth."""
-    beside = [value for name, value in content.items() if name not in BODIES]
-    return len(beside) < len(content) and len(beside) <= MAX_BESIDE and not any(map(_is_filled, beside))
+    if _BODIES.isdisjoint(content):
+        return False
+    beside = [value for name, value in content.items() if name not in _BODIES]
+    return len(beside) <= MAX_BESIDE and not any(map(_is_filled, beside))
 
 
 def _is_filled(value: JsonValue) -> bool:

@@ -95,7 +95,6 @@ class Workings:
         self._starts = [one.start for one in quantities]
         self._naming = [one for one in clauses if one.sight == "here"]
         self._places = [one.start for one in self._naming]
-        self._pools: dict[tuple[str, str], _Pool] = {}
 
     def give(self, said: Quantity, clause: Clause, *, apart: bool) -> bool:
         """Whether a number comes of others. `apart`: as a difference, by its words."""
@@ -137,10 +136,11 @@ class Workings:
         return any(name_slip(number, one) != "wrong_value" for one in made)
 
     def _find_pool(self, said: Quantity) -> _Pool:
-        key = said.kind, said.unit
-        if key not in self._pools:
-            self._pools[key] = _Pool(said, (fact for fact in self._holdings.facts if is_of_kind(said, fact)))
-        return self._pools[key]
+        """The numbers of all results, which many texts may be held against."""
+        facts = self._holdings.facts
+        return self._holdings.once(
+            (_Pool, said.kind, said.unit), lambda: _Pool(said, (fact for fact in facts if is_of_kind(said, fact)))
+        )
 
     def _list_own_pools(self, said: Quantity, clause: Clause) -> list[_Pool]:
         facts = [fact for entity in clause.subjects for fact in entity.inside[:MAX_INSIDE] if is_of_kind(said, fact)]

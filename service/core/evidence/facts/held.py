@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from service.core.evidence.facts.facts import Collection, Fact, FactRecord
 from service.core.evidence.facts.scale import Scale
@@ -13,6 +13,8 @@ from service.core.evidence.reading.dates import WEEKDAYS
 from service.core.evidence.reading.quantities import Quantity, Value
 from service.core.evidence.reading.words import split_name, split_tokens, split_words
 from service.core.models.lazy import lazy
+
+T = TypeVar("T")
 
 MAX_NAME_CHARS, MAX_NAME_WORDS = 60, 7
 MAX_INSIDE = 400
@@ -82,6 +84,7 @@ class Holdings:
     """All entities of the results so far, by what they are called."""
 
     def __init__(self, facts: Iterable[Fact]) -> None:
+        self._made: dict[object, object] = {}
         self._by_record: dict[int, Entity] = {}
         self._sizes: dict[Group, int] = {}
         self.facts = list(facts)
@@ -93,6 +96,12 @@ class Holdings:
         for entity in self.entities:
             if entity.group:
                 self.groups.setdefault(entity.group, []).append(entity)
+
+    def once(self, key: object, make: Callable[[], T]) -> T:
+        """What `make` gave the first time it was asked for under this key: every text is held against the same results."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]  # pyright: ignore[reportReturnType] (what `make` gave)
 
     @lazy
     def scale(self) -> Scale:
