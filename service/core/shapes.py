@@ -145,13 +145,17 @@ def combine_places(places: list[PlaceMatch]) -> Match | OpenComparison:
     Where all but one match and that one is for a judge, so is the whole.
     """
     if len(places) == 1 and isinstance(only := places[0][1], Match):
-        return Match(only.value, only.passed, lambda: _describe_places(places))
+        return _build_match(only.value, only.passed, places)
     unknown = [match for _, match in places if isinstance(match, OpenComparison)]
     if unknown and (any(not isinstance(one, WordsComparison) for one in unknown) or _do_all_pass(places)):
         return unknown[0] if len(unknown) == 1 else OpenComparison("several values for a judge in one", "not_asked")
     values = [match.value for _, match in places if isinstance(match, Match)]
     value = fsum(values) / len(values) if values else 1.0
-    return Match(value, _do_all_pass(places), lambda: _describe_places(places))
+    return _build_match(value, _do_all_pass(places), places)
+
+
+def _build_match(value: float, passed: bool, places: list[PlaceMatch]) -> Match:  # noqa: FBT001
+    return Match(value, passed, _describe_places(places) if passed else lambda: _describe_places(places))
 
 
 def _describe_places(places: list[PlaceMatch]) -> str:

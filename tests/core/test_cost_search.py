@@ -42,7 +42,15 @@ def largest(make: Any) -> bytes:
     return written(make(low))
 
 
-def cost(data: bytes) -> tuple[float, float]:
+def cost(data: bytes, tries: int = 3) -> tuple[float, float]:
+    """The least of a few tries, for a busy machine makes processor time longer and never shorter."""
+    seconds, megabytes = measure(data)
+    while tries > 1 and seconds > MAX_SECONDS:
+        seconds, tries = min(seconds, measure(data)[0]), tries - 1
+    return seconds, megabytes
+
+
+def measure(data: bytes) -> tuple[float, float]:
     """Processor seconds and megabytes that scoring takes beyond an idle process, in a child."""
     reading, writing = os.pipe()
     child = os.fork()

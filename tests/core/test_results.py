@@ -326,3 +326,16 @@ def test_a_pattern_that_cannot_be_read_is_refused_where_it_stands() -> None:
     with pytest.raises(InputError) as caught:
         score(ask("E1", tools=tools))
     assert [problem.path for problem in caught.value.problems] == ["/trace/tools/0/annotations/errorPatterns/1"]
+
+
+@pytest.mark.parametrize("calls", [3, 20])  # so few are compared one by one; so many by kind
+@pytest.mark.parametrize(
+    "spell",
+    [lambda value: value, json.dumps, lambda value: {"content": json.dumps(value)}],
+    ids=["as it is", "text", "wrapped"],
+)
+def test_calls_are_told_apart_by_what_their_results_spell(calls: int, spell: Any) -> None:
+    events = [{"call": {"name": "f", "arguments": {}}, "result": spell({"v": n})} for n in range(calls)]
+    wanted = [{"tool": "f", "args": {}, "result": {"v": calls - 1 - n}} for n in range(calls)]
+    trace = {"format": "callgrade", "events": events}
+    assert score({"trace": trace, "expected": {"calls": wanted}, "judges": "off"}).verdict == "pass"

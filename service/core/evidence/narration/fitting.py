@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -139,7 +140,11 @@ def _name_way(said: Quantity, fact: Fact, clause: Clause) -> str:
 def is_rough(said: Quantity, clause: Clause) -> bool:
     """Whether a number is said roughly."""
     at = max(0, said.start - clause.sentence_start)
-    before = clause.sentence[max(0, at - 40) : at]
+    return _leads_roughly(clause.sentence[max(0, at - 40) : at])
+
+
+@lru_cache(maxsize=1024)  # a sentence full of numbers asks for those beside each of them
+def _leads_roughly(before: str) -> bool:
     words = split_tokens(before)
     return bool(ABOUT & {*words[-3:]}) or words[-2:-1] == ["just"] or before.endswith("~")
 

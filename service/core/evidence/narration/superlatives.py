@@ -11,7 +11,7 @@ from service.core.evidence.facts.held import Entity, Holdings, Words
 from service.core.evidence.narration.fitting import is_of_kind, is_typed, relates
 from service.core.evidence.narration.verdicts import Saying, suspect
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
-from service.core.evidence.sentences.mentions import Clause
+from service.core.evidence.sentences.mentions import Clause, find_words
 
 _TABLE = """
 cheapest | - | price cost fare rate rent fee total amount
@@ -81,7 +81,7 @@ def _is_of_some(clause: Clause) -> bool:
     words = clause.words
     at = next((n for n, word in enumerate(words) if word in _SPECIAL or word in _GENERAL), len(words))
     to = next((n for n in range(at, len(words)) if words[n] in _VERBS), at)
-    return bool(_PICKING & {*words[at:to]}) or "among" in split_tokens(clause.sentence)
+    return bool(_PICKING & {*words[at:to]}) or "among" in find_words(clause.sentence)
 
 
 def _find_asked(clause: Clause, before: Sequence[_Asked]) -> list[_Asked]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from service.core.evidence.reading import dates, numbers
@@ -209,6 +210,7 @@ def find_minor_factor(currency: str) -> Decimal:
     return Decimal(10) ** MINOR_DIGITS.get(currency, 2)
 
 
+@lru_cache(maxsize=4096)  # every number of a text is held against those of results
 def list_significant_digits(value: Decimal) -> str:
     """The digits of a number without sign, point and trailing zeros.
 
