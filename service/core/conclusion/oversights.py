@@ -171,7 +171,9 @@ def _list_declared(tool: ToolDef) -> Declared | None:
     except SchemaProblem:
         return None
     closed = schema.get("additionalProperties") is False or schema.get("unevaluatedProperties") is False
-    return dict.fromkeys(sorted(known.properties)) if closed or known.find_undeclared({"": None}) else None
+    if known.properties is None or not (closed or known.find_undeclared({"": None})):
+        return None
+    return dict.fromkeys(sorted(known.properties))
 
 
 def _build_hint(name: str, known: Iterable[str], meter: Meter) -> str:
