@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from service.core.judging.fits import Fit
 from service.core.judging.judges import Judge
 from service.core.judging.questions import ASSEMBLY
+from service.core.judging.unfitted import is_of
 from service.core.models.invalid import find_problems
 from service.errors import Problem, SettingsError
 
@@ -45,8 +46,13 @@ def name_file(fit: Fit) -> str:
     return f"{fit.fingerprint[:16]}.json"
 
 
-def describe_state(fit: Fit, judges: Mapping[str, Judge]) -> str:
-    """Whether a fit decides, or why not: judges of requests' own rubrics are not known here."""
+def describe_state(
+    fit: Fit, judges: Mapping[str, Judge], *, models: Sequence[str] = (), route: str | None = None
+) -> str:
+    """Whether a fit decides, or why not: judges of requests' own rubrics are not known here.
+
+    `models`: those that may answer where a judge names none; `route`: the way to them. Without them nobody answers here.
+    """
     if not fit.usable:
         return "may not be used"
     if fit.stale:
@@ -54,7 +60,13 @@ def describe_state(fit: Fit, judges: Mapping[str, Judge]) -> str:
     judge = judges.get(fit.judge)
     if judge is not None and (judge.digest, ASSEMBLY) != (fit.judge_digest, fit.assembly):
         return "of another version of the judge"
-    return "in use" if judge is not None else "no judge of that name is packaged or yours"
+    if judge is None:
+        return "no judge of that name is packaged or yours"
+    if models and not any(
+        is_of(fit, jury) for jury in ([judge.models] if judge.models else [(one,) for one in models])
+    ):
+        return "of another model"
+    return "in use" if route in (None, fit.route) else "made by another way to the model"
 
 
 def get_today() -> date:

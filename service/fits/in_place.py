@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from service.core.judging.fits import Fit
-from service.core.judging.judges import Judge
 from service.engine import Engine
 from service.errors import JobStateError
 from service.fits.checks import FitCheck, read_checks
@@ -78,8 +77,17 @@ class FitDesk:
         installed = {one.fit.id: one for one in self._installed.list_in_place()}
         checks = read_checks(self._folder)
         fits = sorted(self._engine.fits, key=lambda fit: (fit.judge, fit.criterion, fit.model))
-        judges = self._engine.shelf.judges
-        return FitStates(tuple([_build_state(fit, installed.get(fit.id), judges, checks) for fit in fits]))
+        return FitStates(
+            tuple(
+                [_build_state(fit, installed.get(fit.id), self._describe(fit), checks.get(fit.id, ())) for fit in fits]
+            )
+        )
+
+    def _describe(self, fit: Fit) -> str:
+        judges, judging = self._engine.shelf.judges, self._engine.judging
+        if judging is None:
+            return describe_state(fit, judges)
+        return describe_state(fit, judges, models=judging.judges.models, route=judging.judges.route)
 
     def install(self, fits: Sequence[Fit], *, calibration: str, by: Actor) -> FitInstallation:
         """Puts fits in place, each of an earlier one for the same judge and criterion, at once in every process."""
@@ -106,10 +114,8 @@ def read_fit_files(text: str) -> list[Fit]:
     return [Fit.model_validate_json(json.dumps(one["fit"])) for one in json.loads(text)]
 
 
-def _build_state(
-    fit: Fit, installed: InstalledFit | None, judges: Mapping[str, Judge], checks: Mapping[str, Sequence[FitCheck]]
-) -> FitState:
-    kappa, own = fit.statistics.get("kappa"), checks.get(fit.id, ())
+def _build_state(fit: Fit, installed: InstalledFit | None, state: str, own: Sequence[FitCheck]) -> FitState:
+    kappa = fit.statistics.get("kappa")
     return FitState(
         id=fit.id,
         judge=fit.judge,
@@ -121,7 +127,7 @@ def _build_state(
         threshold=fit.threshold,
         abstain=fit.abstain,
         guarantee=None if fit.guarantee is None else fit.guarantee.share,
-        state=describe_state(fit, judges),
+        state=state,
         origin="file" if installed is None else "installed",
         calibration=(installed.calibration or None) if installed else None,
         installed_at=format_rfc3339(installed.installed_at) if installed else None,

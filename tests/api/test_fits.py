@@ -64,6 +64,20 @@ def processes(ask: Ask, store: Database, clock: Clock) -> tuple[PlayedClient, Pl
     return clients[0], clients[1]
 
 
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({}, "in use"),
+        ({"route": "0" * 64}, "made by another way to the model"),
+        ({"model": "another"}, "of another model"),
+        ({"judge_digest": "0" * 64}, "of another version of the judge"),
+    ],
+)
+def test_a_fit_in_place_says_whether_it_applies(processes: Any, changes: dict[str, Any], state: str) -> None:
+    made = processes[0]("POST", "/v1/fits", sent(fit(**changes)))
+    assert [one["state"] for one in made.json["data"]] == [state]
+
+
 def verdict(client: PlayedClient) -> tuple[bool, str]:
     """Whether a wrong answer passes, and how that is calibrated."""
     report = client("POST", "/v1/score", dumped(body(1, right=False))).json

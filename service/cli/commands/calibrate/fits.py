@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -15,7 +15,6 @@ from service.cli.rendering.console import say
 
 if TYPE_CHECKING:
     from service.core.judging.fits import Fit
-    from service.core.judging.judges import Judge
     from service.fits.checks import FitCheck
 
 HEAD = ("judge", "criterion", "model", "made", "labels", "kappa", "promise", "state", "since then")
@@ -29,9 +28,9 @@ def calibrate_fits(
 ) -> int:
     """List the fits in CALLGRADE_HOME/fits, whether each applies, and how it has held in checks since."""
     from service.fits.checks import read_checks
-    from service.fits.files import AgingFits, read_fits
+    from service.fits.files import AgingFits, describe_state, read_fits
     from service.registry import Shelf
-    from service.wiring import list_rubric_folders
+    from service.wiring import choose_route, list_rubric_folders
 
     settings = read_settings()
     folder = settings.home / "fits"
@@ -41,7 +40,8 @@ def calibrate_fits(
         return ExitCode.PASSED
     judges, checks = Shelf(list_rubric_folders(settings)).judges, read_checks(folder)
     ordered = sorted(fits, key=lambda fit: (fit.judge, fit.criterion, fit.model))
-    rows = [_build_row(fit, judges, checks.get(fit.id, ())) for fit in ordered]
+    route = choose_route(settings) if settings.judge_model else None
+    rows = [_build_row(fit, describe_state(fit, judges, route=route), checks.get(fit.id, ())) for fit in ordered]
     _show(rows, output_format)
     return ExitCode.PASSED
 
@@ -58,14 +58,12 @@ def _show(rows: Sequence[tuple[str, ...]], output_format: Literal["table", "json
         show(reading_console(), [Section("Fits in place", (Table(HEAD, tuple(rows)),))])
 
 
-def _build_row(fit: Fit, judges: Mapping[str, Judge], checks: Sequence[FitCheck]) -> tuple[str, ...]:
-    from service.fits.files import describe_state
-
+def _build_row(fit: Fit, state: str, checks: Sequence[FitCheck]) -> tuple[str, ...]:
     kappa = fit.statistics.get("kappa")
     told = "-" if kappa is None or kappa.value is None else f"{kappa.value:.3f}"
     made = "-" if fit.made is None else fit.made.isoformat()
     named = (fit.judge, fit.criterion, fit.model, made, str(fit.labels), told)
-    return (*named, _describe_promise(fit), describe_state(fit, judges), _describe_checks(checks))
+    return (*named, _describe_promise(fit), state, _describe_checks(checks))
 
 
 def _describe_promise(fit: Fit) -> str:
