@@ -140,6 +140,11 @@ class Judge(FrozenModel):
         text = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
 
+    @lazy
+    def tasks(self) -> dict[tuple[str, ...], str]:
+        """What every prompt of this judge begins with, by the order of its labels: filled by who renders it."""
+        return {}
+
 
 _USUAL: dict[Level, tuple[View, ...]] = {
     "step": ("conversation", "tool", "call", "result"),

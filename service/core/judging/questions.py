@@ -247,10 +247,10 @@ def order_menu(judge: Judge, sample: int) -> tuple[str, ...]:
     return (*(rotated[::-1] if sample % 2 else rotated), CANNOT_TELL)
 
 
-def _render_system(question: Question, boundary: str, token: str, menu: Sequence[str]) -> str:
-    judge = question.judge
-    return "\n".join(
-        [
+def _render_task(judge: Judge, menu: tuple[str, ...]) -> str:
+    """The question, the labels and the examples: the same for all that a judge is asked, and most of a prompt."""
+    if menu not in judge.tasks:
+        lines = [
             "You grade one thing that an AI assistant did with its tools.",
             "",
             f"Question: {judge.question.strip()}",
@@ -259,6 +259,16 @@ def _render_system(question: Question, boundary: str, token: str, menu: Sequence
             *_render_labels(judge, menu),
             "",
             *render_examples(judge.examples, claims=judge.claims != "none"),
+        ]
+        judge.tasks[menu] = "\n".join(lines)
+    return judge.tasks[menu]
+
+
+def _render_system(question: Question, boundary: str, token: str, menu: tuple[str, ...]) -> str:
+    judge = question.judge
+    return "\n".join(
+        [
+            _render_task(judge, menu),
             "Rules:",
             _MATERIAL.format(boundary=boundary),
             "- Judge by that material alone, not by what you know or what usually is so.",
