@@ -48,7 +48,7 @@ def _check_ban(case: Case, ban: Ban, turn: int | None) -> Iterable[SubjectOutcom
         yield Subject(turn=turn), absent
         return
     kept = True
-    for step in _list_calls(case, ban, turn):
+    for step in list_calls_of_ban(case, ban, turn):
         outcome = look_at_ban(case, ban, step)
         if outcome is not None:
             kept = False
@@ -57,7 +57,8 @@ def _check_ban(case: Case, ban: Ban, turn: int | None) -> Iterable[SubjectOutcom
         yield Subject(turn=turn), PERFECT
 
 
-def _list_calls(case: Case, ban: Ban, turn: int | None) -> list[Step]:
+def list_calls_of_ban(case: Case, ban: Ban, turn: int | None) -> list[Step]:
+    """The calls of its tool, which alone it may forbid."""
     made = [case.trace.steps[j] for j in case.worths.find_steps(case.make_name_key(ban.tool))]
     return [step for step in made if turn in (None, step.turn)]
 

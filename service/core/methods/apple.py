@@ -14,7 +14,7 @@ from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.expectation import Ban, CallPattern, ExpectedCall
 from service.core.gates.compat import PatternFit, build_method_score, fit_pattern, fits, spend_on_pairs
-from service.core.gates.disallowed import look_at_ban
+from service.core.gates.disallowed import list_calls_of_ban, look_at_ban
 from service.core.methods.apple_number import compute_metrics
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, build_failure
 from service.core.partial import PartialOutcome
@@ -133,7 +133,9 @@ def _match_trajectory(case: Case) -> TrajectoryResult:
     taken = taken | find_fullest(optional, free, lambda expected, call: call in table[expected], meter=case.meter)
     used = set(taken.values())
     bans = [(ban, turn) for _, scope, turn in case.scopes for ban in scope.disallowed]
-    looks = [[(step, look_at_ban(case, ban, step)) for step in case.find_steps(turn)] for ban, turn in bans]
+    looks = [
+        [(step, look_at_ban(case, ban, step)) for step in list_calls_of_ban(case, ban, turn)] for ban, turn in bans
+    ]
     broken_by = [[step for step, outcome in of_ban if isinstance(outcome, Scored)] for of_ban in looks]
     each = zip(bans, broken_by, strict=True)
     findings = [_build_ban_finding(ban, step) for (ban, _), breaking in each for step in breaking]
