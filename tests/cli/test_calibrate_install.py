@@ -90,3 +90,16 @@ def test_what_is_in_place_is_listed_with_how_it_has_held(run: Run, out: Path) ->
     told = {row["since then"] for row in rows}
     assert told == {"2026-05-02: kappa 0.400 on 50 items, drifted: kappa below (1 checked)", "not checked"}
     assert "Fits in place" in run("calibrate", "fits").out
+
+
+def test_a_second_run_into_a_folder_leaves_no_fit_of_the_first(run: Run, out: Path) -> None:
+    (out / "fits" / "mine.json").write_bytes(
+        next((out / "fits").glob("*.json")).read_bytes().replace(b'"c"', b'"mine"')
+    )
+    said = (out.parent / "said.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (out.parent / "said.jsonl").write_text("".join(line for line in said if '"m0"' in line), "utf-8")
+    again = ("--labels", "labels.jsonl", "--predictions", "said.jsonl", "--out", "out", "--draws", "0")
+    assert run("calibrate", "run", *again).code == 0
+    left = read_fits([out / "fits"])
+    assert sorted(fit.criterion for fit in left) == ["c", "mine"]  # what no run of this folder made is kept
+    assert [fit.model for fit in left if fit.criterion == "c"] == ["m0"]

@@ -13,10 +13,11 @@ from rich.text import Text
 from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.report.usefulness import HEAD, build_row, describe_use, list_cascades, list_judges
 from service.calibration.report.wording import show_measure
-from service.calibration.results import CalibrationReport, CalibrationRun, JudgeReport, render_json
+from service.calibration.results import CalibrationReport, CalibrationRun, JudgeReport, read_report, render_json
 from service.cli.labelled import REPORT
 from service.cli.rendering.console import plural, reading_console, say
-from service.fits.files import name_file
+from service.errors import SettingsError
+from service.fits.files import name_file, read_fits
 from service.reporting.escaping import escape_unprintable
 
 ReportFormat = Literal["table", "json", "markdown", "html"]
@@ -33,13 +34,25 @@ def _write(run: CalibrationRun, out: Path) -> None:
     fits = out / "fits"
     try:
         fits.mkdir(parents=True, exist_ok=True)
+        earlier = _list_earlier(out)
         (out / REPORT).write_bytes(render_json(run.report))
         (out / "report.md").write_text(render_report_markdown(run.report), "utf-8")
         (out / "report.html").write_text(render_report_page(run.report), "utf-8")
         for fit in run.fits:
             (fits / name_file(fit)).write_bytes(render_json(fit))
+        for name in earlier - {name_file(fit) for fit in run.fits}:  # who installs this run is not to get them too
+            (fits / name).unlink(missing_ok=True)
     except OSError as error:
         raise typer.BadParameter(f"{out}: {error.strerror}", param_hint="--out") from None
+
+
+def _list_earlier(out: Path) -> set[str]:
+    """The files of fits that an earlier run wrote into this folder, by its report."""
+    try:
+        made = {judge.fit_id for judge in list_judges(read_report((out / REPORT).read_bytes()))}
+        return {name_file(fit) for fit in read_fits([out / "fits"]) if fit.id in made}
+    except (FileNotFoundError, ValueError, SettingsError):
+        return set()
 
 
 COLUMNS = {"kappa": "kappa", "balanced_accuracy": "bal. acc.", "auroc": "AUROC", "brier": "Brier", "ece": "ECE"}
