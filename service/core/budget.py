@@ -18,7 +18,7 @@ MAX_COMPARISONS = 1_000_000
 `MAX_COMPARISONS_PER_CALL` for each call made, whichever is more."""
 MAX_COMPARISONS_PER_CALL = 200
 COST_OF_A_VIOLATION = 50
-"""Comparisons that one violation of a schema counts as."""
+"""Comparisons that one violation of a schema, or of a ban under Apple's metrics, counts as."""
 COST_OF_A_MATCHER = 8
 """Comparisons that one look of a cheap matcher counts as."""
 MAX_TEXT_CHARS = 30_000_000

@@ -282,12 +282,15 @@ for name in ("apple_trajectory", "arcade", "bfcl_ast", "future_agi_function_call
     BODIES[name] = by_method(name, compat=False)
     BODIES[f"{name}_compat"] = by_method(name, compat=True)
 
-for rubric in ("apple_trajectory", "future_agi_function_calling"):
-    for name in ("results_of_one_tool", "long_texts_to_compare"):
-        BODIES[f"{name}_by_{rubric}"] = lambda n, made=BODIES[name], rubric=rubric: {
-            **made(n),
-            "rubric": {"extends": rubric, "compat": True},
-        }
+for rubric, name in (
+    ("apple_trajectory", "bans_and_calls"),
+    ("apple_trajectory", "long_texts_to_compare"),
+    ("future_agi_function_calling", "results_of_one_tool"),
+):
+    BODIES[f"{name}_by_{rubric}"] = lambda n, make=BODIES[name], rubric=rubric: {
+        **make(n),
+        "rubric": {"extends": rubric, "compat": True},
+    }
 
 for mode in ("strict", "f1"):
     BODIES[f"trajectory_{mode}"] = lambda n, mode=mode: {

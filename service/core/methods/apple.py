@@ -10,6 +10,7 @@ from itertools import combinations, islice
 from typing import ClassVar, Literal, NamedTuple
 
 from service.core.alignment.chain import Pairs, find_fullest, find_longest_chain, list_positions
+from service.core.budget import COST_OF_A_VIOLATION
 from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.expectation import Ban, CallPattern, ExpectedCall
@@ -133,9 +134,7 @@ def _match_trajectory(case: Case) -> TrajectoryResult:
     taken = taken | find_fullest(optional, free, lambda expected, call: call in table[expected], meter=case.meter)
     used = set(taken.values())
     bans = [(ban, turn) for _, scope, turn in case.scopes for ban in scope.disallowed]
-    looks = [
-        [(step, look_at_ban(case, ban, step)) for step in list_calls_of_ban(case, ban, turn)] for ban, turn in bans
-    ]
+    looks = [_look_at_calls(case, ban, turn) for ban, turn in bans]
     broken_by = [[step for step, outcome in of_ban if isinstance(outcome, Scored)] for of_ban in looks]
     each = zip(bans, broken_by, strict=True)
     findings = [_build_ban_finding(ban, step) for (ban, _), breaking in each for step in breaking]
@@ -153,6 +152,13 @@ def _match_trajectory(case: Case) -> TrajectoryResult:
 
 def _is_open(outcome: Outcome | PartialOutcome | None) -> bool:
     return isinstance(outcome, Skipped | PartialOutcome)
+
+
+def _look_at_calls(case: Case, ban: Ban, turn: int | None) -> list[tuple[Step, Outcome | PartialOutcome | None]]:
+    """What of each call of its tool a ban says. What it finds is dear, and may be as much as bans times calls."""
+    found = [(step, look_at_ban(case, ban, step)) for step in list_calls_of_ban(case, ban, turn)]
+    case.meter.spend("comparisons", COST_OF_A_VIOLATION * sum([outcome is not None for _, outcome in found]))
+    return found
 
 
 def _keep_open(outcome: Outcome | PartialOutcome | None) -> Skipped:
