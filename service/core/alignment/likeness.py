@@ -87,7 +87,8 @@ def compare_all(
     ):
         return None
     first, kinds = _sort_kinds(rows, columns, how)
-    comparisons = sum([_weigh_pattern(rows[i], how) for i, _ in first])
+    weights = [_weigh_pattern(row, how) for row in rows]
+    comparisons = sum([weights[i] for i, _ in first])
     if comparisons > allowance.comparisons:
         return None
     found = [how.worth(rows[i], columns[j]) for i, j in first]
