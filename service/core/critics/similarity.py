@@ -17,6 +17,9 @@ Metric = Literal["cosine", "arcade_cosine", "levenshtein", "token_set"]
 LONGEST = 5_000
 """The longest text compared, in characters: the time of an edit distance grows with the product of the lengths."""
 
+SHORT = 1_000
+"""Up to so many characters the tokens of a text are remembered."""
+
 # Scripts written without spaces, in which a character is about a word: Han, Hiragana, Katakana.
 _IDEOGRAPHS = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
 _TOKEN = re.compile(rf"[{_IDEOGRAPHS}]|[^\W{_IDEOGRAPHS}]+")
@@ -47,8 +50,12 @@ def arcade_cosine(a: str, b: str) -> float:
     return _compute_cosine(a, b, _count_tokens(_ARCADE_TOKEN, a.lower()), _count_tokens(_ARCADE_TOKEN, b.lower()))
 
 
-@lru_cache(maxsize=256)  # where texts are held against texts, each is read many times
 def _count_tokens(of: re.Pattern[str], text: str) -> Counter[str]:
+    return _count_short(of, text) if len(text) <= SHORT else Counter(of.findall(text))
+
+
+@lru_cache(maxsize=256)  # where texts are held against texts, each is read many times
+def _count_short(of: re.Pattern[str], text: str) -> Counter[str]:
     return Counter(of.findall(text))
 
 
