@@ -96,6 +96,13 @@ def long_texts_to_compare(n: int) -> Body:
 
 
 @body
+def long_texts_that_differ(n: int) -> Body:
+    wanted = [due("f", {"a": f"word{i} and " * 20}) for i in range(n // 8)]
+    made = [call("f", {"a": f"word{i} or so " * 20}) for i in range(n // 8)]
+    return {"trace": trace(made), "expected": {"calls": wanted}}
+
+
+@body
 def alternatives(n: int) -> Body:
     side = max(1, int(n**0.5))
     wanted = [{"any_of": [due("f", {"a": -j}) for j in range(side)]} for _ in range(side)]
@@ -282,8 +289,11 @@ for name in ("apple_trajectory", "arcade", "bfcl_ast", "future_agi_function_call
     BODIES[name] = by_method(name, compat=False)
     BODIES[f"{name}_compat"] = by_method(name, compat=True)
 
-for rubric in ("apple_trajectory", "future_agi_function_calling"):
-    for name in ("results_of_one_tool", "long_texts_to_compare"):
+for rubric, texts in (
+    ("apple_trajectory", "long_texts_to_compare"),
+    ("future_agi_function_calling", "long_texts_that_differ"),  # it takes no matchers
+):
+    for name in ("results_of_one_tool", texts):
         BODIES[f"{name}_by_{rubric}"] = lambda n, made=BODIES[name], rubric=rubric: {
             **made(n),
             "rubric": {"extends": rubric, "compat": True},
