@@ -274,6 +274,18 @@ def test_a_probe_that_is_answered_closes_it_for_good(clock: Clock) -> None:
     assert not breaker.is_open
 
 
+def test_what_failed_before_it_closed_does_not_open_it_again(clock: Clock) -> None:
+    breaker = Breaker(clock, in_a_row=100, window=4)
+    for _ in range(4):
+        breaker.note_failure(probe=breaker.admit())
+    assert breaker.is_open
+    clock.advance(10)
+    breaker.admit()
+    breaker.note_success()
+    breaker.note_failure(probe=False)
+    assert not breaker.is_open
+
+
 def test_a_probe_that_is_cancelled_makes_room_for_another(clock: Clock) -> None:
     breaker = opened(clock)
     clock.advance(10)

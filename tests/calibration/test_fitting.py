@@ -187,6 +187,12 @@ def test_the_band_holds_what_is_least_sure() -> None:
     assert choose_band(tallied([(0.1, False), (0.9, True)]), 0.5) is None
 
 
+def test_a_band_may_leave_just_as_many_decided_as_must_be() -> None:
+    found = tallied([(0.1, False)] * 4 + [(0.45, True)] * 2 + [(0.9, True)] * 4)
+    assert choose_band(found, 0.5, least=0.8) == (pytest.approx(0.275), pytest.approx(0.675))
+    assert choose_band(found, 0.5, least=0.81) is None
+
+
 @given(ITEMS, st.integers(1, 15).map(lambda n: n / 16))
 def test_the_coverage_curve(items: Items, threshold: float) -> None:
     found, points = tallied(items), build_coverage_curve([(tallied(items), threshold)])

@@ -96,6 +96,13 @@ def long_texts_to_compare(n: int) -> Body:
 
 
 @body
+def long_texts_that_differ(n: int) -> Body:
+    wanted = [due("f", {"a": f"word{i} and " * 20}) for i in range(n // 8)]
+    made = [call("f", {"a": f"word{i} or so " * 20}) for i in range(n // 8)]
+    return {"trace": trace(made), "expected": {"calls": wanted}}
+
+
+@body
 def alternatives(n: int) -> Body:
     side = max(1, int(n**0.5))
     wanted = [{"any_of": [due("f", {"a": -j}) for j in range(side)]} for _ in range(side)]
@@ -285,6 +292,7 @@ for name in ("apple_trajectory", "arcade", "bfcl_ast", "future_agi_function_call
 for rubric, name in (
     ("apple_trajectory", "bans_and_calls"),
     ("apple_trajectory", "long_texts_to_compare"),
+    ("future_agi_function_calling", "long_texts_that_differ"),
     ("future_agi_function_calling", "results_of_one_tool"),
 ):
     BODIES[f"{name}_by_{rubric}"] = lambda n, make=BODIES[name], rubric=rubric: {

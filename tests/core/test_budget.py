@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from service import InputError, score
 from service.asking.budget.ask_limits import AskLimits
 from service.core import budget
+from service.core.alignment.chain import find_longest_chain
 from service.core.alignment.likeness import Allowance, ComparisonRules, PairWorth, compare_all
 from service.core.budget import (
     LIMITS,
@@ -34,7 +35,7 @@ from service.core.json.values import equals
 from service.core.judging.judges import Ask, Judge
 from service.core.outcome import Skipped
 from service.core.report import Report
-from service.core.trace import Step, ToolCall
+from service.core.trace import Step, ToolCall, ToolResult
 from tests.bulk import examples
 from tests.core.hostile_bodies import BODIES, call, due, reversed_calls, trace, under
 
@@ -249,6 +250,35 @@ def test_pairs_that_compare_alike_are_worth_alike(wanted, made):
     direct = [[by_equality(pattern, step) for step in steps] for pattern in patterns]
     assert table.values.tolist() == [[one.value for one in row] for row in direct]
     assert table.agrees.tolist() == [[one.agrees for one in row] for row in direct]
+
+
+def test_what_a_call_returned_is_not_taken_for_what_it_was_given():
+    """The first thing asked of a pattern is its argument, or its result where it says one: patterns of two kinds."""
+
+    def worth(pattern: CallPattern, step: Step) -> PairWorth:
+        own = by_equality(pattern, step)
+        returned = step.result.content if step.result else None
+        return PairWorth(own.value + 2 * (pattern.says_result and pattern.result == returned), own.agrees)
+
+    asked = [{"tool": "f", "args": {"a": n}} for n in range(10)]
+    asked += [{"tool": "f", "args": {"a": n}, "result": n} for n in range(10)]
+    patterns = [CallPattern.model_validate(one) for one in asked]
+    steps = [Step(n, 1, ToolCall(None, "f", {"a": n}), ToolResult((n + 5) % 20)) for n in range(20)]
+    table = compare_all(patterns, steps, ComparisonRules(worth, lambda _: True, lambda _: 1, lambda _: {}), Allowance())
+    assert table is not None
+    assert table.values.tolist() == [[worth(pattern, step).value for step in steps] for pattern in patterns]
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_chain_is_paid_for_as_it_is_looked_for(together: bool):
+    """Places with one call and places with several: neither may be looked for without end."""
+    asked: list[tuple[int, int]] = []
+    places = [list(range(100))] if together else [[n] for n in range(100)]
+    with pytest.raises(OverBudgetError):
+        find_longest_chain(
+            places, range(100), lambda *pair: bool(asked.append(pair)), meter=Meter({**LIMITS, "comparisons": 1_000})
+        )
+    assert len(asked) <= 1_100
 
 
 def test_of_calls_of_one_form_few_are_compared():

@@ -310,9 +310,18 @@ def test_another_judge_is_another_key(field: str) -> None:
 
 @pytest.mark.parametrize(
     "asked",
-    [{"tenant": "b"}, {"model": "m2"}, {"api_base": ""}, {"api_base": "http://x"}, {"sample": 1}, {"tenant": ""}],
+    [
+        {"tenant": "b"},
+        {"model": "m2"},
+        {"api_base": ""},
+        {"api_base": "http://x"},
+        {"sample": 1},
+        {"sample": 4},
+        {"tenant": ""},
+    ],
 )
 def test_another_way_of_asking_is_another_key(asked: dict[str, Any]) -> None:
+    """The fifth time, two labels stand as they did the first time: the texts are the same, and the votes are two."""
     assert keyed(**asked) != keyed()
 
 

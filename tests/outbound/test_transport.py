@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
 import os
 import subprocess
 import textwrap
 import zlib
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from itertools import product
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,8 +23,9 @@ from service.asking.faults import CallError
 from service.asking.model import LiteLLM
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
 from service.logs.redaction import Redactor
-from service.outbound.exchanges import ExchangeBounds
+from service.outbound.exchanges import ExchangeBounds, note_exchanges
 from service.outbound.timeouts import Timeouts
+from service.outbound.transport import bound_exchange
 from service.outbound.unpacking import AnswerBody, PackedError, TooLongError, holds_more_values
 from tests.bulk import share
 from tests.conftest import Run
@@ -218,6 +221,36 @@ def test_a_reply_that_came_by_no_way_of_ours_is_refused(run: Run, provider: Prov
     finally:
         litellm.custom_provider_map = before
     assert "no bounds" in error.reason
+
+
+def test_of_several_exchanges_the_last_one_stands(run: Run) -> None:
+    """A quota that one answer told of is not read out of the next, which never came."""
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b'{"code": "insufficient_quota"}'
+
+    refusing = httpx.Response(429, headers={"retry-after": "7"}, content=body())
+    answers: list[httpx.Response | Exception] = [refusing, httpx.ConnectError("no way")]
+
+    async def handle(_: httpx.Request) -> httpx.Response:
+        given = answers.pop(0)
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    async def twice() -> list[tuple[Any, ...]]:
+        seen: list[tuple[Any, ...]] = []
+        with note_exchanges(ExchangeBounds()) as found:
+            for _ in range(2):
+                with contextlib.suppress(httpx.TransportError):
+                    await bound_exchange(handle)(httpx.Request("POST", "http://judge.example"))
+                seen.append((found.status, found.retry_after, found.refusal, found.fault, found.sent, found.answers))
+        return seen
+
+    assert run(twice()) == [
+        (429, "7", b'{"code": "insufficient_quota"}', None, True, 1),
+        (None, "", b"", "no connection", True, 1),
+    ]
 
 
 def test_what_is_not_our_call_goes_as_it_always_did(run: Run, provider: Provider) -> None:

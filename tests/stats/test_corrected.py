@@ -96,6 +96,18 @@ def test_a_group_on_both_sides_widens_the_interval_where_its_items_are_alike() -
     assert apart.high <= shared.high
 
 
+def test_what_a_group_on_both_sides_adds_by_hand() -> None:
+    """Twenty pairs, the same on both sides: each moves what the labels add by +-a and what the judge says by +-b: 2ab more."""
+    values = [float(at // 2 % 2) for at in range(40)]
+    groups, others = ([f"{side}{at // 2}" for at in range(40)] for side in "ab")
+    labels = [value == 1 for value in values]
+    shared, apart = ppi(labels, values, values, (groups, groups)), ppi(labels, values, values, (groups, others))
+    assert shared.trust == apart.trust
+    added, said = (1 - shared.trust) / 44, shared.trust / 40  # 40 labels and four pseudo-items of the weight 1
+    more = (shared.width**2 - apart.width**2) / 4 / 2.093024**2  # Student's t with 19 degrees of freedom
+    assert more == pytest.approx(20 * 2 * added * said, rel=1e-5)
+
+
 def named(count: int) -> st.SearchStrategy[list[str | None]]:
     return st.lists(st.none() | st.sampled_from("abcdefgh"), min_size=count, max_size=count)
 

@@ -263,6 +263,18 @@ def test_who_has_seen_the_judges_word_is_blind_no_more(database: Database, again
     assert not labels.put("t", said(other, label="fail", blind=True)).blind
 
 
+def test_what_came_of_kept_scores_is_counted_by_tenant(database: Database) -> None:
+    scores = KeptScores(database)
+    for tenant, tool in (("t", "mine"), ("u", "yours"), ("u", "yours")):
+        broken = {"stage": "select", "finding": "wrong_tool", "tool": tool, "stages": "select", "cluster": ""}
+        scores.keep(tenant, ScoreDraft("r@1", "fail", 0.0, {"team": tool}, b"{}", REPORT, broken=broken))
+    for tenant, tool, count_ in (("t", "mine", 1), ("u", "yours", 2), ("v", "", 0)):
+        counts = {("fail", "select", ""): count_} if count_ else {}
+        assert scores.count_outcomes(tenant) == counts
+        assert scores.count_tags(tenant) == ({("team", tool): counts} if counts else {})
+        assert [(one.tool, one.count) for one in scores.group_failures(tenant)] == [(tool, count_)] * bool(counts)
+
+
 def test_a_document_never_takes_the_place_of_what_was_scored_here(database: Database) -> None:
     batch, labels = batch_of(database, [judged(0.2)], []), Labels(database)
     score = kept(database, judged(0.2))

@@ -273,6 +273,18 @@ def test_a_cancelled_batch_does_not_wait_for_what_was_put_off(stage: Stage) -> N
     assert stage.queue.finished == [batch]
 
 
+@pytest.mark.parametrize("under_way", [False, True])
+def test_a_paused_batch_that_is_cancelled_waits_for_nothing_any_more(stage: Stage, under_way: bool) -> None:
+    batch = stage.submit(8)
+    waits = stage.opened(batch).hold
+    if under_way:
+        stage.opened(batch, 1)
+    stage.chunks.put_off(waits, delay=3_600.0, spent=NOTHING, pause="paused_provider", reason="it is down")
+    assert stage.batches.find("t", batch).resume_at is not None
+    found = stage.batches.cancel("t", batch)
+    assert (found.status, found.reason, found.resume_at) == ("cancelling" if under_way else "finalizing", None, None)
+
+
 def test_what_runs_while_others_wait_is_left_to_run(stage: Stage) -> None:
     batch = stage.submit(8)
     waits, runs = stage.opened(batch).hold, stage.opened(batch, 1).hold

@@ -17,6 +17,7 @@ from service.web.run_file import render_run_file
 from service.web.trace.build import MIN_FOLDED, ScoredTrace, build_trace_view
 from service.web.trace.marks import TextPiece
 from service.web.trace.payloads import COMPLETE, CUT, FOLD_CHARS, HEAD_CHARS
+from service.web.trace.places import find_place
 from service.web.trace.reading import read_sent
 from service.web.trace.run import build_run_view
 from service.web.trace.shown import MAX_SHOWN
@@ -119,6 +120,31 @@ def test_a_field_in_a_text_is_found_where_it_stands(content: str, answer: str) -
     assert result.pieces[before - 1].text.endswith(('"price": ', "price: "))
     assert mark.mark is not None
     assert claim.to == mark.mark.also
+
+
+@pytest.mark.parametrize(
+    ("path", "exists"),
+    [
+        ("/messages/1/text", None),  # the message that calls says nothing
+        ("/messages/2/text", True),
+        ("/messages/3/text", None),
+        ("/messages/9999999/text", None),
+        ("/answer", True),
+        ("/steps/0/call/arguments/a", True),
+        ("/steps/0/result/content/1", True),
+        ("/steps/0/result/content/2", False),
+        ("/steps/1/call/arguments", None),
+        ("/steps/1/result/content", None),
+        ("/steps", None),
+    ],
+)
+def test_a_pointer_leads_to_what_is_there_and_no_further(path: str, exists: bool | None) -> None:
+    events = [{"user": "Go"}, {"call": {"name": "f", "arguments": {"a": 1}}, "result": [1, 2]}, {"assistant": "Done"}]
+    request = {"trace": {"format": "callgrade", "events": events}}
+    trace = read_sent(request).trace
+    assert trace is not None
+    place = find_place(path, trace)
+    assert (place and place.exists) == exists
 
 
 def test_expected_and_actual_arguments_stand_side_by_side() -> None:
