@@ -77,7 +77,8 @@ def name_file(file: Path) -> Generator[None]:
     try:
         yield
     except InputError as error:
-        raise type(error)(Problem(f"{file}: {p.path}".removesuffix(": "), p.message) for p in error.problems) from None
+        below = [(p.path.removeprefix(str(file)), p.message) for p in error.problems]  # some name it themselves
+        raise type(error)(Problem(f"{file}: {path}".removesuffix(": "), message) for path, message in below) from None
 
 
 def lines_of(file: Path, option: str) -> list[str]:

@@ -55,7 +55,8 @@ def _handle_failure(error: Exception) -> int:
         return get_exit_code(error)
     if isinstance(error, USAGE_ERROR):
         _say(escape_unprintable(getattr(error, "format_message", error.__str__)()))
-        print("callgrade --help tells how it is called.", file=sys.stderr)  # noqa: T201
+        called = getattr(getattr(error, "ctx", None), "command_path", "callgrade")
+        print(f"{called} --help tells how it is called.", file=sys.stderr)  # noqa: T201
         return ExitCode.CONFIG
     notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
     _say(escape_unprintable(f"this is a fault of callgrade: {type(error).__name__}: {error}{notes}"))

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from service.cli.context import read_settings
 from service.cli.inputs import read_records
-from service.cli.rendering.console import plural, say
+from service.cli.rendering.console import say
 from service.cli.reports import Reports
+from service.core.report import Report
 from service.errors import InputError
 from service.reading.bare_traces import build_body
 from service.reading.trace_files import BadRecord, TraceRecord
@@ -33,7 +34,8 @@ def find_sent(
     """By the position of a report among those read, what it is of, for those at `whole`.
 
     A report belongs to the record of its name (that of a line of a batch, else the trace's id) if there is one of that name, and
-    else to the record at its place, where as many were scored. How many fit none is told on standard error.
+    else to the record at its place, where as many were scored and its id is no other. How many fit none
+    is told on standard error.
     """
     names, places = {found.names[n] for n in whole} - {""}, {found.positions[n] for n in whole}
     records = list(_read_records(files, named, names, places))
@@ -46,11 +48,22 @@ def find_sent(
     for n in sorted(whole):
         place = _choose_record(by_name.get(found.names[n], []), found.positions[n], in_place=in_place)
         sent = None if place is None else records[place].sent
-        if sent is not None:
+        if sent is not None and (found.names[n] in by_name or not _is_another(sent, found.read[n])):
             paired[n] = ScoredTrace(found.read[n], *sent, name=found.names[n])
     if len(paired) < len(whole):
-        say(f"{plural(len(whole) - len(paired), 'report')} fit no trace of --traces, and show the report alone")
+        alone = len(whole) - len(paired)
+        told = (
+            "report fits no trace of --traces, and shows"
+            if alone == 1
+            else "reports fit no trace of --traces, and show"
+        )
+        say(f"{alone} {told} the report alone")
     return paired
+
+
+def _is_another(sent: SentTrace, report: Report) -> bool:
+    """Whether both have an id, and not the same."""
+    return None not in (sent.trace.id, report.trace_id) and sent.trace.id != report.trace_id
 
 
 def _choose_record(by_name: Sequence[int], place: int, *, in_place: bool) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
@@ -46,16 +46,32 @@ def guess_format(record: Given) -> str | None:
     return next((entry.name for entry in _BY_RANK if entry.recognise(record)), None)
 
 
-def require_format(record: Given) -> str:
-    """The same, or a ValueError that says what was looked for and what was found."""
+def require_format(record: Given, *, way_out: str | None = None) -> str:
+    """The same, or a ValueError that says what was looked for and what was found.
+
+    `way_out`: what to do about it, in the place of what tells each format.
+    """
     name = guess_format(record)
     if name is not None:
         return name
     if "role" in record:
         raise ValueError('this is one message, not a trace; put the list of messages into {"messages": [...]}')
+    wrapping = next((key for key, value in record.items() if _holds_trace(value)), None)
+    if wrapping is not None:
+        raise ValueError(
+            f"the trace or request stands below {clip(wrapping)!r}; expected it here, without that around it"
+        )
     keys = ", ".join([clip(key) for key in list(record)[:8]]) or "none"
-    marks = "; ".join(f"{entry.name} by {entry.marks}" for entry in _ALL)
-    raise ValueError(f"cannot tell the format of this trace by its members ({keys}); formats are told so: {marks}")
+    way_out = way_out or f"formats are told so: {'; '.join(f'{entry.name} by {entry.marks}' for entry in _ALL)}"
+    raise ValueError(f"cannot tell the format of this trace by its members ({keys}); {way_out}")
+
+
+def _holds_trace(value: object) -> bool:
+    """Whether a member holds what should be the record: a request, or messages."""
+    if not isinstance(value, dict):
+        return False
+    inner = cast("dict[str, object]", value)
+    return isinstance(inner.get("trace"), dict) or isinstance(inner.get("messages"), list)
 
 
 TraceInput = Annotated[Record, ByFormat(*[entry.shape for entry in _ALL], guess=require_format)]

@@ -18,6 +18,7 @@ BESIDE = ("custom_id", "expected", "judges", "rubric", "tags")
 _OURS = frozenset({"expected", "rubric"})
 """Those that no trace has under a similar name: a misspelt one would pass in silence."""
 MAX_NAME_CHARS = 40
+NAME_IT = "name it in `format`, or with --input-format; `callgrade formats` lists them with what tells each"
 
 
 def is_bare(record: TraceRecord) -> bool:
@@ -31,13 +32,15 @@ def build_body(record: TraceRecord, *, named: str | None, guessed: Counter[str])
     InputError, with pointers into the request, where no format fits.
     """
     body = wrap_trace(record.value) if is_bare(record) else dict(record.value)
+    if "id" in body:
+        raise InputError.at("/id", "no field of that name is known beside a trace; did you mean 'custom_id'?")
     trace = body["trace"]
     if not isinstance(trace, dict) or "format" in trace:
         return body
     try:
-        found = named or require_format(trace)
+        found = named or require_format(trace, way_out=NAME_IT)
     except ValueError as error:
-        raise InputError.at("/trace", f"{error}; --input-format names it") from None
+        raise InputError.at("/trace", str(error)) from None
     if named is None:
         guessed[found] += 1
     formatted: dict[str, JsonValue] = {"format": found, **trace}

@@ -13,5 +13,7 @@ def build_judging_engine() -> tuple[Engine, Judges]:
     """The engine of the settings with its judges; SettingsError where no model is set."""
     engine = build_engine(read_settings())
     if engine.judging is None:
-        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", "expected a model: none is set")
+        raise SettingsError.at(
+            "CALLGRADE_JUDGE_MODEL", "no judge model is set; expected its name, as in openai/gpt-5-mini"
+        )
     return engine, engine.judging.judges

@@ -29,7 +29,7 @@ CascadeOption = Annotated[
         metavar="JUDGE", help="In order: each judge is asked of what the one before leaves; with --guarantee."
     ),
 ]
-SeedOption = Annotated[str | None, typer.Option(help="What the groups are dealt out with.")]
+SeedOption = Annotated[str | None, typer.Option(metavar="TEXT", help="What the groups are dealt out with.")]
 
 
 def check_cascade(cascade: Sequence[str], guarantee: float | None) -> None:

@@ -20,7 +20,7 @@ COLUMNS = ("at", "who", "from", "act", "tenant", "target")
 
 @command(80)
 def audit(
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Entries at most.")] = 100,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Entries at most.")] = 100,
     output_format: Annotated[
         Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")
     ] = "table",

@@ -8,7 +8,7 @@ from service.cli.command import command
 from service.cli.exits import ExitCode
 from service.cli.options import Files, FormatOption
 from service.cli.rendering.console import say
-from service.cli.rendering.refusals import say_refusal
+from service.cli.rendering.refusals import RefusalTeller
 
 
 @command(25)
@@ -25,17 +25,17 @@ def convert(files: Files, input_format: FormatOption = "auto") -> int:
     from service.request import read_request_trace
 
     inputs = read_inputs(files, input_format=input_format)
-    refused = 0
+    refused, teller = 0, RefusalTeller()
     for asked in inputs:
         if isinstance(asked, Refusal):
             refused += 1
-            say_refusal(asked)
+            teller.say(asked)
             continue
         try:
             trace = read_request_trace(asked.request)
         except InputError as error:
             refused += 1
-            say_refusal(asked.refuse(error))
+            teller.say(asked.refuse(error))
             continue
         typer.echo(json.dumps(write_record(trace), ensure_ascii=False))
         for part in trace.unread:

@@ -14,7 +14,9 @@ from service.cli.commands.serve import run_serve
 def open(  # noqa: A001 (its name is the command's)
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65_535, help="Port; 0 takes any free one. [default: CALLGRADE_PORT or 8000]"),
+        typer.Option(
+            metavar="N", min=0, max=65_535, help="Port; 0 takes any free one. [default: CALLGRADE_PORT or 8000]"
+        ),
     ] = None,
 ) -> int:
     """Serve on this machine alone, and open the pages in a browser. Ctrl-C ends it."""

@@ -10,7 +10,7 @@ import typer
 from service.cli.command import command
 from service.cli.exits import ExitCode
 from service.cli.options import ExpectedOption, Files, FormatOption, RubricOption
-from service.cli.rendering.refusals import say_refusal
+from service.cli.rendering.refusals import RefusalTeller
 from service.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -69,11 +69,12 @@ def _add_price(planned: PlannedRecord, inputs: Inputs, totals: Totals, loop: asy
 def _count_plans(inputs: Inputs, totals: Totals) -> Iterator[PlannedRecord]:
     from service.cli.inputs import Refusal
 
+    teller = RefusalTeller()
     for number, asked in enumerate(inputs, start=1):
         planned = asked if isinstance(asked, Refusal) else _plan_one(asked, number, inputs)
         if isinstance(planned, Refusal):
             totals.refused += 1
-            say_refusal(planned)
+            teller.say(planned)
             continue
         totals.add(planned)
         yield planned

@@ -17,7 +17,7 @@ from service.cli.command import command
 from service.cli.exits import NO_JUDGE, ExitCode
 from service.cli.options import ExpectedOption, Files, FormatOption, OutputOption, RubricOption
 from service.cli.rendering.console import plural, say
-from service.cli.rendering.refusals import REFUSALS_TOLD, say_refusal
+from service.cli.rendering.refusals import REFUSALS_TOLD, tell_refusals
 
 if TYPE_CHECKING:
     from service.cli.inputs import Inputs, Refusal
@@ -240,7 +240,6 @@ def _tell(inputs: Inputs, tally: Tally, refusals: list[Refusal], judgement: Verd
 
 
 def _tell_refusals(refusals: list[Refusal], tally: Tally) -> None:
-    for refusal in refusals:
-        say_refusal(refusal)
+    tell_refusals(refusals, "error")
     if tally.refused > len(refusals):
         say(f"... and {plural(tally.refused - len(refusals), 'more record')}")

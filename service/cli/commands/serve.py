@@ -16,17 +16,19 @@ from service.cli.exits import ExitCode
 @command(60)
 def serve(
     host: Annotated[
-        str | None, typer.Option(help="Address to listen on. [default: CALLGRADE_HOST or 127.0.0.1]")
+        str | None, typer.Option(metavar="ADDRESS", help="Address to listen on. [default: CALLGRADE_HOST or 127.0.0.1]")
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65_535, help="Port; 0 takes any free one. [default: CALLGRADE_PORT or 8000]"),
+        typer.Option(
+            metavar="N", min=0, max=65_535, help="Port; 0 takes any free one. [default: CALLGRADE_PORT or 8000]"
+        ),
     ] = None,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error", "critical"] | None,
         typer.Option(help="Least severe log record written. [default: CALLGRADE_LOG_LEVEL or info]"),
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that serve.")] = 1,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Processes that serve.")] = 1,
 ) -> int:
     """Serve the HTTP API and the pages. Settings come from CALLGRADE_* variables; logs are JSON lines on standard error."""
     return run_serve(host=host, port=port, log_level=log_level, workers=workers)

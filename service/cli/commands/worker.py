@@ -23,7 +23,7 @@ def worker(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, max=256, help="Cores for what code makes of items. [default: all of them]"),
+        typer.Option(metavar="N", min=1, max=256, help="Cores for what code makes of items. [default: all of them]"),
     ] = None,
     *,
     beside: Annotated[bool, typer.Option("--beside", hidden=True, help="End with standard input.")] = False,

@@ -36,7 +36,7 @@ IdempotencyOption = Annotated[
     typer.Option(metavar="TEXT", help="Submissions with one key are one. [default: made of the content]"),
 ]
 StatusOption = Annotated[str | None, typer.Option(metavar="STATUS", help="Only those in this state.")]
-LimitOption = Annotated[int, typer.Option(min=1, max=100, help="How many at most.")]
+LimitOption = Annotated[int, typer.Option(metavar="N", min=1, max=100, help="How many at most.")]
 AfterOption = Annotated[str | None, typer.Option(metavar="ID", help="Only those older than this one.")]
 ShownOption = Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")]
 JobArgument = Annotated[str, typer.Argument(metavar="ID", help="The id that `submit` prints.")]

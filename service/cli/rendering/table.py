@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -114,7 +115,8 @@ class ResultTable:
 def _name(result: Result) -> str:
     """What a line is about; a refused record has no name, and its line in the file tells it from others."""
     if isinstance(result, Refusal):
-        return escape_unprintable(f"{Path(result.place.source).name}:{result.place.line or 0}{result.place.pointer}")
+        place = replace(result.place, source=Path(result.place.source).name)
+        return escape_unprintable(f"{place}{place.pointer}")
     return escape_unprintable(result.name if result.trial is None else f"{result.name} ({result.trial})")
 
 

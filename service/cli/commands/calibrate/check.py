@@ -26,8 +26,10 @@ def calibrate_check(
     judge: Annotated[
         str | None, typer.Option(metavar="NAME", help="One judge of the report. [default: each that the rubric has]")
     ] = None,
-    size: Annotated[int, typer.Option(min=2, help="Held-out items that are judged again, for each criterion.")] = 100,
-    seed: Annotated[str | None, typer.Option(help="What the sample is drawn with.")] = None,
+    size: Annotated[
+        int, typer.Option(metavar="N", min=2, help="Held-out items that are judged again, for each criterion.")
+    ] = 100,
+    seed: Annotated[str | None, typer.Option(metavar="TEXT", help="What the sample is drawn with.")] = None,
     again: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A former check as JSON, whose items are judged once more.")
     ] = None,

@@ -27,7 +27,10 @@ def calibrate_compare(
     judge_a: Annotated[str | None, typer.Option(metavar="NAME", help="Which judge of A, where it has several.")] = None,
     judge_b: Annotated[str | None, typer.Option(metavar="NAME", help="Which judge of B, where it has several.")] = None,
     draws: Annotated[
-        int, typer.Option(min=0, max=100_000, help="Draws of the bootstrap behind each interval; 0: no intervals.")
+        int,
+        typer.Option(
+            metavar="N", min=0, max=100_000, help="Draws of the bootstrap behind each interval; 0: no intervals."
+        ),
     ] = 1_000,
     output_format: Annotated[
         Literal["table", "json", "markdown"], typer.Option("--format", "-f", help="How it is written.")

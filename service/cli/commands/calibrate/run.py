@@ -35,7 +35,9 @@ def calibrate_run(
     seed: SeedOption = None,
     splits: Annotated[
         int,
-        typer.Option(min=0, max=10_000, help="How often groups are dealt out anew to measure the ECE again."),
+        typer.Option(
+            metavar="N", min=0, max=10_000, help="How often groups are dealt out anew to measure the ECE again."
+        ),
     ] = 0,
     guarantee: GuaranteeOption = None,
     cascade: CascadeOption = None,
@@ -47,7 +49,10 @@ def calibrate_run(
         bool, typer.Option("--stack", help="Also try all judges together in one logistic sum (not served).")
     ] = False,
     draws: Annotated[
-        int, typer.Option(min=0, max=100_000, help="Draws of the bootstrap behind each interval; 0: no intervals.")
+        int,
+        typer.Option(
+            metavar="N", min=0, max=100_000, help="Draws of the bootstrap behind each interval; 0: no intervals."
+        ),
     ] = 1_000,
 ) -> int:
     """Fit recorded predictions to human labels: all are fitted, and each is scored once by a fit that has not seen it.

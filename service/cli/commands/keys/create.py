@@ -20,8 +20,9 @@ def create_key(
     scope: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="SCOPE",
             help="What it is for: score, batch, calibrate, label, metrics, or admin for everything; repeatable. "
-            "[default: score, batch]"
+            "[default: score, batch]",
         ),
     ] = None,
     expires: Annotated[
