@@ -15,6 +15,9 @@ from service.core.judging.unfitted import is_of
 from service.core.models.invalid import find_problems
 from service.errors import Problem, SettingsError
 
+APPLIES = "in use"
+"""The state of a fit that decides."""
+
 
 def read_fits(folders: Iterable[Path]) -> tuple[Fit, ...]:
     """Every fit of the folders that are there, in order of their names.
@@ -66,7 +69,7 @@ def describe_state(
         is_of(fit, jury) for jury in ([judge.models] if judge.models else [(one,) for one in models])
     ):
         return "of another model"
-    return "in use" if route in (None, fit.route) else "made by another way to the model"
+    return APPLIES if route in (None, fit.route) else "made by another way to the model"
 
 
 def get_today() -> date:

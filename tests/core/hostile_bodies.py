@@ -290,6 +290,7 @@ for name in ("apple_trajectory", "arcade", "bfcl_ast", "future_agi_function_call
     BODIES[f"{name}_compat"] = by_method(name, compat=True)
 
 for rubric, name in (
+    ("apple_trajectory", "a_ban_with_a_long_reason"),
     ("apple_trajectory", "bans_and_calls"),
     ("apple_trajectory", "long_texts_to_compare"),
     ("future_agi_function_calling", "long_texts_that_differ"),

@@ -80,7 +80,7 @@ def look_at_ban(case: Case, ban: Ban, step: Step) -> Outcome | PartialOutcome | 
     )
     if over:
         return Skipped("too_long", over)
-    found = Finding("disallowed_call", _explain_ban(ban), build_call_path(step))
+    found = Finding("disallowed_call", case.once(("why", id(ban)), lambda: _explain_ban(ban)), build_call_path(step))
     path = f"{build_call_path(step)}/arguments"
     left = [
         OpenValue(m.words, m.value, f"{path}/{escape_token(name)}")

@@ -137,7 +137,7 @@ def _match_trajectory(case: Case) -> TrajectoryResult:
     looks = [_look_at_calls(case, ban, turn) for ban, turn in bans]
     broken_by = [[step for step, outcome in of_ban if isinstance(outcome, Scored)] for of_ban in looks]
     each = zip(bans, broken_by, strict=True)
-    findings = [_build_ban_finding(ban, step) for (ban, _), breaking in each for step in breaking]
+    findings = [one for (ban, _), breaking in each for one in _build_ban_findings(ban, breaking)]
     return TrajectoryResult(
         taken=taken,
         required=required,
@@ -286,6 +286,7 @@ def _explain_unmet(wanted: ExpectedCall, tries: list[PatternFit]) -> Finding:
     return Finding("unmet", f"{wanted.tools} was called, but {tries[0].findings[0].message}", wanted.path)
 
 
-def _build_ban_finding(ban: Ban, step: Step) -> Finding:
-    reason = f": {ban.reason}" if ban.reason else ""
-    return Finding("disallowed_call", f"{ban.tool} is disallowed{reason}", build_call_path(step))
+def _build_ban_findings(ban: Ban, steps: Iterable[Step]) -> list[Finding]:
+    """One text for all, for a reason may be long."""
+    said = f"{ban.tool} is disallowed" + (f": {ban.reason}" if ban.reason else "")
+    return [Finding("disallowed_call", said, build_call_path(step)) for step in steps]

@@ -21,10 +21,12 @@ def suggest_name(name: str, siblings: Collection[str]) -> str | None:
     >>> import service.core.expectation
     >>> suggest_name("arguements", ["tool"]), suggest_name("arguments", ["tool"]), suggest_name("colour", ["tool"])
     ('args', 'args', None)
+    >>> suggest_name("tool", []) == "tool"  # which was refused where it stands
+    False
     """
     if len(name) > LONGEST_NAME:
         return None
-    fields = _list_fields(frozenset(siblings)) - set(siblings)
+    fields = _list_fields(frozenset(siblings)) - {*siblings, name}
     near = get_close_matches(name, [*fields, *SYNONYMS], n=3, cutoff=0.75)
     return next((one for found in near if (one := SYNONYMS.get(found, found)) in fields), None)
 

@@ -35,6 +35,7 @@ def install_fits(run: Path) -> ExitCode:
 
     SettingsError for a file that is no fit; a usage error where there is none, or where the folder cannot be written.
     """
+    from service.fits.files import describe_state
     from service.wiring import build_engine
 
     fits = _find_fits(run)
@@ -42,10 +43,11 @@ def install_fits(run: Path) -> ExitCode:
     folder = settings.home / "fits"
     _write(fits, folder)
     _note(settings)
+    engine = build_engine(settings)
     for fit in fits:
-        say(_describe(fit))
+        say(_describe(fit, describe_state(fit, engine.shelf.judges)))
     say(f"{plural(len(fits), 'fit')} in {folder}; a service that runs reads them when it starts again")
-    for sentence in build_engine(settings).list_warnings():
+    for sentence in engine.list_warnings():
         warn(sentence)
     return ExitCode.PASSED
 
@@ -91,8 +93,10 @@ def _note(settings: Settings) -> None:
         warn(f"it is not in the audit log: {error}")
 
 
-def _describe(fit: Fit) -> str:
-    """What the fit does to a verdict."""
+def _describe(fit: Fit, state: str) -> str:
+    """What the fit does to a verdict, and where it cannot, why."""
+    from service.fits.files import APPLIES
+
     band = f", from {number(fit.abstain[0])} to below {number(fit.abstain[1])} a human decides" if fit.abstain else ""
-    use = f"passes from {number(fit.threshold)} on{band}" if fit.usable else "decides nothing: it may not be used"
+    use = f"passes from {number(fit.threshold)} on{band}" if state == APPLIES else f"decides nothing: {state}"
     return f"{fit.id} for {fit.model}: {use}"
