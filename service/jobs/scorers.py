@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context, parent_process
 
@@ -36,6 +36,10 @@ def build_own_engine() -> Engine:
     return build_engine(settings)
 
 
+ENDING = (signal.SIGINT, signal.SIGTERM)
+"""What all processes of a group may be sent; the worker itself ends those that score."""
+
+
 class ScorerPool:
     """Some processes, each begun when it is first needed. The end of one in the middle of its work is the worker's end."""
 
@@ -50,12 +54,20 @@ class ScorerPool:
         if len(items) < LEAST_ITEMS:
             return [None] * len(items)
         try:
-            return self._pool.submit(_score, items).result()
+            return self._submit(items).result()
         except BrokenProcessPool:
             # Whoever opens the chunks next knows by this one's death that their items are to be suspected.
             LOG.critical("a process that scored items has ended, and the worker ends with it")
             os.kill(os.getpid(), signal.SIGKILL)
             raise
+
+    def _submit(self, items: Sequence[ChunkItem]) -> Future[list[OutcomeRow | None]]:
+        """A process that is begun here is deaf from its first moment on: it inherits what this thread blocks."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        try:
+            return self._pool.submit(_score, items)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def close(self) -> None:
         """Ends the processes."""
@@ -67,11 +79,9 @@ _scorers: list[ItemScorer] = []
 
 
 def _prepare(build: Callable[[], Engine], limits: Limits) -> None:
-    for number in (
-        signal.SIGINT,
-        signal.SIGTERM,
-    ):  # which all processes of a group may be sent; the worker ends this one
+    for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
     threading.Thread(target=_end_with_the_worker, name="worker", daemon=True).start()
     _scorers.append(ItemScorer(build(), limits))
 
