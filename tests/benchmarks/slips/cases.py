@@ -35,6 +35,7 @@ HALVES = {
     "open": ("charging", "theatre", "freight"),
     "sealed": ("telecom", "insurance", "recruiting", "garage", "auctions", "dairy"),
     "blind_a": ("cloudcosts", "builds", "deals", "museum", "recipes"),
+    "blind_b": ("adstats", "pulls", "wallet", "elections", "inbox"),
 }
 """`held` is looked at last; the others are read and built on, `fresh` since its first figures were taken unread."""
 RENDERINGS = 3
