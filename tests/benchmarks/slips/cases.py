@@ -36,6 +36,7 @@ HALVES = {
     "sealed": ("telecom", "insurance", "recruiting", "garage", "auctions", "dairy"),
     "blind_a": ("cloudcosts", "builds", "deals", "museum", "recipes"),
     "blind_b": ("adstats", "pulls", "wallet", "elections", "inbox"),
+    "blind_c": ("grades", "telemetry", "podcast", "chess", "grants"),
 }
 """`held` is looked at last; the others are read and built on, `fresh` since its first figures were taken unread."""
 RENDERINGS = 3
