@@ -280,11 +280,31 @@ def check_harmless(visitor: Visitor, path: str) -> None:
     assert not re.search(r"<[a-z][^<>]*\son[a-z]+\s*=", text, re.IGNORECASE), path
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "accept", "status", "kind"),
+    [
+        ("GET", "/run", "text/html,*/*;q=0.8", 404, "text/html"),
+        ("GET", "/nowhere/at/all", "text/html", 404, "text/html"),
+        ("GET", "/nowhere", "application/json", 404, "application/problem+json"),
+        ("GET", "/nowhere", "", 404, "application/problem+json"),
+        ("POST", "/nowhere", "text/html", 404, "application/problem+json"),
+        ("GET", "/v1/nowhere", "text/html", 404, "application/problem+json"),
+        ("GET", "/v1/score", "text/html", 405, "application/problem+json"),
+        ("GET", "/livez", "text/html", 200, "application/json"),
+    ],
+)
+def test_an_address_of_nothing_is_told_to_browsers_as_a_page(
+    visitor: Visitor, method: str, path: str, accept: str, status: int, kind: str
+) -> None:
+    answer = visitor.ask(method, path, content_type="application/json", accept=accept)
+    assert (answer.status, answer.headers["content-type"].partition(";")[0]) == (status, kind)
+
+
 def test_pages_are_routes_that_ask_who_comes(visitor: Visitor) -> None:
     pages = [route for route in visitor.app.routes if isinstance(route, PageRoute)]
     assert len(pages) >= 15
     public = {route.path for route in pages if route.public}
-    assert public == {"/sign-in", "/sign-in/session", "/static/{name}"}
+    assert public == {"/sign-in", "/sign-in/session", "/static/{name}", "/{path:path}"}
 
 
 def test_names_of_files_that_are_not_there_are_not_kept(visitor: Visitor) -> None:
