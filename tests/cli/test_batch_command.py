@@ -200,6 +200,7 @@ def test_a_submission_may_be_watched_and_waited_for(ask: Run, service: Served) -
         (["status", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
         (["status", ID, "--key", "k\u00e9y"], 4, "--key: expected a key as"),
         (["watch", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
+        (["results", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
         (["list", "--status", "odd"], 5, "status: expected one of in_progress"),
         (["list", "--after", "x"], 5, "after: expected the id of a batch"),
         (["submit", "none.jsonl"], 5, "none.jsonl: cannot be read"),
@@ -214,6 +215,7 @@ def test_what_goes_wrong_is_told(ask: Run, tmp_path: Path, args: list[str], code
     assert ran.code == code, ran
     assert told in ran.err
     assert "Traceback" not in ran.err
+    assert "tried again" not in ran.err
     assert list(tmp_path.iterdir()) == []
 
 
