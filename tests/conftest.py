@@ -204,8 +204,9 @@ GROUPS = dict.fromkeys(
 """Files whose tests wait for each other's processes: they run one after the other."""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """A shell that starts tests in the background has them, and all that they start, ignore SIGINT: here it is heard."""
+    config.pluginmanager.register(ExamplesOnly())
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -226,11 +227,13 @@ def pytest_collection() -> Generator[None]:
         gc.enable()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Modules without an example are not loaded to look for some."""
-    found = yield
-    return [one for one in found if not isinstance(one, DoctestModule) or ">>>" in file_path.read_text("utf-8")]
+class ExamplesOnly:
+    """Modules without an example are not loaded to look for some: in `service` too, hence no hook of this file's own."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        found = yield
+        return [one for one in found if not isinstance(one, DoctestModule) or ">>>" in file_path.read_text("utf-8")]
 
 
 class FileGroups(LoadFileScheduling):
