@@ -16,6 +16,10 @@ from tests.browser.driven import installed
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
 CHECK = "axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations)"
 
+WINDOWS = [(400, "light"), (1_400, "dark")]
+"""Widths and schemes that everybody's pages are tried in: each once, for what is too wide has no colour, and none is too pale
+for a width."""
+
 
 @contextmanager
 def browsing() -> Generator[Browser]:

@@ -14,7 +14,7 @@ from service.core.judging.fits import build_route
 from tests.api.test_fits import fit
 from tests.api.test_labels import body
 from tests.api.test_server import Server, serving
-from tests.browser.paged import Visit, browsing
+from tests.browser.paged import WINDOWS, Visit, browsing
 from tests.faults.provider import Provider
 from tests.faults.provider import serving as providing
 
@@ -103,7 +103,7 @@ def score_pasted(visit: Visit, log: str) -> str:
 
 def test_every_page_of_labels_and_judges_can_be_used_by_everybody(site: Site) -> None:
     found: dict[str, object] = {}
-    for width, scheme in ((400, "light"), (400, "dark"), (1_400, "light"), (1_400, "dark")):
+    for width, scheme in WINDOWS:
         visit = site.visit(viewport={"width": width, "height": 900}, color_scheme=scheme)
         paths = ("/", "/label?criterion=grounded", "/label/disagreements", "/judges", "/judges/result_groundedness")
         for path in (*paths, f"/runs/{site.batch}", f"/runs/{site.batch}/traces/1"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,18 +12,12 @@ from service.store.access.keys import Keys
 from service.wiring import prepare_database
 from tests.api.test_labels import body
 from tests.api.test_server import Server, serving
-from tests.browser.driven import Tab, installed, tab
+from tests.browser.driven import Tab
 
 pytestmark = pytest.mark.needs_browser
 
 ITEM = "document.querySelector('.verdict input[name=item]')?.value ?? ''"
 ENTER = "document.getElementById('key').value = KEY; document.querySelector('main form').submit()"
-
-
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[Tab]:
-    with tab(installed(), tmp_path / "profile") as found:
-        yield found
 
 
 def press(page: Tab, key: str) -> None:

@@ -15,15 +15,13 @@ from service.settings import Settings
 from service.store.database import Database
 from service.wiring import prepare_database
 from tests.api.test_server import Server, serving
-from tests.browser.paged import Visit, browsing
+from tests.browser.paged import WINDOWS, Visit, browsing
 from tests.web.site import build_request, fill, record
 from tests.web.test_pages import build_hostile
 
 expect.set_options(timeout=60_000)  # as long as a busy machine may take
 
 pytestmark = pytest.mark.needs_browser
-
-WINDOWS = [(400, "light"), (1_400, "dark")]
 
 
 @dataclass
