@@ -53,6 +53,12 @@ class Forked:
         self._process = FORKING.Process(target=command.run)
         self._process.start()
 
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        assert self._process.pid is not None
+        return self._process.pid
+
     def poll(self) -> int | None:
         """The exit code; None while it runs."""
         return self._process.exitcode
@@ -66,8 +72,8 @@ class Forked:
 
     def send_signal(self, number: Signals) -> None:
         """Sends a signal, if it still runs."""
-        if self._process.pid is not None and self.poll() is None:
-            os.kill(self._process.pid, number)
+        if self.poll() is None:
+            os.kill(self.pid, number)
 
     def terminate(self) -> None:
         """Asks it to end."""
