@@ -16,6 +16,7 @@ from tests.browser.driven import Tab
 
 pytestmark = pytest.mark.needs_browser
 
+ITEMS = 6
 ITEM = "document.querySelector('.verdict input[name=item]')?.value ?? ''"
 ENTER = "document.getElementById('key').value = KEY; document.querySelector('main form').submit()"
 
@@ -38,19 +39,19 @@ def enter(page: Tab, server: Server, key: str, path: str) -> str:
     return here
 
 
-def test_ten_items_are_labelled_by_keys_alone(page: Tab, tmp_path: Path) -> None:
+def test_items_are_labelled_by_keys_alone(page: Tab, tmp_path: Path) -> None:
     database = prepare_database(Settings(home=tmp_path))
     _, key = Keys(database).create(name="ana", tenant="t", scopes=["label", "score"])
     database.close()
     with serving(tmp_path) as server:
         bearer = f"Authorization: Bearer {key}"
-        for n in range(10):
+        for n in range(ITEMS):
             sent = json.dumps(body(n, store=True)).encode()
             status, _ = server.ask("POST", "/v1/score", sent, bearer, "Content-Type: application/json")
             assert status == 200
         here = enter(page, server, key, "/label?criterion=grounded")
         seen: list[str] = []
-        for n in range(10):
+        for n in range(ITEMS):
             seen.append(page.until(ITEM, lambda item: bool(item) and item not in seen))
             page.until("document.readyState === 'complete'")
             press(page, "n")
