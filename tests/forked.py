@@ -1,6 +1,7 @@
 """Processes forked from one that has loaded what takes long: each begins at once, and is a process like any other.
 
-What starts them is one process for each that tests; it loads `tests.loaded`, starts no thread and does nothing else.
+What starts them is one process, which loads `tests.loaded`, starts no thread and does nothing else. Where several processes
+test (pytest-xdist) the one that they work for starts it, while they collect, and they all `join` it: to load takes 5 s.
 """
 
 from __future__ import annotations
@@ -10,13 +11,27 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Mapping
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context, resource_tracker
 from pathlib import Path
 from signal import SIGKILL, SIGTERM, Signals
 from typing import NamedTuple, TypeAlias
 
 FORKING = get_context("forkserver")
 FORKING.set_forkserver_preload(["tests.loaded"])
+
+
+def share() -> str:
+    """Starts the process that forks, unless it runs. Where it is, for others to join."""
+    forkserver.ensure_running()
+    return str(forkserver._forkserver._forkserver_address)
+
+
+def join(address: str) -> None:
+    """Has processes of this one forked there. They live no longer than before: those who asked for them end them."""
+    server = forkserver._forkserver
+    server._forkserver_address = address
+    server._forkserver_alive_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    server.ensure_running = resource_tracker.ensure_running
 
 
 class Command(NamedTuple):
