@@ -108,7 +108,7 @@ def test_a_page_of_elsewhere_neither_reads_nor_spends(
         found = json.loads(page.until(FOUND, lambda text: text not in (None, "nothing")))
     read = {name: told for name, told in found.items() if name != "beacon" and told not in ("failed", "opaque 0 0")}
     assert not read
-    until(lambda: len(answered(server)) >= before + 5)
+    until(lambda: len(answered(server)) >= before + 9)  # all but the beacon, which goes when the browser likes
     assert set(answered(server)[before:]) == {403}
     assert not provider.requests
 
