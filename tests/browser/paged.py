@@ -64,10 +64,11 @@ class Visit:
             if one["impact"] in ("serious", "critical")
         ]
 
-    def look(self, path: str) -> dict[str, object]:
-        """What is wrong with a page for somebody, in each of WINDOWS."""
+    def look(self, path: str, *, shows: str = "body") -> dict[str, object]:
+        """What is wrong with a page for somebody, in each of WINDOWS, once it shows what a selector says."""
         found: dict[str, object] = {}
         self.open(path)
+        self.page.wait_for_selector(shows)
         for width, scheme in WINDOWS:
             self.page.set_viewport_size({"width": width, "height": 900})
             self.page.emulate_media(color_scheme=scheme)
