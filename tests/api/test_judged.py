@@ -158,7 +158,7 @@ def test_a_provider_that_stalls_is_left_at_the_deadline(provider, clock, send, m
 LONG = {"fault-429-after-2", "fault-503", "fault-reset", "fault-400", "fault-refusal", "fault-not-json"}
 """One of each kind that is dealt with in its own way: these are met in `make test`, the others where all is tried."""
 MANY = [pytest.param(*fault, marks=() if fault[0] in LONG else pytest.mark.chaos) for fault in FAULTS]
-ITEMS = 80
+ITEMS = 40
 """More than may be under way at once, so that some wait for places."""
 
 

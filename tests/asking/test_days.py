@@ -18,6 +18,7 @@ from service.core.judging.prompts import Usage
 from service.errors import DaySpentError, JudgeError
 from service.store.access.usage import DAY_S, Caps, UsageStore, format_day
 from service.store.database import Database, open_database
+from tests.bulk import examples
 
 UNIT = 1 / 64
 """Of a dollar: sums of it are exact."""
@@ -153,7 +154,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     database.close()
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.integers(1, 64), st.integers(1, 12), st.lists(st.one_of(CALLS, CALLS, TURNS), max_size=25))
 def test_a_tenants_day_holds_over_processes_that_die(
     kept: Database, units: int, questions: int, steps: list[Call | Turn]
