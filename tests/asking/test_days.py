@@ -19,6 +19,7 @@ from service.errors import DaySpentError, JudgeError
 from service.store.access.usage import DAY_S, Caps, UsageStore, format_day
 from service.store.database import Database, open_database
 from tests.bulk import examples
+from tests.stores import open_new_store
 
 UNIT = 1 / 64
 """Of a dollar: sums of it are exact."""
@@ -148,8 +149,7 @@ async def play(store: UsageStore, caps: Caps, steps: list[Call | Turn]) -> None:
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    database = open_database(f"sqlite:///{tmp_path_factory.mktemp('days')}/store.db")
-    database.migrate()
+    database = open_new_store(tmp_path_factory.mktemp("days"))
     yield database
     database.close()
 
