@@ -35,6 +35,8 @@ settings.load_profile("callgrade")
 
 SHARED = Path(os.environ.get("CALLGRADE_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
+# As the commands have it, for what runs without them: it counts where numpy is not loaded yet, as here.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
