@@ -113,7 +113,7 @@ def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
     transcript.say("assistant", text)
     if isinstance(content, list):
         lose_parts(transcript, content, f"{path}/content", role="assistant")
-    if not content and message.get("audio"):
+    if message.get("audio") and not (text and _spells(message, text)):
         transcript.lose("text", f"{path}/audio", "what was said as audio")
     calls = message.get("tool_calls") or ()
     for place, given in enumerate(calls):
@@ -124,6 +124,12 @@ def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
         transcript.call(tool_call(None, legacy["name"], legacy.get("arguments")))
     silent = not (text or calls or legacy or message.get("audio"))
     account_members(transcript, message, ASSISTANT, path, holds="text" if silent else "other")
+
+
+def _spells(message: ChatMessage, text: str) -> bool:
+    """Whether this text is what was said as audio, as far as the message tells."""
+    audio = message.get("audio")
+    return not isinstance(audio, dict) or audio.get("transcript") in (None, "", text)
 
 
 def _find_refusal(message: ChatMessage) -> str:

@@ -150,7 +150,7 @@ def _read_result(told: Transcript | Speech, part: Given, path: str) -> None:
 
 
 def _is_result(part: Given) -> bool:
-    """Whether a part tells what a call returned. An error has a type of its own in a step's content, beside a tool of that name."""
+    """Whether a part tells what a call returned. An error has a type of its own, which a tool of that name has in the UI."""
     kind = _type(part)
     return kind == "tool-result" or (kind == "tool-error" and "error" in part and "state" not in part)
 
