@@ -14,6 +14,7 @@ from typing_extensions import ReadOnly, TypedDict
 
 from service.core.json.text import UnreadableError, parse, read_structure
 from service.core.trace import (
+    CUSTOM_TOOL,
     AgentOutput,
     Message,
     Offer,
@@ -69,7 +70,7 @@ _KINDS: Mapping[type, str] = {
 
 def custom_call(call_id: str | None, name: str, text: JsonValue) -> ToolCall:
     """A call of a custom tool, which takes free text."""
-    return ToolCall(call_id or None, name, None, text, "a custom tool takes text, not arguments")
+    return ToolCall(call_id or None, name, None, text, CUSTOM_TOOL)
 
 
 def result_content(given: JsonValue) -> JsonValue:
