@@ -16,6 +16,7 @@ from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError
 from service.intake.accounting import account_members, members_of
 from service.intake.build import Transcript, custom_call, result_content, tool_call
+from service.intake.endings import account_reply
 from service.intake.shapes import OPEN, ChatRole, Content, Loose, lose_parts, text_of
 from service.intake.speech import Given, find_text
 
@@ -122,6 +123,8 @@ def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
     legacy = message.get("function_call")
     if legacy is not None:
         transcript.call(tool_call(None, legacy["name"], legacy.get("arguments")))
+    if "finish_reason" in message:
+        account_reply(transcript, cast("Given", message), path)
     silent = not (text or calls or legacy or message.get("audio"))
     account_members(transcript, message, ASSISTANT, path, holds="text" if silent else "other")
 
