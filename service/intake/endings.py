@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.trace import UnreadKind
 from service.intake.accounting import clip
 from service.intake.build import Transcript
 
@@ -65,11 +66,26 @@ def account_reply(transcript: Transcript, given: Given, path: str) -> None:
 
 def account_ending(transcript: Transcript, ending: Ending, *, said: bool, called: bool) -> None:
     """The same of one ending. `said`, `called`: whether there is a text or a call in the reply."""
-    reason = ending.reason.lower().rpartition(".")[2]  # clients write enums with their names
-    if reason in FAILED or (reason in WITHHELD and not said and not called):
-        lose_reply(transcript, ending.path, f"a reply that ended with {clip(reason)!r}")
-    elif reason in CALLING and not called:
-        transcript.lose("call", ending.path, f"a call in a reply that ended with {clip(reason)!r}")
+    lost = list_lost(ending.reason, said=said, called=called)
+    what = f"a reply that ended with {clip(ending.reason)!r}"
+    if "text" in lost:
+        lose_reply(transcript, ending.path, what)
+    elif lost:
+        transcript.lose("call", ending.path, f"a call in {what}")
+
+
+def list_lost(reason: str, *, said: bool, called: bool) -> tuple[UnreadKind, ...]:
+    """What may be missing of a reply that ended so.
+
+    >>> list_lost("FinishReason.SAFETY", said=False, called=False), list_lost("tool_calls", said=True, called=False)
+    (('call', 'text'), ('call',))
+    >>> list_lost("stop", said=False, called=False), list_lost("content_filter", said=True, called=False)
+    ((), ())
+    """
+    name = reason.lower().rpartition(".")[2]  # clients write enums with their names
+    if name in FAILED or (name in WITHHELD and not said and not called):
+        return ("call", "text")
+    return ("call",) if name in CALLING and not called else ()
 
 
 def lose_reply(transcript: Transcript, path: str, what: str) -> None:
