@@ -265,6 +265,14 @@ def test_the_end_of_a_batch_is_the_exit_code_of_a_watch(run: Run, status: str, c
     assert ("batch resume" in ran.err) == (status == "paused_budget")
 
 
+def test_a_batch_with_items_that_have_no_report_is_none_to_go_on_with(run: Run) -> None:
+    told = batch("completed", 9).replace(b'"failed": 0', b'"failed": 1')
+    with scripted(lambda *_: Answer(event(told))) as server:
+        ran = run("batch", "watch", ID, "--server", server.url)
+    assert ran.code == 2
+    assert "10 items: 9 scored, 1 failed" in ran.err
+
+
 @pytest.mark.parametrize(("asked", "more"), [(3, "--budget-usd X"), (7, "--max-questions N")])
 def test_a_watch_says_what_a_paused_batch_needs_more_of(run: Run, asked: int, more: str) -> None:
     told = batch("paused_budget", 3, budget_usd=1.0, questions=asked, max_questions=7)
