@@ -10,7 +10,9 @@ from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import abbreviates, split_tokens, split_words, stem_word
 from service.core.evidence.sentences.claims import (
     ABOUT,
+    AT_LARGE,
     COMPARING,
+    DENYING,
     HIGHEST,
     LINKS,
     LOOSE,
@@ -20,6 +22,7 @@ from service.core.evidence.sentences.claims import (
     RANGES,
     UNDER,
     Claim,
+    sets_aside,
 )
 
 _THAN = {"more": "over", "higher": "over", "greater": "over", "less": "under", "lower": "under", "fewer": "under"}
@@ -31,6 +34,7 @@ _DIMENSIONS = {
 
 _OF_MANY = split_words("average averages averaging averaged season career")
 """Words of a sentence whose numbers are of more than one record."""
+_THEN = split_words("before after until once since ahead behind apart")
 _ENDS = HIGHEST | LOWEST
 _BETWEEN = (LINKS | RANGES | ABOUT) - _ENDS
 
@@ -121,7 +125,9 @@ def is_loose(claim: Claim, groups: Sequence[FactGroup]) -> bool:
     """Whether the words leave room between a number and its field."""
     own = {word for group in groups for word in (*group.own, *group.above)}
     words = {stem_word(word) for word in claim.words} | claim.words
-    if _OF_MANY & set(split_tokens(claim.sentence)):
+    if (_OF_MANY | AT_LARGE) & set(split_tokens(claim.sentence)) or DENYING & {*claim.left, *claim.right}:
+        return True
+    if sets_aside(claim.sentence) or (COMPARING | _THEN) & {*claim.right[:2]}:
         return True
     return not claim.plain or is_about(claim) or _is_of_how_many(claim, groups) or bool((MADE | LOOSE) & words - own)
 

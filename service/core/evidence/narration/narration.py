@@ -35,13 +35,14 @@ from service.core.evidence.narration.verdicts import (
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import split_tokens, split_words
-from service.core.evidence.sentences.claims import LOOSE, MADE, Claim, find_claims
+from service.core.evidence.sentences.claims import COMPARING, DENYING, LOOSE, Claim, find_claims
 from service.core.evidence.sentences.clauses import ClauseReader
 
 FEW = 2
 """Of so many values one may be taken for the one that is meant."""
-COUNTS = split_words("have has are is found there")
-"""Words that say that this is all there is."""
+_LIKE = split_words("like similar")
+_CHANCE = 2
+"""So few digits are the same by chance where there are several amounts."""
 _POWERS = (-3, -2, -1, 1, 2, 3, 4)
 
 
@@ -130,9 +131,14 @@ def _check_identifier(claim: Claim, fact_index: FactIndex, utterances: Utterance
     if held or utterances.has(claim.quantity):
         return Ruling("supported", held[0].pointer, "same") if held else OPEN
     slip = fact_index.find_near(claim.quantity.text)
+    shape, near = read_shape(claim.quantity.text), {*claim.left, *claim.right}
+    if DENYING & near:
+        return OPEN
     if slip is not None:
-        return build_contradiction(claim, slip, "digit_flip")
-    kin = fact_index.shapes.get(read_shape(claim.quantity.text)) if claim.plain else None
+        compared = (COMPARING | _LIKE) & near or "would" in near
+        build = build_contradiction if shape and not compared else build_suspicion
+        return build(claim, slip, "digit_flip")
+    kin = fact_index.shapes.get(shape) if claim.plain else None
     return build_suspicion(claim, kin, "not_found") if kin is not None else OPEN
 
 
@@ -161,20 +167,10 @@ def _check_count(claim: Claim, fact_index: FactIndex) -> Ruling | None:
     return None
 
 
-def _find_miscount(claim: Claim, fact_index: FactIndex, utterances: Utterances) -> Ruling | None:
-    """`You have 4 reservations.` of a list of three, the only one of that name."""
-    arrays = fact_index.find_counts(claim.right[:1])
-    if claim.quantity.kind != "number" or len(arrays) != 1 or len(claim.right) > 1 or claim.composite:
-        return None
-    if not claim.plain or not COUNTS & set(claim.left[-2:]) or (MADE | LOOSE) & claim.words:
-        return None
-    return None if utterances.has(claim.quantity) else build_contradiction(claim, arrays[0], "wrong_count")
-
-
 def _check_unbound(claim: Claim, fact_index: FactIndex, utterances: Utterances) -> Ruling:
     """A claim whose words name no field: money may still have slipped its point; else only its absence is told."""
     quantity = claim.quantity
-    counted = _check_count(claim, fact_index) or _find_miscount(claim, fact_index, utterances)
+    counted = _check_count(claim, fact_index)
     if counted is not None:
         return counted
     minor = _find_in_cents(quantity, fact_index)
@@ -193,16 +189,19 @@ def _find_in_cents(quantity: Quantity, fact_index: FactIndex) -> Fact | None:
 
 
 def _find_scale_flip(claim: Claim, fact_index: FactIndex) -> Ruling | None:
-    """An amount with the digits of one that the results hold, a power of ten apart."""
+    """An amount with the digits of one that the results hold, a power of ten apart; a proof where that is their only one."""
     said = claim.quantity.number
-    if said is None or claim.quantity.kind != "money" or not claim.plain or LOOSE & claim.words:
+    if said is None or claim.quantity.kind != "money" or not claim.plain or LOOSE & claim.words or is_about(claim):
         return None
-    if len(list_significant_digits(said)) < 2:
+    digits = len(list_significant_digits(said))
+    if digits < _CHANCE or DENYING & {*claim.left, *claim.right}:
         return None
     for power in _POWERS:
         for fact in fact_index.find_holding(said.scaleb(power)):
             if may_be_minor(fact, said):
                 return OPEN
             if MONEY & {*fact.own, *fact.above} and read_number(claim.quantity, fact) != said:
-                return build_contradiction(claim, fact, "scale_flip")
+                build = build_contradiction if fact_index.has_one_amount else build_suspicion
+                sure = fact_index.has_one_amount or digits > _CHANCE
+                return build(claim, fact, "scale_flip") if sure else None
     return None

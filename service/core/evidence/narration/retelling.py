@@ -6,6 +6,7 @@ another of their kind does, the value is swapped; where nothing at all does, and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
@@ -31,19 +32,39 @@ from service.core.evidence.narration.fitting import (
 from service.core.evidence.narration.verdicts import Ruling, Saying, Utterances, suspect
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
-from service.core.evidence.sentences.claims import COMPARING, LOOSE, MADE, NEGATED, OVER, UNDER
+from service.core.evidence.sentences.claims import (
+    AT_LARGE,
+    COMPARING,
+    DENYING,
+    LINKS,
+    LOOSE,
+    MADE,
+    NEGATED,
+    OVER,
+    UNDER,
+    sets_aside,
+)
 from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words, follows_pronoun
 from service.core.models.lazy import lazy
 
 MAX_SIBLINGS = 60
 """Other entities of the kind of a clause's that are asked whether they hold what is said."""
 MAX_DATED, MAX_TYPED = 500, 120
+_NOT = re.compile(r"n['\u2019]t\b")
 _BOUNDS = OVER | UNDER | split_words("least most within than")
 _ENDS = ("from", "to")
 _PARTLY = split_words(
     "of only some most both all each except other others any either if unless one two three four five"
 )
 """Words of sentences that say of several things how many are so."""
+_SUBJECTS = (
+    LINKS
+    | DENYING
+    | split_words(
+        "it this that they he she you i we t s also already yet now and been be being do does did done with in has hasn non fully"
+    )
+)
+"""Words before a flag that leave it to what is spoken of."""
 _TELLING = 2
 """Numbers of more digits must come from somewhere."""
 _MADE_UP = frozenset({"money", "time", "date", "percent", "duration", "measure"})
@@ -165,7 +186,8 @@ class Retelling:
         fact, said = fits[0].facts[0], mention.quantity
         sure = clause.sight in ("here", "before") or (clause.sight == "far" and follows_pronoun(clause))
         if mention.flag is not None and _is_sure(clause) and not _PARTLY & find_words(clause.sentence):
-            return suspect(mention.text, fact, "negation")._replace(verdict="contradicted")
+            verdict = "contradicted" if _is_said_of_these(mention, clause, fits[0].facts) else "suspected"
+            return suspect(mention.text, fact, "negation")._replace(verdict=verdict)
         proved = (
             clause.sight == "here" and len(clause.subjects) == 1 == len(fits[0].facts) and _is_plain(mention, clause)
         )
@@ -302,7 +324,8 @@ def _is_bound(mention: ClauseMention, clause: Clause) -> bool:
 
 def _is_denied(mention: ClauseMention, clause: Clause) -> bool:
     """Whether a word right before it denies it: `not delivered`."""
-    return bool((NEGATED | {"t"}) & {*split_tokens(clause.text[: mention.start - clause.start])[-2:]})
+    before = _NOT.sub(" not", clause.text[: mention.start - clause.start])
+    return bool(NEGATED & {*split_tokens(before)[-2:]})
 
 
 def _is_second_day(mention: ClauseMention, clause: Clause) -> bool:
@@ -321,4 +344,14 @@ def _is_plain(mention: ClauseMention, clause: Clause) -> bool:
     words = find_words(clause.text)
     if said is None or said.kind in ("date", "number") or is_rough(said, clause) or "respectively" in clause.sentence:
         return False
-    return not words & (MADE | LOOSE | COMPARING | NEGATED)
+    return not words & (MADE | LOOSE | COMPARING | DENYING | AT_LARGE) and not sets_aside(clause.sentence)
+
+
+def _is_said_of_these(mention: ClauseMention, clause: Clause, facts: Sequence[Fact]) -> bool:
+    """Whether what is said to be so is the entity, and no part of it: `the fee is not refundable`."""
+    named = {word for one in clause.mentions if one.flag is None for word in split_tokens(one.text)}
+    named |= {word for one in facts for word in (*one.above, *one.own)}
+    named |= {word for one in facts for other in one.record.facts if isinstance(other.value, str) for word in other.own}
+    named |= {word for entity in clause.subjects if entity.collection for word in entity.collection.own}
+    before = split_tokens(clause.sentence[: max(0, mention.start - clause.sentence_start)])
+    return all(word in _SUBJECTS or stem_word(word) in named or word in named for word in before)

@@ -28,6 +28,8 @@ _SENTENCE = re.compile(
     r"(?:(?<![ap]\.m)(?<!\bSt)(?<!\b[DM]r)(?<!\bNo)[.!?]+(?=[\s*_)\"]|$)|(?<=[ap]\.m)\.(?= [A-Z](?!\w+ time\b))|\n|;)"
 )
 _CLAUSE = re.compile(r"[,;:()\[\]|\u2013\u2014]|\s-\s|\b(?:while|whereas|but)\b")
+PRONOUN = re.compile(r"\W*(?:it|its|he|she|his|her|this|that)\b", re.IGNORECASE)
+"""How a sentence begins that speaks of what the one before it does."""
 _HYPHEN = re.compile(r"^ ?- ?(?=[a-z])")
 """Of `18-point` and `18 - point`."""
 _LABEL = re.compile(r"[\s>*_#`\d.)•-]*+([^:\n]{2,60})(?::|\s[-\u2013\u2014]\s)")
@@ -40,10 +42,18 @@ MADE = split_words(
     "average averaging averaged mean total sum difference combined overall net additional extra saved saving save remaining "
     "left increase decrease change rise drop off discount refund refunded by per each every double half twice altogether "
     "margin lead current currently deducted both summary outgoing new instead original originally previous previously fee "
-    "again another other only first last rest further yesterday earlier prior formerly ago"
+    "again another other only first last rest further yesterday earlier prior formerly ago still"
 )
 """Words for what is worked out, or is no longer or not yet so: no field holds it as it is said."""
 NEGATED = split_words("not never no non isn aren wasn weren hasn haven didn doesn neither nor without cannot")
+DENYING = NEGATED | split_words("no none nobody nothing")
+_ASIDE = re.compile(
+    r"\b(?i:after|before|near|next to|besides?|unlike|except(?: for)?|instead of|than|without|against|versus|vs\.?"
+    r"|following|apart from)[\s*_]+(?i:the\s)?(?!(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)[A-Z]"
+)
+"""A name by which something else is spoken of: `the flight after HAT069 costs $100`."""
+AT_LARGE = split_words("whose any anything anyone whoever whichever whenever when every always")
+"""Words of what holds in general, and of no record."""
 COMPARING = split_words("more less than higher lower fewer greater") | OVER | UNDER
 """Words that hold a number against another."""
 MAYBE = split_words(
@@ -109,6 +119,15 @@ class Claim(NamedTuple):
     def words(self) -> frozenset[str]:
         """The label's words."""
         return frozenset(self.label)
+
+
+def sets_aside(text: str) -> bool:
+    """Whether a text names what it does not speak of.
+
+    >>> sets_aside("The flight after HAT069"), sets_aside("After that HAT069")
+    (True, False)
+    """
+    return _ASIDE.search(text) is not None
 
 
 def find_claims(text: str, quantities: Sequence[Quantity] | None = None) -> list[Claim]:

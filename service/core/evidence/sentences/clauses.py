@@ -12,8 +12,8 @@ from service.core.evidence.facts.held import Entity, Group, Holdings, Words
 from service.core.evidence.reading.dates import WEEKDAYS, read_relative_date
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
-from service.core.evidence.sentences.claims import NEGATED, split_sentences
-from service.core.evidence.sentences.mentions import MAX_SUBJECTS, PRONOUN, Clause, ClauseMention, Sight
+from service.core.evidence.sentences.claims import NEGATED, PRONOUN, split_sentences
+from service.core.evidence.sentences.mentions import MAX_SUBJECTS, Clause, ClauseMention, Sight
 
 _TOKEN = re.compile(r"[^\W_]+")
 _JOINT = re.compile(r"[,;:()|](?=\s|\*|$)|[()|]|\s[-\u2013\u2014\u2192]\s|\b(?:and|but|while|whereas|which|who)\b")

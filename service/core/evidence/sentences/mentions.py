@@ -12,10 +12,8 @@ from typing import Literal, NamedTuple
 from service.core.evidence.facts.held import Entity, Words
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import split_tokens
-from service.core.evidence.sentences.claims import is_open
+from service.core.evidence.sentences.claims import PRONOUN, is_open
 
-PRONOUN = re.compile(r"\W*(?:it|its|he|she|his|her|this|that)\b", re.IGNORECASE)
-"""How a sentence begins that speaks of what the one before it does."""
 _CAN_BE = re.compile(r"\bcan(?:not|['\u2019]t| not)?(?: still| also)? be\b", re.IGNORECASE)
 _INTENDED = re.compile(
     r"\b(?:I|we)(?:['\u2019]ll| will|['\u2019]m going to| am going to)\b|\blet me\b|\blet['\u2019]s\b", re.IGNORECASE
