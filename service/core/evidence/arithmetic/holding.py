@@ -20,7 +20,7 @@ MAX_TERMS = 60
 """Of more values than these the sums are not tried."""
 SUM = split_words("total totals totaling totalling altogether sum combined together overall all both add adds")
 DIFFERENCE = split_words(
-    "difference more less cheaper save saves saving savings than remaining left apart gap margin extra"
+    "difference more less cheaper save saves saving savings than remaining left apart gap margin extra spare gain"
 )
 _MULTIPLE = split_words("each per times every apiece for x twice double")
 

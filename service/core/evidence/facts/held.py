@@ -11,7 +11,7 @@ from service.core.evidence.facts.facts import Collection, Fact, FactRecord
 from service.core.evidence.facts.scale import Scale
 from service.core.evidence.reading.dates import WEEKDAYS
 from service.core.evidence.reading.quantities import Quantity, Value
-from service.core.evidence.reading.words import split_name, split_tokens, split_words
+from service.core.evidence.reading.words import split_name, split_tokens, split_words, stem_word
 from service.core.models.lazy import lazy
 
 T = TypeVar("T")
@@ -147,6 +147,19 @@ class Holdings:
         for one in found.values():
             one.sort(key=len, reverse=True)
         return found
+
+    @lazy
+    def telling(self) -> dict[str, tuple[Entity, Words]]:
+        """Words that stand in the name of one entity of its kind alone, among names that tell all of its kind apart."""
+        found: dict[str, dict[int, tuple[Entity, Words]]] = {}
+        for words, names in self.names.items():
+            for name in names if 1 < len(words) <= MAX_NAME_WORDS else ():
+                group = name.entity.group
+                if name.proper and 1 < len(self.groups.get(group, ())) <= MAX_GROUP and self.is_key(group, name.column):
+                    for word in {stem_word(word) for word in words}:
+                        found.setdefault(word, {})[id(name.entity)] = (name.entity, name.column)
+        told = {word: next(iter(held.values())) for word, held in found.items() if len(held) == 1}
+        return {word: held for word, held in told.items() if len(word) > 2 and word not in self.field_words | _COMMON}
 
     @lazy
     def columns(self) -> dict[tuple[Group, Words], int]:

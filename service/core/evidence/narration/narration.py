@@ -42,7 +42,7 @@ FEW = 2
 """Of so many values one may be taken for the one that is meant."""
 _LIKE = split_words("like similar")
 _CHANCE = 2
-"""So few digits are the same by chance where there are several amounts."""
+"""Fewer digits are the same by chance."""
 _POWERS = (-3, -2, -1, 1, 2, 3, 4)
 
 
@@ -189,19 +189,18 @@ def _find_in_cents(quantity: Quantity, fact_index: FactIndex) -> Fact | None:
 
 
 def _find_scale_flip(claim: Claim, fact_index: FactIndex) -> Ruling | None:
-    """An amount with the digits of one that the results hold, a power of ten apart; a proof where that is their only one."""
+    """An amount with the digits of the one that the results hold, a power of ten apart."""
     said = claim.quantity.number
     if said is None or claim.quantity.kind != "money" or not claim.plain or LOOSE & claim.words or is_about(claim):
         return None
-    digits = len(list_significant_digits(said))
-    if digits < _CHANCE or DENYING & {*claim.left, *claim.right}:
+    if len(list_significant_digits(said)) < _CHANCE or DENYING & {*claim.left, *claim.right}:
+        return None
+    if not fact_index.has_one_amount:
         return None
     for power in _POWERS:
         for fact in fact_index.find_holding(said.scaleb(power)):
             if may_be_minor(fact, said):
                 return OPEN
             if MONEY & {*fact.own, *fact.above} and read_number(claim.quantity, fact) != said:
-                build = build_contradiction if fact_index.has_one_amount else build_suspicion
-                sure = fact_index.has_one_amount or digits > _CHANCE
-                return build(claim, fact, "scale_flip") if sure else None
+                return build_contradiction(claim, fact, "scale_flip")
     return None

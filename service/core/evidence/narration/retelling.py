@@ -31,6 +31,7 @@ from service.core.evidence.narration.fitting import (
 )
 from service.core.evidence.narration.verdicts import Ruling, Saying, Utterances, suspect
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
+from service.core.evidence.reading.units import CURRENCIES, UNITS
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
 from service.core.evidence.sentences.claims import (
     AT_LARGE,
@@ -50,6 +51,7 @@ from service.core.models.lazy import lazy
 MAX_SIBLINGS = 60
 """Other entities of the kind of a clause's that are asked whether they hold what is said."""
 MAX_DATED, MAX_TYPED = 500, 120
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _NOT = re.compile(r"n['\u2019]t\b")
 _BOUNDS = OVER | UNDER | split_words("least most within than")
 _ENDS = ("from", "to")
@@ -79,7 +81,7 @@ class Retelling:
         self._clauses = clauses
         self._holdings = holdings
         self._utterances = utterances
-        self._workings = Workings(holdings, quantities, clauses)
+        self._workings = Workings(holdings, quantities, clauses, utterances.numbers())
         self._spans = Spans(holdings, utterances.today)
         self._zones = Zones(holdings, quantities)
         self._typed: dict[tuple[str, str], list[Fact]] = {}
@@ -124,6 +126,8 @@ class Retelling:
         if said is not None and not swapped and self._is_derived(said, clause, fits, apart=apart):
             return None
         if holding is not None or (not swapped and self._is_said(mention, clause)):
+            return None
+        if mention.flag is None and DENYING & {*split_tokens(_NOT.sub(" not", clause.text))}:
             return None
         if mention.part == "winner" and not refuted:
             return self._check_winner(mention)
@@ -213,7 +217,7 @@ class Retelling:
         """A value that nothing holds: a slip of one that the entities hold, or the only one its words can mean."""
         facts = [fact for one in fits for fact in one.facts if is_typed(said, fact) or one.named]
         kin = find_kin(said, facts)
-        sole = len({fact.path for fact in facts}) == 1 and len(clause.subjects) == 1 and _is_sure(clause)
+        sole = clause.sight == "here" and len({fact.path for fact in facts}) == 1 and len(clause.subjects) == 1 and _is_sure(clause)
         named = fits[0].named or bool(list_named(said, clause, facts))
         earned = kin is not None or sole or (named and clause.sight in ("here", "before"))
         return suspect(mention.text, kin or fits[0].facts[0], "not_found") if earned else None
@@ -259,6 +263,7 @@ class Retelling:
             if typed and len(list_significant_digits(said.number or Decimal(0))) > 1:
                 return suspect(mention.text, typed[0], "not_found")
             telling = said.number is not None and len(list_significant_digits(said.number)) > _TELLING
+            telling = telling and not _YEAR.fullmatch(said.text)
             return Ruling("unsupported") if telling and not self._holdings.holds(said) else None
         other = [
             fact
@@ -275,7 +280,12 @@ class Retelling:
         kin = find_kin(said, typed)
         fact = kin if kin and _is_telling(said, kin, clause) else None
         fact = fact or (typed[0] if typed and self._workings.is_near(said, clause) else None)
-        return suspect(mention.text, fact, "not_found") if fact is not None else None
+        if fact is not None:
+            return suspect(mention.text, fact, "not_found")
+        return self._doubt(said, typed)
+
+    def _doubt(self, said: Quantity, typed: Sequence[Fact]) -> Ruling | None:
+        return Ruling("unsupported") if said.kind in _MADE_UP and typed else None
 
     def _list_typed(self, said: Quantity) -> list[Fact]:
         """Facts whose own unit or name says that they are of the kind."""
@@ -309,7 +319,8 @@ def _is_telling(said: Quantity, kin: Fact, clause: Clause) -> bool:
     """Whether a likeness is no chance: of three digits, of a day or a time, in all but the unit, with the field named."""
     if said.number is None or len(list_significant_digits(said.number)) > _TELLING or is_other_unit(said, kin):
         return True
-    return bool({stem_word(word) for word in clause.words} & {*kin.own})
+    named = {word for word in kin.own if word not in UNITS and word.upper() not in CURRENCIES}
+    return bool({stem_word(word) for word in clause.words} & named)
 
 
 def _is_bound(mention: ClauseMention, clause: Clause) -> bool:

@@ -15,6 +15,9 @@ from service.core.evidence.reading.words import split_tokens, split_words, stem_
 from service.core.evidence.sentences.claims import NEGATED, PRONOUN, split_sentences
 from service.core.evidence.sentences.mentions import MAX_SUBJECTS, Clause, ClauseMention, Sight
 
+_PART: Words = ("part of a name",)
+_NEAR_PART = 12
+"""Characters between two parts of one name."""
 _TOKEN = re.compile(r"[^\W_]+")
 _JOINT = re.compile(r"[,;:()|](?=\s|\*|$)|[()|]|\s[-\u2013\u2014\u2192]\s|\b(?:and|but|while|whereas|which|who)\b")
 _DAY = re.compile(
@@ -78,13 +81,15 @@ class ClauseReader:
             clauses = [self._name(self._read_flags(one), primary) for one in _split(text, start, end, inside)]
             bound = _bind_row(clauses) if clauses and clauses[0].row else self._bind(clauses, focus)
             found += bound
-            focus = _list_subjects(one for one in bound if one.named) or focus
+            named = _list_subjects(one for one in bound if one.named)
+            focus = named or (() if any(_hints_at_other(one, focus) for one in bound) else focus)
             near |= {id(entity) for one in bound if one.named for entity in one.subjects}
         return found
 
     def _find_mentions(self, text: str, quantities: Sequence[Quantity]) -> list[ClauseMention]:
         dates = [ClauseMention(q.start, q.end, q.text) for q in quantities if q.kind == "date"]
         names = [one for one in self._iter_names(text) if not _overlaps(one, dates)]
+        names = sorted([*names, *self._iter_parts(text, sorted([*names, *dates]))])
         days = [one for one in self._iter_days(text) if not _overlaps(one, names)]
         said = [ClauseMention(q.start, q.end, q.text, quantity=q) for q in quantities]
         said = [one for one in said if not _overlaps(one, names) and not _stands_for_thing(one, text)]
@@ -103,6 +108,21 @@ class ClauseReader:
                 start, end = tokens[at].start(), tokens[at + len(match) - 1].end()
                 yield ClauseMention(start, end, text[start:end], match, columns=self._list_columns(match))
             at += len(match) if match is not None else 1
+
+    def _iter_parts(self, text: str, taken: Sequence[ClauseMention]) -> Iterator[ClauseMention]:
+        """Parts of names: `Brandt`, `the tile cache`. One small word may as well be no name."""
+        waiting: list[tuple[re.Match[str], Entity]] = []
+        for token in _TOKEN.finditer(text) if self._holdings.telling else ():
+            entity = self._holdings.telling.get(stem_word(token.group().casefold()), (None,))[0]
+            place = ClauseMention(token.start(), token.end(), token.group())
+            if entity is None or _overlaps(place, taken):
+                continue
+            if waiting and (waiting[-1][1] is not entity or token.start() - waiting[-1][0].end() > _NEAR_PART):
+                yield _join_parts(text, waiting)
+                waiting = []
+            waiting.append((token, entity))
+        if waiting:
+            yield _join_parts(text, waiting)
 
     def _list_columns(self, words: Words) -> frozenset[Words]:
         return frozenset(name.fact.path for name in self._holdings.names[words] if name.fact is not None)
@@ -151,7 +171,7 @@ class ClauseReader:
         """The field by which the entities of a kind are named in the text: the one by which most of them are."""
         seen: dict[tuple[Group, Words], set[int]] = {}
         for mention in mentions:
-            for entity, column in self._list_named(mention):
+            for entity, column in self._list_named(mention) if mention.entity is None else ():
                 seen.setdefault((entity.group, column), set()).add(id(entity))
         best: dict[Group, tuple[float, Words]] = {}
         for (group, column), entities in seen.items():
@@ -162,6 +182,8 @@ class ClauseReader:
         return {group: column for group, (_, column) in best.items()}
 
     def _list_named(self, mention: ClauseMention) -> list[tuple[Entity, Words]]:
+        if mention.entity is not None:
+            return [(mention.entity, _PART)] if mention.sure else []
         if mention.words:
             cased = mention.text[:1].isupper() or any(c.isdigit() for c in mention.text) or len(mention.words) > 1
             named = self._holdings.find_unique(mention.words)
@@ -173,9 +195,9 @@ class ClauseReader:
         keyed, by = True, set[Words]()
         for mention in clause.mentions:
             for entity, column in self._list_named(mention):
-                if primary.get(entity.group) == column:
+                if column is _PART or primary.get(entity.group) == column:
                     found[id(entity)] = (mention, entity)
-                    keyed = keyed and self._holdings.is_key(entity.group, column)
+                    keyed = keyed and (column is _PART or self._holdings.is_key(entity.group, column))
                     by.add(column)
         for mention, entity in self._find_common(clause) if not found else ():
             found[id(entity)] = (mention, entity)
@@ -228,7 +250,8 @@ class ClauseReader:
                 bound.append(replace(clause, subjects=current))
                 bare = not {*clause.words} - _BARE - _list_name_words(clause)
             elif current:
-                sight: Sight = "loose" if self._has_own_subject(clause) else "before"
+                other = self._has_own_subject(clause) or _hints_at_other(clause, current)
+                sight: Sight = "loose" if other else "before"
                 bound.append(replace(clause, subjects=current, sight=sight, keyed=bound[-1].keyed, by=bound[-1].by))
             elif first and not pronoun:
                 bound.append(replace(clause, subjects=(*focus, *first), sight="loose"))
@@ -353,6 +376,21 @@ def _pair_up(clauses: Sequence[Clause]) -> list[Clause]:
         for one in clause.mentions
         if one.start in pairs
     ]
+
+
+def _hints_at_other(clause: Clause, current: Sequence[Entity]) -> bool:
+    """Whether a clause has a word of another one's name."""
+    return any(one.entity is not None and one.entity not in current for one in clause.mentions)
+
+
+def _join_parts(text: str, parts: Sequence[tuple[re.Match[str], Entity]]) -> ClauseMention:
+    start, end = parts[0][0].start(), parts[-1][0].end()
+    cased = any(token.group()[:1].isupper() and not _starts_sentence(text, token.start()) for token, _ in parts)
+    return ClauseMention(start, end, text[start:end], entity=parts[0][1], sure=cased or len(parts) > 1)
+
+
+def _starts_sentence(text: str, at: int) -> bool:
+    return not text[:at].strip(" *_-\n") or text[:at].rstrip(" *_\"(")[-1:] in ".!?:\n"
 
 
 def _list_name_words(clause: Clause) -> set[str]:

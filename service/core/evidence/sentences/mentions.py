@@ -41,6 +41,10 @@ class ClauseMention(NamedTuple):
     """Of a name: the part that the words beside it give it, `from` say."""
     flag: bool | None = None
     """Of a field that is true or false: which is said."""
+    entity: Entity | None = None
+    """Of a part of a name: whose it is."""
+    sure: bool = False
+    """Whether the part stands for the name."""
 
     @property
     def is_day(self) -> bool:
