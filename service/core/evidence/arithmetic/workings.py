@@ -18,7 +18,8 @@ from service.core.evidence.sentences.claims import MADE, MAX_BESIDE
 from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words
 from service.core.models.lazy import lazy
 
-_ASKING = SUM | DIFFERENCE | MADE
+_CHANGED = split_words("by up down rose fell grew dropped")
+_ASKING = SUM | DIFFERENCE | MADE | _CHANGED - {"by"} | split_words("gained lost added gains loses drops adds")
 _OF_TWO = split_words("both together plus")
 _MEANS = split_words("average averages averaged averaging mean typical typically")
 _TELLING = 2
@@ -34,10 +35,10 @@ MAX_FACTORS, MAX_TOTALS = 12, 20
 _OF_WHOLE = split_words(
     "of more less higher lower cheaper dearer above below used left full taken sold booked done complete"
 )
-_CHANGED = split_words("by up down rose fell grew dropped")
 MAX_TIMES = 100
 """A number of things by which an amount is multiplied."""
 _FEW = 10
+MAX_SIGNED = 6
 MAX_PICKED = 8
 """Values of a column of which any may be meant by a sum."""
 PASSAGE = 600
@@ -48,7 +49,7 @@ _NO_COMPARATIVES = split_words(
     "printer transfer weather quarter customer player passenger folder computer"
 )
 """Words that end as comparatives do."""
-_APART = split_words("more less fewer ahead apart behind below above")
+_APART = split_words("more less fewer ahead apart behind below above up down short")
 _LEADS = split_words("exceed exceeds lead leads won win beat ahead")
 
 
@@ -69,6 +70,11 @@ def asks_sum(clause: Clause) -> bool:
 def asks_arithmetic(clause: Clause) -> bool:
     """Whether words of a sentence speak of what is worked out."""
     return bool(_ASKING & find_words(clause.sentence))
+
+
+def is_worked_out(clause: Clause) -> bool:
+    """Whether words of a clause do."""
+    return bool(_ASKING & find_words(clause.text))
 
 
 class _Pool:
@@ -235,7 +241,11 @@ class Workings:
         few = told[-_FEW:]
         if asked and any(_has_near(pool.parts, number, room) for pool in pools):
             return True
-        return _have_sum(few, number, room) or any(abs(sum(few[n:]) - number) <= room for n in range(len(few) - 2))
+        return (
+            _have_sum(few, number, room)
+            or any(abs(sum(few[n:]) - number) <= room for n in range(len(few) - 2))
+            or (asked and _has_near(_list_signed(few[-MAX_SIGNED:]), number, room))
+        )
 
     def _is_multiple(
         self,
@@ -249,13 +259,17 @@ class Workings:
     ) -> bool:
         """So many times a value, or one shared out among so many, or so many percent of it, by numbers of the sentence."""
         counts = self._list_counts(clause, ("number", "measure", "duration"))
-        times = [each for each in counts if 1 < each <= MAX_TIMES and each == each.to_integral_value() and each != number]
+        times = [
+            each for each in counts if 1 < each <= MAX_TIMES and each == each.to_integral_value() and each != number
+        ]
         shares = [each / 100 for each in self._list_counts(clause, ("percent",)) if 0 < each < 100]
         values = {*told, *chain.from_iterable(pool.values[:MAX_POOL] for pool in pools)} - {number}
         factors = [*times, *shares, *(1 - each for each in shares), *([1 / each for each in times] if open_to else [])]
         if any(abs(value * n - number) <= room for n in factors for value in values):
             return True
-        return open_to and any(number % value == 0 and number / value < _FEW for value in told[-_FEW:] if value not in (0, number))
+        return open_to and any(
+            number % value == 0 and number / value < _FEW for value in told[-_FEW:] if value not in (0, number)
+        )
 
     def is_factor(self, said: Quantity, clause: Clause) -> bool:
         """Whether a number tells how often an amount is taken that stands behind it: `four seats come to $204`."""
@@ -299,6 +313,7 @@ class Workings:
         if not _asks_share(said, clause):
             return False
         kinds["money", "?"] = said._replace(kind="money", unit="?")
+        kinds["number", ""] = said._replace(kind="number")
         return self._is_change(said, number, room, clause) or any(
             self._has_share(q, told, clause, number, room, beside=False) for q in kinds.values()
         )
@@ -343,7 +358,7 @@ def _asks_share(said: Quantity, clause: Clause) -> bool:
         split_tokens(clause.sentence[end : end + 20])[:1],
         split_tokens(clause.sentence[max(0, at - 20) : at]),
     )
-    return bool(_OF_WHOLE & {*after} or _CHANGED & {*before[-1:]})
+    return bool(_OF_WHOLE & {*after} or _CHANGED & {*before[-1:]} or "of" in clause.words)
 
 
 def _read_fields(said: Quantity, entities: Sequence[Entity]) -> dict[Words, set[Decimal]]:
@@ -364,6 +379,14 @@ def _are_apart(parts: Sequence[Decimal], wholes: Sequence[Decimal], size: Decima
         for one in {*parts}
         if abs(one) not in (size, size / 2, size * 2)
     )
+
+
+def _list_signed(told: Sequence[Decimal]) -> list[Decimal]:
+    """What comes of three and more numbers, each added or taken away."""
+    made = [(Decimal(0), 0)]
+    for one in told:
+        made += [(value + sign * one, n + 1) for value, n in made for sign in (1, -1)]
+    return sorted({value for value, n in made if n > 2})
 
 
 def _have_sum(told: Sequence[Decimal], number: Decimal, room: Decimal) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -32,6 +33,7 @@ ROLES = {
 }
 """Parts that things play, by the words of fields."""
 _CHAIN = 6
+_VERSION = re.compile(r"\d{1,4}(?:\.\d{1,4}){2,3}")
 _NAMING = split_words("name title label description product item subject model brand company team player city")
 """Words of fields whose values name an entity even in small letters."""
 _COMMON = split_words("the and for with from not was are has all one two new other most none true false yes")
@@ -333,7 +335,7 @@ def _iter_names(entity: Entity) -> Iterator[tuple[Words, Name]]:
         if not isinstance(fact.value, str) or not 1 < len(fact.value) <= MAX_NAME_CHARS:
             continue
         words = split_tokens(fact.value)
-        coded = fact.value.isdigit() and len(fact.value) > 3
+        coded = (fact.value.isdigit() and len(fact.value) > 3) or _VERSION.fullmatch(fact.value) is not None
         if not words or len(words) > MAX_NAME_WORDS or not (coded or any(c.isalpha() for c in fact.value)):
             continue
         if {held.kind for held in fact.quantities} & {"date", "time"}:

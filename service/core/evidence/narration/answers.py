@@ -180,7 +180,10 @@ def _narrate_text(n: int, turn: int, text: str, knowledge: _Knowledge, listener:
         return Narration(n, turn, (), f"the text has {sentences} sentences, and {MAX_SENTENCES} are checked at most")
     try:
         verdicts = knowledge.check(
-            text, f"/messages/{n}/text", Utterances(listener.has, listener.words, listener.today, listener.list_last), claims
+            text,
+            f"/messages/{n}/text",
+            Utterances(listener.has, listener.words, listener.today, listener.list_last),
+            claims,
         )
     except OverBudgetError as error:
         return Narration(n, turn, (), str(error))

@@ -13,7 +13,7 @@ from service.core.evidence.facts.field_units import MONEY
 from service.core.evidence.facts.held import MAX_INSIDE, Entity, Words, list_days, name_weekday, read_flag
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.units import UNITS
-from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+from service.core.evidence.reading.words import find_root, split_tokens, split_words, stem_word
 from service.core.evidence.sentences.claims import ABOUT, LINKS
 from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words
 
@@ -81,12 +81,16 @@ def _fit_quantity(said: Quantity, clause: Clause, facts: Sequence[Fact]) -> Fitt
 def list_named(said: Quantity, clause: Clause, facts: Sequence[Fact]) -> list[Fact]:
     """The facts of the field that is named right behind a number, or, where nothing is, right before it."""
     at = said.start - clause.start
-    after = [stem_word(word) for word in split_tokens(clause.text[at + len(said.text) :])[:2]]
-    named = [fact for fact in facts if fact.own and {*after} & {*fact.own}]
+    after = split_tokens(clause.text[at + len(said.text) :])[:2]
+    named = _list_called(after, facts)
     if named or (after and after[0] not in _SMALL):
         return named
-    before = [stem_word(word) for word in split_tokens(clause.text[:at]) if word not in LINKS][-2:]
-    return [fact for fact in facts if fact.own and {*before} & {*fact.own}]
+    return _list_called([word for word in split_tokens(clause.text[:at]) if word not in LINKS][-2:], facts)
+
+
+def _list_called(words: Sequence[str], facts: Sequence[Fact]) -> list[Fact]:
+    roots = {find_root(stem_word(word)) for word in words}
+    return [fact for fact in facts if not roots.isdisjoint(map(find_root, fact.own))]
 
 
 def is_of_kind(said: Quantity, fact: Fact) -> bool:

@@ -175,7 +175,7 @@ def _check_unbound(claim: Claim, fact_index: FactIndex, utterances: Utterances) 
         return counted
     minor = _find_in_cents(quantity, fact_index)
     if minor is not None:
-        return Ruling("supported", minor.pointer, "minor units")
+        return Ruling("supported", minor.pointer, "minor units") if minor.record.collection is None else OPEN
     if utterances.has(quantity) or any(fact_index.find_holding(value) for value in quantity.values):
         return OPEN
     return _find_scale_flip(claim, fact_index) or OPEN

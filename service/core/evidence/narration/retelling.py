@@ -14,7 +14,7 @@ from itertools import islice
 from service.core.evidence.arithmetic.slips import find_kin
 from service.core.evidence.arithmetic.spans import Spans
 from service.core.evidence.arithmetic.transforms import is_other_unit
-from service.core.evidence.arithmetic.workings import Workings, asks_arithmetic, asks_difference, asks_sum
+from service.core.evidence.arithmetic.workings import Workings, asks_difference, asks_sum, is_worked_out
 from service.core.evidence.arithmetic.zones import Zones
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.held import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
@@ -52,6 +52,9 @@ MAX_SIBLINGS = 60
 """Other entities of the kind of a clause's that are asked whether they hold what is said."""
 MAX_DATED, MAX_TYPED = 500, 120
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_YET = split_words("will shall until once when")
+_PART_OF = re.compile(r"\b(\d[\d,.]*\d|\d) (?:out )?of (?:the |your |all )?(\d[\d,.]*\d|\d)\b")
+_PERCENT = re.compile(r"\bper ?cent\b")
 _NOT = re.compile(r"n['\u2019]t\b")
 _BOUNDS = OVER | UNDER | split_words("least most within than")
 _ENDS = ("from", "to")
@@ -114,6 +117,8 @@ class Retelling:
         holding = next((one for one in fits if one.holds), None)
         apart = said is not None and asks_difference(mention, clause)
         total = said is not None and asks_sum(clause)
+        if said is None and _is_to_come(mention, clause):
+            return None
         if said is None and mention.flag is None and _is_denied(mention, clause):
             return suspect(mention.text, holding.facts[0], "negation") if holding and _is_sure(clause) else None
         if holding is not None and not apart and not total:
@@ -122,7 +127,9 @@ class Retelling:
             verdict = "supported" if sure else "not_checkable"
             return Ruling(verdict, holding.facts[0].pointer, holding.how) if fits_well else None
         refuted = [one for one in fits if one.holds is False]
-        swapped = bool(refuted) and not asks_arithmetic(clause) and self._is_of_another(mention, clause)
+        rough = said is not None and is_rough(said, clause)
+        plain = not (rough or apart or total or is_worked_out(clause))
+        swapped = bool(refuted) and plain and self._is_of_another(mention, clause)
         if said is not None and not swapped and self._is_derived(said, clause, fits, apart=apart):
             return None
         if holding is not None or (not swapped and self._is_said(mention, clause)):
@@ -131,7 +138,11 @@ class Retelling:
             return None
         if mention.part == "winner" and not refuted:
             return self._check_winner(mention)
-        return self._refute(mention, clause, refuted) if refuted else self._check_anywhere(mention, clause)
+        return (
+            self._refute(mention, clause, refuted, swapped=swapped)
+            if refuted
+            else self._check_anywhere(mention, clause)
+        )
 
     def _is_said(self, mention: ClauseMention, clause: Clause) -> bool:
         """Whether it was said by others, or is worked out of what stands before it in the text."""
@@ -185,7 +196,9 @@ class Retelling:
             return True
         return self._workings.give(said, clause, apart=apart) or self._workings.is_factor(said, clause)
 
-    def _refute(self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting]) -> Ruling | None:
+    def _refute(
+        self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting], *, swapped: bool
+    ) -> Ruling | None:
         """What a mention is that the entities spoken of do not hold, though they hold something of its sort."""
         fact, said = fits[0].facts[0], mention.quantity
         sure = clause.sight in ("here", "before") or (clause.sight == "far" and follows_pronoun(clause))
@@ -197,7 +210,9 @@ class Retelling:
         )
         if mention.part == "winner":
             return suspect(mention.text, fact, "wrong_value") if sure else None
-        if self._is_of_another(mention, clause):
+        if said is not None and said.kind == "number" and not fits[0].named:
+            return None
+        if swapped:
             verdict = "contradicted" if proved else "suspected"
             return suspect(mention.text, fact, "swapped_entity")._replace(verdict=verdict) if sure else None
         if said is None:
@@ -217,7 +232,12 @@ class Retelling:
         """A value that nothing holds: a slip of one that the entities hold, or the only one its words can mean."""
         facts = [fact for one in fits for fact in one.facts if is_typed(said, fact) or one.named]
         kin = find_kin(said, facts)
-        sole = clause.sight == "here" and len({fact.path for fact in facts}) == 1 and len(clause.subjects) == 1 and _is_sure(clause)
+        sole = (
+            clause.sight == "here"
+            and len({fact.path for fact in facts}) == 1
+            and len(clause.subjects) == 1
+            and _is_sure(clause)
+        )
         named = fits[0].named or bool(list_named(said, clause, facts))
         earned = kin is not None or sole or (named and clause.sight in ("here", "before"))
         return suspect(mention.text, kin or fits[0].facts[0], "not_found") if earned else None
@@ -282,10 +302,20 @@ class Retelling:
         fact = fact or (typed[0] if typed and self._workings.is_near(said, clause) else None)
         if fact is not None:
             return suspect(mention.text, fact, "not_found")
-        return self._doubt(said, typed)
+        telling = said.number is not None and len(list_significant_digits(said.number)) >= _TELLING
+        if said.kind == "percent" and (whole := self._find_whole(said, clause)) is not None:
+            return suspect(mention.text, whole, "wrong_share")
+        found = said.kind == "time" or (said.kind in ("duration", "measure") and telling)
+        return Ruling("unsupported") if typed and found else None
 
-    def _doubt(self, said: Quantity, typed: Sequence[Fact]) -> Ruling | None:
-        return Ruling("unsupported") if said.kind in _MADE_UP and typed else None
+    def _find_whole(self, said: Quantity, clause: Clause) -> Fact | None:
+        """What a share was to be of that stands behind its numbers: `46 of 75 places are taken, 71 %`."""
+        told = _PART_OF.findall(clause.sentence)
+        if len(told) != 1 or clause.sentence.count("%") + len(_PERCENT.findall(clause.sentence)) != 1:
+            return None
+        part, whole = (Decimal(one.replace(",", "")) for one in told[0])
+        known = [fact for fact in self._holdings.by_value.get(whole, ()) if fact.value is not None]
+        return known[0] if known and 1 < part < whole else None
 
     def _list_typed(self, said: Quantity) -> list[Fact]:
         """Facts whose own unit or name says that they are of the kind."""
@@ -337,6 +367,12 @@ def _is_denied(mention: ClauseMention, clause: Clause) -> bool:
     """Whether a word right before it denies it: `not delivered`."""
     before = _NOT.sub(" not", clause.text[: mention.start - clause.start])
     return bool(NEGATED & {*split_tokens(before)[-2:]})
+
+
+def _is_to_come(mention: ClauseMention, clause: Clause) -> bool:
+    """Whether words right before it say that it is not yet so: `will be done`, `still to be paid`."""
+    before = split_tokens(clause.text[: mention.start - clause.start])[-3:]
+    return bool(_YET & {*before}) or before[-2:] == ["to", "be"]
 
 
 def _is_second_day(mention: ClauseMention, clause: Clause) -> bool:

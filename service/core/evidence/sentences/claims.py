@@ -45,7 +45,9 @@ MADE = split_words(
     "again another other only first last rest further yesterday earlier prior formerly ago still"
 )
 """Words for what is worked out, or is no longer or not yet so: no field holds it as it is said."""
-NEGATED = split_words("not never no non isn aren wasn weren hasn haven didn doesn neither nor without cannot")
+NEGATED = split_words(
+    "not never no non isn aren wasn weren hasn haven didn doesn neither nor without cannot missing lacks lacking"
+)
 DENYING = NEGATED | split_words("no none nobody nothing")
 _ASIDE = re.compile(
     r"\b(?i:after|before|near|next to|besides?|unlike|except(?: for)?|instead of|than|without|against|versus|vs\.?"

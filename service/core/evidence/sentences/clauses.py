@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
-from service.core.evidence.facts.held import Entity, Group, Holdings, Words
+from service.core.evidence.facts.held import Entity, Group, Holdings, Name, Words
 from service.core.evidence.reading.dates import WEEKDAYS, read_relative_date
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
-from service.core.evidence.sentences.claims import NEGATED, PRONOUN, split_sentences
+from service.core.evidence.sentences.claims import HIGHEST, LOWEST, NEGATED, PRONOUN, split_sentences
 from service.core.evidence.sentences.mentions import MAX_SUBJECTS, Clause, ClauseMention, Sight
 
+_THE = (" the", "\nthe", "(the")
 _PART: Words = ("part of a name",)
 _NEAR_PART = 12
 """Characters between two parts of one name."""
@@ -106,7 +107,8 @@ class ClauseReader:
             match = next((one for one in heads.get(words[at], ()) if tuple(words[at : at + len(one)]) == one), None)
             if match is not None:
                 start, end = tokens[at].start(), tokens[at + len(match) - 1].end()
-                yield ClauseMention(start, end, text[start:end], match, columns=self._list_columns(match))
+                sure = text[max(0, start - 6) : start].rstrip(" *_\"'\u201c").lower().endswith(_THE)
+                yield ClauseMention(start, end, text[start:end], match, columns=self._list_columns(match), sure=sure)
             at += len(match) if match is not None else 1
 
     def _iter_parts(self, text: str, taken: Sequence[ClauseMention]) -> Iterator[ClauseMention]:
@@ -130,7 +132,7 @@ class ClauseReader:
     def _read_flags(self, clause: Clause) -> Clause:
         """The clause with what it says of fields that are true or false, and of the parts that names play in it."""
         kept = [self._read_part(one, clause) for one in clause.mentions]
-        kept = [one for one in kept if not one.columns or self._is_predicate(one, clause)]
+        kept = [one for one in kept if one.sure or not one.columns or self._is_predicate(one, clause)]
         taken = {word for one in kept if one.words for word in one.words}
         flags = [one for one in find_flags(clause, self._holdings.flags) if not taken & {*split_tokens(one.text)}]
         return replace(clause, mentions=tuple(sorted([*kept, *flags], key=_get_start)))
@@ -185,10 +187,22 @@ class ClauseReader:
         if mention.entity is not None:
             return [(mention.entity, _PART)] if mention.sure else []
         if mention.words:
-            cased = mention.text[:1].isupper() or any(c.isdigit() for c in mention.text) or len(mention.words) > 1
+            cased = (
+                mention.sure
+                or mention.text[:1].isupper()
+                or any(c.isdigit() for c in mention.text)
+                or len(mention.words) > 1
+            )
             named = self._holdings.find_unique(mention.words)
-            return [(one.entity, one.column) for one in named if one.proper and (cased or _is_small(one.fact))]
+            return [
+                (one.entity, one.column)
+                for one in named
+                if self._is_name(one, mention) and (cased or _is_small(one.fact))
+            ]
         return [(entity, ("",)) for entity in self._holdings.find_of_day(mention.quantity, mention.weekday)]
+
+    def _is_name(self, name: Name, mention: ClauseMention) -> bool:
+        return name.proper or (mention.sure and self._holdings.is_key(name.entity.group, name.column))
 
     def _name(self, clause: Clause, primary: dict[Group, Words]) -> Clause:
         found: dict[int, tuple[ClauseMention, Entity]] = {}
@@ -201,15 +215,17 @@ class ClauseReader:
                     by.add(column)
         for mention, entity in self._find_common(clause) if not found else ():
             found[id(entity)] = (mention, entity)
+        ordinal = not found
         for match in _ORDINAL.finditer(clause.text):
             for entity in self._find_ordinal(match, clause, primary):
                 place = ClauseMention(clause.start + match.start(), clause.start + match.end(), match.group())
                 found[id(entity)] = (place, entity)
         named = sorted(found.values(), key=lambda one: one[0].start)
+        sight: Sight = "loose" if ordinal and found else "here"  # a text may count in an order of its own
         subjects = tuple([entity for _, entity in named][:MAX_SUBJECTS])
         places = frozenset([mention.start for mention, _ in named])
         return replace(
-            clause, subjects=subjects, named=places, sight="here" if subjects else "none", keyed=keyed, by=frozenset(by)
+            clause, subjects=subjects, named=places, sight=sight if subjects else "none", keyed=keyed, by=frozenset(by)
         )
 
     def _find_common(self, clause: Clause) -> Iterator[tuple[ClauseMention, Entity]]:
@@ -250,7 +266,7 @@ class ClauseReader:
                 bound.append(replace(clause, subjects=current))
                 bare = not {*clause.words} - _BARE - _list_name_words(clause)
             elif current:
-                other = self._has_own_subject(clause) or _hints_at_other(clause, current)
+                other = self._has_own_subject(clause) or _hints_at_other(clause, current) or _tells_end(clause)
                 sight: Sight = "loose" if other else "before"
                 bound.append(replace(clause, subjects=current, sight=sight, keyed=bound[-1].keyed, by=bound[-1].by))
             elif first and not pronoun:
@@ -260,9 +276,7 @@ class ClauseReader:
         sentence = {*split_tokens(clauses[0].sentence)} if clauses else set[str]()
         if "respectively" in sentence:
             return _pair_up(bound)
-        if sentence & _ALL:
-            bound = [replace(one, sight="loose") if one.subjects else one for one in bound]
-        return bound
+        return [replace(one, sight="loose") if one.subjects and _ALL & {*one.words} else one for one in bound]
 
     def _has_own_subject(self, clause: Clause) -> bool:
         """Whether a clause begins with a thing that is no field: `the gloves cost $3`."""
@@ -383,6 +397,11 @@ def _hints_at_other(clause: Clause, current: Sequence[Entity]) -> bool:
     return any(one.entity is not None and one.entity not in current for one in clause.mentions)
 
 
+def _tells_end(clause: Clause) -> bool:
+    """Whether a clause tells of the most or the least, whoever has it."""
+    return any(word in HIGHEST or word in LOWEST or (len(word) > 5 and word.endswith("est")) for word in clause.words)
+
+
 def _join_parts(text: str, parts: Sequence[tuple[re.Match[str], Entity]]) -> ClauseMention:
     start, end = parts[0][0].start(), parts[-1][0].end()
     cased = any(token.group()[:1].isupper() and not _starts_sentence(text, token.start()) for token, _ in parts)
@@ -390,7 +409,7 @@ def _join_parts(text: str, parts: Sequence[tuple[re.Match[str], Entity]]) -> Cla
 
 
 def _starts_sentence(text: str, at: int) -> bool:
-    return not text[:at].strip(" *_-\n") or text[:at].rstrip(" *_\"(")[-1:] in ".!?:\n"
+    return not text[:at].strip(" *_-\n") or text[:at].rstrip(' *_"(')[-1:] in ".!?:\n"
 
 
 def _list_name_words(clause: Clause) -> set[str]:
