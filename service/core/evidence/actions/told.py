@@ -23,7 +23,8 @@ _CLAIM = re.compile(
 )
 _SENTENCE = re.compile(r"[^.!?\n]++[.!?]?")
 _OPEN = split_words(
-    "if once when after until before unless should would will could can may might not never no none nothing nobody neither t whether assuming suppose"
+    "if once when after until before unless should would will could can may might not never "
+    "no none nothing nobody neither t whether assuming suppose"
 )
 """Words before a claim that make it none."""
 _REACH = 12

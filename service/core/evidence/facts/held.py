@@ -29,7 +29,6 @@ _FILLER = split_words("is has was are flag be been can")
 ROLES = {
     "from": split_words("from origin source sender departure start depart pickup"),
     "to": split_words("to destination target recipient receiver arrival end arrive dropoff"),
-    "winner": split_words("winner victor champion won awarded"),
 }
 """Parts that things play, by the words of fields."""
 _CHAIN = 6
@@ -204,7 +203,7 @@ class Holdings:
 
     @lazy
     def roles(self) -> dict[str, frozenset[Words]]:
-        """The fields that say who or what plays a part: `from`, `to`, `winner`."""
+        """The fields that say who or what plays a part: `from`, `to`."""
         paths = {fact.path: fact.own for fact in self.facts if isinstance(fact.value, str)}
         return {role: frozenset(p for p, own in paths.items() if words & {*own}) for role, words in ROLES.items()}
 

@@ -20,7 +20,6 @@ from service.core.evidence.narration.refuting import compare, refute, refute_end
 from service.core.evidence.narration.retelling import Retelling
 from service.core.evidence.narration.series import check_series
 from service.core.evidence.narration.statements import find_statements
-from service.core.evidence.narration.statuses import check_statuses
 from service.core.evidence.narration.superlatives import check_superlatives
 from service.core.evidence.narration.tallies import check_tallies
 from service.core.evidence.narration.verdicts import (
@@ -90,7 +89,6 @@ def _iter_sayings(
     yield from check_weekdays(text, said, holdings)
     yield from Retelling(holdings, utterances, said, clauses).check()
     yield from check_superlatives(clauses, holdings)
-    yield from check_statuses(clauses, holdings)
     yield from check_tallies(clauses, holdings, fact_index.collections)
 
 

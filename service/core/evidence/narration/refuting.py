@@ -9,7 +9,7 @@ from service.core.evidence.arithmetic.holding import DIFFERENCE, derive_number, 
 from service.core.evidence.arithmetic.transforms import is_other_unit, may_be_minor, name_slip
 from service.core.evidence.facts.fact_index import NUMERIC, FactGroup, FactIndex
 from service.core.evidence.facts.facts import Fact
-from service.core.evidence.narration.binding import find_side, is_about, is_direct, is_loose, list_words_before
+from service.core.evidence.narration.binding import find_side, is_about, is_direct, is_loose
 from service.core.evidence.narration.entities import READINGS, NarrowedFacts, list_names
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.dates import WEEKDAYS

@@ -136,8 +136,6 @@ class Retelling:
             return None
         if mention.flag is None and DENYING & {*split_tokens(_NOT.sub(" not", clause.text))}:
             return None
-        if mention.part == "winner" and not refuted:
-            return self._check_winner(mention)
         return (
             self._refute(mention, clause, refuted, swapped=swapped)
             if refuted
@@ -208,8 +206,6 @@ class Retelling:
         proved = (
             clause.sight == "here" and len(clause.subjects) == 1 == len(fits[0].facts) and _is_plain(mention, clause)
         )
-        if mention.part == "winner":
-            return suspect(mention.text, fact, "wrong_value") if sure else None
         if said is not None and said.kind == "number" and not fits[0].named:
             return None
         if swapped:
@@ -241,12 +237,6 @@ class Retelling:
         named = fits[0].named or bool(list_named(said, clause, facts))
         earned = kin is not None or sole or (named and clause.sight in ("here", "before"))
         return suspect(mention.text, kin or fits[0].facts[0], "not_found") if earned else None
-
-    def _check_winner(self, mention: ClauseMention) -> Ruling | None:
-        """A winner that no result names as one."""
-        held = [fact for path in mention.columns for fact in self._holdings.by_path[path]]
-        named = any(set(mention.words) <= {*split_tokens(str(fact.value))} for fact in held)
-        return None if named or not held else suspect(mention.text, held[0], "wrong_value")
 
     def _is_of_another(self, mention: ClauseMention, clause: Clause) -> bool:
         """Whether another of the kind of those spoken of holds what is said, which names none of them."""

@@ -15,6 +15,7 @@ from service.core.evidence.reading.words import split_tokens, split_words, stem_
 from service.core.evidence.sentences.claims import HIGHEST, LOWEST, NEGATED, PRONOUN, split_sentences
 from service.core.evidence.sentences.mentions import MAX_SUBJECTS, Clause, ClauseMention, Sight
 
+_ANOTHER = split_words("second third fourth fifth last other others another former latter rest")
 _THE = (" the", "\nthe", "(the")
 _PART: Words = ("part of a name",)
 _NEAR_PART = 12
@@ -27,11 +28,6 @@ _DAY = re.compile(
     r"|(?:a|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,3}) (?:day|week)s? ago)\b",
     re.IGNORECASE,
 )
-_ORDINAL = re.compile(
-    r"\bthe (first|second|third|fourth|fifth|last)\b(?! (?:time|half|night|day|week|month|year|place))", re.IGNORECASE
-)
-_ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1}
-_AFTER_ORDINAL = split_words("is was has with at of for the by in on")
 _ALL = split_words("all both together altogether each total combined overall every average sum")
 _BARE = split_words("and both the flight order either between of in for by with from at to on than")
 
@@ -50,10 +46,6 @@ _BESIDE_FLAG = _NEGATED | split_words("the a an it also non un already currently
 _PARTS = {
     "from": (re.compile(r"\b(?:from|out of)\s+$", re.IGNORECASE), re.compile(r"\s*(?:\u2192|->|to\b)")),
     "to": (re.compile(r"(?:\u2192|->|\b(?:to|into|towards))\s*$", re.IGNORECASE), re.compile(r"(?!)")),
-    "winner": (
-        re.compile(r"\b(?:won by|winner (?:is|was)|awarded to|went to|goes to)\s+(?:the\s)?$", re.IGNORECASE),
-        re.compile(r"\s+(?:\w+\s+)?(?:won|wins|win|winning|beat|defeated|prevailed|came first)\b"),
-    ),
 }
 """Words before and after a name that tell the part it plays."""
 
@@ -215,17 +207,11 @@ class ClauseReader:
                     by.add(column)
         for mention, entity in self._find_common(clause) if not found else ():
             found[id(entity)] = (mention, entity)
-        ordinal = not found
-        for match in _ORDINAL.finditer(clause.text):
-            for entity in self._find_ordinal(match, clause, primary):
-                place = ClauseMention(clause.start + match.start(), clause.start + match.end(), match.group())
-                found[id(entity)] = (place, entity)
         named = sorted(found.values(), key=lambda one: one[0].start)
-        sight: Sight = "loose" if ordinal and found else "here"  # a text may count in an order of its own
         subjects = tuple([entity for _, entity in named][:MAX_SUBJECTS])
         places = frozenset([mention.start for mention, _ in named])
         return replace(
-            clause, subjects=subjects, named=places, sight=sight if subjects else "none", keyed=keyed, by=frozenset(by)
+            clause, subjects=subjects, named=places, sight="here" if subjects else "none", keyed=keyed, by=frozenset(by)
         )
 
     def _find_common(self, clause: Clause) -> Iterator[tuple[ClauseMention, Entity]]:
@@ -237,18 +223,6 @@ class ClauseReader:
         common = [entity for key, entity in held[0].items() if entity.group and all(key in each for each in held)]
         by_group = {entity.group: entity for entity in common}
         yield from [(names[-1], entity) for entity in common] if len(by_group) == len(common) else []
-
-    def _find_ordinal(self, match: re.Match[str], clause: Clause, primary: dict[Group, Words]) -> list[Entity]:
-        groups = [group for group in primary if group[0] == "array"] or [
-            group for group in self._holdings.groups if group[0] == "array"
-        ]
-        members = self._holdings.groups.get(groups[0], []) if len(groups) == 1 else []
-        collection = members[0].collection if len(members) > 1 else None
-        place = _ORDINALS[match[1].lower()]
-        after = split_tokens(clause.text[match.end() :])[:1]
-        nouns = {*collection.own, "one"} if collection else set[str]()
-        fitting = not after or stem_word(after[0]) in nouns or after[0] in _AFTER_ORDINAL
-        return [members[place]] if members and fitting and -1 <= place < len(members) else []
 
     def _bind(self, clauses: Sequence[Clause], focus: tuple[Entity, ...]) -> list[Clause]:
         """Clauses without a name speak of whom the one before them does; at the start of a sentence, of those around."""
@@ -398,8 +372,11 @@ def _hints_at_other(clause: Clause, current: Sequence[Entity]) -> bool:
 
 
 def _tells_end(clause: Clause) -> bool:
-    """Whether a clause tells of the most or the least, whoever has it."""
-    return any(word in HIGHEST or word in LOWEST or (len(word) > 5 and word.endswith("est")) for word in clause.words)
+    """Whether a clause tells of the most or the least, or of another one, whoever that is."""
+    return any(
+        word in _ANOTHER or word in HIGHEST or word in LOWEST or (len(word) > 5 and word.endswith("est"))
+        for word in clause.words
+    )
 
 
 def _join_parts(text: str, parts: Sequence[tuple[re.Match[str], Entity]]) -> ClauseMention:
