@@ -79,15 +79,12 @@ def refute(
     if said is None or not held or claim.composite:
         return OPEN
     unsupported = Ruling("unsupported", narrowed.facts[0].pointer)
-    if not _is_bound(claim, narrowed, groups, utterances):
-        return unsupported
-    if _is_variant(claim, narrowed, groups, fact_index):
+    bound = _is_bound(claim, narrowed, groups, utterances)
+    if not bound or _is_variant(claim, narrowed, groups, fact_index):
         return unsupported
     if claim.extreme is not None and len(held) > 1:
         return _refute_range_end(claim, said, held, narrowed) or unsupported
     if is_loose(claim, groups) or _is_elsewhere(claim, groups, fact_index) or _is_of_others(claim, said, narrowed):
-        return unsupported
-    if narrowed.is_far or _is_of_record(claim, said, narrowed):
         return unsupported
     if claim.quantity.kind == "money" and any(may_be_minor(fact, said) for fact in narrowed.facts):
         return OPEN
@@ -142,7 +139,9 @@ def _is_held_beside(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> boo
 
 
 def _is_of_others(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
-    """Whether a number is worked out of several records, or is that of the one that was named just before it."""
+    """Whether a number is worked out of values, or is that of the record that was named just before it."""
+    if narrowed.is_far or _is_of_record(claim, said, narrowed):
+        return True
     made = claim.quantity.kind == "money" and derive_number(claim, [*narrowed.facts, *narrowed.others]) is not None
     return made or _is_distance(claim, said, narrowed) or _is_held_beside(claim, said, narrowed)
 
@@ -153,9 +152,9 @@ def _is_of_record(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
         mine = read_number(claim.quantity, fact)
         others = [q.number for other in fact.record.facts if other is not fact for q in other.quantities[:1]]
         beside = [number for number in others if number is not None]
-        if mine is not None and len(beside) <= MAX_BESIDE:
-            if any(said in (mine - n, n - mine) for n in beside):
-                return not claim.exact
+        few = mine is not None and len(beside) <= MAX_BESIDE
+        if mine is not None and few and any(said in (mine - n, n - mine) for n in beside):
+            return not claim.exact
     return False
 
 

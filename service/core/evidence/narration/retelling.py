@@ -211,6 +211,9 @@ class Retelling:
         if swapped:
             verdict = "contradicted" if proved else "suspected"
             return suspect(mention.text, fact, "swapped_entity")._replace(verdict=verdict) if sure else None
+        if mention.flag is not None:
+            told = sure and _is_sure(clause) and not _PARTLY & find_words(clause.sentence)
+            return suspect(mention.text, fact, "negation") if told else None
         if said is None:
             return self._check_day(mention, fact)
         if self._is_held(said, clause):
@@ -257,7 +260,7 @@ class Retelling:
     def _check_day(self, mention: ClauseMention, fact: Fact) -> Ruling | None:
         """A weekday on which nothing is that any result tells of."""
         if not mention.weekday or self._utterances.words(mention.text):
-            return suspect(mention.text, fact, "negation") if mention.flag is not None else None
+            return None
         named = {name_weekday(day) for fact in self._holdings.dated[:MAX_DATED] for day in list_days(fact)}
         return None if mention.weekday in named else suspect(mention.text, fact, "wrong_weekday")
 
@@ -293,12 +296,12 @@ class Retelling:
         if fact is not None:
             return suspect(mention.text, fact, "not_found")
         telling = said.number is not None and len(list_significant_digits(said.number)) >= _TELLING
-        if said.kind == "percent" and (whole := self._find_whole(said, clause)) is not None:
+        if said.kind == "percent" and (whole := self._find_whole(clause)) is not None:
             return suspect(mention.text, whole, "wrong_share")
         found = said.kind == "time" or (said.kind in ("duration", "measure") and telling)
         return Ruling("unsupported") if typed and found else None
 
-    def _find_whole(self, said: Quantity, clause: Clause) -> Fact | None:
+    def _find_whole(self, clause: Clause) -> Fact | None:
         """What a share was to be of that stands behind its numbers: `46 of 75 places are taken, 71 %`."""
         told = _PART_OF.findall(clause.sentence)
         if len(told) != 1 or clause.sentence.count("%") + len(_PERCENT.findall(clause.sentence)) != 1:
@@ -372,7 +375,9 @@ def _is_second_day(mention: ClauseMention, clause: Clause) -> bool:
 
 def _is_sure(clause: Clause) -> bool:
     """Whether it is clear of whom a clause speaks."""
-    return not clause.subjects or (clause.sight in ("here", "before") and len(clause.subjects) == 1)
+    if not clause.subjects:
+        return all(one.entity is None for one in clause.mentions)
+    return clause.sight in ("here", "before") and len(clause.subjects) == 1
 
 
 def _is_plain(mention: ClauseMention, clause: Clause) -> bool:

@@ -37,7 +37,7 @@ youngest | + | year built
 _GENERAL = {
     **dict.fromkeys(split_words("most highest largest biggest greatest strongest maximum fullest busiest"), 1),
     **dict.fromkeys(split_words("least lowest smallest weakest fewest minimum"), -1),
-    **dict.fromkeys(split_words("top best worst"), 0),
+    **dict.fromkeys(split_words("best worst"), 0),
 }
 _FILLING = split_words("the of a an is was at with has have in by number among all for")
 _VERBS = split_words("is are was were has had have be s scored leads came comes being")
@@ -53,10 +53,12 @@ MAX_ITEMS = 100
 
 
 class _Asked(NamedTuple):
-    """The greatest (1) or the least (-1) of a field with one of these words; of any, where there are none."""
+    """The greatest (1), the least (-1) or either of a field with one of these words; of any, where there are none."""
 
     sign: int
     words: frozenset[str]
+    only: bool = False
+    """Whether these words must name the field."""
 
 
 def _build_table() -> dict[str, list[_Asked]]:
@@ -111,7 +113,7 @@ def _find_asked(clause: Clause, before: Sequence[_Asked]) -> list[_Asked]:
     after = [stem_word(word) for word in words[n + 1 : n + 5] if word not in _FILLING and not word.isdigit()][:2]
     if not after and before:
         return [one._replace(sign=sign) for one in before]
-    return [_Asked(sign, frozenset(after))]
+    return [_Asked(sign, frozenset(after), only=bool(after))]
 
 
 def _check(clause: Clause, asked: Sequence[_Asked], holdings: Holdings) -> Iterator[Saying]:
@@ -163,10 +165,11 @@ def _check_value(clause: Clause, asked: Sequence[_Asked], holdings: Holdings) ->
     for group, members in holdings.groups.items():
         for column in _list_full_columns(members) if group[0] == "array" else ():
             facts = [fact for fact in column.values() if is_of_kind(said, fact) and relates(said, fact, clause)]
-            ends = [end for one in _pick(asked, column) for end in _find_ends(column, one.sign)]
+            meant = _pick(asked, column)
+            ends = [end for one in meant for end in _find_ends(column, one.sign)]
             if any(fact in ends for fact in facts):
                 return
-            found += ends[:1] if facts and (is_typed(said, facts[0]) or said.kind == "number") else []
+            found += ends[:1] if meant and facts and (is_typed(said, facts[0]) or said.kind == "number") else []
     if found:
         yield Saying(said.start, said.end, said.text, suspect(said.text, found[0], "wrong_extreme"))
 
@@ -174,7 +177,8 @@ def _check_value(clause: Clause, asked: Sequence[_Asked], holdings: Holdings) ->
 def _pick(asked: Sequence[_Asked], column: Mapping[int, Fact]) -> Sequence[_Asked]:
     """What is asked of a column: what names it, or else the first."""
     own = {*next(iter(column.values())).own}
-    return [one for one in asked if one.words & own] or ([one for one in asked if not one.sign] or asked)[:1]
+    named = [one for one in asked if one.words & own]
+    return named or [one for one in asked if not one.only][:1]
 
 
 def _stands_alone(clause: Clause, value: ClauseMention, holdings: Holdings) -> bool:
@@ -185,6 +189,8 @@ def _stands_alone(clause: Clause, value: ClauseMention, holdings: Holdings) -> b
     }
     words = split_tokens(ahead)
     at = max([n for n, word in enumerate(words) if _is_superlative(word)], default=-1)
+    if (at < 0 and any(map(_is_superlative, clause.words))) or words[-2:] == ["of", "the"] or words[-1:] == ["of"]:
+        return False
     nouns = holdings.field_words | {
         word for one in holdings.entities[:MAX_ITEMS] if one.collection for word in one.collection.own
     }

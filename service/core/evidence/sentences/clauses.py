@@ -124,7 +124,11 @@ class ClauseReader:
     def _read_flags(self, clause: Clause) -> Clause:
         """The clause with what it says of fields that are true or false, and of the parts that names play in it."""
         kept = [self._read_part(one, clause) for one in clause.mentions]
-        kept = [one for one in kept if one.sure or not one.columns or self._is_predicate(one, clause)]
+        kept = [
+            one
+            for one in kept
+            if not one.columns or (one.sure and self._list_named(one)) or self._is_predicate(one, clause)
+        ]
         taken = {word for one in kept if one.words for word in one.words}
         flags = [one for one in find_flags(clause, self._holdings.flags) if not taken & {*split_tokens(one.text)}]
         return replace(clause, mentions=tuple(sorted([*kept, *flags], key=_get_start)))
@@ -139,7 +143,12 @@ class ClauseReader:
         before = split_tokens(clause.text[:at])
         if before[-1:] and before[-1] in _ARTICLES and len(before) > 1:
             return before[-2] in _AT
-        return not before or before[-1] in _STANDS or before[-1] in ("no", "any") or before[0] in _ARTICLES
+        return (
+            not before
+            or before[-1] in _STANDS
+            or before[-1] in ("no", "any")
+            or (before[0] in _ARTICLES and bool(_STANDS & {*before}))
+        )
 
     def _read_part(self, mention: ClauseMention, clause: Clause) -> ClauseMention:
         """The mention with the fields of the part that the words beside it give it: `from Oslo`, `Kiel won`."""
@@ -373,10 +382,8 @@ def _hints_at_other(clause: Clause, current: Sequence[Entity]) -> bool:
 
 def _tells_end(clause: Clause) -> bool:
     """Whether a clause tells of the most or the least, or of another one, whoever that is."""
-    return any(
-        word in _ANOTHER or word in HIGHEST or word in LOWEST or (len(word) > 5 and word.endswith("est"))
-        for word in clause.words
-    )
+    ends = _ANOTHER | HIGHEST | LOWEST
+    return any(word in ends or (len(word) > 5 and word.endswith("est")) for word in clause.words)
 
 
 def _join_parts(text: str, parts: Sequence[tuple[re.Match[str], Entity]]) -> ClauseMention:
