@@ -53,12 +53,13 @@ def told(outcome: Any) -> str:
     return " ".join((claim.code or claim.verdict) + "?" * (claim.verdict == "suspected") for claim in named)
 
 
-@pytest.mark.parametrize(
-    ("result", "answer"), [(group["result"], text) for group in HONEST["groups"] for text in group["texts"]]
-)
-def test_what_is_true_is_not_contradicted(result: Any, answer: str):
-    claims = [claim for text in outcomes(scored(events_of(result, answer))) for claim in getattr(text, "evidence", ())]
-    assert not [claim for claim in claims if claim.verdict == "contradicted"]
+@pytest.mark.parametrize(("group", "answer"), [(group, text) for group in HONEST["groups"] for text in group["texts"]])
+def test_what_is_true_is_not_contradicted(group: Any, answer: str):
+    [_, *events] = events_of(group["result"], answer)
+    found = outcomes(scored([{"user": group.get("asked", "Please.")}, *events]))
+    claims = [claim.verdict for text in found for claim in getattr(text, "evidence", ())]
+    assert "contradicted" not in claims
+    assert not (group.get("quiet") and {"suspected", "unsupported"} & {*claims})
 
 
 @pytest.mark.parametrize(("result", "answer", "wanted", "inferred"), CASES)

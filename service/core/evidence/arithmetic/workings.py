@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -21,6 +22,7 @@ from service.core.models.lazy import lazy
 _CHANGED = split_words("by up down rose fell grew dropped")
 _ASKING = SUM | DIFFERENCE | MADE | _CHANGED - {"by"} | split_words("gained lost added gains loses drops adds")
 _OF_TWO = split_words("both together plus")
+_TAKEN = _OF_TWO | split_words("twice half double triple times quarter third")
 _MEANS = split_words("average averages averaged averaging mean typical typically")
 _TELLING = 2
 """More digits than these are no chance result of others."""
@@ -35,6 +37,7 @@ MAX_FACTORS, MAX_TOTALS = 12, 20
 _OF_WHOLE = split_words(
     "of more less higher lower cheaper dearer above below used left full taken sold booked done complete"
 )
+_WHOLE = re.compile(r"\d (?:out )?of (?:the )?\d")
 MAX_TIMES = 100
 """A number of things by which an amount is multiplied."""
 _FEW = 10
@@ -155,7 +158,7 @@ class Workings:
             sorted(self._iter_named_sums(said, clause)), number, room
         ):
             return True
-        open_to = len(list_significant_digits(number)) > _TELLING or bool(_SHARED_OUT & words)
+        open_to = len(list_significant_digits(number)) > _TELLING or bool((_SHARED_OUT | _TAKEN) & words)
         return self._is_multiple(number, room, clause, pools, told, open_to=open_to) or (
             open_to and any(_has_near(pool.made, number, room) for pool in pools)
         )
@@ -221,6 +224,9 @@ class Workings:
             return True
         if _are_apart(told, [*told, *pools[0].totals], size, room):
             return True
+        heard = [one.number for one in self._heard if one.number]
+        if asked and _are_apart(heard, pools[0].values, size, room):
+            return True
         fine = telling or room < _FINE
         return (
             asked and fine and (_are_apart(told, pools[0].values, size, room) or pools[0].is_apart(size, room))
@@ -230,7 +236,9 @@ class Workings:
         self, number: Decimal, room: Decimal, clause: Clause, pools: Sequence[_Pool], told: Sequence[Decimal]
     ) -> bool:
         words = find_words(clause.sentence)
-        asked = bool(_ASKING & words) or len(list_significant_digits(number)) > _TELLING
+        asked = (
+            bool(_ASKING & words) or len(list_significant_digits(number)) > _TELLING or bool(_WHOLE.search(clause.text))
+        )
         total = asks_sum(clause) and not (DIFFERENCE | _OF_TWO) & words
         if any(_has_near(pool.totals, number, room) for pool in pools):
             return True

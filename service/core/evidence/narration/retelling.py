@@ -52,6 +52,8 @@ MAX_SIBLINGS = 60
 """Other entities of the kind of a clause's that are asked whether they hold what is said."""
 MAX_DATED, MAX_TYPED = 500, 120
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_NORMS = split_words("usual usually normal normally typical typically recommended ideal ideally")
+"""Words of what holds elsewhere."""
 _YET = split_words("will shall until once when")
 _PART_OF = re.compile(r"\b(\d[\d,.]*\d|\d) (?:out )?of (?:the |your |all )?(\d[\d,.]*\d|\d)\b")
 _PERCENT = re.compile(r"\bper ?cent\b")
@@ -269,7 +271,7 @@ class Retelling:
         said = mention.quantity
         if mention.weekday and self._holdings.dated:
             return self._check_day(mention, self._holdings.dated[0])
-        if said is None or self._is_held(said, clause):
+        if said is None or self._is_held(said, clause) or _NORMS & find_words(clause.text):
             return None
         if said.kind == "number":
             typed = self._list_typed(said) if asks_sum(clause) and self._workings.is_near(said, clause) else []
@@ -299,7 +301,7 @@ class Retelling:
         if said.kind == "percent" and (whole := self._find_whole(clause)) is not None:
             return suspect(mention.text, whole, "wrong_share")
         found = said.kind == "time" or (said.kind in ("duration", "measure") and telling)
-        return Ruling("unsupported") if typed and found else None
+        return Ruling("unsupported") if typed and found and not self._holdings.holds(said) else None
 
     def _find_whole(self, clause: Clause) -> Fact | None:
         """What a share was to be of that stands behind its numbers: `46 of 75 places are taken, 71 %`."""

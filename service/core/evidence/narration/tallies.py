@@ -11,7 +11,7 @@ from service.core.evidence.facts.held import Entity, Holdings
 from service.core.evidence.narration.fitting import fit
 from service.core.evidence.narration.verdicts import Ruling, Saying
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
-from service.core.evidence.sentences.claims import NEGATED
+from service.core.evidence.sentences.claims import MADE, NEGATED
 from service.core.evidence.sentences.mentions import Clause, ClauseMention
 
 _NONE = re.compile(r"\b(?:no|none of|not a single|not any|zero|nothing|neither)\b", re.IGNORECASE)
@@ -27,6 +27,7 @@ _BLANK = split_words(
     "them these those"
 )
 _TELLS = split_words("are were have has found see against lists list shows made")
+_PER = split_words("a an per each every")
 _REACH = 3
 """Words between a number and the noun that it counts."""
 MAX_ITEMS = 400
@@ -68,6 +69,8 @@ def _check(told: _Told, clause: Clause, holdings: Holdings, arrays: Sequence[Col
     after = split_tokens(clause.text[told.end - clause.start :])
     stems = [stem_word(word) for word in after]
     part = tuple(after[:2]) == ("of", "them") or (tuple(after[:2]) in _PARTS and not stems[2:3])
+    if {*after[:1]} & _PER or MADE & {*clause.words}:
+        return
     if told.number == 1 and {"is", "was"} & {*split_tokens(clause.text[: told.start - clause.start])[-1:]}:
         return
     meant = [one for one in arrays if one.own and one.own[-1] in stems[: _REACH + 1]]
