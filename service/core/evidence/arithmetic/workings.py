@@ -222,7 +222,7 @@ class Workings:
         telling = len(list_significant_digits(number)) > _TELLING
         if (asked or telling) and any(_has_near(pool.apart, size, room) for pool in pools):
             return True
-        if _are_apart(told, [*told, *pools[0].totals], size, room):
+        if (asked or telling) and _are_apart(told, [*told, *pools[0].totals], size, room):
             return True
         heard = [one.number for one in self._heard if one.number]
         if asked and _are_apart(heard, pools[0].values, size, room):

@@ -128,13 +128,23 @@ class Retelling:
             fits_well = said is None or said.kind != "number" or (holding.named and clause.sight != "loose")
             verdict = "supported" if sure else "not_checkable"
             return Ruling(verdict, holding.facts[0].pointer, holding.how) if fits_well else None
-        refuted = [one for one in fits if one.holds is False]
-        rough = said is not None and is_rough(said, clause)
-        plain = not (rough or apart or total or is_worked_out(clause))
-        swapped = bool(refuted) and plain and self._is_of_another(mention, clause)
+        return self._check_unheld(mention, clause, fits, apart=apart, total=total)
+
+    def _check_unheld(
+        self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting], *, apart: bool, total: bool
+    ) -> Ruling | None:
+        """What is said that no entity spoken of holds, or what is worked out."""
+        said, refuted = mention.quantity, [one for one in fits if one.holds is False]
+        held = any(one.holds for one in fits)
+        swapped = bool(refuted) and self._is_swapped(mention, clause, fits, plain=not (apart or total))
+        other = (
+            self._find_other_unit(said) if said is not None and not held and not self._utterances.has(said) else None
+        )
+        if other is not None:
+            return suspect(mention.text, other, "wrong_unit")
         if said is not None and not swapped and self._is_derived(said, clause, fits, apart=apart):
             return None
-        if holding is not None or (not swapped and self._is_said(mention, clause)):
+        if held or (not swapped and self._is_said(mention, clause)):
             return None
         if mention.flag is None and DENYING & {*split_tokens(_NOT.sub(" not", clause.text))}:
             return None
@@ -143,6 +153,24 @@ class Retelling:
             if refuted
             else self._check_anywhere(mention, clause)
         )
+
+    def _is_swapped(self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting], *, plain: bool) -> bool:
+        """Whether another one of the kind holds what is said as it is, and nothing else accounts for it."""
+        said = mention.quantity
+        if not plain or is_worked_out(clause) or (said is not None and is_rough(said, clause)):
+            return False
+        if not self._is_of_another(mention, clause):
+            return False
+        moment = said is not None and said.kind in ("date", "time")
+        return not (moment and said is not None and self._is_derived(said, clause, fits, apart=False))
+
+    def _find_other_unit(self, said: Quantity) -> Fact | None:
+        """The fact with an amount that is told in another currency, where none has it in this one."""
+        if said.kind != "money" or said.number is None or len(list_significant_digits(said.number)) < _TELLING:
+            return None
+        held = self._holdings.by_value.get(said.number, ())
+        other = [fact for fact in held if is_other_unit(said, fact)]
+        return other[0] if other and len(other) == len(held) else None
 
     def _is_said(self, mention: ClauseMention, clause: Clause) -> bool:
         """Whether it was said by others, or is worked out of what stands before it in the text."""
@@ -208,14 +236,14 @@ class Retelling:
         proved = (
             clause.sight == "here" and len(clause.subjects) == 1 == len(fits[0].facts) and _is_plain(mention, clause)
         )
-        if said is not None and said.kind == "number" and not fits[0].named:
+        if mention.flag is not None:
+            told = sure and _is_sure(clause) and not _PARTLY & find_words(clause.sentence)
+            return suspect(mention.text, fact, "negation") if told else None
+        if said is not None and said.kind == "number" and not fits[0].named and len(clause.words) > 1:
             return None
         if swapped:
             verdict = "contradicted" if proved else "suspected"
             return suspect(mention.text, fact, "swapped_entity")._replace(verdict=verdict) if sure else None
-        if mention.flag is not None:
-            told = sure and _is_sure(clause) and not _PARTLY & find_words(clause.sentence)
-            return suspect(mention.text, fact, "negation") if told else None
         if said is None:
             return self._check_day(mention, fact)
         if self._is_held(said, clause):

@@ -238,7 +238,7 @@ class ClauseReader:
         first = next((one.subjects for one in clauses if one.subjects), ())
         bound: list[Clause] = []
         current: tuple[Entity, ...] = ()
-        bare = False
+        bare = strayed = False
         pronoun = bool(clauses and focus) and bool(PRONOUN.match(clauses[0].sentence))
         for clause in clauses:
             if clause.subjects and pronoun and not current and _COMPARED & {*clause.words}:
@@ -247,10 +247,11 @@ class ClauseReader:
             elif clause.subjects:
                 current = (*(current if bare else ()), *clause.subjects)[:MAX_SUBJECTS]
                 bound.append(replace(clause, subjects=current))
-                bare = not {*clause.words} - _BARE - _list_name_words(clause)
+                bare, strayed = not {*clause.words} - _BARE - _list_name_words(clause), False
             elif current:
                 other = self._has_own_subject(clause) or _hints_at_other(clause, current) or _tells_end(clause)
-                sight: Sight = "loose" if other else "before"
+                strayed = strayed or other or self._is_for_another(clause)
+                sight: Sight = "loose" if strayed else "before"
                 bound.append(replace(clause, subjects=current, sight=sight, keyed=bound[-1].keyed, by=bound[-1].by))
             elif first and not pronoun:
                 bound.append(replace(clause, subjects=(*focus, *first), sight="loose"))
@@ -260,6 +261,14 @@ class ClauseReader:
         if "respectively" in sentence:
             return _pair_up(bound)
         return [replace(one, sight="loose") if one.subjects and _ALL & {*one.words} else one for one in bound]
+
+    def _is_for_another(self, clause: Clause) -> bool:
+        """Whether a number in it is told of something that is no field: `$28.40 for refuelling`."""
+        after = [clause.text[one.end - clause.start :] for one in clause.mentions if one.quantity is not None][-1:]
+        words = split_tokens(after[0])[:3] if after else []
+        noun = [word for word in words[1:] if word not in _DETERMINERS][:1] if words[:1] == ["for"] else []
+        known = {stem_word(word) for one in clause.mentions for word in split_tokens(one.text)}
+        return bool(noun) and not noun[0].isdigit() and stem_word(noun[0]) not in self._holdings.field_words | known
 
     def _has_own_subject(self, clause: Clause) -> bool:
         """Whether a clause begins with a thing that is no field: `the gloves cost $3`."""
