@@ -137,12 +137,10 @@ class Retelling:
         said, refuted = mention.quantity, [one for one in fits if one.holds is False]
         held = any(one.holds for one in fits)
         swapped = bool(refuted) and self._is_swapped(mention, clause, fits, plain=not (apart or total))
-        other = (
-            self._find_other_unit(said) if said is not None and not held and not self._utterances.has(said) else None
-        )
-        if other is not None:
-            return suspect(mention.text, other, "wrong_unit")
-        if said is not None and not swapped and self._is_derived(said, clause, fits, apart=apart):
+        unit = None if said is None or held or self._utterances.has(said) else self._check_unit(said, mention, clause)
+        if unit is not None and not refuted:
+            return unit
+        if said is not None and not swapped and unit is None and self._is_derived(said, clause, fits, apart=apart):
             return None
         if held or (not swapped and self._is_said(mention, clause)):
             return None
@@ -164,13 +162,16 @@ class Retelling:
         moment = said is not None and said.kind in ("date", "time")
         return not (moment and said is not None and self._is_derived(said, clause, fits, apart=False))
 
-    def _find_other_unit(self, said: Quantity) -> Fact | None:
-        """The fact with an amount that is told in another currency, where none has it in this one."""
-        if said.kind != "money" or said.number is None or len(list_significant_digits(said.number)) < _TELLING:
-            return None
-        held = self._holdings.by_value.get(said.number, ())
+    def _check_unit(self, said: Quantity, mention: ClauseMention, clause: Clause) -> Ruling | None:
+        """A number that is held in another unit: of a field that is named, or an amount that is held in no other way."""
+        held = [fact for value in said.values for fact in self._holdings.by_value.get(value, ())]
         other = [fact for fact in held if is_other_unit(said, fact)]
-        return other[0] if other and len(other) == len(held) else None
+        named = bool(other) and bool({stem_word(word) for word in clause.words} & {*other[0].own})
+        telling = said.kind == "money" and len(list_significant_digits(said.number or Decimal(0))) >= _TELLING
+        if not other or not (named or (telling and len(other) == len(held))) or self._is_held(said, clause):
+            return None
+        proved = named and len(other) == 1 and _is_plain(mention, clause)
+        return suspect(mention.text, other[0], "wrong_unit")._replace(verdict="contradicted" if proved else "suspected")
 
     def _is_said(self, mention: ClauseMention, clause: Clause) -> bool:
         """Whether it was said by others, or is worked out of what stands before it in the text."""
@@ -308,17 +309,6 @@ class Retelling:
             telling = said.number is not None and len(list_significant_digits(said.number)) > _TELLING
             telling = telling and not _YEAR.fullmatch(said.text)
             return Ruling("unsupported") if telling and not self._holdings.holds(said) else None
-        other = [
-            fact
-            for value in said.values
-            for fact in self._holdings.by_value.get(value, ())
-            if is_other_unit(said, fact)
-        ]
-        if other and {stem_word(word) for word in clause.words} & {*other[0].own}:
-            proved = len(other) == 1 and _is_plain(mention, clause)
-            return suspect(mention.text, other[0], "wrong_unit")._replace(
-                verdict="contradicted" if proved else "suspected"
-            )
         typed = self._list_typed(said) if said.kind in _MADE_UP else []
         kin = find_kin(said, typed)
         fact = kin if kin and _is_telling(said, kin, clause) else None
