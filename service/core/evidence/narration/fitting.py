@@ -50,7 +50,7 @@ def fit(mention: ClauseMention, clause: Clause, entity: Entity) -> Fitting:
         return _build(held, fitting)
     if mention.quantity is None or mention.quantity.kind in ("boolean", "identifier", "name"):
         return NOTHING
-    found = _fit_quantity(mention.quantity, clause, facts)
+    found = _fit_quantity(mention.quantity, clause, facts, mention.head)
     return found._replace(how=_name_way(mention.quantity, found.facts[0], clause)) if found.holds else found
 
 
@@ -69,10 +69,10 @@ def _contains(held: Words, words: Words) -> bool:
     return any(held[at : at + len(words)] == words for at in range(len(held) - len(words) + 1))
 
 
-def _fit_quantity(said: Quantity, clause: Clause, facts: Sequence[Fact]) -> Fitting:
+def _fit_quantity(said: Quantity, clause: Clause, facts: Sequence[Fact], head: Words) -> Fitting:
     comparable = [fact for fact in facts if is_of_kind(said, fact)]
     if said.kind == "number":
-        named = list_named(said, clause, comparable)
+        named = _list_called(head, comparable) or list_named(said, clause, comparable)
         found = _build(named, [fact for fact in named or comparable if relates(said, fact, clause)])
         return found._replace(named=bool(named))
     return _build([f for f in comparable if is_typed(said, f)], [f for f in comparable if relates(said, f, clause)])

@@ -63,6 +63,10 @@ MAYBE = split_words(
     "can cannot need let want policy eligible allow allowed require requires"
 )
 """Words of what is not stated as it is."""
+_SUPPOSING = split_words(
+    "if unless suppose please whether example assume should might let want need policy eligible require requires"
+)
+"""Of these those that suppose or wish; the others tell of what can be."""
 FEELS = split_words("feel feels feeling looks sounds seems")
 """Before `like` words of no wish."""
 
@@ -275,6 +279,17 @@ def _find_sentence(ends: Sequence[tuple[int, int]], quantity: Quantity, length: 
 def _is_plain(text: str, start: int, end: int) -> bool:
     sentence = text[start:end]
     return "?" not in sentence[-2:] and not is_open(sentence)
+
+
+@lru_cache(maxsize=64)
+def is_supposed(sentence: str) -> bool:
+    """Whether a sentence only supposes or wishes.
+
+    >>> is_supposed("If it rains, it costs $5."), is_supposed("It may cost $5.")
+    (True, False)
+    """
+    words = set(split_tokens(sentence))
+    return bool(_SUPPOSING & words) or ("like" in words and not FEELS & words)
 
 
 @lru_cache(maxsize=64)

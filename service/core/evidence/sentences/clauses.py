@@ -14,6 +14,7 @@ from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
 from service.core.evidence.sentences.claims import HIGHEST, LOWEST, NEGATED, PRONOUN, split_sentences
 from service.core.evidence.sentences.mentions import MAX_SUBJECTS, Clause, ClauseMention, Sight
+from service.core.evidence.sentences.tables import find_head, find_heads
 
 _ANOTHER = split_words("second third fourth fifth last other others another former latter rest")
 _THE = (" the", "\nthe", "(the")
@@ -61,7 +62,7 @@ class ClauseReader:
         """The clauses of a text, in order."""
         mentions = self._find_mentions(text, quantities)
         primary = self._find_primary(mentions)
-        starts = [mention.start for mention in mentions]
+        starts, heads = [mention.start for mention in mentions], find_heads(text)
         found: list[Clause] = []
         focus: tuple[Entity, ...] = ()
         near: set[int] = set()
@@ -71,6 +72,7 @@ class ClauseReader:
                 focus, near = focus if len(near) < 2 else (), set()
             last = end
             inside = mentions[bisect_left(starts, start) : bisect_left(starts, end)]
+            inside = _read_heads(text, inside, heads) if text[start:end].lstrip().startswith("|") else inside
             clauses = [self._name(self._read_flags(one), primary) for one in _split(text, start, end, inside)]
             bound = _bind_row(clauses) if clauses and clauses[0].row else self._bind(clauses, focus)
             found += bound
@@ -358,6 +360,15 @@ def _split(text: str, start: int, end: int, mentions: Sequence[ClauseMention]) -
         if text[at:here].strip(" .*_"):
             yield Clause(at, here, text[at:here], sentence, start, tuple(inside), row=row)
         at = joint.end() if joint else end
+
+
+def _read_heads(text: str, mentions: Sequence[ClauseMention], heads: Mapping[int, list[str]]) -> list[ClauseMention]:
+    """The mentions of a row with the words at the head of their columns."""
+    found: list[ClauseMention] = []
+    for one in mentions:
+        head = find_head(text, text.rfind("\n", 0, one.start) + 1, one.start, heads)
+        found.append(one._replace(head=tuple(split_tokens(head))) if head else one)
+    return found
 
 
 def _bind_row(clauses: Sequence[Clause]) -> list[Clause]:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from service.core.evidence.facts.held import Entity, Words
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import split_tokens
-from service.core.evidence.sentences.claims import PRONOUN, is_open
+from service.core.evidence.sentences.claims import PRONOUN, is_open, is_supposed
 
 _CAN_BE = re.compile(r"\bcan(?:not|['\u2019]t| not)?(?: still| also)? be\b", re.IGNORECASE)
 _INTENDED = re.compile(
@@ -43,6 +43,8 @@ class ClauseMention(NamedTuple):
     """Of a field that is true or false: which is said."""
     entity: Entity | None = None
     """Of a part of a name: whose it is."""
+    head: Words = ()
+    """In a table: the words at the head of its column."""
     sure: bool = False
     """Whether the part stands for the name."""
 
@@ -73,12 +75,14 @@ class Clause:
     """The fields by which the subjects are named."""
 
     def keep_plain(self) -> Clause | None:
-        """The clause, if its sentence states a thing as it is; of `it can be returned` that it is returnable."""
-        if _states_fact(self.sentence):
+        """The clause, if its sentence supposes nothing; of one that tells what can be its numbers, and what is returnable."""
+        if not _states_fact(self.sentence):
+            return None
+        if not is_open(self.sentence):
             return self
-        able = _CAN_BE.search(self.text) and _states_fact(_CAN_BE.sub(" ", self.sentence))
-        flags = tuple([one for one in self.mentions if _is_able(one)]) if able else ()
-        return replace(self, mentions=flags) if flags else None
+        able = _CAN_BE.search(self.text)
+        kept = [one for one in self.mentions if (_is_able(one) if one.flag is not None and able else one.quantity)]
+        return replace(self, mentions=tuple(kept))
 
     @property
     def words(self) -> list[str]:
@@ -107,7 +111,7 @@ def find_words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _states_fact(sentence: str) -> bool:
-    return not sentence.rstrip().endswith("?") and not is_open(sentence) and not _INTENDED.search(sentence)
+    return not sentence.rstrip().endswith("?") and not is_supposed(sentence) and not _INTENDED.search(sentence)
 
 
 def _is_able(mention: ClauseMention) -> bool:
