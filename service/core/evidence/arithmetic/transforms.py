@@ -105,7 +105,8 @@ def may_be_minor(fact: Fact, said: Decimal) -> bool:
 def is_other_unit(said: Quantity, fact: Fact) -> bool:
     """Whether a fact has the number that was said, in another unit or currency: 12 km told as 12 miles."""
     for held in fact.quantities:
-        unit = held.unit or fact.counted.currency or fact.counted.unit
+        currency = held.unit if held.kind == "money" else fact.counted.currency
+        unit = currency if said.kind == "money" else held.unit or fact.counted.unit
         if unit and said.unit and not fact.counted.minor and held.value in said.values:
             if said.kind == "money":
                 return not is_same_currency(unit, said.unit)

@@ -144,7 +144,8 @@ class Retelling:
             return None
         if held or (not swapped and self._is_said(mention, clause)):
             return None
-        if mention.flag is None and DENYING & {*split_tokens(_NOT.sub(" not", clause.text))}:
+        rough = said is not None and is_rough(said, clause)
+        if mention.flag is None and (rough or DENYING & {*split_tokens(_NOT.sub(" not", clause.text))}):
             return None
         return (
             self._refute(mention, clause, refuted, swapped=swapped)
@@ -262,12 +263,7 @@ class Retelling:
         """A value that nothing holds: a slip of one that the entities hold, or the only one its words can mean."""
         facts = [fact for one in fits for fact in one.facts if is_typed(said, fact) or one.named]
         kin = find_kin(said, facts)
-        sole = (
-            clause.sight == "here"
-            and len({fact.path for fact in facts}) == 1
-            and len(clause.subjects) == 1
-            and _is_sure(clause)
-        )
+        sole = len({fact.path for fact in facts}) == 1 and len(clause.subjects) == 1 and _is_sure(clause)
         named = fits[0].named or bool(list_named(said, clause, facts))
         earned = kin is not None or sole or (named and clause.sight in ("here", "before"))
         return suspect(mention.text, kin or fits[0].facts[0], "not_found") if earned else None

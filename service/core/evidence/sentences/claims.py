@@ -28,7 +28,7 @@ _SENTENCE = re.compile(
     r"(?:(?<![ap]\.m)(?<!\bSt)(?<!\b[DM]r)(?<!\bNo)[.!?]+(?=[\s*_)\"]|$)|(?<=[ap]\.m)\.(?= [A-Z](?!\w+ time\b))|\n|;)"
 )
 _CLAUSE = re.compile(r"[,;:()\[\]|\u2013\u2014]|\s-\s|\b(?:while|whereas|but)\b")
-PRONOUN = re.compile(r"\W*(?:it|its|he|she|his|her|this|that)\b", re.IGNORECASE)
+PRONOUN = re.compile(r"\W*(?:it|its|he|she|his|her|this|that(?! of))\b", re.IGNORECASE)
 """How a sentence begins that speaks of what the one before it does."""
 _HYPHEN = re.compile(r"^ ?- ?(?=[a-z])")
 """Of `18-point` and `18 - point`."""

@@ -77,7 +77,8 @@ class ClauseReader:
             bound = _bind_row(clauses) if clauses and clauses[0].row else self._bind(clauses, focus)
             found += bound
             named = _list_subjects(one for one in bound if one.named)
-            focus = named or (() if any(_hints_at_other(one, focus) for one in bound) else focus)
+            strayed = any(_hints_at_other(one, focus) or (_tells_end(one) and not one.named) for one in bound)
+            focus = named or (() if strayed else focus)
             near |= {id(entity) for one in bound if one.named for entity in one.subjects}
         return found
 
@@ -258,7 +259,9 @@ class ClauseReader:
             elif first and not pronoun:
                 bound.append(replace(clause, subjects=(*focus, *first), sight="loose"))
             else:
-                bound.append(replace(clause, subjects=focus, sight="far" if focus else "none"))
+                strayed = strayed or _tells_end(clause)
+                far: Sight = "loose" if strayed else "far"
+                bound.append(replace(clause, subjects=focus, sight=far if focus else "none"))
         sentence = {*split_tokens(clauses[0].sentence)} if clauses else set[str]()
         if "respectively" in sentence:
             return _pair_up(bound)
