@@ -128,10 +128,6 @@ class Family:
             chosen += nearest  # either may be meant
         return list({id(fact): fact for fact in chosen}.values())
 
-    def find_touched(self, scope: str) -> list[Fact]:
-        """The facts of every record that the scope names by anything."""
-        return [fact for _, _, facts in self._find_places(flatten_text(scope[-MAX_LINE:])) for fact in facts]
-
     def list_called(self, scope: str) -> list[list[Fact]]:
         """The facts of each record that the scope names, in the order of their names."""
         found: list[list[Fact]] = []

@@ -19,7 +19,6 @@ from service.core.evidence.narration.entities import MAX_FAMILY, NarrowedFacts, 
 from service.core.evidence.narration.refuting import compare, refute, refute_end
 from service.core.evidence.narration.retelling import Retelling
 from service.core.evidence.narration.series import check_series
-from service.core.evidence.narration.statements import find_statements
 from service.core.evidence.narration.superlatives import check_superlatives
 from service.core.evidence.narration.tallies import check_tallies
 from service.core.evidence.narration.verdicts import (
@@ -55,9 +54,6 @@ def check_text(
     for claim in claims.values():
         quantity = claim.quantity
         verdict = _check(claim, text, fact_index, utterances)
-        found[quantity.start, quantity.end] = ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict)
-    for claim, verdict in find_statements(text, fact_index, utterances):
-        quantity = claim.quantity
         found[quantity.start, quantity.end] = ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict)
     parts = {place for place, claim in claims.items() if claim.composite}
     bound = dict(found)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -88,19 +86,6 @@ class Clause:
     def words(self) -> list[str]:
         """Its words without case."""
         return split_tokens(self.text)
-
-
-def find_clause(clauses: Sequence[Clause], quantity: Quantity) -> Clause | None:
-    """The clause that mentions a quantity, or in which it stands."""
-    at = bisect_right(clauses, quantity.start, key=_get_begin)
-    near = [one for one in clauses[max(0, at - MAX_SUBJECTS) : at] if one.start <= quantity.start < one.end]
-    return next(
-        (one for one in near if any(m.start == quantity.start for m in one.mentions)), near[-1] if near else None
-    )
-
-
-def _get_begin(clause: Clause) -> int:
-    return clause.start
 
 
 @lru_cache(maxsize=256)
