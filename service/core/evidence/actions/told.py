@@ -18,7 +18,7 @@ _FORMS = "|".join(sorted([form for form in DONE if form.endswith(("ed", "t", "d"
 _CLAIM = re.compile(
     rf"\b(?:(?P<own>I(?: have|['\u2019]ve)?)|(?:has|have) been|is now) "
     rf"(?:(?:now|just|also|already|successfully|gone ahead and) ){{0,2}}(?P<verb>{_FORMS})\b"
-    r"(?! (?:no|none|nothing|nobody)\b|(?: \w+){1,4} (?:by|below|above|from)\b| the order of\b)",
+    r"(?! (?:no|none|nothing|nobody)\b|(?<=ordered)(?: \w+){1,4} by\b|(?<=returned)(?: \w+){1,4} below\b| the order of\b)",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"[^.!?\n]++[.!?]?")

@@ -52,7 +52,7 @@ _NO_COMPARATIVES = split_words(
     "printer transfer weather quarter customer player passenger folder computer"
 )
 """Words that end as comparatives do."""
-_APART = split_words("more less fewer ahead apart behind below above up down short")
+_APART = split_words("more less fewer ahead apart behind below above up down short over under")
 _LEADS = split_words("exceed exceeds lead leads won win beat ahead")
 
 
@@ -343,7 +343,7 @@ class Workings:
     def _has_share(
         self, like: Quantity, told: Sequence[Quantity], clause: Clause, number: Decimal, room: Decimal, *, beside: bool
     ) -> bool:
-        """Whether it is the share of two numbers. `beside`: one of them is told."""
+        """Whether it is the share of two numbers. `beside`: of two that are told."""
         facts = [fact for entity in clause.subjects for fact in entity.own if is_of_kind(like, fact)]
         if not clause.subjects:
             alone = (one for one in self._holdings.entities if one.collection is None)
@@ -355,7 +355,7 @@ class Workings:
         return any(
             abs(share - abs(number)) <= room
             for a, b in product(wholes, wholes)
-            if a != b and not (beside and said.isdisjoint((a, b)))
+            if a != b and not (beside and not said.issuperset((a, b)))
             for share in (100 * a / b, abs(100 - 100 * a / b))
         )
 

@@ -130,7 +130,8 @@ def is_loose(claim: Claim, groups: Sequence[FactGroup]) -> bool:
     words = {stem_word(word) for word in claim.words} | claim.words
     if (_OF_MANY | AT_LARGE) & set(split_tokens(claim.sentence)) or DENYING & {*claim.left, *claim.right}:
         return True
-    if sets_aside(claim.sentence) or (COMPARING | _THEN) & {*claim.right[:2]}:
+    before = claim.sentence[: max(0, claim.quantity.start - claim.sentence_start)]
+    if sets_aside(before) or (COMPARING | _THEN) & {*claim.right[:2]}:
         return True
     return not claim.plain or is_about(claim) or _is_of_how_many(claim, groups) or bool((MADE | LOOSE) & words - own)
 

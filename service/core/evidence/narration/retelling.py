@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
 
+from service.core.evidence.arithmetic.holding import read_number
 from service.core.evidence.arithmetic.slips import find_kin
 from service.core.evidence.arithmetic.spans import Spans
-from service.core.evidence.arithmetic.transforms import is_other_unit
+from service.core.evidence.arithmetic.transforms import is_other_unit, name_slip
 from service.core.evidence.arithmetic.workings import Workings, asks_difference, asks_sum, is_worked_out
 from service.core.evidence.arithmetic.zones import Zones
 from service.core.evidence.facts.facts import Fact
@@ -140,7 +141,10 @@ class Retelling:
         unit = None if said is None or held or self._utterances.has(said) else self._check_unit(said, mention, clause)
         if unit is not None and not refuted:
             return unit
-        if said is not None and not swapped and unit is None and self._is_derived(said, clause, fits, apart=apart):
+        slipped = unit is not None or (
+            not apart and not total and said is not None and _is_off_scale(said, clause, refuted)
+        )
+        if said is not None and not swapped and not slipped and self._is_derived(said, clause, fits, apart=apart):
             return None
         if held or (not swapped and self._is_said(mention, clause)):
             return None
@@ -156,7 +160,7 @@ class Retelling:
     def _is_swapped(self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting], *, plain: bool) -> bool:
         """Whether another one of the kind holds what is said as it is, and nothing else accounts for it."""
         said = mention.quantity
-        if not plain or is_worked_out(clause) or (said is not None and is_rough(said, clause)):
+        if said is not None and (not plain or is_worked_out(clause) or is_rough(said, clause)):
             return False
         if not self._is_of_another(mention, clause):
             return False
@@ -239,7 +243,7 @@ class Retelling:
             clause.sight == "here" and len(clause.subjects) == 1 == len(fits[0].facts) and _is_plain(mention, clause)
         )
         if mention.flag is not None:
-            told = sure and _is_sure(clause) and not _PARTLY & find_words(clause.sentence)
+            told = (sure or _is_sure(clause)) and not _PARTLY & find_words(clause.sentence)
             return suspect(mention.text, fact, "negation") if told else None
         if said is not None and said.kind == "number" and not fits[0].named and len(clause.words) > 1:
             return None
@@ -341,6 +345,15 @@ class Retelling:
         return any(relates(said, fact, clause) for fact in near)
 
 
+def _is_off_scale(said: Quantity, clause: Clause, fits: Sequence[Fitting]) -> bool:
+    """Whether the digits are those of what is held of the sort, a power of ten apart, and no word asks for another value."""
+    if said.number is None or len(list_significant_digits(said.number)) < _TELLING or is_worked_out(clause):
+        return False
+    facts = [fact for one in fits for fact in one.facts if is_typed(said, fact)]
+    held = [number for fact in facts if (number := read_number(said, fact)) is not None]
+    return any(name_slip(said.number, number) == "scale_flip" for number in held)
+
+
 def _is_named_in_part(other: Entity, clause: Clause) -> bool:
     """Whether a clause has some words of what another entity is called: `Wen` of `Wen Zhao`."""
     said = find_words(clause.text)
@@ -402,7 +415,9 @@ def _is_plain(mention: ClauseMention, clause: Clause) -> bool:
     words = find_words(clause.text)
     if said is None or said.kind in ("date", "number") or is_rough(said, clause) or "respectively" in clause.sentence:
         return False
-    return not words & (MADE | LOOSE | COMPARING | DENYING | AT_LARGE) and not sets_aside(clause.sentence)
+    return not words & (MADE | LOOSE | COMPARING | DENYING | AT_LARGE) and not sets_aside(
+        clause.sentence[: max(0, mention.start - clause.sentence_start)]
+    )
 
 
 def _is_said_of_these(mention: ClauseMention, clause: Clause, facts: Sequence[Fact]) -> bool:
