@@ -366,7 +366,12 @@ def _asks_share(said: Quantity, clause: Clause) -> bool:
         split_tokens(clause.sentence[end : end + 20])[:1],
         split_tokens(clause.sentence[max(0, at - 20) : at]),
     )
-    return bool(_OF_WHOLE & {*after} or _CHANGED & {*before[-1:]} or "of" in clause.words)
+    return bool(
+        _OF_WHOLE & {*after}
+        or _CHANGED & {*before[-1:]}
+        or "of" in clause.words
+        or clause.sentence.lstrip()[:3] == "Of "
+    )
 
 
 def _read_fields(said: Quantity, entities: Sequence[Entity]) -> dict[Words, set[Decimal]]:

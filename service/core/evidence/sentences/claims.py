@@ -168,6 +168,8 @@ def _build_claim(
     line = text.rfind("\n", 0, quantity.start) + 1
     sentence = text[start:end]
     head = find_head(text, line, quantity.start, heads)
+    if head is not None and "%" in head and quantity.kind == "number":
+        quantity = quantity._replace(kind="percent")
     named = _LABEL.match(text, line, quantity.start)
     exact = head is not None or (named is not None and not _has_words_between(text, found, n, named.end()))
     left, right = ([], []) if head is not None else _split_sides(text, found, n, start, end)
