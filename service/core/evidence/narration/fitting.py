@@ -17,7 +17,7 @@ from service.core.evidence.reading.words import find_root, split_tokens, split_w
 from service.core.evidence.sentences.claims import ABOUT, LINKS
 from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words
 
-_COUNTS = split_words("count number quantity qty")
+_COUNTS = split_words("count number quantity qty four digit id")
 """Words of names that count things, whatever else they say: `total_count`."""
 _SMALL = split_words("and or in on at with for of to by from is are was were")
 

@@ -41,6 +41,9 @@ FEW = 2
 _LIKE = split_words("like similar")
 _CHANCE = 2
 """Fewer digits are the same by chance."""
+MIN_CODE = 6
+"""Characters of what is a code and no name such as `H264`."""
+_BESIDE = 4
 _POWERS = (-3, -2, -1, 1, 2, 3, 4)
 
 
@@ -125,12 +128,13 @@ def _check_identifier(claim: Claim, fact_index: FactIndex, utterances: Utterance
     if held or utterances.has(claim.quantity):
         return Ruling("supported", held[0].pointer, "same") if held else OPEN
     slip = fact_index.find_near(claim.quantity.text)
-    shape, near = read_shape(claim.quantity.text), {*claim.left, *claim.right}
+    shape, near = read_shape(claim.quantity.text), {*claim.left[-_BESIDE:], *claim.right}
     if DENYING & near:
         return OPEN
     if slip is not None:
-        compared = (COMPARING | _LIKE) & near or "would" in near
-        build = build_contradiction if shape and not compared else build_suspicion
+        code = len(claim.quantity.text) >= MIN_CODE and claim.quantity.text.isupper()
+        compared = (COMPARING | _LIKE) & near or "would" in claim.right
+        build = build_contradiction if code and not compared else build_suspicion
         return build(claim, slip, "digit_flip")
     kin = fact_index.shapes.get(shape) if claim.plain else None
     return build_suspicion(claim, kin, "not_found") if kin is not None else OPEN

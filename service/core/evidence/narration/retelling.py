@@ -137,7 +137,13 @@ class Retelling:
         """What is said that no entity spoken of holds, or what is worked out."""
         said, refuted = mention.quantity, [one for one in fits if one.holds is False]
         held = any(one.holds for one in fits)
-        swapped = bool(refuted) and self._is_swapped(mention, clause, fits, plain=not (apart or total))
+        if said is None and self._is_said(mention, clause):
+            return None
+        swapped = (
+            bool(refuted)
+            and len(clause.subjects) == 1
+            and self._is_swapped(mention, clause, fits, plain=not (apart or total))
+        )
         unit = None if said is None or held or self._utterances.has(said) else self._check_unit(said, mention, clause)
         if unit is not None and not refuted:
             return unit

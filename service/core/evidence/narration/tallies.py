@@ -116,7 +116,9 @@ def _list_allowed(told: _Told, clause: Clause, one: Collection, members: Sequenc
     limits = [m for m in clause.mentions if (m.columns or m.flag is not None) and m.start not in clause.named]
     limits = [m for m in limits if any(fact.path in m.columns for entity in members for fact in entity.inside)]
     unknown = _has_other_words(told, clause, one, limits)
-    if unknown and not told.number:
+    ahead = split_tokens(clause.text[: told.start - clause.start])[-1:]
+    after = split_tokens(clause.text[told.end - clause.start :])[:1]
+    if unknown and (not told.number or not ((_TELLS | {"all", "both"}) & {*ahead} or after == ["of"])):
         return None
     others = {*range(one.size + 1)} if unknown else set[int]()
     if limits:
