@@ -41,7 +41,7 @@ _WHOLE = re.compile(r"\d (?:out )?of (?:the )?\d")
 MAX_TIMES = 100
 """A number of things by which an amount is multiplied."""
 _FEW = 10
-MAX_SIGNED = 6
+MAX_SIGNED = 4
 MAX_PICKED = 8
 """Values of a column of which any may be meant by a sum."""
 PASSAGE = 600

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.held import Entity, Holdings, Words
-from service.core.evidence.narration.fitting import is_of_kind, is_typed, relates
+from service.core.evidence.narration.fitting import is_of_kind, is_rough, is_typed, relates
 from service.core.evidence.narration.verdicts import Saying, suspect
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
 from service.core.evidence.sentences.claims import ABOUT, LINKS
@@ -162,16 +162,34 @@ def _check_value(clause: Clause, asked: Sequence[_Asked], holdings: Holdings) ->
         return
     said = values[0].quantity
     found: list[Fact] = []
-    for group, members in holdings.groups.items():
-        for column in _list_full_columns(members) if group[0] == "array" else ():
-            facts = [fact for fact in column.values() if is_of_kind(said, fact) and relates(said, fact, clause)]
-            meant = _pick(asked, column)
-            ends = [end for one in meant for end in _find_ends(column, one.sign)]
-            if any(fact in ends for fact in facts):
-                return
-            found += ends[:1] if meant and facts and (is_typed(said, facts[0]) or said.kind == "number") else []
+    columns = holdings.once(_index_columns, lambda: _index_columns(holdings))
+    for fact in holdings.scale.find_near(said, about=is_rough(said, clause)):
+        column = columns.get(id(fact))
+        meant = _pick(asked, column) if column is not None else ()
+        if column is None or not meant or not is_of_kind(said, fact) or not relates(said, fact, clause):
+            continue
+        ends = [end for one in meant for end in _list_ends(holdings, column, one.sign)]
+        if fact in ends:
+            return
+        found += ends[:1] if is_typed(said, fact) or said.kind == "number" else []
     if found:
         yield Saying(said.start, said.end, said.text, suspect(said.text, found[0], "wrong_extreme"))
+
+
+def _index_columns(holdings: Holdings) -> dict[int, Mapping[int, Fact]]:
+    """The column that each fact of an array stands in."""
+    groups = [members for group, members in holdings.groups.items() if group[0] == "array"]
+    columns = [column for members in groups for column in _list_full_columns(members)]
+    return {id(fact): column for column in columns for fact in column.values()}
+
+
+def _list_ends(holdings: Holdings, column: Mapping[int, Fact], sign: int) -> list[Fact]:
+    return holdings.once((_list_ends, id(column), sign), lambda: _find_ends(column, sign))
+
+
+def _list_nouns(holdings: Holdings) -> frozenset[str]:
+    own = (word for one in holdings.entities[:MAX_ITEMS] if one.collection for word in one.collection.own)
+    return holdings.field_words.union(own)
 
 
 def _pick(asked: Sequence[_Asked], column: Mapping[int, Fact]) -> Sequence[_Asked]:
@@ -191,9 +209,7 @@ def _stands_alone(clause: Clause, value: ClauseMention, holdings: Holdings) -> b
     at = max([n for n, word in enumerate(words) if _is_superlative(word)], default=-1)
     if (at < 0 and any(map(_is_superlative, clause.words))) or words[-2:] == ["of", "the"] or words[-1:] == ["of"]:
         return False
-    nouns = holdings.field_words | {
-        word for one in holdings.entities[:MAX_ITEMS] if one.collection for word in one.collection.own
-    }
+    nouns = holdings.once(_list_nouns, lambda: _list_nouns(holdings))
     between = {word for word in words[at + 1 :] if word not in named} - _FILLING - _VERBS - LINKS - ABOUT
     return not {stem_word(word) for word in between} - nouns
 
