@@ -37,7 +37,7 @@ HALVES = {
     "blind_a": ("cloudcosts", "builds", "deals", "museum", "recipes"),
     "blind_b": ("adstats", "pulls", "wallet", "elections", "inbox"),
 }
-"""`held` is looked at last; the others are read and built on, `fresh` since its first figures were taken unread."""
+"""`held` is looked at last; the others are read and built on, `fresh` and the blind ones since they were measured unread."""
 RENDERINGS = 3
 """Of an answer, where the domain says nothing else."""
 MOST_OF_A_CLASS = 2
