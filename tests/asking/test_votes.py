@@ -99,10 +99,35 @@ class Halved(Scripted):
         return await super().complete(prompt, spending)
 
 
-@pytest.mark.parametrize(("fallback", "models"), [("n", [None, "n"]), ("o", ["o", "n"])])
+@pytest.mark.parametrize(("fallback", "models"), [("n", [None, "n"]), ("x/n", [None, "n"]), ("o", ["o", "n"])])
 def test_no_member_of_a_jury_votes_for_another(fallback: str, models: list[str | None]) -> None:
     votes, _ = ask(["yes"] * (2 - models.count(None)), Halved, fallback=fallback, models=["m", "n"])
     assert [getattr(vote, "model", None) for vote in votes] == models
+
+
+class Alone(Scripted):
+    """Of three models one alone can be reached, and who stands in."""
+
+    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+        if prompt.model in ("m", "n"):
+            raise JudgeError("unreachable", "away")
+        return await super().complete(prompt, spending)
+
+
+@pytest.mark.parametrize("combine", ["mean", "majority"])
+def test_the_fallback_stands_in_for_one_member_of_a_jury(combine: str) -> None:
+    """Its one reply in place of two would outvote the member that did answer."""
+    votes, calls = ask(["no", "yes"], Alone, fallback="o", models=["m", "n", "p"], combine=combine)
+    assert [prompt.model for prompt in calls.prompts] == ["p", "o"]
+    assert [getattr(vote, "instead_of", "missing") for vote in votes] == ["m", "missing", None]
+
+
+def test_the_fallback_stands_in_for_each_vote_of_a_model() -> None:
+    votes, _ = ask(["yes", "no"], Alone, fallback="o", votes=2)
+    assert [(vote.model, vote.judgement.label, vote.instead_of) for vote in votes] == [
+        ("o", "yes", "m"),
+        ("o", "no", "m"),
+    ]
 
 
 def claims_of(vote: Any) -> list[str]:
