@@ -108,6 +108,8 @@ class Judges:
     """What no model is shown: stand-ins of the same form are, and the report has the real ones again."""
     route: str = ""
     """The way to them, as `build_route` has it: fits are bound to it."""
+    form: str = "auto"
+    """How they are made to reply with an object."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -260,7 +262,11 @@ class Judging:
 
     def _build_key(self, sent: _ModelQuestion) -> str:
         return sent.question.key(
-            tenant=sent.tenant, model=sent.model, api_base=self.judges.api_base, sample=sent.sample
+            tenant=sent.tenant,
+            model=sent.model,
+            api_base=self.judges.api_base,
+            sample=sent.sample,
+            form=self.judges.form,
         )
 
     async def _ask_once(

@@ -48,6 +48,7 @@ def ask(
     cache: Memory | None = None,
     mode: Any = "live",
     fallback: str | None = None,
+    form: str = "auto",
     **judge: Any,
 ) -> tuple[list[Any], Scripted]:
     """The votes on one question to a judge, and the provider that was asked."""
@@ -56,7 +57,7 @@ def ask(
     rubric["criteria"] = [{"id": "it", "stage": "integrate", "check": {"kind": "judge", "judge": "j"}}]
     made = plan({"rubric": rubric, "trace": {"format": "callgrade", "events": [{"user": "?"}, {"assistant": ANSWER}]}})
     calls = provider(*script)
-    judging = Judging(calls, cache or Memory({}), Judges("m", fallback=fallback))
+    judging = Judging(calls, cache or Memory({}), Judges("m", fallback=fallback, form=form))
     [votes] = asyncio.run(judging.answer(made.asks, made.trace, mode=mode, spending=Spending(None))).values()
     assert not calls.script
     return list(votes), calls
@@ -88,6 +89,14 @@ def test_what_is_cached_of_both_rounds_is_found_again() -> None:
     cache.kept.popitem()
     votes, _ = ask([], cache=cache, mode="cached", **judge)
     assert isinstance(votes[2], Skipped)
+
+
+def test_a_reply_in_another_form_is_not_found() -> None:
+    """Fits are bound to the form: one of a forced call would calibrate what was replied by schema."""
+    cache = Memory({})
+    assert ask(["yes"], cache=cache, form="schema")[0][0].cache == "miss"
+    assert ask(["no"], cache=cache, form="tool")[0][0].judgement.label == "no"
+    assert ask([], cache=cache, form="schema")[0][0].judgement.label == "yes"
 
 
 class Halved(Scripted):
