@@ -268,6 +268,26 @@ def test_a_fit_takes_the_graded_value(fit: Any, votes: list[Vote], want: Any) ->
     assert found.raw == found.value == pytest.approx(want[0])
 
 
+PROMISED: list[tuple[str, dict[str, Any], float | None, float, bool]] = [
+    ("a pass at the edge", {"passes_from": 0.5}, None, 0.5, False),
+    ("a failure at the edge", {"fails_to": 0.2}, None, 0.2, False),
+    ("between the edges", {"passes_from": 0.5, "fails_to": 0.2}, None, 0.4, True),
+    ("a pass where failures alone are promised", {"fails_to": 0.5}, None, 0.5, True),
+    ("a failure where passes alone are promised", {"passes_from": 0.1}, None, 0.2, True),
+    ("a failure that the evidence made of a pass", {"passes_from": 0.5}, 0.25, 0.9, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("edges", "veto", "raw", "open_"), [case[1:] for case in PROMISED], ids=[c[0] for c in PROMISED]
+)
+def test_a_promise_is_of_one_side(edges: dict[str, float], veto: float | None, raw: float, open_: bool) -> None:
+    fit = make_fit(**{**FIT.model_dump(), "guarantee": {"share": 0.9, **edges}})
+    found = judge_ask(Ask("it", judge(), veto=veto), [reply(graded=raw)], AT, [fit])
+    assert isinstance(found, JudgedScore)
+    assert (found.calibration.status, found.calibration.ask_a_human) == ("calibrated", open_)
+
+
 def test_without_a_fit_the_worst_claim_decides_and_the_graded_value_is_told() -> None:
     found = outcome(reply("no", graded=0.5), claims="worst")
     assert isinstance(found, JudgedScore)
