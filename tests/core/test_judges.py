@@ -196,6 +196,12 @@ OPEN: list[tuple[str, dict[str, Any], list[Vote], Any]] = [
     ("one of five, which could not", {}, [unsure(), *[reply("yes")] * 4], True),
     ("one of three, and the others fail", {}, [unsure(), *[reply("no")] * 2], False),
     ("a majority stands", {"combine": "majority"}, [unsure(), *[reply("yes")] * 2], True),
+    (
+        "a majority that leaves a part of one out",
+        {"combine": "majority", "claims": "worst"},
+        [reply("yes"), reply("yes"), torn(0.3, 1.0, "yes", value=0.0)],
+        True,
+    ),
     ("a majority that it could turn", {"combine": "majority"}, [unsure(), reply("yes"), reply("no")], "human"),
     ("a fault goes before what it cannot tell", {}, [unsure(), DOWN], DOWN),
     ("a bad claim stands whatever the others are", {"claims": "worst"}, [torn(0.4, 0.5)], False),

@@ -30,6 +30,15 @@ def passes(value: float, threshold: float) -> bool:
     return value >= threshold - NOISE
 
 
+def list_counted(judge: Judge, told: Sequence[JudgeReply]) -> Sequence[JudgeReply]:
+    """The replies that count of some that tell something: for a majority those that leave nothing open, where there are any.
+
+    What one leaves open has made its value the worst there is, beside a label that it gave to the rest.
+    """
+    whole = [reply for reply in told if reply.judgement.best is None]
+    return whole if judge.combine == "majority" and whole else told
+
+
 def is_split(judge: Judge, replies: Sequence[JudgeReply]) -> bool:
     """Whether these votes do not agree in what passes, or one of them leaves that open."""
     ends = [end.value for reply in replies for end in (reply.judgement.low, reply.judgement.high)]

@@ -15,6 +15,7 @@ from service.core.judging.ballots import (
     combine_values,
     grade_votes,
     is_decided,
+    list_counted,
     passes,
     take_best,
     take_middle,
@@ -126,6 +127,7 @@ def judge_ask(
     told = [reply for reply in replies if reply.tells]
     if not told or not (missing or ruling.is_settled(replies)):
         return _leave_unsure(ask, replies, at)
+    told = list_counted(ask.judge, told)
     own, label = combine_values(ask.judge, [(one.judgement.label, one.judgement.value) for one in told])
     found = ruling.calibrate(replies, take_middle)
     value = ruling.cap(found.value if found.status == "calibrated" else own)
