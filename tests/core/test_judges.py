@@ -254,9 +254,11 @@ GRADED: list[tuple[str, Any, list[Vote], Any]] = [
         (FIT, [reply(instead_of="y/n"), reply()], "mismatched"),
         (FIT, [reply(instead_of="y/n"), reply(instead_of="y/n")], "calibrated"),
         (JURY_FIT, [reply(model="a"), reply(model="a"), reply(model="b", instead_of="a")], "mismatched"),
+        (FIT, [reply(), reply(requested="x/n")], "mismatched"),
+        (FIT, [reply(), reply(requested="y/m")], "calibrated"),
     ],
 )
-def test_no_fit_is_of_votes_that_a_fallback_gave_in_part(fit: Any, votes: list[Vote], status: str) -> None:
+def test_no_fit_is_of_votes_that_another_model_gave_in_part(fit: Any, votes: list[Vote], status: str) -> None:
     found = outcome(*votes, fits=[fit])
     assert isinstance(found, JudgedScore)
     assert found.calibration.status == status
