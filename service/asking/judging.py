@@ -231,7 +231,7 @@ class Judging:
             said = await asyncio.gather(*[self._try_reply(one, mode, spending) for one in voices])
             voted = {(str(one.instead_of), one.sample): got for one, got in zip(voices, said, strict=True)}
         final = [voted.get((one.model, one.sample), got) for one, got in zip(asked, found, strict=True)]
-        return [_settle_vote(got, spending) for got in final]
+        return [_settle_vote(one, got, spending) for one, got in zip(asked, final, strict=True)]
 
     async def _try_reply(self, sent: _ModelQuestion, mode: JudgeMode, spending: Spending) -> _Try:
         try:
@@ -359,12 +359,13 @@ _Try = Vote | JudgeError
 """A vote, or why there is none as yet."""
 
 
-def _settle_vote(found: _Try, spending: Spending) -> Vote:
-    """The vote that it is in the end."""
+def _settle_vote(sent: _ModelQuestion, found: _Try, spending: Spending) -> Vote:
+    """The vote that it is in the end; a fault that quotes a reply quotes it in the words of the trace."""
     if not isinstance(found, JudgeError):
         return found
     spending.faults.append(found)
-    return Errored(found.cause, found.reason)
+    masks = sent.question.masks
+    return Errored(found.cause, masks.show(found.reason) if masks else found.reason)
 
 
 class _Rounds(NamedTuple):

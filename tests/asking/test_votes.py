@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,9 @@ from tests.frozen.doors import Memory
 
 ANSWER = "It cost $54. It came on Monday."
 FIRST, SECOND = "It cost $54.", "It came on Monday."
+
+
+NOBODY_ELSE = Judges("m")
 
 
 class Scripted:
@@ -47,8 +51,7 @@ def ask(
     *,
     cache: Memory | None = None,
     mode: Any = "live",
-    fallback: str | None = None,
-    form: str = "auto",
+    who: Judges = NOBODY_ELSE,
     **judge: Any,
 ) -> tuple[list[Any], Scripted]:
     """The votes on one question to a judge, and the provider that was asked."""
@@ -57,7 +60,7 @@ def ask(
     rubric["criteria"] = [{"id": "it", "stage": "integrate", "check": {"kind": "judge", "judge": "j"}}]
     made = plan({"rubric": rubric, "trace": {"format": "callgrade", "events": [{"user": "?"}, {"assistant": ANSWER}]}})
     calls = provider(*script)
-    judging = Judging(calls, cache or Memory({}), Judges("m", fallback=fallback, form=form))
+    judging = Judging(calls, cache or Memory({}), who)
     [votes] = asyncio.run(judging.answer(made.asks, made.trace, mode=mode, spending=Spending(None))).values()
     assert not calls.script
     return list(votes), calls
@@ -94,9 +97,9 @@ def test_what_is_cached_of_both_rounds_is_found_again() -> None:
 def test_a_reply_in_another_form_is_not_found() -> None:
     """Fits are bound to the form: one of a forced call would calibrate what was replied by schema."""
     cache = Memory({})
-    assert ask(["yes"], cache=cache, form="schema")[0][0].cache == "miss"
-    assert ask(["no"], cache=cache, form="tool")[0][0].judgement.label == "no"
-    assert ask([], cache=cache, form="schema")[0][0].judgement.label == "yes"
+    assert ask(["yes"], cache=cache, who=Judges("m", form="schema"))[0][0].cache == "miss"
+    assert ask(["no"], cache=cache, who=Judges("m", form="tool"))[0][0].judgement.label == "no"
+    assert ask([], cache=cache, who=Judges("m", form="schema"))[0][0].judgement.label == "yes"
 
 
 class Halved(Scripted):
@@ -110,7 +113,7 @@ class Halved(Scripted):
 
 @pytest.mark.parametrize(("fallback", "models"), [("n", [None, "n"]), ("x/n", [None, "n"]), ("o", ["o", "n"])])
 def test_no_member_of_a_jury_votes_for_another(fallback: str, models: list[str | None]) -> None:
-    votes, _ = ask(["yes"] * (2 - models.count(None)), Halved, fallback=fallback, models=["m", "n"])
+    votes, _ = ask(["yes"] * (2 - models.count(None)), Halved, who=Judges("m", fallback=fallback), models=["m", "n"])
     assert [getattr(vote, "model", None) for vote in votes] == models
 
 
@@ -126,13 +129,13 @@ class Alone(Scripted):
 @pytest.mark.parametrize("combine", ["mean", "majority"])
 def test_the_fallback_stands_in_for_one_member_of_a_jury(combine: str) -> None:
     """Its one reply in place of two would outvote the member that did answer."""
-    votes, calls = ask(["no", "yes"], Alone, fallback="o", models=["m", "n", "p"], combine=combine)
+    votes, calls = ask(["no", "yes"], Alone, who=Judges("m", fallback="o"), models=["m", "n", "p"], combine=combine)
     assert [prompt.model for prompt in calls.prompts] == ["p", "o"]
     assert [getattr(vote, "instead_of", "missing") for vote in votes] == ["m", "missing", None]
 
 
 def test_the_fallback_stands_in_for_each_vote_of_a_model() -> None:
-    votes, _ = ask(["yes", "no"], Alone, fallback="o", votes=2)
+    votes, _ = ask(["yes", "no"], Alone, who=Judges("m", fallback="o"), votes=2)
     assert [(vote.model, vote.judgement.label, vote.instead_of) for vote in votes] == [
         ("o", "yes", "m"),
         ("o", "no", "m"),
@@ -162,3 +165,25 @@ def test_what_is_left_out_twice_is_open(second: Any) -> None:
     said = vote.judgement
     assert said.left_out == ((FIRST,) if second == [SECOND] else (SECOND,))
     assert (said.low, said.high) == ((0.0, 0.5), (1.0, 1.0))
+
+
+class Inventing(Scripted):
+    """It quotes what the answer does not say, of what it was shown there."""
+
+    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+        [order] = set(re.findall(r"order (\w+)", prompt.turns[1].text))
+        self.seen = order
+        told = await super().complete(prompt, spending)
+        return replace(told, text=told.text.replace('["54"]', json.dumps([f"{order} is lost"])))
+
+
+def test_a_fault_quotes_a_reply_in_the_words_of_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "ANSWER", "Your order W2378156 came.")
+    [vote], calls = ask(["yes", "yes"], Inventing, who=Judges("m", mask=frozenset({"identifiers"})))
+    assert isinstance(calls, Inventing)
+    assert calls.seen != "W2378156", "it is masked"
+    assert (vote.cause, "W2378156 is lost" in vote.reason, calls.seen in vote.reason) == (
+        "invalid_judgement",
+        True,
+        False,
+    )
