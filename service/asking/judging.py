@@ -25,7 +25,7 @@ from service.core.judging.masking import UNMASKED, Masks, build_masks
 from service.core.judging.notes import CacheUse, JudgeReply, Vote, is_same_model, sum_costs, sum_counts
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
 from service.core.judging.questions import Question, build_question
-from service.core.judging.replies import Judgement, read_judgement
+from service.core.judging.replies import Judgement, follows_scale, read_judgement
 from service.core.judging.sensitive import What
 from service.core.outcome import Errored, Skipped
 from service.core.report import AskEstimate, JudgeMode
@@ -302,7 +302,7 @@ class Judging:
         said = kept.judgement
         labels = {said.label, *[claim.label for claim in said.claims]}
         fits = all(0.0 <= value <= 1.0 for value in (*said.low, *said.high))
-        return kept if fits and labels <= set(question.judge.menu) else None
+        return kept if fits and labels <= set(question.judge.menu) and follows_scale(said, question.judge) else None
 
     async def _ask_model(self, sent: _ModelQuestion, key: str, spending: Spending) -> CachedReply:
         """The model's answer, which is kept. Raises JudgeError."""

@@ -102,6 +102,29 @@ def test_a_reply_in_another_form_is_not_found() -> None:
     assert ask([], cache=cache, who=Judges("m", form="schema"))[0][0].judgement.label == "yes"
 
 
+DOCTORED: list[dict[str, Any]] = [
+    {"label": "no"},
+    {"value": 0.5},
+    {"label": "cannot_tell"},
+    {"best": [1, 1]},
+    {"claims": [["54", "no", "", None]]},
+]
+
+
+@pytest.mark.parametrize("change", DOCTORED, ids=str)
+def test_a_row_whose_value_is_not_that_of_its_label_is_a_miss(change: dict[str, Any]) -> None:
+    """Cassettes are text in version control, and edited."""
+    cache = Memory({})
+    ask(["yes"], cache=cache)
+    [(key, text)] = cache.kept.items()
+    row = json.loads(text)
+    cache.kept[key] = json.dumps({**row, "judgement": {**row["judgement"], **change}})
+    [vote], _ = ask([], cache=cache, mode="cached")
+    assert isinstance(vote, Skipped)
+    cache.kept[key] = text
+    assert ask([], cache=cache, mode="cached")[0][0].judgement.label == "yes"
+
+
 class Halved(Scripted):
     """One of its models cannot be reached."""
 
