@@ -337,6 +337,11 @@ def test_a_question_that_is_not_on_the_cassette_is_open_and_said(project: pytest
     [
         ("", ("--callgrade-record",), "*CALLGRADE_JUDGE_MODEL: --callgrade-record asks a judge, and no model is set*"),
         ('{"model": "m"}\n{"key": 1}', (), "*callgrade-cassette.jsonl:2: expected*"),
+        (
+            '{"model": "m"}\n{"key": "k", "reply": 1}\n{"key": "k", "reply": 1}\n{"key": "k", "reply": 2}',
+            (),
+            "*callgrade-cassette.jsonl:4: another line has another reply to the same question*",
+        ),
         ("[]", (), "*callgrade-cassette.jsonl:1: expected the head of a cassette*"),
     ],
 )
