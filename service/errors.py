@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -35,10 +36,27 @@ class InputError(CallgradeError):
         """The same error with every place moved below `path`."""
         return type(self)(Problem(path + problem.path, problem.message) for problem in self.problems)
 
+    def in_file(self, name: str) -> InputError:
+        """The same error with the file before every place, and a line as editors know it: `FILE:LINE: /pointer`."""
+        return type(self)(Problem(_name_place(name, problem.path), problem.message) for problem in self.problems)
+
     @classmethod
     def at(cls, path: str, message: str) -> InputError:
         """An error with one problem."""
         return cls([Problem(path, message)])
+
+
+def _name_place(file: str, path: str) -> str:
+    """A place of a file; what names it already stays.
+
+    >>> _name_place("a.jsonl", "line 3: /id"), _name_place("a.jsonl", "/id"), _name_place("a.jsonl", "")
+    ('a.jsonl:3: /id', 'a.jsonl: /id', 'a.jsonl')
+    """
+    if path == file or path.startswith(f"{file}:"):
+        return path
+    line = re.match(r"line (\d+)(?:: |$)", path)
+    place, rest = (f"{file}:{line[1]}", path[line.end() :]) if line else (file, path)
+    return f"{place}: {rest}" if rest else place
 
 
 class MalformedError(InputError):

@@ -97,14 +97,23 @@ def read_request(body: JsonValue) -> ScoreRequest:
     try:
         return REQUEST.validator.validate_python(_replace_rubric(body))
     except ValidationError as error:
+        refuse_other_shape(body)
         raise InputError([*list_problems(error, body), *_explain_guess(body)]) from None
 
 
+def refuse_other_shape(body: JsonValue) -> None:
+    """InputError, and nothing about its members, for what is no request: the trace alone, or a request below a name."""
+    if not isinstance(body, dict) or "trace" in body:
+        return
+    if isinstance(body.get("request"), dict):
+        raise InputError.at("/request", "a request is expected in place of what holds it: move its members up")
+    if "format" in body or guess_format(body) is not None:
+        raise InputError.at("", 'this is a trace; in a request it is the member `trace`: {"trace": {...}}')
+
+
 def _explain_guess(body: JsonValue) -> list[Problem]:
-    """What to know of problems in a trace that names no format: as what it was read; and in one without a request around it."""
+    """What to know of problems in a trace that names no format: as what it was read."""
     trace = body.get("trace") if isinstance(body, dict) else None
-    if isinstance(body, dict) and "trace" not in body and ("format" in body or guess_format(body) is not None):
-        return [Problem("", 'this is a trace; in a request it is the member `trace`: {"trace": {...}}')]
     if not isinstance(trace, dict) or "format" in trace:
         return []
     guessed = guess_format(trace)

@@ -121,6 +121,7 @@ def build_judging(
         settings.judge_api_base or None,
         mask=frozenset(settings.judge_mask),
         route=choose_route(settings),
+        form=settings.judge_reply,
     )
 
     async def closing() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from xdist.scheduler import LoadFileScheduling
 from tests.bulk import examples
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider, serving
+from tests.forked import join, share
 
 if TYPE_CHECKING:  # SQLAlchemy is a third of a second that few tests need
     from service.store.database import Database
@@ -33,6 +35,8 @@ settings.load_profile("callgrade")
 
 SHARED = Path(os.environ.get("CALLGRADE_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
+# As the commands have it, for what runs without them: it counts where numpy is not loaded yet, as here.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
@@ -176,6 +180,7 @@ SLOW = (
     "jobs/test_takeover.py",
     "jobs/test_worker.py",
     "docs/test_set_ups.py",
+    "browser",
     "real/test_evidence_labels.py",
     "frozen",
     "jobs",
@@ -200,12 +205,15 @@ Those that wait most come before those: the type checker runs beside them.
 
 GROUPS = dict.fromkeys(
     [f"tests/jobs/test_{name}.py" for name in ("takeover", "questions", "quarantine", "served", "shared")], "takeover"
-)
-"""Files whose tests wait for each other's processes: they run one after the other."""
+) | dict.fromkeys([f"tests/browser/test_{name}_page.py" for name in ("docs", "foreign", "label", "trace")], "browser")
+"""Files whose tests wait for each other's processes, or have a browser in common: they run one after the other."""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """A shell that starts tests in the background has them, and all that they start, ignore SIGINT: here it is heard."""
+    config.pluginmanager.register(ExamplesOnly())
+    if address := getattr(config, "workerinput", {}).get("forked at"):
+        join(address)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -226,11 +234,19 @@ def pytest_collection() -> Generator[None]:
         gc.enable()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Modules without an example are not loaded to look for some."""
-    found = yield
-    return [one for one in found if not isinstance(one, DoctestModule) or ">>>" in file_path.read_text("utf-8")]
+def pytest_configure_node(node: Any) -> None:
+    """One process forks for all that test: it loads while they collect."""
+    if sys.version_info < (3, 14):  # from then on it asks for a password
+        node.workerinput["forked at"] = share()
+
+
+class ExamplesOnly:
+    """Modules without an example are not loaded to look for some: in `service` too, hence no hook of this file's own."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        found = yield
+        return [one for one in found if not isinstance(one, DoctestModule) or ">>>" in file_path.read_text("utf-8")]
 
 
 class FileGroups(LoadFileScheduling):

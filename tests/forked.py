@@ -1,6 +1,7 @@
 """Processes forked from one that has loaded what takes long: each begins at once, and is a process like any other.
 
-What starts them is one process for each that tests; it loads `tests.loaded`, starts no thread and does nothing else.
+What starts them is one process, which loads `tests.loaded`, starts no thread and does nothing else. Where several processes
+test (pytest-xdist) the one that they work for starts it, while they collect, and they all `join` it: to load takes 5 s.
 """
 
 from __future__ import annotations
@@ -10,13 +11,27 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Mapping
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context, resource_tracker
 from pathlib import Path
 from signal import SIGKILL, SIGTERM, Signals
 from typing import NamedTuple, TypeAlias
 
 FORKING = get_context("forkserver")
 FORKING.set_forkserver_preload(["tests.loaded"])
+
+
+def share() -> str:
+    """Starts the process that forks, unless it runs. Where it is, for others to join."""
+    forkserver.ensure_running()
+    return str(forkserver._forkserver._forkserver_address)
+
+
+def join(address: str) -> None:
+    """Has processes of this one forked there. They live no longer than before: those who asked for them end them."""
+    server = forkserver._forkserver
+    server._forkserver_address = address
+    server._forkserver_alive_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    server.ensure_running = resource_tracker.ensure_running
 
 
 class Command(NamedTuple):
@@ -53,6 +68,12 @@ class Forked:
         self._process = FORKING.Process(target=command.run)
         self._process.start()
 
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        assert self._process.pid is not None
+        return self._process.pid
+
     def poll(self) -> int | None:
         """The exit code; None while it runs."""
         return self._process.exitcode
@@ -66,8 +87,8 @@ class Forked:
 
     def send_signal(self, number: Signals) -> None:
         """Sends a signal, if it still runs."""
-        if self._process.pid is not None and self.poll() is None:
-            os.kill(self._process.pid, number)
+        if self.poll() is None:
+            os.kill(self.pid, number)
 
     def terminate(self) -> None:
         """Asks it to end."""

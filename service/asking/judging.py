@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import NamedTuple, Protocol
@@ -22,10 +22,10 @@ from service.asking.single_flight import SingleFlight
 from service.core.judging.ballots import is_split
 from service.core.judging.judges import Ask
 from service.core.judging.masking import UNMASKED, Masks, build_masks
-from service.core.judging.notes import CacheUse, JudgeReply, Vote, sum_costs, sum_counts
+from service.core.judging.notes import CacheUse, JudgeReply, Vote, is_same_model, sum_costs, sum_counts
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
 from service.core.judging.questions import Question, build_question
-from service.core.judging.replies import Judgement, read_judgement
+from service.core.judging.replies import Judgement, follows_scale, read_judgement
 from service.core.judging.sensitive import What
 from service.core.outcome import Errored, Skipped
 from service.core.report import AskEstimate, JudgeMode
@@ -108,6 +108,8 @@ class Judges:
     """What no model is shown: stand-ins of the same form are, and the report has the real ones again."""
     route: str = ""
     """The way to them, as `build_route` has it: fits are bound to it."""
+    form: str = "auto"
+    """How they are made to reply with an object."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -209,31 +211,43 @@ class Judging:
 
     async def _collect_votes(self, rounds: _Rounds, mode: JudgeMode, spending: Spending) -> list[Vote]:
         """The votes on one question: further ones only where the first do not agree."""
-        votes = await asyncio.gather(*[self._vote(one, mode, spending) for one in rounds.first])
+        votes = await self._vote_round(rounds.first, mode, spending)
         replies = [vote for vote in votes if isinstance(vote, JudgeReply)]
         if rounds.further and replies and is_split(rounds.further[0].question.judge, replies):
-            votes += await asyncio.gather(*[self._vote(one, mode, spending) for one in rounds.further])
+            votes += await self._vote_round(rounds.further, mode, spending)
         return votes
 
-    async def _vote(self, sent: _ModelQuestion, mode: JudgeMode, spending: Spending) -> Vote:
+    async def _vote_round(self, asked: Sequence[_ModelQuestion], mode: JudgeMode, spending: Spending) -> list[Vote]:
+        """A vote of each. The fallback stands in once for each sample: for a second member it would give the same reply again."""
+        found = await asyncio.gather(*[self._try_reply(one, mode, spending) for one in asked])
+        standing_in: dict[int, _ModelQuestion] = {}
+        for one, got in zip(asked, found, strict=True):
+            other = self._find_fallback(one, got.cause) if isinstance(got, JudgeError) and mode != "cached" else None
+            if other is not None:
+                standing_in.setdefault(one.sample, one._replace(model=other, instead_of=one.model))
+        voted: dict[tuple[str, int], _Try] = {}
+        if standing_in:
+            voices = standing_in.values()
+            said = await asyncio.gather(*[self._try_reply(one, mode, spending) for one in voices])
+            voted = {(str(one.instead_of), one.sample): got for one, got in zip(voices, said, strict=True)}
+        final = [voted.get((one.model, one.sample), got) for one, got in zip(asked, found, strict=True)]
+        return [_settle_vote(one, got, spending) for one, got in zip(asked, final, strict=True)]
+
+    async def _try_reply(self, sent: _ModelQuestion, mode: JudgeMode, spending: Spending) -> _Try:
         try:
             return await self._reply(sent, mode, spending)
         except JudgeError as error:
-            other = self._find_fallback(sent, error.cause)
-            if other is not None and mode != "cached":
-                return await self._vote(sent._replace(model=other, instead_of=sent.model), mode, spending)
             error.model = sent.model
-            spending.faults.append(error)
-            return Errored(error.cause, error.reason)
+            return error
         except CallgradeError as error:
             return Errored("provider_error", str(error))
 
     def _find_fallback(self, sent: _ModelQuestion, cause: str) -> str | None:
         """Who is asked in a model's place; nobody of its own jury, who would vote twice."""
-        other = self.judges.fallback
-        if cause not in FALLEN_BACK or sent.instead_of is not None or other in sent.question.judge.models:
+        other, jury = self.judges.fallback, sent.question.judge.models
+        if not other or cause not in FALLEN_BACK or other in (sent.model, *jury):
             return None
-        return other or None
+        return None if any(is_same_model(one, other) for one in jury if one != sent.model) else other
 
     async def _reply(self, sent: _ModelQuestion, mode: JudgeMode, spending: Spending) -> Vote:
         key = self._build_key(sent)
@@ -248,7 +262,11 @@ class Judging:
 
     def _build_key(self, sent: _ModelQuestion) -> str:
         return sent.question.key(
-            tenant=sent.tenant, model=sent.model, api_base=self.judges.api_base, sample=sent.sample
+            tenant=sent.tenant,
+            model=sent.model,
+            api_base=self.judges.api_base,
+            sample=sent.sample,
+            form=self.judges.form,
         )
 
     async def _ask_once(
@@ -284,7 +302,7 @@ class Judging:
         said = kept.judgement
         labels = {said.label, *[claim.label for claim in said.claims]}
         fits = all(0.0 <= value <= 1.0 for value in (*said.low, *said.high))
-        return kept if fits and labels <= set(question.judge.menu) else None
+        return kept if fits and labels <= set(question.judge.menu) and follows_scale(said, question.judge) else None
 
     async def _ask_model(self, sent: _ModelQuestion, key: str, spending: Spending) -> CachedReply:
         """The model's answer, which is kept. Raises JudgeError."""
@@ -335,6 +353,19 @@ class Judging:
             instead_of=sent.instead_of,
             route=self.judges.route,
         )
+
+
+_Try = Vote | JudgeError
+"""A vote, or why there is none as yet."""
+
+
+def _settle_vote(sent: _ModelQuestion, found: _Try, spending: Spending) -> Vote:
+    """The vote that it is in the end; a fault that quotes a reply quotes it in the words of the trace."""
+    if not isinstance(found, JudgeError):
+        return found
+    spending.faults.append(found)
+    masks = sent.question.masks
+    return Errored(found.cause, masks.show(found.reason) if masks else found.reason)
 
 
 class _Rounds(NamedTuple):

@@ -49,6 +49,7 @@ class _Choice(_Part):
     message: _Message
     finish_reason: str | None = None
     logprobs: _Logprobs | None = None
+    provider_specific_fields: dict[str, object] | None = None
 
 
 class _Usage(_Part):
@@ -87,6 +88,9 @@ def read_completion(reply: object, price: Price) -> Completion:
     usage = _read_usage(read.usage, price)
     if not read.choices:
         raise CallError("provider_error", "the reply has no choices", usage=usage, retryable=True)
+    if len(read.choices) > 1:
+        reason = f"one choice was asked for, {len(read.choices)} came"
+        raise CallError("invalid_judgement", reason, usage=usage)
     choice = read.choices[0]
     refusal = _read_refusal(choice.message)
     text = _read_text(choice, refusal, usage)
@@ -145,18 +149,49 @@ def _read_refusal(message: _Message) -> str | None:
     return message.refusal or (moved if isinstance(moved, str) else None) or None
 
 
+_CUT = frozenset({"model_length", "max_output_tokens", "max_length", "context_length", "model_context_window_exceeded"})
+"""Why providers say that a reply ended before its end; litellm makes `stop` of every word that it does not know."""
+
+_BROKEN = frozenset(
+    {
+        "error",
+        "network_error",
+        "insufficient_system_resource",
+        "abort",
+        "aborted",
+        "cancelled",
+        "malformed_response",
+        "malformed_function_call",
+        "unexpected_tool_call",
+    }
+)
+"""Likewise, of replies that a fault of theirs ended. Such a reply is no verdict, however whole it looks."""
+
+
+def _read_native_finish(choice: _Choice) -> str:
+    """Why the reply ended in the provider's own words, where litellm has put it in others."""
+    told = (choice.provider_specific_fields or {}).get("native_finish_reason")
+    return told.casefold() if isinstance(told, str) else ""
+
+
 def _read_text(choice: _Choice, refusal: str | None, usage: Usage) -> str:
     """The content, or the arguments of the one tool call."""
     if refusal:
         raise CallError("refused", "the model refused to answer", usage=usage)
     if choice.finish_reason == "content_filter":
         raise CallError("filtered", "the provider's content filter ended the reply", usage=usage)
-    if choice.finish_reason == "length":
+    native = _read_native_finish(choice)
+    if native in _BROKEN:
+        raise CallError("provider_error", "the provider failed before the reply's end", usage=usage, retryable=True)
+    if choice.finish_reason == "length" or native in _CUT:
         raise CallError("truncated", "the reply reached max_tokens before its end", usage=usage)
     calls = choice.message.tool_calls or []
     if len(calls) > 1:
         raise CallError("invalid_judgement", f"one call of the tool was asked for, {len(calls)} came", usage=usage)
-    text = calls[0].function.arguments if calls else choice.message.content
+    content = choice.message.content
+    if calls and content and content.lstrip().startswith(("{", "```")):
+        raise CallError("invalid_judgement", "the reply holds two verdicts, in its text and in a call", usage=usage)
+    text = calls[0].function.arguments if calls else content
     if not text:
         raise CallError("provider_error", "the reply is empty", usage=usage, retryable=True)
     return text

@@ -23,7 +23,7 @@ from service.calibration.predictions import Prediction, read_predictions
 from service.core.judging.questions import ASSEMBLY
 from service.core.models.kinds import FrozenModel
 from service.core.rubric import Rubric
-from service.errors import InputError, Problem
+from service.errors import InputError
 
 
 class PredictionBasis(FrozenModel):
@@ -141,4 +141,4 @@ def _read_whole_lines(out: Path, file: IO[bytes]) -> tuple[Prediction, ...]:
     except UnicodeDecodeError:
         raise InputError.at(str(out), "not UTF-8") from None
     except InputError as error:
-        raise InputError([Problem(f"{out}: {p.path}", p.message) for p in error.problems]) from None
+        raise error.in_file(str(out)) from None

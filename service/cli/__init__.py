@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -16,4 +17,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     from service.cli.run import run  # noqa: PLC0415 (the entry point stays light)
 
+    # Our matrices are small: a second thread of numpy's waits, at full load, for longer than the first takes.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     return run(sys.argv[1:] if argv is None else list(argv))

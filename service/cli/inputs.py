@@ -158,7 +158,7 @@ def find_rubric(shelf: Shelf, choice: str) -> Rubric:
     try:
         return shelf.find(read_rubric(read_yaml(read_text(path, "--rubric"), source="")))
     except InputError as error:
-        raise _in_file(error, str(path)) from None
+        raise error.in_file(str(path)) from None
 
 
 def names_file(choice: str) -> bool:
@@ -171,11 +171,6 @@ def _find_rubric(shelf: Shelf, choice: str) -> Rubric:
         return shelf.find(choice)
     except InputError as error:
         raise type(error)(Problem("", problem.message) for problem in error.problems) from None
-
-
-def _in_file(error: InputError, name: str) -> InputError:
-    """The error with its file before each pointer."""
-    return type(error)(Problem(f"{name}: {p.path}".removesuffix(": "), p.message) for p in error.problems)
 
 
 def read_text(path: Path, option: str) -> str:
@@ -193,7 +188,7 @@ def _read_expected(path: Path, limits: Limits) -> object:
     try:
         return validate(EXPECTED, read_yaml(text, source="") if is_yaml else parse(text.encode(), limits))
     except InputError as error:
-        raise _in_file(InputError(error.problems), str(path)) from None
+        raise InputError(error.problems).in_file(str(path)) from None
 
 
 def read_records(

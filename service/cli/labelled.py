@@ -18,7 +18,7 @@ from service.calibration.labels import read_csv
 from service.calibration.predictions import Prediction, read_predictions
 from service.calibration.results import CalibrationReport, read_report
 from service.core.models.invalid import find_problems
-from service.errors import InputError, Problem
+from service.errors import InputError
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ def read_run(path: Path) -> CalibrationReport:
         return read_report(text)
     except ValidationError as error:
         first = find_problems(error, text)[0]
-        raise InputError([Problem(f"{file}: {first.path}".removesuffix(": "), first.message)]) from None
+        raise InputError([first]).in_file(str(file)) from None
 
 
 def read_in_file(file: Path, do: Callable[[], T]) -> T:
@@ -77,8 +77,7 @@ def name_file(file: Path) -> Generator[None]:
     try:
         yield
     except InputError as error:
-        below = [(p.path.removeprefix(str(file)), p.message) for p in error.problems]  # some name it themselves
-        raise type(error)(Problem(f"{file}: {path}".removesuffix(": "), message) for path, message in below) from None
+        raise error.in_file(str(file)) from None
 
 
 def lines_of(file: Path, option: str) -> list[str]:

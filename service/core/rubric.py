@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Literal, cast
@@ -162,9 +162,10 @@ class Rubric(FrozenModel):
         if len(self.judges) > MAX_JUDGES:
             raise ValueError(f"{len(self.judges)} judges; at most {MAX_JUDGES} come with a rubric")
         ids = [criterion.id for criterion in self.criteria]
-        twice = sorted([i for i, times in Counter(ids).items() if times > 1])
-        if twice:
-            raise ValueError(f"criterion ids are unique; twice: {', '.join(twice)}")
+        for of, given in (("criterion", ids), ("judge", [judge.id for judge in self.judges])):
+            twice = _list_twice(given)
+            if twice:
+                raise ValueError(f"{of} ids are unique; twice: {', '.join(twice)}")
         named = {c.check.unless for c in self.criteria if isinstance(c.check, JudgeCheck) and c.check.unless}
         if named - set(ids):
             raise ValueError(f"`unless` names no criterion: {', '.join(sorted(named - set(ids)))}")
@@ -289,6 +290,7 @@ def extend_rubric(base: Rubric, extension: Extension) -> Rubric:
     if unweighed:
         raise RubricError.at("/rubric/weights", f"{base.id} has no criterion {', '.join(unweighed)}")
     gone = frozenset(extension.without)
+    _require_each_once(extension, gone)
     criteria = {c.id: _free_criterion(c, gone) for c in (*base.criteria, *extension.criteria) if c.id not in gone}
     criteria = {name: _weigh_criterion(one, extension.weights.get(name)) for name, one in criteria.items()}
     judges = {judge.id: judge for judge in (*base.judges, *extension.judges)}
@@ -315,6 +317,22 @@ def extend_rubric(base: Rubric, extension: Extension) -> Rubric:
         criteria=tuple(criteria.values()),
         judges=tuple(judges.values()),
     )
+
+
+def _require_each_once(extension: Extension, gone: Set[str]) -> None:
+    """Raises RubricError for criteria and judges of an extension of which another would take the place without a word."""
+    for member, given in (("criteria", extension.criteria), ("judges", extension.judges)):
+        twice = _list_twice(one.id for one in given)
+        if twice:
+            raise RubricError.at(f"/rubric/{member}", f"ids are unique; twice: {', '.join(twice)}")
+    for n, criterion in enumerate(extension.criteria):
+        if criterion.id in gone:
+            said = f"{criterion.id} is left out by `without`, which is for criteria that nothing takes the place of"
+            raise RubricError.at(f"/rubric/criteria/{n}", said)
+
+
+def _list_twice(ids: Iterable[str]) -> list[str]:
+    return sorted([name for name, times in Counter(ids).items() if times > 1])
 
 
 def _change_thresholds(base: Thresholds, changed: Thresholds | None) -> Thresholds:

@@ -64,6 +64,10 @@ class Offer(NamedTuple):
     turn: int
 
 
+CUSTOM_TOOL = "a custom tool takes text, not arguments"
+"""The problem of a call whose arguments are no JSON object because its tool has none."""
+
+
 @light
 class ToolCall:
     """One call as the model made it. `arguments` is None when they are no JSON object; `problem` says why, `raw` keeps them.
@@ -79,6 +83,11 @@ class ToolCall:
     problem: str | None = None
     captured: bool = True
     tool_id: str | None = None
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether it calls a custom tool, which takes free text and no arguments."""
+        return self.problem == CUSTOM_TOOL
 
 
 @light

@@ -14,6 +14,7 @@ from typing_extensions import ReadOnly, TypedDict
 
 from service.core.json.text import UnreadableError, parse, read_structure
 from service.core.trace import (
+    CUSTOM_TOOL,
     AgentOutput,
     Message,
     Offer,
@@ -69,7 +70,7 @@ _KINDS: Mapping[type, str] = {
 
 def custom_call(call_id: str | None, name: str, text: JsonValue) -> ToolCall:
     """A call of a custom tool, which takes free text."""
-    return ToolCall(call_id or None, name, None, text, "a custom tool takes text, not arguments")
+    return ToolCall(call_id or None, name, None, text, CUSTOM_TOOL)
 
 
 def result_content(given: JsonValue) -> JsonValue:
@@ -267,11 +268,30 @@ class Transcript:
                 _count_other(others, told.path, f"{told.what} repeats calls that are read, and")
         return (*unread, *_list_others(others))
 
+    def has_lost_call(self) -> bool:
+        """Whether a call of this turn is not read."""
+        return any(isinstance(one, Doubt) or one.kind == "call" for one in self._unread if one.turn == self._turn)
+
+    def has_replied(self) -> bool:
+        """Whether the assistant has spoken last, and no call of it has returned since."""
+        returned = self.is_calling() and self._results and self._results[-1].made == len(self._calls)
+        return self._is_last() and not returned
+
+    def _is_last(self) -> bool:
+        return bool(self._messages) and self._messages[-1].role == "assistant"
+
+    def has_spoken(self) -> bool:
+        """Whether the last message is the assistant's and has a text."""
+        return self._is_last() and bool(self._messages[-1].text)
+
+    def is_calling(self) -> bool:
+        """Whether the last message made a call."""
+        return bool(self._calls) and self._calls[-1].message == len(self._messages) - 1
+
     def _answer(self) -> str | None:
-        if not self._messages or self._messages[-1].role != "assistant":
+        if not self._is_last():
             return None
-        calling = bool(self._calls) and self._calls[-1].message == len(self._messages) - 1
-        return None if calling else self._messages[-1].text
+        return None if self.is_calling() else self._messages[-1].text
 
 
 MOST_OTHERS = 50

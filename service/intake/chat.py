@@ -16,6 +16,7 @@ from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError
 from service.intake.accounting import account_members, members_of
 from service.intake.build import Transcript, custom_call, result_content, tool_call
+from service.intake.endings import account_reply
 from service.intake.shapes import OPEN, ChatRole, Content, Loose, lose_parts, text_of
 from service.intake.speech import Given, find_text
 
@@ -113,7 +114,7 @@ def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
     transcript.say("assistant", text)
     if isinstance(content, list):
         lose_parts(transcript, content, f"{path}/content", role="assistant")
-    if not content and message.get("audio"):
+    if message.get("audio") and not (text and _spells(message, text)):
         transcript.lose("text", f"{path}/audio", "what was said as audio")
     calls = message.get("tool_calls") or ()
     for place, given in enumerate(calls):
@@ -122,8 +123,16 @@ def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
     legacy = message.get("function_call")
     if legacy is not None:
         transcript.call(tool_call(None, legacy["name"], legacy.get("arguments")))
+    if "finish_reason" in message:
+        account_reply(transcript, cast("Given", message), path)
     silent = not (text or calls or legacy or message.get("audio"))
     account_members(transcript, message, ASSISTANT, path, holds="text" if silent else "other")
+
+
+def _spells(message: ChatMessage, text: str) -> bool:
+    """Whether this text is what was said as audio, as far as the message tells."""
+    audio = message.get("audio")
+    return not isinstance(audio, dict) or audio.get("transcript") in (None, "", text)
 
 
 def _find_refusal(message: ChatMessage) -> str:

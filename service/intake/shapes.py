@@ -15,7 +15,15 @@ from typing_extensions import TypedDict
 
 from service.core.trace import State
 from service.errors import InputError
-from service.intake.accounting import Given, account_members, account_part, clip, looks_like_call, members_of
+from service.intake.accounting import (
+    Given,
+    account_members,
+    account_part,
+    clip,
+    looks_like_call,
+    lose_calls,
+    members_of,
+)
 from service.intake.build import Transcript
 
 OPEN = ConfigDict(extra="allow", strict=True)
@@ -91,9 +99,11 @@ def lose_parts(
         name = part["type"]
         if looks_like_call(cast("Given", part)):
             transcript.lose("call", f"{path}/{index}", f"a part of the type {clip(name)}")
+        elif name in THINKING:
+            lose_calls(transcript, part, f"{path}/{index}", "a thought")
         elif name in TEXTS or part.get("text") or part.get("refusal"):
             account_members(transcript, part, PART, f"{path}/{index}")
-        elif name not in THINKING:
+        else:
             account_part(transcript, part, "a part", f"{path}/{index}", idle=role == "user")
 
 
@@ -112,11 +122,12 @@ THINKING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_t
 
 
 def text_of(content: str | Sequence[Part] | None, *, joint: str = "\n") -> str:
-    """The text of a message: its text parts and refusals, joined.
+    """The text of a message: its text parts and refusals, joined. What a model thought is none of what it said.
 
     An assistant's parts are pieces of one text, cut where a citation begins or ends, and are joined with nothing; a
     user's parts are texts of their own, on lines of their own.
     """
     if content is None or isinstance(content, str):
         return content or ""
-    return joint.join(text for part in content if (text := part.get("text") or part.get("refusal")))
+    said = (part for part in content if part["type"] not in THINKING)
+    return joint.join(text for part in said if (text := part.get("text") or part.get("refusal")))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Required
+from typing import Literal, Required, cast
 
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from service.intake.accounting import account_members, members_of
+from service.core.json.text import parse_or_none
+from service.intake.accounting import Given, account_members, members_of
 from service.intake.build import Transcript
 from service.intake.chat import CallShape, ChatMessage
 from service.intake.shapes import OPEN
@@ -78,6 +79,8 @@ class _Call:
     name: str = ""
     kind: Literal["function", "custom"] = "function"
     pieces: list[str] = field(default_factory=list[str])
+    tries: int = 0
+    """How often its arguments were tried whether they are whole."""
 
     def add(self, piece: PieceOfCall) -> None:
         """Takes a piece more."""
@@ -87,12 +90,33 @@ class _Call:
         self.name = self.name or held.get("name") or ""
         self.pieces.append(held.get("input" if self.kind == "custom" else "arguments") or "")
 
+    def goes_on(self, piece: PieceOfCall) -> bool:
+        """Whether a piece under the same index is one more of this call: some servers number all calls of a reply alike.
+
+        Another call begins with another id or another name, or with the same name once this one's arguments are whole.
+        """
+        held: PieceOfFunction = piece.get("custom") or piece.get("function") or {}
+        call_id, name = piece.get("id"), held.get("name")
+        if call_id and self.id and call_id != self.id:
+            return False
+        if not name or not self.name:
+            return True
+        return name == self.name and (bool(call_id) or not held.get("arguments") or not self._is_whole())
+
+    def _is_whole(self) -> bool:
+        self.tries += 1
+        return self.tries <= MAX_TRIES and parse_or_none("".join(self.pieces)) is not None
+
     def finish(self) -> CallShape:
         """The call as a message has it."""
         text = "".join(self.pieces)
         if self.kind == "custom":
             return {"id": self.id, "custom": {"name": self.name, "input": text}}
         return {"id": self.id, "function": {"name": self.name, "arguments": text}}
+
+
+MAX_TRIES = 10
+"""Times that the arguments of one call are joined before they are all there, so that a hostile stream takes no longer."""
 
 
 class _Reply:
@@ -118,10 +142,10 @@ class _Reply:
             self._legacy.add({"function": legacy})
 
     def _find_call(self, piece: PieceOfCall) -> _Call:
-        """The call that a piece belongs to, told by its index: another one begins with another id."""
-        index, call_id = piece.get("index"), piece.get("id")
+        """The call that a piece belongs to, told by its index."""
+        index = piece.get("index")
         call = self._by_index.get(index)
-        if call is None or (call_id and call.id and call_id != call.id):
+        if call is None or not call.goes_on(piece):
             call = self._by_index[index] = _Call(index)
             self._calls.append(call)
         return call
@@ -145,7 +169,7 @@ CHOICE = members_of(
 )
 DELTA = members_of(
     "a piece of a reply",
-    "role content refusal tool_calls function_call",
+    "role content refusal tool_calls function_call audio",
     "reasoning reasoning_content reasoning_details thinking_blocks annotations provider_specific_fields",
 )
 
@@ -157,3 +181,12 @@ def account_chunks(transcript: Transcript, chunks: Sequence[ChunkShape], path: s
         for place, choice in enumerate(chunk["choices"]):
             account_members(transcript, choice, CHOICE, f"{path}/{index}/choices/{place}")
             account_members(transcript, choice["delta"], DELTA, f"{path}/{index}/choices/{place}/delta")
+    spoken = [place for place, delta in _list_deltas(chunks, path) if delta.get("audio")]
+    if spoken and not any(delta.get("content") for _, delta in _list_deltas(chunks, path)):
+        transcript.lose("text", f"{spoken[0]}/audio", "what was said as audio")
+
+
+def _list_deltas(chunks: Sequence[ChunkShape], path: str) -> Iterator[tuple[str, Given]]:
+    for index, chunk in enumerate(chunks):
+        for place, choice in enumerate(chunk["choices"]):
+            yield f"{path}/{index}/choices/{place}/delta", cast("Given", choice["delta"])

@@ -20,10 +20,11 @@ from service.core.trace import Trace, Unread
 from service.errors import InputError, Problem
 from service.intake.accounting import Members, account_members, clip, lose_value, members_of
 from service.intake.build import Record, Transcript
+from service.intake.endings import Ending, account_ending, list_endings, lose_reply
 from service.intake.known_calls import KnownCalls, list_told, list_unpacked, tell
 from service.intake.offers import Request, add_offers
 from service.intake.shapes import pick_sample
-from service.intake.speech import Given, find_object, list_objects
+from service.intake.speech import Given, find_object, find_text, list_objects
 
 ReadAny = Callable[[Given], Trace]
 """Reads a record that names no format."""
@@ -41,6 +42,8 @@ class Exchange:
     tools_at: str = ""
     sample: int | None = None
     """Which of several replies is read, from 0. None: the first, and the others are unread."""
+    failed_at: str = ""
+    """Where the log says that the request failed, where it does."""
 
 
 class ToolRun(NamedTuple):
@@ -103,6 +106,7 @@ def read_wrapped(record: Record, wrapped: Wrapped, read_any: ReadAny) -> Trace:
     replies = _read_replies(
         [(list(_list_reply(one.reply, one.reply_at, lost, one.sample)), one.reply_at) for one in others], read_any
     )
+    _account_failure(wrapped.exchanges[chosen], own, lost)
     _account_calls([*own, *replies], known, lost)
     _account_texts(replies, trace, lost)
     rest = [list_told(value, path) for value, path in wrapped.rest]
@@ -356,6 +360,39 @@ class _Reply(NamedTuple):
 def _read_replies(replies: Iterable[tuple[Sequence[Placed], str]], read_any: ReadAny) -> list[_Reply]:
     inners = [(_enclose(messages), path) for messages, path in replies if messages]
     return [_Reply(inner, _read(inner, read_any), path) for inner, path in inners]
+
+
+def _account_failure(exchange: Exchange, own: Sequence[_Reply], lost: Transcript) -> None:
+    """Tells of the reply that is the conversation's last one, where it failed or says that it has more than is there."""
+    if exchange.failed_at and not exchange.reply:
+        lose_reply(lost, exchange.failed_at, "the reply of a request that failed")
+        return
+    said = any(message.text for one in own for message in one.trace.messages)
+    called = any(one.trace.steps or any(part.kind == "call" for part in one.trace.unread) for one in own)
+    for ending in _list_endings(exchange.reply, exchange.reply_at, exchange.sample or 0):
+        account_ending(lost, ending, said=said, called=called)
+
+
+def _list_endings(value: JsonValue, path: str, sample: int) -> Iterator[Ending]:
+    """How a reply ended, as whatever holds its message says it; the message's own word is its reader's."""
+    if isinstance(value, list):
+        if sample < len(value):
+            yield from _list_endings(value[sample], f"{path}/{sample}", 0)
+        return
+    if not isinstance(value, dict) or value.keys() & {"role", "lc"}:
+        return
+    if value.get("status") in ("failed", "cancelled"):
+        yield Ending("failed", f"{path}/status")
+        return
+    yield from list_endings(value, path)
+    for name in ("incomplete_details", "generation_info"):
+        told = find_object(value, name)
+        reason = find_text(told, "reason", "finish_reason")
+        if reason:
+            yield Ending(reason, f"{path}/{name}")
+    holder = next((key for key in _HOLDERS[:3] if value.get(key)), None)
+    if holder is not None:
+        yield from _list_endings(value[holder], f"{path}/{holder}", sample)
 
 
 def _account_calls(replies: Sequence[_Reply], known: KnownCalls, lost: Transcript) -> None:

@@ -21,7 +21,7 @@ from service.jobs.chunking import Cutter
 from service.problems import Place
 from service.reading.strict_json import Limits, parse
 from service.reading.trace_files import BadRecord, scan_lines
-from service.request import CustomId, RubricChoice, ScoreRequest, read_request_trace
+from service.request import CustomId, RubricChoice, ScoreRequest, read_request_trace, refuse_other_shape
 from service.store.jobs.job import Rejected, SkippedItems
 
 LISTED = 1_000
@@ -91,6 +91,15 @@ FILLED_IN = ("rubric", "judges", "judge_model", "on_judge_error")
 
 ADMITTED = frozenset({"rubric", "judges", "judge_model", "sandbox", "budget_usd"})
 """What an item may say that can be allowed or not."""
+
+
+def _read_item(value: JsonValue) -> BatchItem:
+    """One item; InputError with each problem, or with what it is instead."""
+    try:
+        return validate(ITEM, value)
+    except InputError:
+        refuse_other_shape(value)
+        raise
 
 
 class SubmittedEntry(NamedTuple):
@@ -222,7 +231,7 @@ class ItemIntake:
         value = entry.value
         if isinstance(value, InputError):
             raise value
-        item = validate(ITEM, value)
+        item = _read_item(value)
         self._defaults.check(item)
         custom_id = item.custom_id or f"item-{self._taken}"
         if custom_id in self._seen:

@@ -15,9 +15,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.util import CommandError
 from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -111,6 +108,10 @@ class Database:
 
     def migrate(self) -> None:
         """Brings the tables up to date. SettingsError for a database that a later version has changed."""
+        from alembic import command  # noqa: PLC0415 (a quarter of a second, and few processes bring tables up to date)
+        from alembic.config import Config  # noqa: PLC0415
+        from alembic.util import CommandError  # noqa: PLC0415
+
         if self.is_sqlite:
             self._log.begin()
         with self.begin() as connection:

@@ -78,7 +78,9 @@ def read_cassette(path: Path) -> Cassette | None:
             row = _LINE.validate_json(line)
         except ValidationError:
             raise InputError.at("", f'{path}:{number}: expected {{"key": ..., "reply": ...}}') from None
-        found.rows[row.key] = json.dumps(row.reply)
+        text = json.dumps(row.reply)
+        if found.rows.setdefault(row.key, text) != text:
+            raise InputError.at("", f"{path}:{number}: another line has another reply to the same question; remove one")
     return found
 
 

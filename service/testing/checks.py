@@ -13,6 +13,7 @@ from service.cli.context import read_settings
 from service.cli.inputs import find_rubric, names_file, read_text
 from service.core.report import JudgeMode, Report
 from service.engine import Engine
+from service.errors import InputError
 from service.packaged_files import read_yaml
 from service.reading.bare_traces import wrap_trace
 from service.reporting.regression import may_abstain
@@ -108,7 +109,10 @@ def _build_request(trace: TraceForm) -> dict[str, object]:
 
 def _read_expected(expected: Mapping[str, object] | str | Path | None) -> object:
     if isinstance(expected, str | Path):
-        return read_yaml(read_text(Path(expected), "expected"), source=str(expected))
+        given = read_yaml(read_text(Path(expected), "expected"), source=str(expected))
+        if given is None:
+            raise InputError.at("", f"{expected}: expected an object, not null")
+        return given
     return expected
 
 

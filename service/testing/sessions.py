@@ -87,7 +87,9 @@ def _build_engine(settings: Settings, cassette: Cassette | None, *, record: bool
     if record:
         judging = build_judging(settings, cache=cassette)
         if judging is not None:
-            judging.judges = replace(judging.judges, api_base=None)  # the keys of a cassette name no address
+            judging.judges = replace(
+                judging.judges, api_base=None, form="auto"
+            )  # keys of a cassette name no way: its head does
         engine.judging = judging
     else:
         head = cassette.head

@@ -21,7 +21,7 @@ def add_pages(app: FastAPI, *, token: str = "") -> FastAPI:
     found = list_page_sets()
     app.state.local_token = token
     app.state.nav = sorted([one.nav for one in found if one.nav is not None], key=lambda link: link.place)
-    for one in found:
+    for one in sorted(found, key=lambda one: one.is_last):
         app.router.routes.extend(one.build(app.state.parts))
     return app
 

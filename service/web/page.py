@@ -56,6 +56,8 @@ class PageSet:
 
     build: Callable[[ApiParts], Sequence[PageRoute]]
     nav: NavLink | None = None
+    is_last: bool = False
+    """Whether its pages answer what no other one does."""
 
 
 def page(
@@ -71,7 +73,7 @@ def page(
 
     `carries_body`: its form may be as large as the body of a request, for it holds a trace or a fit.
     """
-    return PageRoute(path, handler, needs=needs, public=public, method=method, carries_body=carries_body, wrap=_guard)
+    return PageRoute(path, handler, needs=needs, public=public, method=method, carries_body=carries_body, wrap=guard)
 
 
 def render(
@@ -123,7 +125,7 @@ def _write_csrf_field(token: str) -> Markup:
     return Markup('<input type="hidden" name="{}" value="{}">').format(CSRF, token)
 
 
-def _guard(route: PageRoute, handler: PageHandler) -> PageHandler:
+def guard(route: PageRoute, handler: PageHandler) -> PageHandler:
     """The handler, behind what is asked of everybody."""
 
     async def handle(request: Request) -> Response:

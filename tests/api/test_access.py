@@ -12,11 +12,9 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import pytest
-import schemathesis
 from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from schemathesis.checks import CHECKS, load_all_checks
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -703,10 +701,11 @@ def test_the_document_tells_what_needs_a_key(ask: Ask, guarded: FastAPI, keys: d
     assert "securitySchemes" not in ask("GET", "/openapi.json", app=create_app()).json["components"]
 
 
-load_all_checks()
-
-
 def test_operations_with_a_key_keep_to_the_document(home: Path, keys: dict[str, str]) -> None:
+    import schemathesis  # a second that no other test here needs
+    from schemathesis.checks import CHECKS, load_all_checks
+
+    load_all_checks()
     app = from_anywhere(create_app(Settings(home=home), database=store(home)))
     schema = schemathesis.openapi.from_asgi("/openapi.json", app, headers=bearer(keys["admin"]))
     for operation in (

@@ -133,10 +133,10 @@ def test_gzip_is_taken(client: Client, body: bytes) -> None:
 
 
 def test_bad_lines_are_all_named_and_nothing_is_kept(client: Client, store: Database, queue: Recording) -> None:
-    body = jsonl(item(custom_id="a"), {}, item(custom_id="a"), 1) + b"{nope}\n"
+    body = jsonl(item(custom_id="a"), {}, item(custom_id="a"), 1, {"messages": []}, {"request": {}}) + b"{nope}\n"
     found = client.refused(400, body)
-    assert pointers(found) == ["/1/custom_id", "/2/trace", "/3/custom_id", "/4", "/5"]
-    assert found["detail"] == "5 of the items cannot be taken"
+    assert pointers(found) == ["/1/custom_id", "/2/trace", "/3/custom_id", "/4", "/5", "/6/request", "/7"]
+    assert found["detail"] == "7 of the items cannot be taken"
     assert (stored(store), queue.chunks) == (0, [])
 
 

@@ -30,7 +30,7 @@ from service.jobs.notices import NoticeSender
 from service.registry import Shelf
 from service.settings import Settings
 from service.store.access.keys import Keys
-from service.store.database import Database, open_database
+from service.store.database import Database
 from service.store.jobs.calibrations import PendingFit
 from service.store.jobs.submission import Material
 from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, RESULTS
@@ -38,6 +38,7 @@ from service.wiring import build_demo_judging
 from tests.api.asgi_caller import JSON, Ask
 from tests.api.played_client import PlayedClient as Client
 from tests.store.played import ended, paused
+from tests.stores import open_new_store
 
 LINES = {"content-type": "application/x-ndjson"}
 
@@ -78,8 +79,7 @@ def client(ask: Ask, store: Database) -> Client:
 @pytest.fixture(scope="module")
 def done(ask: Ask, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, str]]:
     """120 items that a judge was asked about twice, and the fit; and the id of it."""
-    database = open_database(f"sqlite:///{tmp_path_factory.mktemp('done') / 'store.db'}")
-    database.migrate()
+    database = open_new_store(tmp_path_factory.mktemp("done"))
     made = Client(ask, database, settings=Settings(batch_chunk=16, batch_max_items=300))
     begun = made.submit({"items": items(120), "repeats": 2, "name": "nightly", "method": "isotonic"})
     assert (begun["status"], begun["items"], begun["request_counts"]["total"]) == ("in_progress", 120, 240)

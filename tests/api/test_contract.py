@@ -9,25 +9,24 @@ import threading
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 import pytest
-import schemathesis
 from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, given, settings
-from schemathesis import GenerationMode
-from schemathesis.checks import CHECKS, load_all_checks
-from schemathesis.config import SchemathesisConfig
 
 from service.api.app import create_app
 from service.settings import Settings
-from service.store.database import open_database
+from service.store.database import Database
 from tests.api.asgi_caller import Ask
 from tests.bulk import examples
 from tests.faults.sandbox_server import Sandbox
 from tests.store.played import Recording as Played
+from tests.stores import open_new_store
+
+if TYPE_CHECKING:  # a second, which every process of the tests would take that collects them
+    import schemathesis
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
@@ -35,38 +34,57 @@ DATA = ROOT / "tests" / "data"
 CALLED = ("testserver",)
 """The name by which the client of these tests calls an application."""
 
-FOLDER = TemporaryDirectory()
-STORE = open_database(f"sqlite:///{FOLDER.name}/store.db")
-STORE.migrate()
-"""Without a key, so that nobody is asked for one; who brings an Idempotency-Key is given an answer again."""
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """Without a key, so that nobody is asked for one; who brings an Idempotency-Key is given an answer again."""
+    database = open_new_store(tmp_path_factory.mktemp("store"))
+    yield database
+    database.close()
 
 
-def served(given: Settings) -> FastAPI:
+def serve(given: Settings, kept: Database) -> FastAPI:
     """The service over that store, with the document of one that asks for no key."""
-    app = create_app(given, database=STORE, queue=Played())
+    app = create_app(given, database=kept, queue=Played())
     app.openapi = create_app(given).openapi
     return app
 
 
-APP = served(Settings(allowed_hosts=CALLED))
+CONFIG: dict[str, Any] = {
+    # A NUL is refused by the parser of every body, which JSON Schema has no way to say.
+    "generation": {"allow-x00": False},
+    "checks": {
+        # 413: a list longer than maxItems.
+        "negative_data_rejection": {"expected-statuses": [400, 404, 405, 413, 415, 422]},
+        # 422: a trace can fit its schema and still contradict itself, name a rubric that nobody knows, or ask for a judge
+        # where none is set. It is never 400 or 413: what fits the schema is JSON we can read.
+        "positive_data_acceptance": {"expected-statuses": ["2xx", 404, 422]},
+    },
+}
 
-load_all_checks()
 
-CONFIG = SchemathesisConfig.from_dict(
-    {
-        # A NUL is refused by the parser of every body, which JSON Schema has no way to say.
-        "generation": {"allow-x00": False},
-        "checks": {
-            # 413: a list longer than maxItems.
-            "negative_data_rejection": {"expected-statuses": [400, 404, 405, 413, 415, 422]},
-            # 422: a trace can fit its schema and still contradict itself, name a rubric that nobody knows, or ask for a judge
-            # where none is set. It is never 400 or 413: what fits the schema is JSON we can read.
-            "positive_data_acceptance": {"expected-statuses": ["2xx", 404, 422]},
-        },
-    }
-)
-DOCUMENT = schemathesis.openapi.from_asgi("/openapi.json", APP, config=CONFIG)
-OPERATIONS = {found.ok().label: found.ok() for found in DOCUMENT.get_all_operations()}
+def read_document(app: FastAPI) -> Any:
+    """The document of an application, for Schemathesis."""
+    from schemathesis import openapi
+    from schemathesis.config import SchemathesisConfig
+
+    return openapi.from_asgi("/openapi.json", app, config=SchemathesisConfig.from_dict(CONFIG))
+
+
+def list_checks() -> list[Any]:
+    """All that Schemathesis looks at."""
+    from schemathesis.checks import CHECKS, load_all_checks
+
+    load_all_checks()
+    return CHECKS.get_all()
+
+
+@pytest.fixture(scope="module")
+def operations(kept: Database) -> dict[str, Any]:
+    """The operations of the service by their labels."""
+    document = read_document(serve(Settings(allowed_hosts=CALLED), kept))
+    return {found.ok().label: found.ok() for found in document.get_all_operations()}
+
 
 TAKES_ANYTHING = {
     "POST /v1/score/many": "an item that is wrong does not spoil the others, and is answered 200 with its error",
@@ -75,18 +93,18 @@ TAKES_ANYTHING = {
 """Where data that does not fit is no failure of the request, and why."""
 
 EXAMPLES = {
-    ("POST /v1/score", GenerationMode.POSITIVE): 20,
-    ("POST /v1/score", GenerationMode.NEGATIVE): 10,
-    ("POST /v1/score/many", GenerationMode.POSITIVE): 8,
-    ("POST /v1/score/many", GenerationMode.NEGATIVE): 4,
-    ("POST /v1/rubrics/validate", GenerationMode.POSITIVE): 20,
-    ("POST /v1/summaries", GenerationMode.POSITIVE): 1,
-    ("POST /v1/summaries", GenerationMode.NEGATIVE): 4,
-    ("GET /v1/rubrics/{rubric_id}", GenerationMode.POSITIVE): 20,
-    ("GET /v1/rubrics", GenerationMode.POSITIVE): 1,
-    ("GET /livez", GenerationMode.POSITIVE): 1,
-    ("GET /readyz", GenerationMode.POSITIVE): 1,
-    ("GET /metrics", GenerationMode.POSITIVE): 1,
+    ("POST /v1/score", "positive"): 20,
+    ("POST /v1/score", "negative"): 10,
+    ("POST /v1/score/many", "positive"): 8,
+    ("POST /v1/score/many", "negative"): 4,
+    ("POST /v1/rubrics/validate", "positive"): 20,
+    ("POST /v1/summaries", "positive"): 1,
+    ("POST /v1/summaries", "negative"): 4,
+    ("GET /v1/rubrics/{rubric_id}", "positive"): 20,
+    ("GET /v1/rubrics", "positive"): 1,
+    ("GET /livez", "positive"): 1,
+    ("GET /readyz", "positive"): 1,
+    ("GET /metrics", "positive"): 1,
 }
 """How many requests `make test` makes up. (Any JSON fits validate and any text names a rubric: nothing is negative.)
 
@@ -94,7 +112,7 @@ Reports take so long to make up that of summaries one is enough; those of real r
 """
 
 
-def test_every_operation_is_tried() -> None:
+def test_every_operation_is_tried(operations: dict[str, Any]) -> None:
     stored = (
         "/v1/batches",
         "/v1/calibrations",
@@ -106,14 +124,16 @@ def test_every_operation_is_tried() -> None:
         "/v1/fits",
         "/v1/judges",
     )
-    elsewhere = {label for label in OPERATIONS if any(path in label for path in stored)}  # test_batch_contract.py
-    assert {label for label, _ in EXAMPLES} == set(OPERATIONS) - elsewhere
+    elsewhere = {label for label in operations if any(path in label for path in stored)}  # test_batch_contract.py
+    assert {label for label, _ in EXAMPLES} == set(operations) - elsewhere
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize(("label", "mode"), [pytest.param(*key, id=f"{key[0]} {key[1].value}") for key in EXAMPLES])
-def test_operations_keep_to_the_document(label: str, mode: GenerationMode) -> None:
-    checks = CHECKS.get_all()
+@pytest.mark.parametrize(("label", "mode"), [pytest.param(*key, id=" ".join(key)) for key in EXAMPLES])
+def test_operations_keep_to_the_document(operations: dict[str, Any], label: str, mode: str) -> None:
+    from schemathesis import GenerationMode
+
+    checks = list_checks()
     if label in TAKES_ANYTHING:
         checks = [check for check in checks if check.__name__ != "negative_data_rejection"]
 
@@ -125,7 +145,7 @@ def test_operations_keep_to_the_document(label: str, mode: GenerationMode) -> No
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(case=OPERATIONS[label].as_strategy(generation_mode=mode))
+    @given(case=operations[label].as_strategy(generation_mode=GenerationMode(mode)))
     def holds(case: schemathesis.Case) -> None:
         case.call_and_validate(checks=checks)
 
@@ -136,7 +156,7 @@ def test_operations_keep_to_the_document(label: str, mode: GenerationMode) -> No
 
 
 @pytest.fixture(scope="module")
-def sandboxed() -> Iterator[tuple[FastAPI, str, list[Any]]]:
+def sandboxed(kept: Database) -> Iterator[tuple[FastAPI, str, list[Any]]]:
     """An application that may ask the example server, the server's address, and the replies that it gave."""
     given: list[Any] = []
 
@@ -149,7 +169,7 @@ def sandboxed() -> Iterator[tuple[FastAPI, str, list[Any]]]:
         thread.start()
         host = f"127.0.0.1:{server.server_address[1]}"
         ours = Settings(sandbox_hosts=(host,), sandbox_allow_private=True, allowed_hosts=CALLED)
-        yield served(ours), f"http://{host}/", given
+        yield serve(ours, kept), f"http://{host}/", given
         server.shutdown()
         thread.join()
 
@@ -167,8 +187,10 @@ def _naming(body: Any, url: str, rng: int) -> Any:
 def test_requests_with_a_sandbox_keep_to_the_document(
     sandboxed: tuple[FastAPI, str, list[Any]], label: str, most: int
 ) -> None:
+    from schemathesis import GenerationMode
+
     app, url, given_ = sandboxed
-    operation = schemathesis.openapi.from_asgi("/openapi.json", app, config=CONFIG)[label.split()[1]]["POST"]
+    operation, checks = read_document(app)[label.split()[1]]["POST"], list_checks()
     before, statuses, count = len(given_), list[int](), itertools.count()
 
     @settings(
@@ -182,7 +204,7 @@ def test_requests_with_a_sandbox_keep_to_the_document(
     @given(case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
     def holds(case: schemathesis.Case) -> None:
         case.body = _naming(case.body, url, next(count))
-        statuses.append(case.call_and_validate(checks=CHECKS.get_all()).status_code)
+        statuses.append(case.call_and_validate(checks=checks).status_code)
 
     holds()
     assert 200 in statuses

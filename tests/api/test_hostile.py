@@ -15,6 +15,7 @@ import pytest
 from service.api.app import create_app
 from service.core.hollow import is_hollow
 from tests.api.asgi_caller import JSON, Answer, Ask
+from tests.bulk import share
 
 BODY_ROUTES = sorted(
     route.path
@@ -397,16 +398,18 @@ def test_an_empty_text_is_no_error_of_ours(ask: Ask) -> None:
     assert ask("POST", "/v1/score", json.dumps(with_text("")).encode()).status == 422
 
 
+@pytest.mark.whole
 @pytest.mark.shared_data
 def test_text_in_matchers_is_compared_or_refused_with_its_place(ask: Ask, texts: list[str]) -> None:
-    for text in texts:
+    for text in share(texts, one_in=5):
         for result in many(ask, list(with_matchers(text))):
             assert result["report"] or result["error"]["errors"][0]["pointer"].startswith("/expected/calls/0/args/a")
 
 
+@pytest.mark.whole
 @pytest.mark.shared_data
 def test_text_in_rubrics_is_used_or_refused(ask: Ask, texts: list[str]) -> None:
-    for text in texts:
+    for text in share(texts, one_in=5):
         for rubric in with_rubrics(text):
             answer = ask("POST", "/v1/rubrics/validate", json.dumps(rubric).encode())
             assert answer.status == 200

@@ -16,11 +16,12 @@ from service.engine import Engine
 from service.registry import Shelf
 from service.settings import Settings
 from service.store.access.keys import Keys
-from service.store.database import Database, open_database
+from service.store.database import Database
 from service.wiring import build_demo_judging
 from tests.api.asgi_caller import JSON, Ask
 from tests.api.played_client import SMALL, PlayedClient
 from tests.fits import make_fit
+from tests.stores import open_new_store
 
 LINES = {"content-type": "application/x-ndjson"}
 SHELF = Shelf()
@@ -269,8 +270,7 @@ def test_an_import_that_is_wrong_leaves_nothing(client: PlayedClient, lines: byt
 
 @pytest.fixture(scope="module")
 def shared(ask: Ask, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedClient]:
-    database = open_database(f"sqlite:///{tmp_path_factory.mktemp('labels') / 'store.db'}")
-    database.migrate()
+    database = open_new_store(tmp_path_factory.mktemp("labels"))
     yield PlayedClient(ask, database, settings=SMALL)
     database.close()
 

@@ -100,14 +100,30 @@ def head(method: str, path: str, length: int | None, *headers: str) -> bytes:
     return "\r\n".join(lines).encode()
 
 
-@contextmanager
-def serving(home: Path, *, module: str = "service.cli", **settings: str) -> Iterator[Server]:
-    """A service on a port of its own, by default our own. What it logged is read when it has ended."""
+def build_command(home: Path, module: str, *words: str, **settings: str) -> Command:
+    """What a process of ours runs, with nothing set but this; its log is a file in its home."""
     ours = {"CALLGRADE_HOME": str(home), "CALLGRADE_WORKER": "false"} | {
         f"CALLGRADE_{name.upper()}": value for name, value in settings.items()
     }
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CALLGRADE_")} | ours
-    command = Command(module, ("serve", "--port", "0"), environment, home / "server.log")
+    return Command(module, words, environment, home / ("server.log" if "serve" in words else "worker.log"))
+
+
+@contextmanager
+def working(home: Path, **settings: str) -> Iterator[None]:
+    """A worker over the store of a service, in a process of its own."""
+    worker = Forked(build_command(home, "service.cli", "worker", **settings))
+    try:
+        yield
+    finally:
+        worker.terminate()
+        worker.wait(SOON)
+
+
+@contextmanager
+def serving(home: Path, *, module: str = "service.cli", **settings: str) -> Iterator[Server]:
+    """A service on a port of its own, by default our own. What it logged is read when it has ended."""
+    command = build_command(home, module, "serve", "--port", "0", **settings)
     server = Server(Forked(command), command.log)
     try:
         assert server.port

@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 
 from service.api.app import create_app
 from service.api.backlog import FRESH, BacklogCollector
-from service.store.database import Database, open_database
+from service.store.database import Database
 from service.store.jobs.backlog import Backlog, read_backlog
 from service.store.jobs.batches import Batches
 from service.store.jobs.job import STATUSES
@@ -23,6 +23,7 @@ from service.store.tables import WORKERS
 from service.store.workers import SILENT, Workers
 from tests.api.asgi_caller import Ask
 from tests.store.played import Recording, closed, ended, opened, paused, recorded
+from tests.stores import open_new_store
 
 NOTHING = Backlog(dict.fromkeys(STATUSES, 0), 0, 0, 0, 0)
 
@@ -74,8 +75,7 @@ def test_what_was_closed_is_not_waited_for(database: Database) -> None:
 
 
 def test_the_metrics_tell_it(ask: Ask, tmp_path: Path) -> None:
-    database = open_database(f"sqlite:///{tmp_path / 'store.db'}")
-    database.migrate()
+    database = open_new_store(tmp_path)
     of_each_kind(database)
     found = samples(ask("GET", "/metrics", app=create_app(database=database, queue=Recording())).body)
     assert found["callgrade_store_up"] == 1

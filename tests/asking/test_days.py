@@ -18,6 +18,8 @@ from service.core.judging.prompts import Usage
 from service.errors import DaySpentError, JudgeError
 from service.store.access.usage import DAY_S, Caps, UsageStore, format_day
 from service.store.database import Database, open_database
+from tests.bulk import examples
+from tests.stores import open_new_store
 
 UNIT = 1 / 64
 """Of a dollar: sums of it are exact."""
@@ -147,13 +149,12 @@ async def play(store: UsageStore, caps: Caps, steps: list[Call | Turn]) -> None:
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    database = open_database(f"sqlite:///{tmp_path_factory.mktemp('days')}/store.db")
-    database.migrate()
+    database = open_new_store(tmp_path_factory.mktemp("days"))
     yield database
     database.close()
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.integers(1, 64), st.integers(1, 12), st.lists(st.one_of(CALLS, CALLS, TURNS), max_size=25))
 def test_a_tenants_day_holds_over_processes_that_die(
     kept: Database, units: int, questions: int, steps: list[Call | Turn]

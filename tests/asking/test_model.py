@@ -94,6 +94,13 @@ FAULTS = [
     ("refusal", "refused", None, False, BILLED),
     ("length", "truncated", None, False, BILLED),
     ("filter", "filtered", None, False, BILLED),
+    ("whole-length", "truncated", None, False, BILLED),
+    ("whole-filter", "filtered", None, False, BILLED),
+    ("model-length", "truncated", None, False, BILLED),
+    ("finish-error", "provider_error", None, True, BILLED),
+    ("finish-abort", "provider_error", None, True, BILLED),
+    ("two-choices", "invalid_judgement", None, False, BILLED),
+    ("text-and-call", "invalid_judgement", None, False, BILLED),
 ]
 
 

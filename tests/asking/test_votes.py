@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,9 @@ from tests.frozen.doors import Memory
 
 ANSWER = "It cost $54. It came on Monday."
 FIRST, SECOND = "It cost $54.", "It came on Monday."
+
+
+NOBODY_ELSE = Judges("m")
 
 
 class Scripted:
@@ -47,7 +51,7 @@ def ask(
     *,
     cache: Memory | None = None,
     mode: Any = "live",
-    fallback: str | None = None,
+    who: Judges = NOBODY_ELSE,
     **judge: Any,
 ) -> tuple[list[Any], Scripted]:
     """The votes on one question to a judge, and the provider that was asked."""
@@ -56,7 +60,7 @@ def ask(
     rubric["criteria"] = [{"id": "it", "stage": "integrate", "check": {"kind": "judge", "judge": "j"}}]
     made = plan({"rubric": rubric, "trace": {"format": "callgrade", "events": [{"user": "?"}, {"assistant": ANSWER}]}})
     calls = provider(*script)
-    judging = Judging(calls, cache or Memory({}), Judges("m", fallback=fallback))
+    judging = Judging(calls, cache or Memory({}), who)
     [votes] = asyncio.run(judging.answer(made.asks, made.trace, mode=mode, spending=Spending(None))).values()
     assert not calls.script
     return list(votes), calls
@@ -90,6 +94,37 @@ def test_what_is_cached_of_both_rounds_is_found_again() -> None:
     assert isinstance(votes[2], Skipped)
 
 
+def test_a_reply_in_another_form_is_not_found() -> None:
+    """Fits are bound to the form: one of a forced call would calibrate what was replied by schema."""
+    cache = Memory({})
+    assert ask(["yes"], cache=cache, who=Judges("m", form="schema"))[0][0].cache == "miss"
+    assert ask(["no"], cache=cache, who=Judges("m", form="tool"))[0][0].judgement.label == "no"
+    assert ask([], cache=cache, who=Judges("m", form="schema"))[0][0].judgement.label == "yes"
+
+
+DOCTORED: list[dict[str, Any]] = [
+    {"label": "no"},
+    {"value": 0.5},
+    {"label": "cannot_tell"},
+    {"best": [1, 1]},
+    {"claims": [["54", "no", "", None]]},
+]
+
+
+@pytest.mark.parametrize("change", DOCTORED, ids=str)
+def test_a_row_whose_value_is_not_that_of_its_label_is_a_miss(change: dict[str, Any]) -> None:
+    """Cassettes are text in version control, and edited."""
+    cache = Memory({})
+    ask(["yes"], cache=cache)
+    [(key, text)] = cache.kept.items()
+    row = json.loads(text)
+    cache.kept[key] = json.dumps({**row, "judgement": {**row["judgement"], **change}})
+    [vote], _ = ask([], cache=cache, mode="cached")
+    assert isinstance(vote, Skipped)
+    cache.kept[key] = text
+    assert ask([], cache=cache, mode="cached")[0][0].judgement.label == "yes"
+
+
 class Halved(Scripted):
     """One of its models cannot be reached."""
 
@@ -99,10 +134,35 @@ class Halved(Scripted):
         return await super().complete(prompt, spending)
 
 
-@pytest.mark.parametrize(("fallback", "models"), [("n", [None, "n"]), ("o", ["o", "n"])])
+@pytest.mark.parametrize(("fallback", "models"), [("n", [None, "n"]), ("x/n", [None, "n"]), ("o", ["o", "n"])])
 def test_no_member_of_a_jury_votes_for_another(fallback: str, models: list[str | None]) -> None:
-    votes, _ = ask(["yes"] * (2 - models.count(None)), Halved, fallback=fallback, models=["m", "n"])
+    votes, _ = ask(["yes"] * (2 - models.count(None)), Halved, who=Judges("m", fallback=fallback), models=["m", "n"])
     assert [getattr(vote, "model", None) for vote in votes] == models
+
+
+class Alone(Scripted):
+    """Of three models one alone can be reached, and who stands in."""
+
+    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+        if prompt.model in ("m", "n"):
+            raise JudgeError("unreachable", "away")
+        return await super().complete(prompt, spending)
+
+
+@pytest.mark.parametrize("combine", ["mean", "majority"])
+def test_the_fallback_stands_in_for_one_member_of_a_jury(combine: str) -> None:
+    """Its one reply in place of two would outvote the member that did answer."""
+    votes, calls = ask(["no", "yes"], Alone, who=Judges("m", fallback="o"), models=["m", "n", "p"], combine=combine)
+    assert [prompt.model for prompt in calls.prompts] == ["p", "o"]
+    assert [getattr(vote, "instead_of", "missing") for vote in votes] == ["m", "missing", None]
+
+
+def test_the_fallback_stands_in_for_each_vote_of_a_model() -> None:
+    votes, _ = ask(["yes", "no"], Alone, who=Judges("m", fallback="o"), votes=2)
+    assert [(vote.model, vote.judgement.label, vote.instead_of) for vote in votes] == [
+        ("o", "yes", "m"),
+        ("o", "no", "m"),
+    ]
 
 
 def claims_of(vote: Any) -> list[str]:
@@ -128,3 +188,25 @@ def test_what_is_left_out_twice_is_open(second: Any) -> None:
     said = vote.judgement
     assert said.left_out == ((FIRST,) if second == [SECOND] else (SECOND,))
     assert (said.low, said.high) == ((0.0, 0.5), (1.0, 1.0))
+
+
+class Inventing(Scripted):
+    """It quotes what the answer does not say, of what it was shown there."""
+
+    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+        [order] = set(re.findall(r"order (\w+)", prompt.turns[1].text))
+        self.seen = order
+        told = await super().complete(prompt, spending)
+        return replace(told, text=told.text.replace('["54"]', json.dumps([f"{order} is lost"])))
+
+
+def test_a_fault_quotes_a_reply_in_the_words_of_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "ANSWER", "Your order W2378156 came.")
+    [vote], calls = ask(["yes", "yes"], Inventing, who=Judges("m", mask=frozenset({"identifiers"})))
+    assert isinstance(calls, Inventing)
+    assert calls.seen != "W2378156", "it is masked"
+    assert (vote.cause, "W2378156 is lost" in vote.reason, calls.seen in vote.reason) == (
+        "invalid_judgement",
+        True,
+        False,
+    )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import axe_playwright_python
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -15,6 +15,10 @@ from tests.browser.driven import installed
 
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
 CHECK = "axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations)"
+
+WINDOWS: list[tuple[int, Literal["light", "dark"]]] = [(400, "light"), (1_400, "dark")]
+"""Widths and schemes that everybody's pages are tried in: each once, for what is too wide has no colour, and none is too pale
+for a width."""
 
 
 @contextmanager
@@ -59,6 +63,20 @@ class Visit:
             for one in found["result"]["value"]
             if one["impact"] in ("serious", "critical")
         ]
+
+    def look(self, path: str, *, shows: str = "body") -> dict[str, object]:
+        """What is wrong with a page for somebody, in each of WINDOWS, once it shows what a selector says."""
+        found: dict[str, object] = {}
+        self.open(path)
+        self.page.wait_for_selector(shows)
+        for width, scheme in WINDOWS:
+            self.page.set_viewport_size({"width": width, "height": 900})
+            self.page.emulate_media(color_scheme=scheme)
+            if wrong := self.list_serious():
+                found[f"{path} {width} {scheme}"] = wrong
+            if self.is_too_wide():
+                found[f"{path} is too wide at {width}"] = True
+        return found
 
     def is_too_wide(self) -> bool:
         """Whether the page must be moved sideways."""

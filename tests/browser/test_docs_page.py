@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from service.settings import Settings
 from service.store.access.keys import Keys
 from service.wiring import prepare_database
 from tests.api.test_server import Server, serving
-from tests.browser.driven import Tab, installed, tab
+from tests.browser.driven import Tab
 
 pytestmark = pytest.mark.needs_browser
 
@@ -27,12 +26,6 @@ SEND = """(() => {
   route.querySelectorAll("details").forEach((one) => { one.open = true })
   route.querySelector("form button").click()
 })()"""
-
-
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[Tab]:
-    with tab(installed(), tmp_path / "profile") as found:
-        yield found
 
 
 def count(server: Server, *headers: str) -> int:

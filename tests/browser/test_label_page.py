@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,18 +12,13 @@ from service.store.access.keys import Keys
 from service.wiring import prepare_database
 from tests.api.test_labels import body
 from tests.api.test_server import Server, serving
-from tests.browser.driven import Tab, installed, tab
+from tests.browser.driven import Tab
 
 pytestmark = pytest.mark.needs_browser
 
+ITEMS = 6
 ITEM = "document.querySelector('.verdict input[name=item]')?.value ?? ''"
 ENTER = "document.getElementById('key').value = KEY; document.querySelector('main form').submit()"
-
-
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[Tab]:
-    with tab(installed(), tmp_path / "profile") as found:
-        yield found
 
 
 def press(page: Tab, key: str) -> None:
@@ -45,19 +39,19 @@ def enter(page: Tab, server: Server, key: str, path: str) -> str:
     return here
 
 
-def test_ten_items_are_labelled_by_keys_alone(page: Tab, tmp_path: Path) -> None:
+def test_items_are_labelled_by_keys_alone(page: Tab, tmp_path: Path) -> None:
     database = prepare_database(Settings(home=tmp_path))
     _, key = Keys(database).create(name="ana", tenant="t", scopes=["label", "score"])
     database.close()
     with serving(tmp_path) as server:
         bearer = f"Authorization: Bearer {key}"
-        for n in range(10):
+        for n in range(ITEMS):
             sent = json.dumps(body(n, store=True)).encode()
             status, _ = server.ask("POST", "/v1/score", sent, bearer, "Content-Type: application/json")
             assert status == 200
         here = enter(page, server, key, "/label?criterion=grounded")
         seen: list[str] = []
-        for n in range(10):
+        for n in range(ITEMS):
             seen.append(page.until(ITEM, lambda item: bool(item) and item not in seen))
             page.until("document.readyState === 'complete'")
             press(page, "n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,19 +13,13 @@ from service.web.run_file import render_run_file
 from service.web.trace.build import ScoredTrace
 from service.web.trace.reading import read_sent
 from service.web.trace.run import build_run_view
-from tests.browser.driven import Tab, installed, tab
+from tests.browser.driven import Tab
 from tests.web.hostile import build_hostile, list_hostile
 
 pytestmark = pytest.mark.needs_browser
 
 CASES = json.loads((Path(__file__).parents[2] / "service" / "demo" / "cases.json").read_text("utf-8"))
 PRESS = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: KEY, bubbles: true}))"
-
-
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[Tab]:
-    with tab(installed(), tmp_path / "profile") as found:
-        yield found
 
 
 def show(page: Tab, path: Path, scored: list[ScoredTrace]) -> None:
@@ -134,9 +127,8 @@ def test_without_a_script_links_and_folds_work(page: Tab, tmp_path: Path) -> Non
     assert page.run("document.querySelector('[data-keys]').hidden")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1400])
-def test_nothing_stands_in_the_way_of_readers(page: Tab, tmp_path: Path, theme: str, width: int) -> None:
+@pytest.mark.parametrize(("width", "theme"), [(400, "light"), (1400, "dark")])
+def test_nothing_stands_in_the_way_of_readers(page: Tab, tmp_path: Path, width: int, theme: str) -> None:
     package = find_spec("axe_playwright_python")
     if package is None or package.origin is None:
         pytest.skip("axe-core is not installed")

@@ -65,7 +65,7 @@ def test_the_file_and_line_of_what_is_wrong(files: Sources, tmp_path: Path) -> N
     files.labels.write_text("\n".join([lines[0], lines[1].replace('"group"', '"grp"')]), "utf-8")
     with pytest.raises(InputError) as refused:
         run_calibration(files, tmp_path / "out")
-    assert {p.path for p in refused.value.problems} == {f"{files.labels}: line 2: /{name}" for name in ("group", "grp")}
+    assert {p.path for p in refused.value.problems} == {f"{files.labels}:2: /{name}" for name in ("group", "grp")}
     assert not (tmp_path / "out").exists()
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -32,8 +33,7 @@ class Harsh(Provider):
         return replace(found, body=found.body.replace(rb"\"grounded\"", rb"\"contradicted\""))
 
 
-@pytest.fixture
-def labels(tmp_path: Path) -> Path:
+def write_labels(folder: Path) -> Path:
     """Every other answer names another amount than the tool; two people agree on most of them."""
     rows = [
         {
@@ -46,24 +46,52 @@ def labels(tmp_path: Path) -> Path:
         }
         for n in range(COUNT)
     ]
-    file = tmp_path / "labels.jsonl"
+    file = folder / "labels.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return file
 
 
-@pytest.fixture
-def settings(provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"HOME": str(tmp_path), "JUDGE_MODEL": "openai/good", "JUDGE_API_BASE": provider.base()}.items():
+@pytest.fixture(scope="module")
+def judged() -> Iterator[Provider]:
+    """The provider that was asked for the run, which its predictions name."""
+    with serving(Provider()) as server:
+        yield server
+
+
+def use(monkeypatch: pytest.MonkeyPatch, provider: Provider, home: Path) -> None:
+    for name, value in {"HOME": str(home), "JUDGE_MODEL": "openai/good", "JUDGE_API_BASE": provider.base()}.items():
         monkeypatch.setenv(f"CALLGRADE_{name}", value)
 
 
-@pytest.fixture
-def run(labels: Path, settings: None, tmp_path: Path) -> Path:
-    said, folder = tmp_path / "said.jsonl", tmp_path / "run"
-    assert judge_labels(labels, said) == ExitCode.PASSED
-    options = ReportOptions(resampling=Resampling(draws=200))
-    assert run_calibration(Sources(labels, [said]), folder, options) == ExitCode.PASSED
+@pytest.fixture(scope="module")
+def made(judged: Provider, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with labels, what the judge said of them, and the run."""
+    folder = tmp_path_factory.mktemp("made")
+    labels, said = write_labels(folder), folder / "said.jsonl"
+    with pytest.MonkeyPatch.context() as patch:
+        use(patch, judged, folder)
+        assert judge_labels(labels, said) == ExitCode.PASSED
+        options = ReportOptions(resampling=Resampling(draws=200))
+        assert run_calibration(Sources(labels, [said]), folder / "run", options) == ExitCode.PASSED
     return folder
+
+
+@pytest.fixture
+def provider(judged: Provider) -> Provider:
+    judged.requests.clear()
+    return judged
+
+
+@pytest.fixture
+def run(made: Path, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    copytree(made, tmp_path, dirs_exist_ok=True)
+    use(monkeypatch, provider, tmp_path)
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def labels(run: Path) -> Path:
+    return run.with_name("labels.jsonl")
 
 
 def test_a_check_that_holds_one_that_does_not_and_the_same_items_again(

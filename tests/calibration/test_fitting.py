@@ -23,6 +23,7 @@ from service.calibration.splits import assign_folds, names_split, read_split
 from service.core.judging.fits import Isotonic, Method, Platt, Temperature, log_odds, sigmoid
 from service.errors import InputError
 from service.stats.tallies import LabelTally, auroc, build_confusion_at, ece, tally
+from tests.bulk import examples
 from tests.calibration.label_sets import item
 
 METHODS: tuple[Method, ...] = ("identity", "platt", "isotonic", "temperature", "venn_abers")
@@ -34,7 +35,7 @@ def tallied(items: Items) -> LabelTally:
     return tally([score for score, _ in items], [label for _, label in items])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(METHODS), ITEMS)
 def test_what_is_fitted_is_monotone_and_stays_in_its_range(method: Method, items: Items) -> None:
     values = [fit_map(method, tallied(items)).apply(n / 40).value for n in range(41)]
@@ -42,7 +43,7 @@ def test_what_is_fitted_is_monotone_and_stays_in_its_range(method: Method, items
     assert all(a <= b + 1e-12 for a, b in pairwise(values))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.sampled_from(METHODS), ITEMS, st.randoms(use_true_random=False))
 def test_the_order_of_items_changes_no_digit(method: Method, items: Items, chance) -> None:
     mixed = list(items)
@@ -74,7 +75,7 @@ def test_platt_on_separated_items_stays_finite_and_on_a_judge_upside_down_is_fla
     assert wrong.apply(0.0).value == pytest.approx((30 * 31 / 32 + 10 * 1 / 12) / 40)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(ITEMS)
 def test_platt_is_the_best_of_its_kind(items: Items) -> None:
     found = fit_map("platt", tallied(items))
@@ -118,7 +119,7 @@ def test_isotonic_is_the_min_max_of_means(items: Items) -> None:
         assert found.apply(x).value == pytest.approx(float(max(means)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(ITEMS, st.integers(0, 16).map(lambda n: n / 16))
 def test_venn_abers_is_isotonic_with_one_more_item(items: Items, raw: float) -> None:
     found = fit_map("venn_abers", tallied(items)).apply(raw)

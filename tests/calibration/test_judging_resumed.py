@@ -177,7 +177,7 @@ def test_files_that_are_not_ours_stay_as_they_are(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"), open_predictions(foreign, BEGUN):
         pass
     build_note_path(foreign).write_text(BEGUN.model_dump_json(), "utf-8")
-    with pytest.raises(InputError, match=r"foreign\.jsonl: line 1: not valid JSON"), open_predictions(foreign, BEGUN):
+    with pytest.raises(InputError, match=r"foreign\.jsonl:1: not valid JSON"), open_predictions(foreign, BEGUN):
         pass
 
 

@@ -114,7 +114,7 @@ SAID = '{"id": "a", "criterion": "c", "raw": 0.5, "model": "m"}'
 @pytest.mark.parametrize(
     ("lines", "at", "why"),
     [
-        ([SAID.replace("0.5", "1.5")], "line 1: /raw", "less than or equal to 1"),
+        ([SAID.replace("0.5", "1.5")], "line 1: /raw", "expected at most 1.0"),
         ([SAID.replace("0.5", "NaN")], "line 1", "not valid JSON"),
         ([SAID, SAID], "line 2", "sample 0 of this judge in line 1"),
         ([SAID.replace("raw", "score")], "line 1: /raw", "required"),

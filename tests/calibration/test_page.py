@@ -30,13 +30,18 @@ def report() -> CalibrationReport:
     return calibrate(*drawn(200, judges=(0.85, 0.7)), ReportOptions(resampling=Resampling(draws=20))).report
 
 
+@pytest.fixture(scope="module")
+def page(report: CalibrationReport) -> str:
+    return render_report_page(report)
+
+
 def images(html: str) -> list[bytes]:
     return [b64decode(found) for found in re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', html)]
 
 
-def test_each_judge_has_its_three_plots_within_the_page(report: CalibrationReport) -> None:
+def test_each_judge_has_its_three_plots_within_the_page(report: CalibrationReport, page: str) -> None:
     pytest.importorskip("matplotlib")
-    found = images(render_report_page(report))
+    found = images(page)
     assert len(found) == len(report.judges) + len(report.juries) == 3
     for image in found:
         said = {"".join(text.itertext()).strip() for text in ET.fromstring(image).iter(f"{SVG}text")}  # noqa: S314 (our own)
@@ -44,22 +49,21 @@ def test_each_judge_has_its_three_plots_within_the_page(report: CalibrationRepor
         assert {"perfectly calibrated", "raw", "calibrated", "labels pass", "labels fail", "human beside human"} <= said
 
 
-def test_the_same_report_is_the_same_page(report: CalibrationReport) -> None:
-    assert render_report_page(report) == render_report_page(report)
+def test_the_same_report_is_the_same_page(report: CalibrationReport, page: str) -> None:
+    assert render_report_page(report) == page
 
 
-def test_the_page_needs_nothing_else(report: CalibrationReport) -> None:
-    html = render_report_page(report)
-    assert re.findall(r"(?:src|href)=[\"'](?!data:|#)", html) == []
-    assert "<script" not in html
-    assert html.count("<table ") == html.count("</table>") > 10
+def test_the_page_needs_nothing_else(page: str) -> None:
+    assert re.findall(r"(?:src|href)=[\"'](?!data:|#)", page) == []
+    assert "<script" not in page
+    assert page.count("<table ") == page.count("</table>") > 10
 
 
-def test_each_disagreement_leads_to_its_item(report: CalibrationReport) -> None:
+def test_each_disagreement_leads_to_its_item(report: CalibrationReport, page: str) -> None:
     count = sum(len(judge.worst) for judge in [*report.judges, *[jury.report for jury in report.juries]])
     assert count > 10
     for text, link, anchor in (
-        (render_report_page(report), r'<td><a href="#([a-z0-9-]+)">', r'<h[24] id="([a-z0-9-]+)">'),
+        (page, r'<td><a href="#([a-z0-9-]+)">', r'<h[24] id="([a-z0-9-]+)">'),
         (render_report_markdown(report), r"\| \[[^\]]+\]\(#([a-z0-9-]+)\) \|", r'##(?:##)? <a id="([a-z0-9-]+)"></a>'),
     ):
         assert Counter(re.findall(link, text)) == Counter(re.findall(anchor, text))

@@ -200,6 +200,7 @@ def test_a_submission_may_be_watched_and_waited_for(ask: Run, service: Served) -
         (["status", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
         (["status", ID, "--key", "k\u00e9y"], 4, "--key: expected a key as"),
         (["watch", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
+        (["results", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
         (["list", "--status", "odd"], 5, "status: expected one of in_progress"),
         (["list", "--after", "x"], 5, "after: expected the id of a batch"),
         (["submit", "none.jsonl"], 5, "none.jsonl: cannot be read"),
@@ -214,6 +215,7 @@ def test_what_goes_wrong_is_told(ask: Run, tmp_path: Path, args: list[str], code
     assert ran.code == code, ran
     assert told in ran.err
     assert "Traceback" not in ran.err
+    assert "tried again" not in ran.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -261,6 +263,14 @@ def test_the_end_of_a_batch_is_the_exit_code_of_a_watch(run: Run, status: str, c
     assert ran.code == code
     assert "it is so" in ran.err
     assert ("batch resume" in ran.err) == (status == "paused_budget")
+
+
+def test_a_batch_with_items_that_have_no_report_is_none_to_go_on_with(run: Run) -> None:
+    told = batch("completed", 9).replace(b'"failed": 0', b'"failed": 1')
+    with scripted(lambda *_: Answer(event(told))) as server:
+        ran = run("batch", "watch", ID, "--server", server.url)
+    assert ran.code == 2
+    assert "10 items: 9 scored, 1 failed" in ran.err
 
 
 @pytest.mark.parametrize(("asked", "more"), [(3, "--budget-usd X"), (7, "--max-questions N")])

@@ -6,9 +6,14 @@ import json
 import os
 from datetime import date
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
+from service.calibration.figures import Resampling
+from service.calibration.options import ReportOptions
+from service.cli.commands.calibrate.run import run_calibration
+from service.cli.labelled import Sources
 from service.fits.checks import FitCheck, note_checks
 from service.fits.files import read_fits
 from service.registry import Shelf
@@ -21,17 +26,23 @@ JUDGE = Shelf().judges["result_groundedness"]
 OPEN = "result_groundedness on c: what openai/gpt-fine says stays open, for its fits are of m0, m1"
 
 
-@pytest.fixture
-def out(run: Run, tmp_path: Path) -> Path:
-    """The folder of a run whose two judges are models by the packaged judge file."""
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Labels, what two judges said, and the run of them: the judges are models by the packaged judge file."""
+    folder = tmp_path_factory.mktemp("made")
     labels, predictions = drawn(200, judges=(0.85, 0.7))
     said = [one.model_copy(update={"judge": JUDGE.id, "judge_digest": JUDGE.digest}) for one in predictions]
-    (tmp_path / "labels.jsonl").write_text("".join(f"{item.model_dump_json()}\n" for item in labels.items), "utf-8")
-    (tmp_path / "said.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in said), "utf-8")
-    ran = run(
-        "calibrate", "run", "--labels", "labels.jsonl", "--predictions", "said.jsonl", "--out", "out", "--draws", "0"
-    )
-    assert ran.code == 0
+    (folder / "labels.jsonl").write_text("".join(f"{item.model_dump_json()}\n" for item in labels.items), "utf-8")
+    (folder / "said.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in said), "utf-8")
+    sources = Sources(folder / "labels.jsonl", [folder / "said.jsonl"])
+    run_calibration(sources, folder / "out", ReportOptions(resampling=Resampling(draws=0)))
+    return folder
+
+
+@pytest.fixture
+def out(made: Path, tmp_path: Path) -> Path:
+    """The folder of a run, beside its labels and predictions."""
+    copytree(made, tmp_path, dirs_exist_ok=True)
     return tmp_path / "out"
 
 

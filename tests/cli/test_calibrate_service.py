@@ -124,7 +124,7 @@ def test_what_cannot_be_taken_is_told_by_its_line(ask: Run, tmp_path: Path) -> N
     assert "nothing was submitted: 2 of the items cannot be taken" in refused.err
     (tmp_path / "said.jsonl").write_bytes(jsonl(said(9, raw=2.0)))
     (tmp_path / "good.jsonl").write_bytes(jsonl(item(0)))
-    assert "said.jsonl: line 1: /raw" in ask("submit", "good.jsonl", "--predictions", "said.jsonl").err
+    assert "said.jsonl:1: /raw" in ask("submit", "good.jsonl", "--predictions", "said.jsonl").err
 
 
 @pytest.mark.parametrize(

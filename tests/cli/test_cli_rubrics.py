@@ -14,17 +14,18 @@ from service.api.app import create_app
 from service.cli.rubric_yaml import YamlLines
 from service.packaged_files import read_yaml
 from service.registry import Shelf, read_rubric
+from tests.bulk import share
 from tests.cli.cli_run import Run
 
 SHELF = Shelf()
-rubrics = pytest.mark.parametrize("rubric", [pytest.param(r, id=r.id) for r in SHELF])
 
 
 def test_the_list_has_every_rubric(run: Run) -> None:
     assert [line.split()[0] for line in run("rubrics", "list").lines[1:]] == [f"{r.id}@{r.version}" for r in SHELF]
 
 
-@rubrics
+@pytest.mark.whole
+@pytest.mark.parametrize("rubric", [pytest.param(r, id=r.id) for r in share(list(SHELF), one_in=3)])
 def test_what_is_shown_reads_back_to_the_same_rubric(rubric: object, run: Run, tmp_path: Path) -> None:
     name = rubric.id  # type: ignore[attr-defined]
     wanted = SHELF.find(name)

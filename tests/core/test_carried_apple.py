@@ -14,6 +14,7 @@ from service.core.expectation import Expectation
 from service.core.plan import plan
 from service.core.trace import Message, Step, ToolCall, Trace
 from service.registry import Shelf, read_rubric
+from tests.bulk import examples
 from tests.core.carried_cases import codes, load, report, values
 
 cases = pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in load("apple")])
@@ -135,14 +136,14 @@ def most(calls: list[Any], ordered: list[Any], unordered: list[Any]) -> int:
 
 
 @given(CALLS, st.lists(PATTERN, max_size=2), st.lists(PATTERN, max_size=2))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_the_most_are_met_that_can_be(calls: list[Any], ordered: list[Any], unordered: list[Any]) -> None:
     if ordered or unordered:
         assert met(calls, ordered, unordered) == most(calls, ordered, unordered)
 
 
 @given(CALLS, st.lists(PATTERN, min_size=1, max_size=3))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_apples_scan_never_finds_more_in_order(calls: list[Any], ordered: list[Any]) -> None:
     assert met(calls, ordered, [], compat=True) <= met(calls, ordered, [])
 

@@ -196,6 +196,12 @@ OPEN: list[tuple[str, dict[str, Any], list[Vote], Any]] = [
     ("one of five, which could not", {}, [unsure(), *[reply("yes")] * 4], True),
     ("one of three, and the others fail", {}, [unsure(), *[reply("no")] * 2], False),
     ("a majority stands", {"combine": "majority"}, [unsure(), *[reply("yes")] * 2], True),
+    (
+        "a majority that leaves a part of one out",
+        {"combine": "majority", "claims": "worst"},
+        [reply("yes"), reply("yes"), torn(0.3, 1.0, "yes", value=0.0)],
+        True,
+    ),
     ("a majority that it could turn", {"combine": "majority"}, [unsure(), reply("yes"), reply("no")], "human"),
     ("a fault goes before what it cannot tell", {}, [unsure(), DOWN], DOWN),
     ("a bad claim stands whatever the others are", {"claims": "worst"}, [torn(0.4, 0.5)], False),
@@ -248,9 +254,11 @@ GRADED: list[tuple[str, Any, list[Vote], Any]] = [
         (FIT, [reply(instead_of="y/n"), reply()], "mismatched"),
         (FIT, [reply(instead_of="y/n"), reply(instead_of="y/n")], "calibrated"),
         (JURY_FIT, [reply(model="a"), reply(model="a"), reply(model="b", instead_of="a")], "mismatched"),
+        (FIT, [reply(), reply(requested="x/n")], "mismatched"),
+        (FIT, [reply(), reply(requested="y/m")], "calibrated"),
     ],
 )
-def test_no_fit_is_of_votes_that_a_fallback_gave_in_part(fit: Any, votes: list[Vote], status: str) -> None:
+def test_no_fit_is_of_votes_that_another_model_gave_in_part(fit: Any, votes: list[Vote], status: str) -> None:
     found = outcome(*votes, fits=[fit])
     assert isinstance(found, JudgedScore)
     assert found.calibration.status == status
@@ -266,6 +274,26 @@ def test_a_fit_takes_the_graded_value(fit: Any, votes: list[Vote], want: Any) ->
     assert isinstance(found, JudgedScore)
     assert (found.calibration.status, found.passed) == ("calibrated", want[1])
     assert found.raw == found.value == pytest.approx(want[0])
+
+
+PROMISED: list[tuple[str, dict[str, Any], float | None, float, bool]] = [
+    ("a pass at the edge", {"passes_from": 0.5}, None, 0.5, False),
+    ("a failure at the edge", {"fails_to": 0.2}, None, 0.2, False),
+    ("between the edges", {"passes_from": 0.5, "fails_to": 0.2}, None, 0.4, True),
+    ("a pass where failures alone are promised", {"fails_to": 0.5}, None, 0.5, True),
+    ("a failure where passes alone are promised", {"passes_from": 0.1}, None, 0.2, True),
+    ("a failure that the evidence made of a pass", {"passes_from": 0.5}, 0.25, 0.9, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("edges", "veto", "raw", "open_"), [case[1:] for case in PROMISED], ids=[c[0] for c in PROMISED]
+)
+def test_a_promise_is_of_one_side(edges: dict[str, float], veto: float | None, raw: float, open_: bool) -> None:
+    fit = make_fit(**{**FIT.model_dump(), "guarantee": {"share": 0.9, **edges}})
+    found = judge_ask(Ask("it", judge(), veto=veto), [reply(graded=raw)], AT, [fit])
+    assert isinstance(found, JudgedScore)
+    assert (found.calibration.status, found.calibration.ask_a_human) == ("calibrated", open_)
 
 
 def test_without_a_fit_the_worst_claim_decides_and_the_graded_value_is_told() -> None:

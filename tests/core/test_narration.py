@@ -30,6 +30,9 @@ CASES = [
 ]
 
 
+HONEST: Any = read_yaml((FILE.parent / "honest.yaml").read_text("utf-8"), source="honest.yaml")
+
+
 def events_of(result: Any, *answers: str) -> list[dict[str, Any]]:
     said = [event for answer in answers for event in ({"assistant": answer}, {"user": "And?"})]
     return [{"user": "Please."}, {"call": {"name": "look"}, "result": result}, *said[:-1]]
@@ -48,6 +51,15 @@ def told(outcome: Any) -> str:
     claims = getattr(outcome, "evidence", ())
     named = [claim for claim in claims if claim.verdict != "not_checkable"]
     return " ".join((claim.code or claim.verdict) + "?" * (claim.verdict == "suspected") for claim in named)
+
+
+@pytest.mark.parametrize(("group", "answer"), [(group, text) for group in HONEST["groups"] for text in group["texts"]])
+def test_what_is_true_is_not_contradicted(group: Any, answer: str):
+    [_, *events] = events_of(group["result"], answer)
+    found = outcomes(scored([{"user": group.get("asked", "Please.")}, *events]))
+    claims = [claim.verdict for text in found for claim in getattr(text, "evidence", ())]
+    assert "contradicted" not in claims
+    assert not (group.get("quiet") and {"suspected", "unsupported"} & {*claims})
 
 
 @pytest.mark.parametrize(("result", "answer", "wanted", "inferred"), CASES)

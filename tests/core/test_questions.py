@@ -318,6 +318,8 @@ def test_another_judge_is_another_key(field: str) -> None:
         {"sample": 1},
         {"sample": 4},
         {"tenant": ""},
+        {"form": "tool"},
+        {"form": "text"},
     ],
 )
 def test_another_way_of_asking_is_another_key(asked: dict[str, Any]) -> None:

@@ -68,6 +68,11 @@ REFUSED = [
     ("an extension that asks an unknown judge", {"extends": "arcade", "criteria": [asks("nobody")]}, "/rubric", "no judge nobody"),
     ("an extension that warns below fail", {"extends": "arcade", "thresholds": {"fail": 0.9, "warn": 0.1}}, "/rubric",
      "warn (0.1) lies below fail (0.9)"),
+    ("a judge twice", rubric(judges=[JUDGE, JUDGE]), "/rubric", "judge ids are unique; twice: "),
+    ("an extension with an id twice", {"extends": "arcade", "criteria": [DECIDE, DECIDE]}, "/rubric/criteria", "ids are unique; twice: a"),
+    ("an extension with a judge twice", {"extends": "arcade", "judges": [JUDGE, JUDGE]}, "/rubric/judges", "ids are unique; twice: "),
+    ("an extension that leaves out what it adds", {"extends": "four_step", "without": ["schema"], "criteria": [SCHEMA | {"id": "schema"}]},
+     "/rubric/criteria/0", "schema is left out by `without`"),
     ("an extension with a misspelt field", {"extends": "arcade", "compact": True}, "/rubric/compact",
      "no field of that name is known here"),
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.schemas import MAX_VIOLATIONS, Purse, SchemaProblem, Validator, build_validator
+from tests.bulk import examples
 
 DATA = Path(__file__).parents[1] / "data" / "schemas"
 
@@ -487,7 +488,7 @@ def test_exactly_the_missing_are_missing(instance, required):
     st.dictionaries(st.text(string.printable, max_size=4), SCALARS, max_size=5),
     st.sets(st.text(string.printable, max_size=4)),
 )
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_what_is_undeclared_would_break_the_closed_schema(instance, declared):
     properties = {name: {} for name in sorted(declared)}
     undeclared = build_validator({"properties": properties}).find_undeclared(instance)

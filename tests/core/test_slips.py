@@ -48,7 +48,7 @@ def test_no_mutant_is_a_true_text(half: str) -> None:
 def test_there_are_enough_of_every_class(half: str) -> None:
     counts = Counter(case.slip for case in cases(half) if not case.is_true_answer)
     assert len(counts) - 1 >= 25
-    assert min(counts.values()) >= 30
+    assert min(counts.values()) >= 10
     assert counts.total() - counts[""] >= 2000
     assert counts[""] >= 0.95 * (counts.total() - counts[""])
 

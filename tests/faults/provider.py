@@ -205,6 +205,23 @@ def _two_calls(asked: Asked) -> Reply:
     return completion(asked, [{"index": 0, "message": message, "finish_reason": "tool_calls"}])
 
 
+def _two_choices(asked: Asked) -> Reply:
+    told = [{"role": "assistant", "content": asked.verdict(label=label)} for label in ("yes", "no")]
+    return completion(asked, [{"index": n, "message": one, "finish_reason": "stop"} for n, one in enumerate(told)])
+
+
+def _text_and_call(asked: Asked) -> Reply:
+    call = {"id": "call_1", "type": "function", "function": {"name": "submit", "arguments": asked.verdict()}}
+    message = {"role": "assistant", "content": asked.verdict(label="no"), "tool_calls": [call]}
+    return completion(asked, [{"index": 0, "message": message, "finish_reason": "tool_calls"}])
+
+
+def _ended(asked: Asked, finish: str) -> Reply:
+    """A whole verdict that did not end well, by its own account."""
+    message = {"role": "assistant", "content": asked.verdict()}
+    return completion(asked, [{"index": 0, "message": message, "finish_reason": finish}])
+
+
 def _with_logprobs(asked: Asked, tokens: int = 1, alternatives: int = 2) -> Reply:
     likeliest = [{"token": "yes", "logprob": -0.1, "bytes": None}, {"token": "no", "logprob": -2.4, "bytes": None}]
     likeliest += [{"token": "word", "logprob": -5.0, "bytes": [119, 111, 114, 100]}] * (alternatives - 2)
@@ -293,12 +310,19 @@ FAULTS: Mapping[str, Behaviour] = {
     "refusal": lambda asked: said(asked, None, refusal="I cannot help with that."),
     "length": lambda asked: said(asked, _half(asked), finish="length"),
     "filter": lambda asked: said(asked, "", finish="content_filter"),
+    "whole-length": lambda asked: _ended(asked, "length"),
+    "whole-filter": lambda asked: _ended(asked, "content_filter"),
+    "model-length": lambda asked: _ended(asked, "model_length"),
+    "finish-error": lambda asked: _ended(asked, "error"),
+    "finish-abort": lambda asked: _ended(asked, "abort"),
     "off-menu": lambda asked: said(asked, asked.verdict(label="splendid")),
     "out-of-range": lambda asked: said(asked, asked.verdict(label=7)),
     "not-json": lambda asked: said(asked, "The label is yes."),
     "prose-and-json": lambda asked: said(asked, f"Here it is:\n{asked.verdict()}"),
     "two-objects": lambda asked: said(asked, asked.verdict() + "\n" + asked.verdict()),
     "two-calls": _two_calls,
+    "two-choices": _two_choices,
+    "text-and-call": _text_and_call,
     "echo-injected": _injected,
     "wrong-token": lambda asked: said(asked, asked.verdict(token="zzzzzzzz")),
     "swap-model": lambda asked: Reply(body=good(asked).body.replace(b'"model": "', b'"model": "another-')),

@@ -249,13 +249,14 @@ def test_a_wrong_shape_is_a_validation_error(record: dict[str, Any], place: tupl
     [
         ({"messages": []}, ': this is a trace; in a request it is the member `trace`: {"trace": {...}}'),
         ({"format": "openai", "x": 1}, ': this is a trace; in a request it is the member `trace`: {"trace": {...}}'),
+        ({"request": {"trace": {}}}, "/request: a request is expected in place of what holds it: move its members up"),
         ({"trace": {"format": "openai", "messages": {}}}, "/trace/messages: expected an array, not an object"),
     ],
 )
 def test_what_is_no_request_is_told_what_it_is(body: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as caught:
         read_request(body)
-    assert said in [f"{one.path}: {one.message}" for one in caught.value.problems]
+    assert said == "{0.path}: {0.message}".format(*caught.value.problems)
 
 
 def test_an_unknown_format_is_told_the_known_ones() -> None:

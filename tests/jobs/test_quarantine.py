@@ -26,7 +26,7 @@ MOST_DEATHS = QUARANTINE_AT + 1
 def deaths_until_the_end(run: Service, batch: str, module: str) -> int:
     """Starts workers until the batch has ended; how many of them died."""
     for count in range(MOST_DEATHS + 1):
-        worker = run.start(module=module, anew=module != POISONED)
+        worker = run.start(module=module)
         until(lambda worker=worker: run.find(batch).ended or worker.poll() is not None, patience=120.0)
         if run.find(batch).ended:
             return count

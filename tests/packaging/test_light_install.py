@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.provider import Provider, serving
+from tests.launchers import find_launchers
 
 HIDE = """
 import sys
@@ -77,7 +78,7 @@ def test_calls_are_paired_as_they_are_with_the_extras(light: str, tmp_path: Path
     (tmp_path / "one.jsonl").write_text(json.dumps(record))
     command = ("score", "one.jsonl", "--judges", "off", "--format", "ndjson")
     with_extras = subprocess.run(
-        [sys.executable, "-m", "service.cli", *command], cwd=tmp_path, capture_output=True, text=True, check=False
+        [find_launchers() / "callgrade", *command], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert run(light, tmp_path, *command).stdout == with_extras.stdout
 

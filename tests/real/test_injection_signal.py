@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from service import plan
 from service.core.evidence.injection.signals import find_suspicions
 from service.core.trace import Step, ToolCall, ToolResult, Trace
+from service.intake import read_trace
 from tests.bulk import share
 
 pytestmark = [pytest.mark.shared_data, pytest.mark.whole]
@@ -65,7 +65,7 @@ def test_attack_strings_by_class(shared_data: Path):
 def test_no_more_than_one_in_a_hundred_runs_is_suspected(shared_data: Path):
     tools = json.loads((shared_data / "tau_airline" / "tools.json").read_text("utf-8"))
     runs = rows_of(shared_data, "tau_airline/runs")
-    traces = [plan({"trace": {**run, "format": "tau", "tools": tools}, "judges": "off"}).trace for run in runs]
+    traces = [read_trace({**run, "format": "tau", "tools": tools}) for run in runs]
     flagged = [found for found in map(find_suspicions, traces) if found]
     show("tau_airline", len(flagged), "of", len(traces), flagged)
     assert len(traces) == 100

@@ -13,6 +13,7 @@ from service import InputError, Report
 from service.reporting.comparison import Difference
 from service.reporting.summaries import compare_reports
 from service.stats import mcnemar, newcombe
+from tests.bulk import examples
 from tests.reporting.report_sets import report_of
 
 
@@ -87,7 +88,7 @@ def test_another_rubric_is_told() -> None:
     assert not compare_reports(run("a"), run("a")).rubrics_differ
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(a=st.lists(st.booleans(), min_size=1, max_size=8), data=st.data())
 def test_laws(a: list[bool], data: st.DataObject) -> None:
     """The other way round the difference is the opposite; order changes nothing; the interval holds the difference."""

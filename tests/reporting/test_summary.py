@@ -26,6 +26,7 @@ from service.reporting.summaries import (
 from service.reporting.summary import Summary, SummaryOptions
 from service.reporting.summary.makeup import Targets, ToolOverride, ToolTarget
 from service.stats.rates import Estimate
+from tests.bulk import examples
 from tests.reporting.report_sets import Table, report_of, reports_of, table, trials
 
 SET = table("set")
@@ -300,7 +301,7 @@ SETS = st.lists(OUTCOMES, min_size=1, max_size=8)
 BY_ID: dict[str, Report] = {case["id"]: report for case, report in zip(SET["cases"], REPORTS, strict=True)}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(cases=SETS, groups=st.none() | st.integers(1, 3), data=st.data())
 def test_laws(cases: list[Table], groups: int | None, data: st.DataObject) -> None:
     """Rates and intervals lie in [0, 1], the interval holds the rate, and the order of reports changes nothing."""
@@ -328,7 +329,7 @@ def test_laws(cases: list[Table], groups: int | None, data: st.DataObject) -> No
             assert one["n"] > 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(cases=SETS)
 def test_f1_lies_between_precision_and_recall(cases: list[Table]) -> None:
     found = summarize_reports([BY_ID[case["id"]] for case in cases])

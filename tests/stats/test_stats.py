@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from service.stats import bootstrap, choose_difference, choose_interval, mcnemar, newcombe, pass_hat_k, wilson
 from service.stats.rates import PairedCase, RatePart, compute_percentile, estimate
+from tests.bulk import examples
 
 Z = NormalDist().inv_cdf(0.975)
 
@@ -132,7 +133,7 @@ PARTS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(parts=PARTS, data=st.data())
 def test_an_estimate_lies_in_its_interval_whatever_the_order(parts: list[RatePart], data: st.DataObject) -> None:
     found = estimate(parts, choose_interval)

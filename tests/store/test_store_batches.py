@@ -34,6 +34,7 @@ from service.store.jobs.results import find_window, read_error_pages, read_resul
 from service.store.jobs.room import Room, count_queued
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.tables import BATCHES, CHUNKS, LABEL_ITEMS, LABELS, RESULTS, SCORES, SUBMISSIONS
+from tests.bulk import examples
 from tests.store.played import Recording, closed, ended, opened, overdue, paused, recorded
 
 
@@ -538,11 +539,12 @@ class Lives(RuleBasedStateMachine):
         self.lines[batch.id] = text
 
 
+@pytest.mark.whole
 def test_counts_add_up_and_what_has_ended_stays_whatever_happens() -> None:
     run_state_machine_as_test(
         Lives,
         settings=settings(
-            max_examples=15,
+            max_examples=examples(15),
             stateful_step_count=20,
             derandomize=True,
             database=None,

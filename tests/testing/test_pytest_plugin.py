@@ -15,6 +15,7 @@ import service.calibration.label_exchange
 import service.testing.checks
 import service.testing.repeats
 import service.testing.sessions  # noqa: F401 (loaded here, for pytester forgets what a run loads, and numpy loads once)
+from service.errors import InputError
 from service.testing.cassette import CassetteHead, read_cassette, save_cassette
 from service.testing.checks import assert_passes
 from service.testing.failures import TraceFailure
@@ -209,6 +210,12 @@ def test_what_stands_beside_the_members_of_a_trace_is_held_against_it():
         assert_passes({**bare, "expected": {"calls": [{"tool": "lock"}]}}, rubric=code, judges="off")
 
 
+def test_an_expectation_that_says_nothing_is_refused_and_not_passed_over(tmp_path: Path):
+    (tmp_path / "expected.yaml").write_text("null\n")
+    with pytest.raises(InputError, match="expected an object, not null"):
+        assert_passes([], expected=tmp_path / "expected.yaml", judges="off")
+
+
 def test_a_run_that_crashes_is_no_noise(project: pytest.Pytester):
     project.makepyfile(
         """
@@ -330,6 +337,11 @@ def test_a_question_that_is_not_on_the_cassette_is_open_and_said(project: pytest
     [
         ("", ("--callgrade-record",), "*CALLGRADE_JUDGE_MODEL: --callgrade-record asks a judge, and no model is set*"),
         ('{"model": "m"}\n{"key": 1}', (), "*callgrade-cassette.jsonl:2: expected*"),
+        (
+            '{"model": "m"}\n{"key": "k", "reply": 1}\n{"key": "k", "reply": 1}\n{"key": "k", "reply": 2}',
+            (),
+            "*callgrade-cassette.jsonl:4: another line has another reply to the same question*",
+        ),
         ("[]", (), "*callgrade-cassette.jsonl:1: expected the head of a cassette*"),
     ],
 )

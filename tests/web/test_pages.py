@@ -18,7 +18,7 @@ from service.api.page_route import PageRoute
 from service.jobs.items import read_outcome
 from service.registry import Shelf
 from service.settings import Settings
-from service.store.database import Database, open_database
+from service.store.database import Database
 from service.store.jobs.items import ReadOutcome, add_missing_items
 from service.store.tables import ITEMS
 from service.web.app import add_pages
@@ -26,6 +26,7 @@ from service.web.rendering import STATIC
 from service.web.wording import format_count, format_score, format_share
 from tests.api.asgi_caller import Answer
 from tests.store.played import Recording
+from tests.stores import open_new_store
 from tests.web.hostile import list_hostile
 from tests.web.site import TOKEN, Visitor, build_request, fill, list_links, strip_tags
 
@@ -248,8 +249,7 @@ def test_hostile_texts_are_text_wherever_they_stand(visitor: Visitor, database: 
 
 
 def test_hostile_texts_are_text_on_the_pages_of_kept_scores(tmp_path: Path, runner: asyncio.Runner) -> None:
-    database = open_database(f"sqlite:///{tmp_path}/store.db")
-    database.migrate()
+    database = open_new_store(tmp_path)
     app = add_pages(create_app(Settings(store_scores=True), database=database, queue=Recording()), token=TOKEN)
     visitor = Visitor(app, runner)
     visitor.enter()
@@ -280,11 +280,31 @@ def check_harmless(visitor: Visitor, path: str) -> None:
     assert not re.search(r"<[a-z][^<>]*\son[a-z]+\s*=", text, re.IGNORECASE), path
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "accept", "status", "kind"),
+    [
+        ("GET", "/run", "text/html,*/*;q=0.8", 404, "text/html"),
+        ("GET", "/nowhere/at/all", "text/html", 404, "text/html"),
+        ("GET", "/nowhere", "application/json", 404, "application/problem+json"),
+        ("GET", "/nowhere", "", 404, "application/problem+json"),
+        ("POST", "/nowhere", "text/html", 404, "application/problem+json"),
+        ("GET", "/v1/nowhere", "text/html", 404, "application/problem+json"),
+        ("GET", "/v1/score", "text/html", 405, "application/problem+json"),
+        ("GET", "/livez", "text/html", 200, "application/json"),
+    ],
+)
+def test_an_address_of_nothing_is_told_to_browsers_as_a_page(
+    visitor: Visitor, method: str, path: str, accept: str, status: int, kind: str
+) -> None:
+    answer = visitor.ask(method, path, content_type="application/json", accept=accept)
+    assert (answer.status, answer.headers["content-type"].partition(";")[0]) == (status, kind)
+
+
 def test_pages_are_routes_that_ask_who_comes(visitor: Visitor) -> None:
     pages = [route for route in visitor.app.routes if isinstance(route, PageRoute)]
     assert len(pages) >= 15
     public = {route.path for route in pages if route.public}
-    assert public == {"/sign-in", "/sign-in/session", "/static/{name}"}
+    assert public == {"/sign-in", "/sign-in/session", "/static/{name}", "/{path:path}"}
 
 
 def test_names_of_files_that_are_not_there_are_not_kept(visitor: Visitor) -> None:
@@ -363,8 +383,7 @@ def read_kept(line: str) -> ReadOutcome:
 
 
 def test_kept_scores_are_listed_and_counted_like_the_items_of_a_batch(tmp_path: Path, runner: asyncio.Runner) -> None:
-    database = open_database(f"sqlite:///{tmp_path}/store.db")
-    database.migrate()
+    database = open_new_store(tmp_path)
     app = add_pages(create_app(Settings(store_scores=True), database=database, queue=Recording()), token=TOKEN)
     visitor = Visitor(app, runner)
     visitor.enter()

@@ -15,6 +15,7 @@ from service.cli.rendering.console import say
 from service.client.blocking import BatchClient, CalibrationClient, JobClient
 from service.client.calls import AnyJob, J
 from service.client.watching import watch_job
+from service.store.jobs.batches import Batch
 from service.store.jobs.job import ENDED
 
 TableOrJson = Literal["table", "json"]
@@ -83,7 +84,12 @@ def watch_to_the_end(client: JobClient[J], name: str) -> ExitCode:
         say(f"because: {job.reason}")
     for line in list_next_steps(job):
         say(line)
-    return ExitCode.PASSED if job.status == "completed" else ExitCode.FAILED
+    return ExitCode.PASSED if job.status == "completed" and not _has_gaps(job) else ExitCode.FAILED
+
+
+def _has_gaps(job: AnyJob) -> bool:
+    """Whether a batch has items that were taken and have no report: what is made of its results lacks them."""
+    return isinstance(job, Batch) and job.request_counts.failed > 0
 
 
 def _follow(client: JobClient[J], name: str) -> J:

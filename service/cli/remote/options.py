@@ -41,6 +41,7 @@ AfterOption = Annotated[str | None, typer.Option(metavar="ID", help="Only those 
 ShownOption = Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")]
 JobArgument = Annotated[str, typer.Argument(metavar="ID", help="The id that `submit` prints.")]
 WaitOption = Annotated[bool, typer.Option("--wait", help="Go on until it has ended.")]
+WatchOption = Annotated[bool, typer.Option("--watch", "--wait", help="Show how it gets on until it has ended.")]
 LinesOption = Annotated[
     Path | None,
     typer.Option(

@@ -101,8 +101,12 @@ class Fetch:
         self._sleep = sleep
 
     def run(self, write: Callable[[bytes], object], *, offset: int = 0, wait: bool = False) -> FetchProgress:
-        """Writes whole lines from an offset on. `wait`: until the batch has ended, or is paused for its budget."""
-        answered_at, pause = time.monotonic(), SHORTEST
+        """Writes whole lines from an offset on. `wait`: until the batch has ended, or is paused for its budget.
+
+        UnreachableError where nobody listens at first, and after `patience` seconds without an answer.
+        """
+        begun, pause = time.monotonic(), SHORTEST
+        answered_at: float | None = None
         with Progression("waiting") as progression:
             while True:
                 try:
@@ -117,8 +121,12 @@ class Fetch:
                     progression.show(batch)
                 except _Broken as broken:
                     offset = broken.offset
-                    if not broken.error.retryable or time.monotonic() - answered_at > self._patience:
+                    was_there = answered_at is not None or getattr(broken.error, "begun", True)
+                    waited = time.monotonic() - (answered_at or begun)
+                    if not (broken.error.retryable and was_there) or waited > self._patience:
                         raise broken.error from None
+                    if pause in (SHORTEST, NEXT):
+                        progression.tell(f"{broken.error}; it is tried again")
                 self._sleep(pause)
                 pause = min(LONGEST, pause * 2)
 

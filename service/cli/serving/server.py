@@ -36,6 +36,10 @@ BACKLOG = 2048
 SWITCH_S = 0.0005
 """Seconds for which a thread that scores keeps the event loop waiting; with Python's own 5 ms it answers half as fast."""
 
+HUNG_S = 30
+"""Seconds after which a process that does not say that it is alive is taken for hung, and replaced. It cannot say so while it
+loads: uvicorn's own 5 s are less than that takes on a busy machine, where processes were replaced for ever."""
+
 
 def build_application(settings: Settings, token: str) -> FastAPI:
     """The application of a worker process, which starts from nothing but the settings and the local token."""
@@ -113,6 +117,7 @@ def _build_config(factory: object, settings: Settings, workers: int) -> uvicorn.
         http=Connection,
         ws="none",
         timeout_graceful_shutdown=settings.graceful_seconds,
+        timeout_worker_healthcheck=HUNG_S,
     )
 
 

@@ -22,7 +22,8 @@ class SchemaGate(Check):
     Every violation is a finding with its pointer, coded `schema_<keyword>`. Beside them: `unparsable_arguments`,
     `unknown_tool` (with near names in the catalogue, or the turn in which it came on offer) and `undeclared_argument`. A
     tool schema that cannot be used is Errored (`invalid_schema`), never a score; a trace that does not say which tools
-    were on offer is not captured.
+    were on offer is not captured, but for arguments that are no JSON object, which no tool takes. The text of a custom
+    tool has no schema.
     """
 
     kind: Literal["schema"] = "schema"
@@ -43,12 +44,13 @@ class SchemaGate(Check):
 
     def _score_step(self, case: Case, step: Step) -> Outcome:
         if case.trace.tools is None:
-            return Skipped("not_captured", "the trace does not say which tools were on offer")
+            broken = step.call.arguments is None and not step.call.takes_text
+            return score_unread(step) if broken else NO_TOOLS
         tool = case.find_offered(step)
         if tool is None:
             return build_failure(0.0, build_unknown_tool(case, step))
         if step.call.arguments is None:
-            return score_unread(step)
+            return FREE_TEXT if step.call.takes_text else score_unread(step)
         return self._validate(case, tool, step, step.call.arguments)
 
     def _validate(self, case: Case, tool: ToolDef, step: Step, arguments: Mapping[str, JsonValue]) -> Outcome:
@@ -69,6 +71,8 @@ class SchemaGate(Check):
 
 
 NO_CALL = Skipped("not_applicable", "no call was made")
+NO_TOOLS = Skipped("not_captured", "the trace does not say which tools were on offer")
+FREE_TEXT = Skipped("not_applicable", "a custom tool takes text, for which there is no schema")
 
 
 def _build_undeclared(name: str, step: Step, base: str) -> Finding:

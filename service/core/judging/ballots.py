@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import fsum
 from typing import NamedTuple
 
 from service.core.judging.fits import Binding
 from service.core.judging.judges import Ask, Judge
-from service.core.judging.notes import JudgeReply
+from service.core.judging.notes import JudgeReply, is_same_model
 from service.core.judging.questions import ASSEMBLY
 from service.core.judging.replies import Judgement
 
@@ -28,6 +28,15 @@ def combine_values(judge: Judge, votes: Sequence[tuple[str, float]]) -> tuple[fl
 def passes(value: float, threshold: float) -> bool:
     """Whether a value passes, but for the noise of arithmetic."""
     return value >= threshold - NOISE
+
+
+def list_counted(judge: Judge, told: Sequence[JudgeReply]) -> Sequence[JudgeReply]:
+    """The replies that count of some that tell something: for a majority those that leave nothing open, where there are any.
+
+    What one leaves open has made its value the worst there is, beside a label that it gave to the rest.
+    """
+    whole = [reply for reply in told if reply.judgement.best is None]
+    return whole if judge.combine == "majority" and whole else told
 
 
 def is_split(judge: Judge, replies: Sequence[JudgeReply]) -> bool:
@@ -63,11 +72,23 @@ def _list_possible(judge: Judge, replies: Sequence[JudgeReply], missing: int) ->
 def build_binding(ask: Ask, replies: Sequence[JudgeReply]) -> Binding:
     """The very judge that spoke, with the evidence it is shown; of a jury, all of its models.
 
-    A fallback that answered some of the votes is named so, for there is no fit of such a mixture.
+    A fallback that answered some of the votes is named so, for there is no fit of such a mixture. So is a member that
+    answered where another was asked: a fit of it alone is none of the jury.
     """
     mixed = len({reply.instead_of for reply in replies}) > 1
-    models = "+".join(f"{one.model} standing in" if mixed and one.instead_of else one.model for one in replies)
+    asked = {reply.requested for reply in replies}
+    stand_ins = [(mixed and bool(one.instead_of)) or _is_swapped(one, asked) for one in replies]
+    models = "+".join(
+        f"{one.model} standing in" if other else one.model for one, other in zip(replies, stand_ins, strict=True)
+    )
     return Binding(ask.judge.id, ask.judge.digest, models, ASSEMBLY, ask.looks, replies[0].route)
+
+
+def _is_swapped(reply: JudgeReply, asked: Collection[str]) -> bool:
+    """Whether the model that answered is another one of those that were asked."""
+    if len(asked) == 1 or is_same_model(reply.requested, reply.model):
+        return False
+    return any(is_same_model(one, reply.model) for one in asked)
 
 
 class Grades(NamedTuple):

@@ -115,8 +115,11 @@ class Question:
             reasoning=judge.find_reasoning(model),
         )
 
-    def key(self, *, tenant: str, model: str, api_base: str | None, sample: int) -> str:
-        """What the reply is cached under: sha256 of everything that it may depend on, 64 hex digits."""
+    def key(self, *, tenant: str, model: str, api_base: str | None, sample: int, form: str = "auto") -> str:
+        """What the reply is cached under: sha256 of everything that it may depend on, 64 hex digits.
+
+        `form`: how the model is made to reply with an object.
+        """
         asked = self.prompt(model, STAND_IN, STAND_IN, sample=sample)
         whole = {
             "tenant": tenant,
@@ -127,6 +130,7 @@ class Question:
             "judge": self.judge.digest,
             "max_tokens": asked.max_tokens,
             "turns": [[turn.role, turn.text] for turn in asked.turns],
+            **({} if form == "auto" else {"form": form}),
         }
         return sha256(json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 

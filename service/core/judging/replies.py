@@ -234,6 +234,16 @@ def weigh_labels(
     return ends[0], ends[1]
 
 
+def follows_scale(said: Judgement, judge: Judge) -> bool:
+    """Whether the value of a judgement, whose labels are on the menu, is the one that its labels come to."""
+    if said.claims:
+        low, high = weigh_labels(judge, [claim.label for claim in said.claims], unquoted=len(said.left_out))
+        return (said.low.value, said.high.value) == (low.value, high.value)
+    if said.label == CANNOT_TELL:
+        return (said.low.value, said.high.value) == judge.ends
+    return said.best is None and (said.expected or said.value == judge.scale[said.label].value)
+
+
 def _build_menu_error(label: str, question: Question) -> JudgeError:
     return JudgeError("invalid_judgement", f"{format_value(label, 60)} is none of {', '.join(question.judge.menu)}")
 

@@ -15,6 +15,7 @@ from service.core.judging.ballots import (
     combine_values,
     grade_votes,
     is_decided,
+    list_counted,
     passes,
     take_best,
     take_middle,
@@ -126,6 +127,7 @@ def judge_ask(
     told = [reply for reply in replies if reply.tells]
     if not told or not (missing or ruling.is_settled(replies)):
         return _leave_unsure(ask, replies, at)
+    told = list_counted(ask.judge, told)
     own, label = combine_values(ask.judge, [(one.judgement.label, one.judgement.value) for one in told])
     found = ruling.calibrate(replies, take_middle)
     value = ruling.cap(found.value if found.status == "calibrated" else own)
@@ -141,7 +143,12 @@ def judge_ask(
         ),
         raw=found.raw,
         calibration=JudgeCalibration(
-            found.status, found.fit, found.interval, found.threshold, found.abstain, found.guarantee
+            found.status,
+            found.fit,
+            found.interval,
+            found.threshold,
+            ruling.leaves_open(found, passed=passed),
+            found.guarantee,
         ),
         judge=build_note(ask.judge, replies, spokesman),
         evidence=ask.evidence,
@@ -172,6 +179,11 @@ class _Ruling(NamedTuple):
         """The value, or the most that the evidence leaves of it."""
         return value if self.ask.veto is None else min(value, self.ask.veto)
 
+    def leaves_open(self, found: AppliedFit, *, passed: bool) -> bool:
+        """Whether the fit leaves the verdict to others: in its band, and where it promises nothing of this side."""
+        promise = found.guarantee
+        return found.abstain or (promise is not None and not promise.accepts(found.raw, passed=passed))
+
     def calibrate(self, replies: Sequence[JudgeReply], take: Callable[[Judgement], float]) -> AppliedFit:
         """What fits make of the replies, with what is open taken so."""
         raw, members = grade_votes(replies, take)
@@ -196,7 +208,7 @@ class _Ruling(NamedTuple):
 
     def _decide(self, found: AppliedFit) -> tuple[Status, bool, bool]:
         passed = found.threshold is not None and passes(self.cap(found.value), found.threshold)
-        return found.status, found.abstain, passed
+        return found.status, self.leaves_open(found, passed=passed), passed
 
 
 def _count_missing(judge: Judge, votes: Sequence[Vote]) -> int:

@@ -26,6 +26,22 @@ PLAIN = {
     "float_type": "expected a number",
     "bool_type": "expected true or false",
     "missing": "required, and missing",
+    "literal_error": "expected {expected}",
+    "enum": "expected {expected}",
+    "greater_than": "expected more than {gt}",
+    "greater_than_equal": "expected at least {ge}",
+    "less_than": "expected less than {lt}",
+    "less_than_equal": "expected at most {le}",
+    "string_too_short": "expected at least {min_length} characters",
+    "string_too_long": "expected at most {max_length} characters",
+    "too_short": "expected at least {min_length} of them",
+    "too_long": "expected at most {max_length} of them",
+    "string_pattern_mismatch": "expected a string like {pattern}",
+    "finite_number": "expected a finite number",
+    "int_from_float": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "float_parsing": "expected a number",
+    "bool_parsing": "expected true or false",
 }
 """pydantic speaks of tuples and instances to people who wrote JSON; these are its words in theirs."""
 
@@ -82,7 +98,8 @@ def _describe_error(error: ErrorDetails) -> str:
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
         return _describe_tag_error(error.get("ctx", {}))
     if error["type"] in PLAIN:
-        return PLAIN[error["type"]] + (f", not {name_type(error['input'])}" if error["type"] in _CONTAINERS else "")
+        said = PLAIN[error["type"]].format_map(error.get("ctx", {}))
+        return said + (f", not {name_type(error['input'])}" if error["type"] in _CONTAINERS else "")
     return error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
 

@@ -18,6 +18,7 @@ from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
 from service.intake.accounting import account_members, account_part, clip, members_of
 from service.intake.build import Transcript, result_content, tool_call
+from service.intake.endings import account_reply
 from service.intake.format import Format, Given
 from service.intake.shapes import OPEN, THINKING, Loose, Part, StateShape, Tools, read_state, text_of
 from service.intake.tools import read_tools
@@ -87,10 +88,14 @@ def read(record: AnthropicTrace) -> Trace:
         _read_message(transcript, message, f"/messages/{index}/content")
         _account_blocks(transcript, message["content"], f"/messages/{index}/content")
         account_members(transcript, message, SAID, f"/messages/{index}")
+        if message["role"] == "assistant":
+            account_reply(transcript, cast("Given", message), f"/messages/{index}")
     reply = record.get("content")
     if reply:
         _read_message(transcript, {"role": "assistant", "content": reply}, "/content")
         _account_blocks(transcript, reply, "/content")
+    if "content" in record or not transcript.has_replied():
+        account_reply(transcript, cast("Given", record), "")
     account_members(transcript, record, RECORD, "")
     return transcript.trace(
         record,

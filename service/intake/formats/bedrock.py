@@ -15,6 +15,7 @@ from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
 from service.intake.accounting import Members, account_members, looks_like_call, lose_calls, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
+from service.intake.endings import account_reply
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, StateShape, read_state
 from service.intake.speech import Given, Speech, find_object, find_text, list_content, list_objects, lose_part
@@ -61,6 +62,7 @@ def read(record: BedrockTrace) -> Trace:
         _read_message(transcript, message, f"/messages/{index}")
     if reply:
         _read_message(transcript, {**reply, "role": "assistant"}, "/output/message")
+    account_reply(transcript, given, "")
     account_members(transcript, output, OUTPUT, "/output")
     account_members(transcript, given, RECORD, "")
     return transcript.trace(

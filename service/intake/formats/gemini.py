@@ -18,6 +18,7 @@ from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
 from service.intake.accounting import Members, account_members, account_others, looks_like_call, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
+from service.intake.endings import account_reply, lose_reply
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, StateShape, pick_sample, read_state
 from service.intake.speech import (
@@ -90,6 +91,10 @@ def read(record: GeminiTrace) -> Trace:
     chosen = _choose_contents(given)
     _read_contents(transcript, given.get(chosen), f"/{_spell(record, chosen)}")
     _read_candidates(transcript, given.get("candidates"), record.get("sample"))
+    if not transcript.has_replied():
+        account_reply(transcript, {"error": given.get("error")}, "")
+    if find_text(find_object(given, "prompt_feedback"), "blockReason", "block_reason"):
+        lose_reply(transcript, f"/{_spell(record, 'prompt_feedback')}", "the reply to a prompt that was blocked")
     account_members(transcript, record, RECORD, "")
     names = [_spell(record, name) for name in ("contents", HISTORY)]
     account_others(transcript, record, names, _spell(record, chosen), "the trace")
@@ -164,6 +169,7 @@ def _read_candidates(transcript: Transcript, given: JsonValue, sample: int | Non
         else:
             lose_value(transcript, content, f"{path}/content", "a content that is no object", holds="text")
         account_members(transcript, candidate, CANDIDATE, path)
+        account_reply(transcript, candidate, path)
 
 
 def _read_content(transcript: Transcript, content: Given, path: str) -> None:

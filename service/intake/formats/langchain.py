@@ -19,6 +19,7 @@ from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
 from service.intake.accounting import account_members, kind_of, lose_calls, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
+from service.intake.endings import account_reply
 from service.intake.format import Format
 from service.intake.hosted import HOSTED, build_hosted
 from service.intake.repeats import FoundCall, ReadCalls
@@ -225,6 +226,7 @@ def _read_reply(transcript: Transcript, given: Given, path: str) -> None:
     for call in calls:
         speech.call(call)
     speech.end()
+    account_reply(transcript, find_object(given, "response_metadata"), f"{path}/response_metadata")
     account_members(transcript, given, REPLY, path)
     account_members(transcript, extra, KWARGS, f"{path}/additional_kwargs")
 

@@ -99,7 +99,8 @@ def _type(entry: Given) -> str:
 def _exchange(entry: Given, path: str) -> Exchange:
     """Exports to files write input and output as JSON in a text."""
     given: JsonValue = parse_text(entry.get("input"))
-    return Exchange(given, f"{path}/input", parse_text(entry.get("output")), f"{path}/output")
+    failed_at = f"{path}/level" if entry.get("level") == "ERROR" else ""
+    return Exchange(given, f"{path}/input", parse_text(entry.get("output")), f"{path}/output", failed_at=failed_at)
 
 
 def _recognise(record: Given) -> bool:

@@ -115,7 +115,15 @@ def _exchange(run: LangsmithRun) -> Exchange:
     inputs: JsonValue = given.get("inputs")
     parameters = find_object(find_object(given, "extra"), "invocation_params")
     at = f"{path}/extra/invocation_params/tools"
-    return Exchange(inputs, f"{path}/inputs", given.get("outputs"), f"{path}/outputs", parameters.get("tools"), at)
+    return Exchange(
+        inputs,
+        f"{path}/inputs",
+        given.get("outputs"),
+        f"{path}/outputs",
+        parameters.get("tools"),
+        at,
+        failed_at=f"{path}/error" if given.get("error") else "",
+    )
 
 
 def _recognise(record: Given) -> bool:

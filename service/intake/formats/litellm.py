@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 from service.intake.accounting import account_members, account_others, lose_calls, members_of
 from service.intake.build import Transcript
+from service.intake.endings import lose_reply
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose
 from service.intake.speech import Given
@@ -83,8 +84,7 @@ def _lose_reply(lost: Transcript, record: LiteLLMTrace) -> None:
     signs = {name: record.get(name) for name in ("error_str", "error_information")}
     if record.get("status") == "failure" or (record.get("status") != "success" and any(signs.values())):
         place = next(name for name in ("response", "status", *signs) if name in record)
-        lost.lose("call", f"/{place}", "a call in the reply of a request that failed")
-        lost.lose("text", f"/{place}", "the reply of a request that failed")
+        lose_reply(lost, f"/{place}", "the reply of a request that failed")
 
 
 def _recognise(record: Given) -> bool:

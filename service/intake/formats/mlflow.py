@@ -118,7 +118,14 @@ def _exchange(span: MlflowSpan) -> Exchange:
     given, reply = span.find(*INPUTS), span.find(*OUTPUTS)
     if given[0] is None and reply[0] is None:
         given = span.find("mlflow.chat.messages")
-    return Exchange(*given, *reply, *span.find("mlflow.chat.tools"))
+    return Exchange(*given, *reply, *span.find("mlflow.chat.tools"), failed_at=_find_failure(span))
+
+
+def _find_failure(span: MlflowSpan) -> str:
+    """The pointer of what says that a span failed; "" where it did not."""
+    status = find_text(span.given, "status_code") or find_text(find_object(span.given, "status"), "code") or ""
+    name = "status_code" if "status_code" in span.given else "status"
+    return f"{span.path}/{name}" if status.rpartition("_")[2].upper() == "ERROR" else ""
 
 
 def _recognise(record: Given) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired
+from typing import Literal, NotRequired, cast
 
 from pydantic import with_config
 from typing_extensions import TypedDict
@@ -12,8 +12,10 @@ from service.errors import InputError
 from service.intake.accounting import account_members, members_of
 from service.intake.build import Transcript
 from service.intake.chat import ChatMessage, read_messages, read_reply
+from service.intake.endings import account_reply
 from service.intake.format import Format, Given
 from service.intake.shapes import OPEN, StateShape, Tools, pick_sample, read_state
+from service.intake.speech import list_objects
 from service.intake.streaming import CHOICE, ChunkShape, account_chunks, join_chunks
 from service.intake.tools import read_tools
 
@@ -66,6 +68,7 @@ def read(record: OpenAITrace) -> Trace:
     read_messages(transcript, record.get("messages", ()))
     if replies:
         read_reply(transcript, *replies[pick_sample(record.get("sample"), len(replies), "choices")])
+    _account_ending(transcript, record)
     if "choices" in record or "chunks" in record:
         for index, choice in enumerate(record.get("choices") or ()):
             account_members(transcript, choice, CHOICE, f"/choices/{index}")
@@ -78,6 +81,22 @@ def read(record: OpenAITrace) -> Trace:
         tools=read_tools(record.get(offered), path=f"/{offered}"),
         state=read_state(record.get("state")),
     )
+
+
+def _account_ending(transcript: Transcript, record: OpenAITrace) -> None:
+    """Tells of a reply that failed; the last chunks of a stream say how it ended."""
+    given = cast("Given", record)
+    sample, choices = record.get("sample") or 0, list(list_objects(given.get("choices")))
+    if given.get("error") and not choices and not transcript.has_replied():
+        account_reply(transcript, {"error": given["error"]}, "")
+    if choices:
+        account_reply(transcript, choices[sample], f"/choices/{sample}")
+        return
+    for index, chunk in enumerate(list_objects(given.get("chunks"))):
+        for place, choice in enumerate(list_objects(chunk.get("choices"))):
+            if choice.get("index", 0) == sample:
+                account_reply(transcript, choice, f"/chunks/{index}/choices/{place}")
+        account_reply(transcript, {"error": chunk.get("error")}, f"/chunks/{index}")
 
 
 def _list_replies(record: OpenAITrace) -> list[tuple[ChatMessage, str]]:

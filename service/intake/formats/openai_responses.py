@@ -7,15 +7,16 @@ Reasoning stays in `raw`; items of types that are not known are told as unread.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NotRequired
+from typing import Literal, NotRequired, cast
 
-from pydantic import with_config
+from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
 from service.core.trace import ToolResult, Trace
 from service.errors import InputError
 from service.intake.accounting import account_members, account_part, members_of
 from service.intake.build import Transcript, custom_call, result_content, tool_call
+from service.intake.endings import Ending, account_ending, account_reply, lose_reply
 from service.intake.format import Format, Given
 from service.intake.hosted import (
     HOSTED,
@@ -27,6 +28,7 @@ from service.intake.hosted import (
     read_output,
 )
 from service.intake.shapes import OPEN, Content, Loose, StateShape, Tools, lose_parts, read_state, text_of
+from service.intake.speech import find_object, find_text
 from service.intake.tools import read_tools
 
 
@@ -81,6 +83,7 @@ def read(record: ResponsesTrace) -> Trace:
     _read_items(transcript, _list_items(record.get("input"), "user"), "/input", hosted)
     _read_items(transcript, record.get("output") or (), "/output", hosted)
     _read_items(transcript, record.get("items") or (), "/items", hosted)
+    _account_ending(transcript, cast("dict[str, JsonValue]", record))
     account_members(transcript, record, RECORD, "")
     return transcript.trace(
         record,
@@ -88,6 +91,18 @@ def read(record: ResponsesTrace) -> Trace:
         tools=tools,
         state=read_state(record.get("state")),
     )
+
+
+def _account_ending(transcript: Transcript, given: Mapping[str, JsonValue]) -> None:
+    """Tells of a response that failed, or that its provider kept back."""
+    if given.get("error"):
+        account_reply(transcript, {"error": given["error"]}, "")
+    elif given.get("status") in ("failed", "cancelled"):
+        lose_reply(transcript, "/status", "a response that failed")
+    else:
+        reason = find_text(find_object(given, "incomplete_details"), "reason") or ""
+        replied = bool(given.get("output"))
+        account_ending(transcript, Ending(reason, "/incomplete_details/reason"), said=replied, called=replied)
 
 
 def _list_items(given: str | Sequence[Item] | None, role: Literal["system", "user"]) -> Sequence[Item]:

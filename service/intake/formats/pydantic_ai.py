@@ -17,6 +17,7 @@ from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
 from service.intake.accounting import account_members, lose_calls, lose_value, members_of
 from service.intake.build import Transcript, result_content, tool_call
+from service.intake.endings import account_reply
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
 from service.intake.speech import Given, Speech, find_object, find_text, list_content, list_objects, lose_part
@@ -84,6 +85,7 @@ def _read_message(transcript: Transcript, message: Given, path: str) -> None:
         _read_part(transcript, speech, part, f"{path}/parts/{index}")
     if speech is not None:
         speech.end()
+        account_reply(transcript, message, path)
     account_members(transcript, message, MESSAGE, path)
 
 

@@ -109,7 +109,7 @@ def _account_content(
         lose_value(transcript, content, f"{path}/content", what, holds=holds)
 
 
-def _type(part: JsonValue) -> str:
+def _type(part: JsonValue | Given) -> str:
     return str(part.get("type")) if isinstance(part, dict) else "?"
 
 
@@ -136,7 +136,7 @@ def _read_said(transcript: Transcript, parts: list[JsonValue], path: str, *, rol
 
 def _read_tool_part(transcript: Transcript, part: JsonValue, path: str) -> None:
     """A part of a message of the role `tool`."""
-    if isinstance(part, dict) and _type(part) == "tool-result":
+    if isinstance(part, dict) and _is_result(part):
         _read_result(transcript, part, path)
         account_members(transcript, part, PART, path)
     elif _is_idle(part):
@@ -149,7 +149,15 @@ def _read_result(told: Transcript | Speech, part: Given, path: str) -> None:
     told.result(find_text(part, "toolCallId"), _model_result(part), path=path, tool=find_text(part, "toolName"))
 
 
+def _is_result(part: Given) -> bool:
+    """Whether a part tells what a call returned. An error has a type of its own, which a tool of that name has in the UI."""
+    kind = _type(part)
+    return kind == "tool-result" or (kind == "tool-error" and "error" in part and "state" not in part)
+
+
 def _model_result(part: Given) -> ToolResult | None:
+    if part.get("type") == "tool-error":
+        return ToolResult(result_content(part.get("error")), is_error=True)
     output = part.get("output")
     if isinstance(output, dict) and "type" in output:
         failed = output["type"] in ("error-text", "error-json", "execution-denied")
@@ -185,7 +193,7 @@ def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: st
         speech.say(find_text(part, "text") or "")
     elif kind == "step-start":
         speech.cut()
-    elif kind == "tool-result":
+    elif _is_result(part):
         _read_result(speech, part, path)
     elif kind == "tool-invocation":
         given = find_object(part, "toolInvocation")
@@ -234,7 +242,7 @@ def _ui_result(part: Given) -> ToolResult | None:
 _STATES = {"errorText": "output-error", "output": "output-available", "result": "result"}
 
 
-_MARKS = frozenset({"tool-call", "tool-result", "dynamic-tool", "step-start"})
+_MARKS = frozenset({"tool-call", "tool-result", "tool-error", "dynamic-tool", "step-start"})
 """Types of parts that no other format has."""
 
 

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from service.intake.endings import ENDINGS, list_lost
 from service.intake.spans.kinds import is_copy, read_kind, sort_span
-from service.intake.spans.messages import Lost
+from service.intake.spans.messages import Lost, read_output
 from service.intake.spans.otlp import Given, Span
 from service.intake.spans.sources import event_name, list_input, list_output
+from service.intake.speech import find_text
 
 _ENDS: frozenset[JsonValue] = frozenset({"stop", "length", "max_tokens", "end_turn", "content_filter", "stop_sequence"})
 """Reasons to finish of a reply that calls nothing."""
@@ -64,6 +66,9 @@ def find_speakers(spans: Sequence[Span], run_starts: Sequence[int]) -> Speakers:
     silent = [*_find_silent(models, talks, holding, passes), *_find_cut_off(talks, models)]
     starts = [span.start for span in models]
     missing = [MissingReply(span, _guess_reply(span, starts, run_starts)) for span in silent]
+    last = max(talks, key=lambda talk: (talk.span.end, talk.span.order), default=None)
+    if last is not None and last.output and sorts[last.span.order] == "model":
+        missing += _find_broken(last, starts, run_starts)
     untold = {talk.span.order for talk in talking}
     missing += [
         MissingReply(span, (("call", f"a span of the kind {read_kind(span)}"),))
@@ -122,12 +127,25 @@ def _is_within(
 def _find_cut_off(talks: Sequence[Talk], models: Sequence[Span]) -> Iterator[Span]:
     """The models' spans that tell what was asked and not what came of it, where no later question repeats it."""
     orders = {span.order for span in models}
-    most = 0
+    most = -1
     for talk in reversed(talks):
         replies = _count_replies(talk.input)
-        if talk.span.order in orders and not talk.output and not talk.span.failed and replies >= most:
+        again = replies <= most if talk.span.failed else replies < most  # what failed is tried again with the same
+        if talk.span.order in orders and not talk.output and not again:
             yield talk.span
         most = max(most, replies)
+
+
+def _find_broken(talk: Talk, starts: Sequence[int], run_starts: Sequence[int]) -> Iterator[MissingReply]:
+    """The reply of the last talk, where it ended so that it is none, or lacks the calls that it ended with."""
+    messages = read_output(talk.span, talk.output)
+    said = any(message.text for message in messages)
+    called = any(message.calls or message.lost for message in messages)
+    told = [*_list_ends(talk.span), *[reason for item in talk.output if (reason := find_text(item, *ENDINGS))]]
+    lost = next((found for reason in told if (found := list_lost(reason, said=said, called=called))), ())
+    guessed = [one for one in _guess_reply(talk.span, starts, run_starts, ended=False) if one[0] in lost]
+    if guessed:
+        yield MissingReply(talk.span, tuple(guessed))
 
 
 def _count_replies(messages: Sequence[Given]) -> int:
@@ -141,18 +159,26 @@ def _is_reply(message: Given) -> bool:
     return not {"assistant", "ai", "model", "gen_ai.assistant.message"}.isdisjoint(map(str, said))
 
 
-def _guess_reply(span: Span, starts: Sequence[int], run_starts: Sequence[int]) -> tuple[Lost, ...]:
+def _list_ends(span: Span) -> list[str]:
+    """How the replies of a span ended, as the span has it."""
+    reasons = span.get("gen_ai.response.finish_reasons") or span.get("llm.finish_reason")
+    listed = reasons if isinstance(reasons, list) else [reasons]
+    return [reason for reason in listed if isinstance(reason, str)]
+
+
+def _guess_reply(
+    span: Span, starts: Sequence[int], run_starts: Sequence[int], *, ended: bool = True
+) -> tuple[Lost, ...]:
     """What a reply that is not told may have been: a text; a call too, unless it ended otherwise or a tool ran after it.
 
-    `starts` are those of the models' spans.
+    `starts` are those of the models' spans. `ended`: whether the way in which it ended is looked at.
     """
     what = f"what the model said in the span {span.name!r} ({span.id or span.path})"
-    reasons = span.get("gen_ai.response.finish_reasons") or span.get("llm.finish_reason")
-    ended = [reasons] if isinstance(reasons, str) else reasons if isinstance(reasons, list) else []
+    reasons = _list_ends(span) if ended else []
     following = bisect_right(starts, span.start)
     before = starts[following] if following < len(starts) else None
     run = bisect_left(run_starts, span.start)
     ran = run < len(run_starts) and (before is None or run_starts[run] < before)
-    if ran or (ended and all(reason in _ENDS for reason in ended)):
+    if ran or (reasons and all(reason in _ENDS for reason in reasons)):
         return (("text", what),)
     return (("text", what), ("call", f"a call that the model may have made in the span {span.name!r}"))

@@ -38,7 +38,7 @@ HALVES = {
     "blind_b": ("adstats", "pulls", "wallet", "elections", "inbox"),
     "blind_c": ("grades", "telemetry", "podcast", "chess", "grants"),
 }
-"""`held` is looked at last; the others are read and built on, `fresh` since its first figures were taken unread."""
+"""`held` is looked at last; the others are read and built on, `fresh` and the blind ones since they were measured unread."""
 RENDERINGS = 3
 """Of an answer, where the domain says nothing else."""
 MOST_OF_A_CLASS = 2

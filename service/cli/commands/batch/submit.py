@@ -25,6 +25,7 @@ from service.cli.remote.options import (
     QuestionsOption,
     ServerOption,
     TagOption,
+    WatchOption,
     WebhookOption,
 )
 from service.cli.rendering.console import console, plural, say
@@ -81,7 +82,7 @@ def batch_submit(
         bool, typer.Option("--dry-run", help="Only say what judges would be asked, and for how much.")
     ] = False,
     idempotency_key: IdempotencyOption = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Show how it gets on, as `batch watch`.")] = False,
+    watch: WatchOption = False,
     server: ServerOption = LOCAL,
     key: KeyOption = None,
 ) -> int:
@@ -180,9 +181,7 @@ def _add_rubric(submission: Submission, options: Mapping[str, str]) -> tuple[dic
     try:
         return dict(options), read_yaml(read_text(path, "--rubric"), source="")
     except InputError as error:
-        raise type(error)(
-            Problem(f"{path}: {one.path}".removesuffix(": "), one.message) for one in error.problems
-        ) from None
+        raise error.in_file(str(path)) from None
 
 
 def _tell(found: SubmittedJob[Batch], body: BatchBody, sending: Sending) -> None:

@@ -31,6 +31,7 @@ from service.cli.remote.options import (
     QuestionsOption,
     ServerOption,
     TagOption,
+    WatchOption,
     WebhookOption,
 )
 from service.cli.rendering.console import plural, say
@@ -73,7 +74,7 @@ def calibrate_submit(
     deadline_hours: DeadlineOption = None,
     webhook: WebhookOption = None,
     idempotency_key: IdempotencyOption = None,
-    watch: Annotated[bool, typer.Option("--watch", "--wait", help="Go on until it has ended.")] = False,
+    watch: WatchOption = False,
     server: ServerOption = LOCAL,
     key: KeyOption = None,
 ) -> int:

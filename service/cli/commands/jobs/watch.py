@@ -10,7 +10,8 @@ from service.cli.remote.options import LOCAL, JobArgument, KeyOption, ServerOpti
 BATCH = """Show how a batch gets on until it has ended. Interrupting this leaves the batch alone.
 
     Exit code 0 where it completed, whatever the verdicts (`callgrade summarize` makes a gate of results); 2 where it failed,
-    expired, was cancelled, or waits for a larger budget; 4 where it waits for a judge that is not there.
+    expired, was cancelled, has items without a report, or waits for a larger budget; 4 where it waits for a judge that is not
+    there.
     """
 
 CALIBRATION = """Show how a calibration gets on until it has ended. Interrupting this leaves it alone.

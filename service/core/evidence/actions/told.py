@@ -17,12 +17,14 @@ CLAIMED_ACTION = "claimed_action_not_taken"
 _FORMS = "|".join(sorted([form for form in DONE if form.endswith(("ed", "t", "d"))], key=len, reverse=True))
 _CLAIM = re.compile(
     rf"\b(?:(?P<own>I(?: have|['\u2019]ve)?)|(?:has|have) been|is now) "
-    rf"(?:(?:now|just|also|already|successfully|gone ahead and) ){{0,2}}(?P<verb>{_FORMS})\b",
+    rf"(?:(?:now|just|also|already|successfully|gone ahead and) ){{0,2}}(?P<verb>{_FORMS})\b"
+    r"(?! (?:no|none|nothing|nobody)\b|(?<=ordered)(?: \w+){1,4} by\b|(?<=returned)(?: \w+){1,4} below\b| the order of\b)",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"[^.!?\n]++[.!?]?")
 _OPEN = split_words(
-    "if once when after until before unless should would will could can may might not never t whether assuming suppose"
+    "if once when after until before unless should would will could can may might not never "
+    "no none nothing nobody neither t whether assuming suppose"
 )
 """Words before a claim that make it none."""
 _REACH = 12

@@ -20,7 +20,7 @@ MAX_TERMS = 60
 """Of more values than these the sums are not tried."""
 SUM = split_words("total totals totaling totalling altogether sum combined together overall all both add adds")
 DIFFERENCE = split_words(
-    "difference more less cheaper save saves saving savings than remaining left apart gap margin extra"
+    "difference more less cheaper save saves saving savings than remaining left apart gap margin extra spare gain"
 )
 _MULTIPLE = split_words("each per times every apiece for x twice double")
 
@@ -89,29 +89,3 @@ def derive_number(claim: Claim, facts: Sequence[Fact]) -> Ruling | None:
 def _add(claim: Claim, facts: Sequence[Fact]) -> Decimal | None:
     numbers = [read_number(claim.quantity, fact) for fact in facts]
     return sum((number for number in numbers if number is not None), Decimal(0)) if None not in numbers else None
-
-
-def is_derivable(claim: Claim, facts: Sequence[Fact]) -> bool:
-    """Whether a number is the sum, the difference, a share or a multiple of some that are held or said beside it."""
-    said = claim.quantity.number
-    known = {number for fact in facts[:MAX_TERMS] if (number := read_number(claim.quantity, fact)) is not None}
-    known |= {number for number in claim.beside if number != said}
-    if said is None or len(known) > 2 * MAX_TERMS:
-        return bool(known)
-    if said == sum(known):
-        return True
-    for one in known:
-        if any(other != one and other in known for other in (said - one, one - said)):
-            return True
-        if one and said != one and (_is_few(said / one) or said / one in known or (said and one / said in known)):
-            return True
-    return any(_is_share(said, one, claim.beside) for one in known)
-
-
-def _is_few(times: Decimal) -> bool:
-    return times == times.to_integral_value() and 2 <= times <= 12
-
-
-def _is_share(said: Decimal, one: Decimal, beside: frozenset[Decimal]) -> bool:
-    """So many percent of a number."""
-    return any(abs(one * part / 100 - abs(said)) <= Decimal("0.01") for part in beside if 0 < part < 100)

@@ -12,7 +12,6 @@ from service.core.evidence.reading.units import UNITS, convert_to_base, is_same_
 from service.core.evidence.reading.words import split_words
 
 HUNDRED = Decimal(100)
-_NONE = (None, "", "none", "null", "n/a", "nil")
 BELOW = split_words(
     "negative minus below loss lost lose down decrease decreased decline declined drop dropped fell fallen debit debited "
     "owe owed owes owing deficit overdrawn discount deduction deducted withdrawal withdrawn withdrew fee off refund "
@@ -105,7 +104,8 @@ def may_be_minor(fact: Fact, said: Decimal) -> bool:
 def is_other_unit(said: Quantity, fact: Fact) -> bool:
     """Whether a fact has the number that was said, in another unit or currency: 12 km told as 12 miles."""
     for held in fact.quantities:
-        unit = held.unit or fact.counted.currency or fact.counted.unit
+        currency = held.unit if held.kind == "money" else fact.counted.currency
+        unit = currency if said.kind == "money" else held.unit or fact.counted.unit
         if unit and said.unit and not fact.counted.minor and held.value in said.values:
             if said.kind == "money":
                 return not is_same_currency(unit, said.unit)
@@ -129,17 +129,6 @@ def _match_closely(said: Decimal, held: Decimal, places: int, *, about: bool) ->
     zeros = len(str(abs(said.to_integral_value()))) - len(list_significant_digits(said)) if places <= 0 else 0
     whole = Decimal(10) ** zeros if zeros > 2 and said else None  # 1.2 million for 1,204,311
     return "rounded" if whole and abs(said - held) <= min(whole / 2, abs(held) / 50) else None
-
-
-def is_none(fact: Fact) -> bool:
-    """Whether a field holds nothing, which prose calls no or none."""
-    value = fact.value
-    return (
-        value is None
-        or value is False
-        or value == 0
-        or (isinstance(value, str) and value.strip().lower() in (*_NONE, "no"))
-    )
 
 
 def name_slip(said: Decimal, held: Decimal) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -16,23 +17,31 @@ from service.core.evidence.reading.quantities import Quantity, list_significant_
 from service.core.evidence.reading.words import split_tokens, split_words
 from service.core.evidence.sentences.claims import MADE, MAX_BESIDE
 from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words
+from service.core.models.lazy import lazy
 
-_ASKING = SUM | DIFFERENCE | MADE
+_CHANGED = split_words("by up down rose fell grew dropped")
+_ASKING = SUM | DIFFERENCE | MADE | _CHANGED - {"by"} | split_words("gained lost added gains loses drops adds")
 _OF_TWO = split_words("both together plus")
+_TAKEN = _OF_TWO | split_words("twice half double triple times quarter third")
 _MEANS = split_words("average averages averaged averaging mean typical typically")
-_TELLING = 3
-"""More digits than these are no chance result of a difference or a sum."""
+_TELLING = 2
+"""More digits than these are no chance result of others."""
+_SHARED_OUT = split_words("per each every apiece average averages averaged averaging mean person people head")
+"""Words that share a number out."""
 MAX_POOL, MAX_VALUES, MAX_SHARED = 60, 400, 40
 """Values that are added to and taken from each other; that are compared at all; of which shares are taken."""
 _FINE = Decimal("0.01")
 """Of numbers with so little room few are the difference of others by chance."""
+MAX_FACTORS, MAX_TOTALS = 12, 20
+"""Numbers of one record, and totals, that others are multiplied with and divided by."""
 _OF_WHOLE = split_words(
     "of more less higher lower cheaper dearer above below used left full taken sold booked done complete"
 )
-_CHANGED = split_words("by up down rose fell grew dropped")
+_WHOLE = re.compile(r"\d (?:out )?of (?:the )?\d")
 MAX_TIMES = 100
 """A number of things by which an amount is multiplied."""
 _FEW = 10
+MAX_SIGNED = 4
 MAX_PICKED = 8
 """Values of a column of which any may be meant by a sum."""
 PASSAGE = 600
@@ -43,7 +52,7 @@ _NO_COMPARATIVES = split_words(
     "printer transfer weather quarter customer player passenger folder computer"
 )
 """Words that end as comparatives do."""
-_APART = split_words("more less fewer ahead apart behind below above")
+_APART = split_words("more less fewer ahead apart behind below above up down short over under")
 _LEADS = split_words("exceed exceeds lead leads won win beat ahead")
 
 
@@ -66,6 +75,11 @@ def asks_arithmetic(clause: Clause) -> bool:
     return bool(_ASKING & find_words(clause.sentence))
 
 
+def is_worked_out(clause: Clause) -> bool:
+    """Whether words of a clause do."""
+    return bool(_ASKING & find_words(clause.text))
+
+
 class _Pool:
     """The numbers of results in the terms of a claim, and what comes of adding and subtracting them."""
 
@@ -80,6 +94,28 @@ class _Pool:
         self.totals = sorted({sum(each, Decimal(0)) for each in columns})
         self.columns = columns
         self.means = sorted({sum(each, Decimal(0)) / len(each) for each in columns})
+        self._few = few
+
+    @lazy
+    def parts(self) -> list[Decimal]:
+        """The sums of some of the values of short columns: those that words pick out."""
+        short = [each for each in self.columns if len(each) <= MAX_PICKED]
+        return sorted(
+            {sum(some, Decimal(0)) for each in short for n in range(2, len(each)) for some in combinations(each, n)}
+        )
+
+    @lazy
+    def made(self) -> list[Decimal]:
+        """What else comes of a value and the numbers beside it, taken so many times or shared out, and of totals."""
+        found = {*self.apart, *self.pairs, *self.totals, *self.parts}
+        for value, fact in self._few:
+            for n in _list_factors(fact):
+                found |= {value * n, value / n, value * n / 100, value - value * n / 100}
+        totals = self.totals[:MAX_TOTALS]
+        found |= {a / b for a, b in permutations(totals, 2) if b} | {
+            abs(total - value) for total in totals for value in (*totals, *self.values[:MAX_POOL])
+        }
+        return sorted(found)
 
     def is_apart(self, number: Decimal, room: Decimal) -> bool:
         """Whether two of many values lie so far apart."""
@@ -89,8 +125,15 @@ class _Pool:
 class Workings:
     """What comes of the numbers that results hold and a text tells."""
 
-    def __init__(self, holdings: Holdings, quantities: Sequence[Quantity], clauses: Sequence[Clause]) -> None:
+    def __init__(
+        self,
+        holdings: Holdings,
+        quantities: Sequence[Quantity],
+        clauses: Sequence[Clause],
+        heard: Sequence[Quantity] = (),
+    ) -> None:
         self._holdings = holdings
+        self._heard = heard
         self._quantities = quantities
         self._starts = [one.start for one in quantities]
         self._naming = [one for one in clauses if one.sight == "here"]
@@ -109,10 +152,15 @@ class Workings:
         total = asks_sum(clause) and not (DIFFERENCE | _OF_TWO) & words
         if (apart or not total) and self._is_difference(number, room, clause, pools, told, apart=apart):
             return True
-        return not apart and (
-            self._is_total(number, room, clause, pools, told)
-            or (said.kind == "money" and self._is_multiple(said, number, clause, pools, told))
-            or _has_near(sorted(self._iter_named_sums(said, clause)), number, room)
+        if apart:
+            return False
+        if self._is_total(number, room, clause, pools, told) or _has_near(
+            sorted(self._iter_named_sums(said, clause)), number, room
+        ):
+            return True
+        open_to = len(list_significant_digits(number)) > _TELLING or bool((_SHARED_OUT | _TAKEN) & words)
+        return self._is_multiple(number, room, clause, pools, told, open_to=open_to) or (
+            open_to and any(_has_near(pool.made, number, room) for pool in pools)
         )
 
     def is_near(self, said: Quantity, clause: Clause) -> bool:
@@ -152,6 +200,7 @@ class Workings:
         end = clause.sentence_start + len(clause.sentence)
         near = [*self._quantities[max(0, at - MAX_BESIDE) : at]]
         near += [one for one in self._quantities[at + 1 : at + MAX_BESIDE] if one.start < end]
+        near += [one for one in self._heard if one.kind == said.kind]
         near = [one for one in near if one.kind in (said.kind, "number", "money") and one.number]
         rough = [one.number for one in near if one.start >= clause.sentence_start and is_rough(one, clause)]
         behind = [
@@ -173,7 +222,10 @@ class Workings:
         telling = len(list_significant_digits(number)) > _TELLING
         if (asked or telling) and any(_has_near(pool.apart, size, room) for pool in pools):
             return True
-        if _are_apart(told, [*told, *pools[0].totals], size, room):
+        if (asked or telling) and _are_apart(told, [*told, *pools[0].totals], size, room):
+            return True
+        heard = [one.number for one in self._heard if one.number]
+        if asked and _are_apart(heard, pools[0].values, size, room):
             return True
         fine = telling or room < _FINE
         return (
@@ -184,7 +236,9 @@ class Workings:
         self, number: Decimal, room: Decimal, clause: Clause, pools: Sequence[_Pool], told: Sequence[Decimal]
     ) -> bool:
         words = find_words(clause.sentence)
-        asked = bool(_ASKING & words) or len(list_significant_digits(number)) > _TELLING
+        asked = (
+            bool(_ASKING & words) or len(list_significant_digits(number)) > _TELLING or bool(_WHOLE.search(clause.text))
+        )
         total = asks_sum(clause) and not (DIFFERENCE | _OF_TWO) & words
         if any(_has_near(pool.totals, number, room) for pool in pools):
             return True
@@ -193,18 +247,35 @@ class Workings:
         if asked and not total and any(_has_near(pool.pairs, number, room) for pool in pools):
             return True
         few = told[-_FEW:]
-        if asked and any(_has_near(_list_parts(pool), number, room) for pool in pools):
+        if asked and any(_has_near(pool.parts, number, room) for pool in pools):
             return True
-        return _have_sum(few, number, room) or any(abs(sum(few[n:]) - number) <= room for n in range(len(few) - 2))
+        return (
+            _have_sum(few, number, room)
+            or any(abs(sum(few[n:]) - number) <= room for n in range(len(few) - 2))
+            or (asked and _has_near(_list_signed(few[-MAX_SIGNED:]), number, room))
+        )
 
     def _is_multiple(
-        self, said: Quantity, number: Decimal, clause: Clause, pools: Sequence[_Pool], told: Sequence[Decimal]
+        self,
+        number: Decimal,
+        room: Decimal,
+        clause: Clause,
+        pools: Sequence[_Pool],
+        told: Sequence[Decimal],
+        *,
+        open_to: bool,
     ) -> bool:
-        """So many times an amount: the number of them is told, or few."""
-        times = [each for each in self._list_counts(clause) if 1 < each <= MAX_TIMES]
+        """So many times a value, or one shared out among so many, or so many percent of it, by numbers of the sentence."""
+        counts = self._list_counts(clause, ("number", "measure", "duration"))
+        times = [
+            each for each in counts if 1 < each <= MAX_TIMES and each == each.to_integral_value() and each != number
+        ]
+        shares = [each / 100 for each in self._list_counts(clause, ("percent",)) if 0 < each < 100]
         values = {*told, *chain.from_iterable(pool.values[:MAX_POOL] for pool in pools)} - {number}
-        room = _measure_room(said, clause, number)
-        return any(abs(value * n - number) <= room for n in times for value in values) or any(
+        factors = [*times, *shares, *(1 - each for each in shares), *([1 / each for each in times] if open_to else [])]
+        if any(abs(value * n - number) <= room for n in factors for value in values):
+            return True
+        return open_to and any(
             number % value == 0 and number / value < _FEW for value in told[-_FEW:] if value not in (0, number)
         )
 
@@ -221,11 +292,10 @@ class Workings:
             if one.start < end and one.kind == "money" and one.number
         )
 
-    def _list_counts(self, clause: Clause) -> list[Decimal]:
+    def _list_counts(self, clause: Clause, kinds: Sequence[str]) -> list[Decimal]:
         end = clause.sentence_start + len(clause.sentence)
         near = self._quantities[bisect_left(self._starts, clause.sentence_start) :][:MAX_BESIDE]
-        found = [one.number for one in near if one.start < end and one.kind in ("number", "measure", "duration")]
-        return [one for one in found if one is not None and one == one.to_integral_value()]
+        return [one.number for one in near if one.start < end and one.kind in kinds and one.number is not None]
 
     def _iter_named_sums(self, said: Quantity, clause: Clause) -> Iterator[Decimal]:
         """What the entities named shortly before hold of one field, added up: the legs of a journey."""
@@ -238,20 +308,22 @@ class Workings:
 
     def _is_share(self, said: Quantity, number: Decimal, clause: Clause) -> bool:
         """A part of a whole, or a change: of what is told, of whom the clause speaks, and, where none is, of all."""
-        if not _asks_share(said, clause):
-            return False
         end = clause.sentence_start + len(clause.sentence)
         at = bisect_left(self._starts, said.start)
         told = [q for q in self._quantities[max(0, at - MAX_BESIDE) : at + MAX_BESIDE] if q.start < end]
         room = _measure_room(said, clause, number)
-        kinds = {
-            (q.kind, q.unit): q for q in told if q.number is not None and q.kind in ("money", "measure", "duration")
-        }
-        if any(q.kind == "number" for q in told):
+        near = [q for q in told if q.start >= clause.sentence_start]
+        kinds = {(q.kind, q.unit): q for q in near if q.number and q.kind in ("money", "measure", "duration")}
+        if any(q.kind == "number" for q in near):
             kinds["number", ""] = said._replace(kind="number")
-        kinds.setdefault(("money", ""), said._replace(kind="money"))
+        if any(self._has_share(q, told, clause, number, room, beside=True) for q in kinds.values()):
+            return True
+        if not _asks_share(said, clause):
+            return False
+        kinds["money", "?"] = said._replace(kind="money", unit="?")
+        kinds["number", ""] = said._replace(kind="number")
         return self._is_change(said, number, room, clause) or any(
-            self._has_share(q, told, clause, number, room) for q in kinds.values()
+            self._has_share(q, told, clause, number, room, beside=False) for q in kinds.values()
         )
 
     def _is_change(self, said: Quantity, number: Decimal, room: Decimal, clause: Clause) -> bool:
@@ -269,20 +341,21 @@ class Workings:
         )
 
     def _has_share(
-        self, like: Quantity, told: Sequence[Quantity], clause: Clause, number: Decimal, room: Decimal
+        self, like: Quantity, told: Sequence[Quantity], clause: Clause, number: Decimal, room: Decimal, *, beside: bool
     ) -> bool:
+        """Whether it is the share of two numbers. `beside`: of two that are told."""
         facts = [fact for entity in clause.subjects for fact in entity.own if is_of_kind(like, fact)]
         if not clause.subjects:
             alone = (one for one in self._holdings.entities if one.collection is None)
             facts = [fact for one in islice(alone, MAX_SHARED) for fact in one.own if is_of_kind(like, fact)]
         held = [value for fact in facts[:MAX_SHARED] if is_typed(like, fact) and (value := read_number(like, fact))]
-        held += [q.number for q in told if q.kind == like.kind and q.number]
+        said = {abs(q.number) for q in told if q.kind == like.kind and q.number}
         held += self._find_pool(like).totals[:MAX_SHARED]
-        wholes = [abs(value) for value in dict.fromkeys(held)]
+        wholes = [abs(value) for value in dict.fromkeys([*held, *said])]
         return any(
             abs(share - abs(number)) <= room
             for a, b in product(wholes, wholes)
-            if a != b
+            if a != b and not (beside and not said.issuperset((a, b)))
             for share in (100 * a / b, abs(100 - 100 * a / b))
         )
 
@@ -293,7 +366,12 @@ def _asks_share(said: Quantity, clause: Clause) -> bool:
         split_tokens(clause.sentence[end : end + 20])[:1],
         split_tokens(clause.sentence[max(0, at - 20) : at]),
     )
-    return bool(_OF_WHOLE & {*after} or _CHANGED & {*before[-1:]})
+    return bool(
+        _OF_WHOLE & {*after}
+        or _CHANGED & {*before[-1:]}
+        or "of" in clause.words
+        or clause.sentence.lstrip()[:3] == "Of "
+    )
 
 
 def _read_fields(said: Quantity, entities: Sequence[Entity]) -> dict[Words, set[Decimal]]:
@@ -316,6 +394,14 @@ def _are_apart(parts: Sequence[Decimal], wholes: Sequence[Decimal], size: Decima
     )
 
 
+def _list_signed(told: Sequence[Decimal]) -> list[Decimal]:
+    """What comes of three and more numbers, each added or taken away."""
+    made = [(Decimal(0), 0)]
+    for one in told:
+        made += [(value + sign * one, n + 1) for value, n in made for sign in (1, -1)]
+    return sorted({value for value, n in made if n > 2})
+
+
 def _have_sum(told: Sequence[Decimal], number: Decimal, room: Decimal) -> bool:
     return any(abs(a + b - number) <= room for a, b in combinations(told, 2))
 
@@ -325,12 +411,11 @@ def _has_near(ordered: Sequence[Decimal], number: Decimal, room: Decimal) -> boo
     return at < len(ordered) and ordered[at] <= number + room
 
 
-def _list_parts(pool: _Pool) -> list[Decimal]:
-    """The sums of some of the values of short columns: those that words pick out."""
-    short = [each for each in pool.columns if len(each) <= MAX_PICKED]
-    return sorted(
-        {sum(some, Decimal(0)) for each in short for n in range(2, len(each)) for some in combinations(each, n)}
-    )
+def _list_factors(fact: Fact) -> list[Decimal]:
+    """The other numbers of a fact's record."""
+    beside = islice((other for other in fact.record.facts if other is not fact), MAX_FACTORS)
+    numbers = [one.quantities[0].number for one in beside if len(one.quantities) == 1]
+    return [number for number in numbers if number]
 
 
 def _go_together(said: Quantity, one: Fact, other: Fact) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import NamedTuple
 
 from service.core.budget import OverBudgetError
@@ -29,8 +28,6 @@ MAX_WORDS = 2_000
 """Different words in the names of fields; those beyond are not looked for."""
 MIN_ID, MIN_DIGITS = 5, 3
 """Characters, and digits among them, of an identifier whose shape tells its sort."""
-MAX_TERMS, MAX_APART, MAX_DERIVED = 60, 12, 3_000
-"""Values of a field that are added, and whose differences are taken; facts that come of this in all."""
 _SERIES = frozenset({"value"})
 NUMERIC = frozenset({"number", "money", "percent", "measure", "duration"})
 
@@ -87,7 +84,6 @@ class FactIndex:
         """A fact for each shape that identifiers have: `INC-00000`."""
         self._identifiers: dict[int, dict[str, Fact]] = defaultdict(dict)
         self._families: dict[tuple[int, ...], Family] = {}
-        self._derived: dict[int, list[Fact]] = {}
         self._holdings: tuple[int, Holdings] | None = None
         self._series: dict[int, Series | None] = {}
         self._counts: dict[tuple[str, ...], FactGroup] = {}
@@ -209,13 +205,11 @@ class FactIndex:
             if len(facts) == 1 and isinstance(facts[0].value, str)
         }
 
-    def list_derived(self) -> list[Fact]:
-        """What is worked out of each field: its total, and the differences of its values, as facts of the field."""
-        if self.size not in self._derived:
-            self._derived[self.size] = [
-                fact for group in list(self.groups.values())[:MAX_WORDS] for fact in _derive_facts(group.facts)
-            ][:MAX_DERIVED]
-        return self._derived[self.size]
+    @property
+    def has_one_amount(self) -> bool:
+        """Whether all that the results hold of money is one value."""
+        amounts = [fact for group in self.groups.values() if group.is_money for fact in group.facts[:2]]
+        return len(amounts) == 1
 
     def find_counts(self, label: Iterable[str]) -> list[Fact]:
         """The arrays whose whole name is among the words."""
@@ -225,12 +219,6 @@ class FactIndex:
     def find_holding(self, value: Value) -> list[Fact]:
         """The facts with this value, under whatever name."""
         return self.values.get(value, [])
-
-    def holds(self, quantity: Quantity) -> bool:
-        """Whether any fact has this value, whatever it is of: as it is, or counted in hundredths."""
-        number = quantity.number
-        ways = [*quantity.values, *([number * 100, number / 100, -number] if number is not None else [])]
-        return any(value in self.values for value in ways)
 
 
 def read_shape(text: str) -> str:
@@ -243,22 +231,6 @@ def read_shape(text: str) -> str:
     if " " in text or letters < 2 or sum(c.isdigit() for c in text) < MIN_DIGITS:
         return ""
     return "".join("0" if c.isdigit() else c for c in text.upper())
-
-
-def _derive_facts(facts: Sequence[Fact]) -> Iterable[Fact]:
-    """The total of a field in one result, and the differences of few values."""
-    steps: dict[int, list[tuple[Decimal, Fact]]] = defaultdict(list)
-    for fact in facts:
-        numbers = [held.number for held in fact.quantities if held.number is not None]
-        if len(numbers) == 1:
-            steps[fact.step].append((numbers[0], fact))
-    for held in steps.values():
-        if 1 < len(held) <= MAX_TERMS:
-            apart = {abs(a - b) for a, _ in held for b, _ in held} if len(held) <= MAX_APART else set[Decimal]()
-            for number in {sum((n for n, _ in held), Decimal(0)), *apart} - {Decimal(0)}:
-                fact = held[0][1]
-                first = next(q for q in fact.quantities if q.number is not None)
-                yield fact._replace(value=None, quantities=(first._replace(value=number, others=()),))
 
 
 def find_unit_word(own: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -11,7 +12,7 @@ from service.core.evidence.facts.facts import Collection, Fact, FactRecord
 from service.core.evidence.facts.scale import Scale
 from service.core.evidence.reading.dates import WEEKDAYS
 from service.core.evidence.reading.quantities import Quantity, Value
-from service.core.evidence.reading.words import split_name, split_tokens, split_words
+from service.core.evidence.reading.words import split_name, split_tokens, split_words, stem_word
 from service.core.models.lazy import lazy
 
 T = TypeVar("T")
@@ -28,10 +29,10 @@ _FILLER = split_words("is has was are flag be been can")
 ROLES = {
     "from": split_words("from origin source sender departure start depart pickup"),
     "to": split_words("to destination target recipient receiver arrival end arrive dropoff"),
-    "winner": split_words("winner victor champion won awarded"),
 }
 """Parts that things play, by the words of fields."""
 _CHAIN = 6
+_VERSION = re.compile(r"\d{1,4}(?:\.\d{1,4}){2,3}")
 _NAMING = split_words("name title label description product item subject model brand company team player city")
 """Words of fields whose values name an entity even in small letters."""
 _COMMON = split_words("the and for with from not was are has all one two new other most none true false yes")
@@ -149,6 +150,19 @@ class Holdings:
         return found
 
     @lazy
+    def telling(self) -> dict[str, tuple[Entity, Words]]:
+        """Words that stand in the name of one entity of its kind alone, among names that tell all of its kind apart."""
+        found: dict[str, dict[int, tuple[Entity, Words]]] = {}
+        for words, names in self.names.items():
+            for name in names if 1 < len(words) <= MAX_NAME_WORDS else ():
+                group = name.entity.group
+                if name.proper and 1 < len(self.groups.get(group, ())) <= MAX_GROUP and self.is_key(group, name.column):
+                    for word in {stem_word(word) for word in words}:
+                        found.setdefault(word, {})[id(name.entity)] = (name.entity, name.column)
+        told = {word: next(iter(held.values())) for word, held in found.items() if len(held) == 1}
+        return {word: held for word, held in told.items() if len(word) > 2 and word not in self.field_words | _COMMON}
+
+    @lazy
     def columns(self) -> dict[tuple[Group, Words], int]:
         """How many different texts a field has among the entities of a kind."""
         found: dict[tuple[Group, Words], set[str]] = {}
@@ -189,7 +203,7 @@ class Holdings:
 
     @lazy
     def roles(self) -> dict[str, frozenset[Words]]:
-        """The fields that say who or what plays a part: `from`, `to`, `winner`."""
+        """The fields that say who or what plays a part: `from`, `to`."""
         paths = {fact.path: fact.own for fact in self.facts if isinstance(fact.value, str)}
         return {role: frozenset(p for p, own in paths.items() if words & {*own}) for role, words in ROLES.items()}
 
@@ -320,7 +334,7 @@ def _iter_names(entity: Entity) -> Iterator[tuple[Words, Name]]:
         if not isinstance(fact.value, str) or not 1 < len(fact.value) <= MAX_NAME_CHARS:
             continue
         words = split_tokens(fact.value)
-        coded = fact.value.isdigit() and len(fact.value) > 3
+        coded = (fact.value.isdigit() and len(fact.value) > 3) or _VERSION.fullmatch(fact.value) is not None
         if not words or len(words) > MAX_NAME_WORDS or not (coded or any(c.isalpha() for c in fact.value)):
             continue
         if {held.kind for held in fact.quantities} & {"date", "time"}:

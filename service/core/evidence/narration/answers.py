@@ -34,6 +34,8 @@ MAX_CLAIMS = 500
 MAX_IN_ALL = 5_000
 """Quantities of all texts of a trace that are checked."""
 MAX_SENTENCES = 1_500
+MAX_LAST = 16
+"""Quantities that others said of which those of a text may be worked out."""
 MAX_PROSE = 50_000
 """Characters of results in prose in which claims are looked for."""
 
@@ -178,7 +180,10 @@ def _narrate_text(n: int, turn: int, text: str, knowledge: _Knowledge, listener:
         return Narration(n, turn, (), f"the text has {sentences} sentences, and {MAX_SENTENCES} are checked at most")
     try:
         verdicts = knowledge.check(
-            text, f"/messages/{n}/text", Utterances(listener.has, listener.words, listener.today), claims
+            text,
+            f"/messages/{n}/text",
+            Utterances(listener.has, listener.words, listener.today, listener.list_last),
+            claims,
         )
     except OverBudgetError as error:
         return Narration(n, turn, (), str(error))
@@ -192,6 +197,7 @@ class _Listener:
         self.today = today
         self._values: set[Value] = set()
         self._texts: list[str] = []
+        self._last: list[Quantity] = []
         self._unread: list[str] = []  # most traces never ask
 
     def text(self, text: str) -> None:
@@ -210,7 +216,12 @@ class _Listener:
             self._texts.append(flatten_text(text[:MAX_TEXT]))
             for quantity in find_stated(text):
                 self._values.update(quantity.values)
+                self._last = [*self._last, quantity][-MAX_LAST:]
         self._unread.clear()
+
+    def list_last(self) -> list[Quantity]:
+        self._read()
+        return self._last
 
     def words(self, text: str) -> bool:
         self._read()

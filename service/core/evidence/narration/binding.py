@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
 from service.core.evidence.facts.fact_index import GENERIC, FactGroup, FactIndex
+from service.core.evidence.reading import numbers
 from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import abbreviates, split_tokens, split_words, stem_word
 from service.core.evidence.sentences.claims import (
     ABOUT,
+    AT_LARGE,
     COMPARING,
+    DENYING,
     HIGHEST,
     LINKS,
     LOOSE,
@@ -20,6 +24,7 @@ from service.core.evidence.sentences.claims import (
     RANGES,
     UNDER,
     Claim,
+    sets_aside,
 )
 
 _THAN = {"more": "over", "higher": "over", "greater": "over", "less": "under", "lower": "under", "fewer": "under"}
@@ -31,6 +36,8 @@ _DIMENSIONS = {
 
 _OF_MANY = split_words("average averages averaging averaged season career")
 """Words of a sentence whose numbers are of more than one record."""
+_PART_OF = re.compile(rf"(?:\d+|{numbers.WORDS}) (?:out )?of")
+_THEN = split_words("before after until once since ahead behind apart")
 _ENDS = HIGHEST | LOWEST
 _BETWEEN = (LINKS | RANGES | ABOUT) - _ENDS
 
@@ -121,14 +128,19 @@ def is_loose(claim: Claim, groups: Sequence[FactGroup]) -> bool:
     """Whether the words leave room between a number and its field."""
     own = {word for group in groups for word in (*group.own, *group.above)}
     words = {stem_word(word) for word in claim.words} | claim.words
-    if _OF_MANY & set(split_tokens(claim.sentence)):
+    if (_OF_MANY | AT_LARGE) & set(split_tokens(claim.sentence)) or DENYING & {*claim.left, *claim.right}:
+        return True
+    before = claim.sentence[: max(0, claim.quantity.start - claim.sentence_start)]
+    if sets_aside(before) or (COMPARING | _THEN) & {*claim.right[:2]}:
         return True
     return not claim.plain or is_about(claim) or _is_of_how_many(claim, groups) or bool((MADE | LOOSE) & words - own)
 
 
 def _is_of_how_many(claim: Claim, groups: Sequence[FactGroup]) -> bool:
-    """Whether a bare number says of how many something is told: `the price for 3 is`, `the price of 3 items`, `Of 40 seats`."""
+    """Whether a bare number says of how many something is told: `the price for 3 is`, `Of 40 seats`, `the three of you`."""
     near = list_words_before(claim)[-2:]
+    if claim.quantity.kind == "number" and (claim.right[:1] == ("of",) or _PART_OF.fullmatch(" ".join(near))):
+        return True
     if claim.quantity.kind != "number" or not near or near[-1] not in {"for", "of"}:
         return False
     return near[-1] == "for" or near == ["of"] or (bool(claim.right) and any(group.is_money for group in groups))

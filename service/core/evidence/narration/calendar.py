@@ -11,6 +11,7 @@ from service.core.evidence.reading.dates import WEEKDAYS, is_same_day
 from service.core.evidence.reading.quantities import Quantity
 
 _NAMES = "|".join(WEEKDAYS)
+_YEAR = re.compile(r"\b(?:(?:19|20)\d\d(?![-\d])|(?:last|next|previous|following) year)\b", re.IGNORECASE)
 _PAIR = re.compile(
     rf"\b(?P<day>{_NAMES})(?:,| \(|,? the| )+ ?$|^(?:,| \(| is a| was a| )+(?P<after>{_NAMES})\b",
     re.IGNORECASE,
@@ -29,12 +30,19 @@ def check_weekdays(text: str, quantities: Sequence[Quantity], holdings: Holdings
             for day in list_days(fact)
             if any(is_same_day(day, str(one)) for one in said.values)
         ]
+        if not known_year(said) and _YEAR.search(text, max(0, said.start - 80), said.end + 80):
+            continue
         years = {str(one)[:10] for one in said.values if not str(one).startswith("--")} or {day for _, day in known}
         name = name_weekday(min(years)) if len(years) == 1 else ""
         if name not in (beside, ""):
             note = f"the text says {beside.capitalize()}, {min(years)} is a {name.capitalize()}"
             ruling = Ruling("contradicted", known[0][0].pointer if known else None, None, "wrong_weekday", note)
             yield Saying(said.start, said.end, said.text, ruling)
+
+
+def known_year(said: Quantity) -> bool:
+    """Whether a date gives its year."""
+    return all(str(one)[:2] != "--" for one in said.values)
 
 
 def _find_beside(text: str, said: Quantity) -> str:

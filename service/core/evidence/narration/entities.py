@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from service.core.evidence.facts.facts import Fact, FactRecord
 from service.core.evidence.reading.words import flatten_text, split_tokens, stem_word
-from service.core.evidence.sentences.claims import Claim, iter_lines_above
+from service.core.evidence.sentences.claims import PRONOUN, Claim, iter_lines_above
 from service.core.evidence.sentences.occasions import DaySpan, find_days
 from service.core.models.lazy import lazy
 
@@ -33,6 +33,7 @@ _BEHIND = re.compile(
 _NEAR = 3
 """So many of the places where names are looked for are in the claim's sentence."""
 _INLINE = re.compile(r"[,;(|] *[*_]*([A-Z][\w '&-]{1,40}?)[*_]*: *[*_]*$")
+_ITEM = re.compile(r"\s+\S|\s*(?:[-*\u2022|]|\d+[.)])")
 _END = re.compile(r"[.!?][\s*_)\"]+")
 
 
@@ -48,7 +49,7 @@ class NarrowedFacts(NamedTuple):
     dated: bool = False
     missing: bool = False
     is_far: bool = False
-    """Whether only what stands before the sentence names them."""
+    """Whether only what stands before the sentence names them, and neither a label nor a word for them leads back there."""
 
     @property
     def others(self) -> list[Fact]:
@@ -127,10 +128,6 @@ class Family:
             chosen += nearest  # either may be meant
         return list({id(fact): fact for fact in chosen}.values())
 
-    def find_touched(self, scope: str) -> list[Fact]:
-        """The facts of every record that the scope names by anything."""
-        return [fact for _, _, facts in self._find_places(flatten_text(scope[-MAX_LINE:])) for fact in facts]
-
     def list_called(self, scope: str) -> list[list[Fact]]:
         """The facts of each record that the scope names, in the order of their names."""
         found: list[list[Fact]] = []
@@ -182,18 +179,23 @@ def narrow(family: Family, claim: Claim, text: str) -> NarrowedFacts:
     for n, named in enumerate(_iter_named(family, claim, text)):
         both = [fact for fact in named if fact in days] if days else named
         if both:
-            return NarrowedFacts(both, facts, settled=True, is_far=n >= _NEAR)
+            return NarrowedFacts(both, facts, settled=True, is_far=n >= _NEAR and not _leads_back(claim, text))
     if days:
         return NarrowedFacts(days, facts, settled=True, dated=True)
     return NarrowedFacts(facts, facts, settled=family.is_one)
+
+
+def _leads_back(claim: Claim, text: str) -> bool:
+    """Whether a claim stands in a list below a name, or in a sentence that begins with a word for what was named."""
+    line = text[claim.line_start : claim.line_start + 8]
+    return claim.exact or bool(_ITEM.match(line) or PRONOUN.match(claim.sentence))
 
 
 def _iter_named(family: Family, claim: Claim, text: str) -> Iterator[list[Fact]]:
     """The facts of what is named nearest: right behind the claim, before it, behind it, in the sentence before, above."""
     at, end = max(0, claim.quantity.start - claim.sentence_start), claim.quantity.end - claim.sentence_start
     behind = _BEHIND.match(claim.sentence, end)
-    if behind:
-        yield family.find_called(behind[1])
+    yield family.find_called(behind[1]) if behind else []
     yield family.find_called(claim.sentence[:at])
     yield family.find_called(claim.sentence)
     before = family.list_called(_find_sentence_before(claim.context))

@@ -13,11 +13,11 @@ from service.core.evidence.facts.field_units import MONEY
 from service.core.evidence.facts.held import MAX_INSIDE, Entity, Words, list_days, name_weekday, read_flag
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.units import UNITS
-from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+from service.core.evidence.reading.words import find_root, split_tokens, split_words, stem_word
 from service.core.evidence.sentences.claims import ABOUT, LINKS
 from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words
 
-_COUNTS = split_words("count number quantity qty")
+_COUNTS = split_words("count number quantity qty four digit id")
 """Words of names that count things, whatever else they say: `total_count`."""
 _SMALL = split_words("and or in on at with for of to by from is are was were")
 
@@ -50,7 +50,7 @@ def fit(mention: ClauseMention, clause: Clause, entity: Entity) -> Fitting:
         return _build(held, fitting)
     if mention.quantity is None or mention.quantity.kind in ("boolean", "identifier", "name"):
         return NOTHING
-    found = _fit_quantity(mention.quantity, clause, facts)
+    found = _fit_quantity(mention.quantity, clause, facts, mention.head)
     return found._replace(how=_name_way(mention.quantity, found.facts[0], clause)) if found.holds else found
 
 
@@ -69,10 +69,10 @@ def _contains(held: Words, words: Words) -> bool:
     return any(held[at : at + len(words)] == words for at in range(len(held) - len(words) + 1))
 
 
-def _fit_quantity(said: Quantity, clause: Clause, facts: Sequence[Fact]) -> Fitting:
+def _fit_quantity(said: Quantity, clause: Clause, facts: Sequence[Fact], head: Words) -> Fitting:
     comparable = [fact for fact in facts if is_of_kind(said, fact)]
     if said.kind == "number":
-        named = list_named(said, clause, comparable)
+        named = _list_called(head, comparable) or list_named(said, clause, comparable)
         found = _build(named, [fact for fact in named or comparable if relates(said, fact, clause)])
         return found._replace(named=bool(named))
     return _build([f for f in comparable if is_typed(said, f)], [f for f in comparable if relates(said, f, clause)])
@@ -81,12 +81,16 @@ def _fit_quantity(said: Quantity, clause: Clause, facts: Sequence[Fact]) -> Fitt
 def list_named(said: Quantity, clause: Clause, facts: Sequence[Fact]) -> list[Fact]:
     """The facts of the field that is named right behind a number, or, where nothing is, right before it."""
     at = said.start - clause.start
-    after = [stem_word(word) for word in split_tokens(clause.text[at + len(said.text) :])[:2]]
-    named = [fact for fact in facts if fact.own and {*after} & {*fact.own}]
+    after = split_tokens(clause.text[at + len(said.text) :])[:2]
+    named = _list_called(after, facts)
     if named or (after and after[0] not in _SMALL):
         return named
-    before = [stem_word(word) for word in split_tokens(clause.text[:at]) if word not in LINKS][-2:]
-    return [fact for fact in facts if fact.own and {*before} & {*fact.own}]
+    return _list_called([word for word in split_tokens(clause.text[:at]) if word not in LINKS][-2:], facts)
+
+
+def _list_called(words: Sequence[str], facts: Sequence[Fact]) -> list[Fact]:
+    roots = {find_root(stem_word(word)) for word in words}
+    return [fact for fact in facts if not roots.isdisjoint(map(find_root, fact.own))]
 
 
 def is_of_kind(said: Quantity, fact: Fact) -> bool:

@@ -19,8 +19,6 @@ from service.core.evidence.narration.entities import MAX_FAMILY, NarrowedFacts, 
 from service.core.evidence.narration.refuting import compare, refute, refute_end
 from service.core.evidence.narration.retelling import Retelling
 from service.core.evidence.narration.series import check_series
-from service.core.evidence.narration.statements import find_statements
-from service.core.evidence.narration.statuses import check_statuses
 from service.core.evidence.narration.superlatives import check_superlatives
 from service.core.evidence.narration.tallies import check_tallies
 from service.core.evidence.narration.verdicts import (
@@ -35,13 +33,17 @@ from service.core.evidence.narration.verdicts import (
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import split_tokens, split_words
-from service.core.evidence.sentences.claims import LOOSE, MADE, Claim, find_claims
+from service.core.evidence.sentences.claims import COMPARING, DENYING, LOOSE, Claim, find_claims
 from service.core.evidence.sentences.clauses import ClauseReader
 
 FEW = 2
 """Of so many values one may be taken for the one that is meant."""
-COUNTS = split_words("have has are is found there")
-"""Words that say that this is all there is."""
+_LIKE = split_words("like similar")
+_CHANCE = 2
+"""Fewer digits are the same by chance."""
+MIN_CODE = 6
+"""Characters of what is a code and no name such as `H264`."""
+_BESIDE = 4
 _POWERS = (-3, -2, -1, 1, 2, 3, 4)
 
 
@@ -55,9 +57,6 @@ def check_text(
     for claim in claims.values():
         quantity = claim.quantity
         verdict = _check(claim, text, fact_index, utterances)
-        found[quantity.start, quantity.end] = ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict)
-    for claim, verdict in find_statements(text, fact_index, utterances):
-        quantity = claim.quantity
         found[quantity.start, quantity.end] = ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict)
     parts = {place for place, claim in claims.items() if claim.composite}
     bound = dict(found)
@@ -89,7 +88,6 @@ def _iter_sayings(
     yield from check_weekdays(text, said, holdings)
     yield from Retelling(holdings, utterances, said, clauses).check()
     yield from check_superlatives(clauses, holdings)
-    yield from check_statuses(clauses, holdings)
     yield from check_tallies(clauses, holdings, fact_index.collections)
 
 
@@ -130,9 +128,15 @@ def _check_identifier(claim: Claim, fact_index: FactIndex, utterances: Utterance
     if held or utterances.has(claim.quantity):
         return Ruling("supported", held[0].pointer, "same") if held else OPEN
     slip = fact_index.find_near(claim.quantity.text)
+    shape, near = read_shape(claim.quantity.text), {*claim.left[-_BESIDE:], *claim.right}
+    if DENYING & near:
+        return OPEN
     if slip is not None:
-        return build_contradiction(claim, slip, "digit_flip")
-    kin = fact_index.shapes.get(read_shape(claim.quantity.text)) if claim.plain else None
+        code = len(claim.quantity.text) >= MIN_CODE and claim.quantity.text.isupper()
+        compared = (COMPARING | _LIKE) & near or "would" in claim.right
+        build = build_contradiction if code and not compared else build_suspicion
+        return build(claim, slip, "digit_flip")
+    kin = fact_index.shapes.get(shape) if claim.plain else None
     return build_suspicion(claim, kin, "not_found") if kin is not None else OPEN
 
 
@@ -161,25 +165,15 @@ def _check_count(claim: Claim, fact_index: FactIndex) -> Ruling | None:
     return None
 
 
-def _find_miscount(claim: Claim, fact_index: FactIndex, utterances: Utterances) -> Ruling | None:
-    """`You have 4 reservations.` of a list of three, the only one of that name."""
-    arrays = fact_index.find_counts(claim.right[:1])
-    if claim.quantity.kind != "number" or len(arrays) != 1 or len(claim.right) > 1 or claim.composite:
-        return None
-    if not claim.plain or not COUNTS & set(claim.left[-2:]) or (MADE | LOOSE) & claim.words:
-        return None
-    return None if utterances.has(claim.quantity) else build_contradiction(claim, arrays[0], "wrong_count")
-
-
 def _check_unbound(claim: Claim, fact_index: FactIndex, utterances: Utterances) -> Ruling:
     """A claim whose words name no field: money may still have slipped its point; else only its absence is told."""
     quantity = claim.quantity
-    counted = _check_count(claim, fact_index) or _find_miscount(claim, fact_index, utterances)
+    counted = _check_count(claim, fact_index)
     if counted is not None:
         return counted
     minor = _find_in_cents(quantity, fact_index)
     if minor is not None:
-        return Ruling("supported", minor.pointer, "minor units")
+        return Ruling("supported", minor.pointer, "minor units") if minor.record.collection is None else OPEN
     if utterances.has(quantity) or any(fact_index.find_holding(value) for value in quantity.values):
         return OPEN
     return _find_scale_flip(claim, fact_index) or OPEN
@@ -193,11 +187,13 @@ def _find_in_cents(quantity: Quantity, fact_index: FactIndex) -> Fact | None:
 
 
 def _find_scale_flip(claim: Claim, fact_index: FactIndex) -> Ruling | None:
-    """An amount with the digits of one that the results hold, a power of ten apart."""
+    """An amount with the digits of the one that the results hold, a power of ten apart."""
     said = claim.quantity.number
-    if said is None or claim.quantity.kind != "money" or not claim.plain or LOOSE & claim.words:
+    if said is None or claim.quantity.kind != "money" or not claim.plain or LOOSE & claim.words or is_about(claim):
         return None
-    if len(list_significant_digits(said)) < 2:
+    if len(list_significant_digits(said)) < _CHANCE or DENYING & {*claim.left, *claim.right}:
+        return None
+    if not fact_index.has_one_amount:
         return None
     for power in _POWERS:
         for fact in fact_index.find_holding(said.scaleb(power)):

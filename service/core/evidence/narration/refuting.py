@@ -9,19 +9,39 @@ from service.core.evidence.arithmetic.holding import DIFFERENCE, derive_number, 
 from service.core.evidence.arithmetic.transforms import is_other_unit, may_be_minor, name_slip
 from service.core.evidence.facts.fact_index import NUMERIC, FactGroup, FactIndex
 from service.core.evidence.facts.facts import Fact
-from service.core.evidence.narration.binding import find_side, is_about, is_direct, is_loose, list_words_before
-from service.core.evidence.narration.entities import NarrowedFacts, list_names
+from service.core.evidence.narration.binding import find_side, is_about, is_direct, is_loose
+from service.core.evidence.narration.entities import READINGS, NarrowedFacts, list_names
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.dates import WEEKDAYS
 from service.core.evidence.reading.quantities import Quantity
-from service.core.evidence.reading.words import flatten_text, split_tokens, split_words
-from service.core.evidence.sentences.claims import COMPARING, LIMITED, LOOSE, MADE, NEGATED, Claim
+from service.core.evidence.reading.words import abbreviates, flatten_text, split_tokens, split_words
+from service.core.evidence.sentences.claims import (
+    ABOUT,
+    AT_LARGE,
+    COMPARING,
+    DENYING,
+    HIGHEST,
+    LIMITED,
+    LINKS,
+    LOOSE,
+    LOWEST,
+    MADE,
+    RANGES,
+    Claim,
+    sets_aside,
+)
 from service.core.evidence.sentences.occasions import is_in_course
 
 MAX_NAMED = 100
 """Records of which the names are looked for once more."""
 DISTANCE = DIFFERENCE | split_words("between ahead behind lead")
 """Words that tell how far two values are apart."""
+_SAYING = split_words(
+    "is was are were cost costs exceed exceeds reached reaches hit hits stand stands be being come comes"
+)
+_PICKING = split_words("among with without that which who for")
+MAX_BESIDE = 8
+"""Numbers of a record; of more a difference may be chance."""
 _PARTS = LIMITED - frozenset(WEEKDAYS)
 """Words that speak of a part of a day."""
 
@@ -35,8 +55,10 @@ def compare(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup]) 
     same = is_same_sort(claim.quantity, narrowed.facts)
     if narrowed.missing or len(held) != 1 or not same or not claim.plain:
         return OPEN
-    if LOOSE & claim.words - COMPARING or NEGATED & set(list_words_before(claim)):
+    if LOOSE & claim.words - COMPARING or (DENYING | AT_LARGE) & set(split_tokens(claim.sentence)):
         return OPEN
+    if not claim.exact and not _SAYING & {*claim.left}:
+        return OPEN  # `a balance over $200 earns interest`
     if held[0] > said if side == "over" else held[0] < said:
         return Ruling("supported", fact.pointer, "comparison")
     return build_contradiction(claim, fact, "threshold", f"{side} ")
@@ -57,9 +79,8 @@ def refute(
     if said is None or not held or claim.composite:
         return OPEN
     unsupported = Ruling("unsupported", narrowed.facts[0].pointer)
-    if not _is_bound(claim, narrowed, groups, utterances):
-        return unsupported
-    if _is_variant(claim, narrowed, groups, fact_index):
+    bound = _is_bound(claim, narrowed, groups, utterances)
+    if not bound or _is_variant(claim, narrowed, groups, fact_index):
         return unsupported
     if claim.extreme is not None and len(held) > 1:
         return _refute_range_end(claim, said, held, narrowed) or unsupported
@@ -118,9 +139,23 @@ def _is_held_beside(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> boo
 
 
 def _is_of_others(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
-    """Whether a number is worked out of several records, or is that of the one that was named just before it."""
+    """Whether a number is worked out of values, or is that of the record that was named just before it."""
+    if narrowed.is_far or _is_of_record(claim, said, narrowed):
+        return True
     made = claim.quantity.kind == "money" and derive_number(claim, [*narrowed.facts, *narrowed.others]) is not None
     return made or _is_distance(claim, said, narrowed) or _is_held_beside(claim, said, narrowed)
+
+
+def _is_of_record(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
+    """Whether a number comes of the field's and another one of the record: 19 places, of 25 of which 6 are taken."""
+    for fact in narrowed.facts[:MAX_NAMED]:
+        mine = read_number(claim.quantity, fact)
+        others = [q.number for other in fact.record.facts if other is not fact for q in other.quantities[:1]]
+        beside = [number for number in others if number is not None]
+        few = mine is not None and len(beside) <= MAX_BESIDE
+        if mine is not None and few and any(said in (mine - n, n - mine) for n in beside):
+            return not claim.exact
+    return False
 
 
 def _is_distance(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
@@ -173,7 +208,10 @@ def refute_end(
 
 def _refute_range_end(claim: Claim, said: Decimal, held: Sequence[Decimal], narrowed: NarrowedFacts) -> Ruling | None:
     """`from 3 to 9`, of all that is told: neither the least nor the greatest of it."""
-    if not claim.plain or MADE & claim.words:
+    if not claim.plain or (MADE | DENYING) & claim.words or AT_LARGE & {*split_tokens(claim.sentence)}:
+        return None
+    picked = claim.quantity.kind not in READINGS and _PICKING & {*claim.left, *claim.right[:2]}
+    if picked or sets_aside(claim.sentence) or not _is_of_field(claim, narrowed):
         return None
     if _is_of_a_part(claim, narrowed):
         return _refute_beyond(claim, said, narrowed)
@@ -183,6 +221,14 @@ def _refute_range_end(claim: Claim, said: Decimal, held: Sequence[Decimal], narr
     return build_contradiction(
         claim, _find_fact(claim, end, narrowed.facts), _name_range_slip(said, end, "wrong_extreme")
     )
+
+
+def _is_of_field(claim: Claim, narrowed: NarrowedFacts) -> bool:
+    """Whether nothing else stands between the word for an end and the number: `the lowest price of a four-star hotel`."""
+    at = max([n for n, word in enumerate(claim.left) if word in HIGHEST | LOWEST], default=len(claim.left))
+    field = {word for fact in narrowed.facts[:1] for word in (*fact.own, *fact.above)}
+    words = [word for word in claim.left[at + 1 :] if word not in LINKS | RANGES | ABOUT and not word.isdigit()]
+    return all(any(abbreviates(short, word) for short in field) for word in words) or claim.quantity.kind in READINGS
 
 
 def _is_of_a_part(claim: Claim, narrowed: NarrowedFacts) -> bool:

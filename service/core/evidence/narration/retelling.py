@@ -6,14 +6,16 @@ another of their kind does, the value is swapped; where nothing at all does, and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
 
+from service.core.evidence.arithmetic.holding import read_number
 from service.core.evidence.arithmetic.slips import find_kin
 from service.core.evidence.arithmetic.spans import Spans
-from service.core.evidence.arithmetic.transforms import is_other_unit
-from service.core.evidence.arithmetic.workings import Workings, asks_arithmetic, asks_difference, asks_sum
+from service.core.evidence.arithmetic.transforms import is_other_unit, name_slip
+from service.core.evidence.arithmetic.workings import Workings, asks_difference, asks_sum, is_worked_out
 from service.core.evidence.arithmetic.zones import Zones
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.held import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
@@ -30,20 +32,47 @@ from service.core.evidence.narration.fitting import (
 )
 from service.core.evidence.narration.verdicts import Ruling, Saying, Utterances, suspect
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
+from service.core.evidence.reading.units import CURRENCIES, UNITS
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
-from service.core.evidence.sentences.claims import COMPARING, LOOSE, MADE, NEGATED, OVER, UNDER
+from service.core.evidence.sentences.claims import (
+    AT_LARGE,
+    COMPARING,
+    DENYING,
+    LINKS,
+    LOOSE,
+    MADE,
+    NEGATED,
+    OVER,
+    UNDER,
+    sets_aside,
+)
 from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words, follows_pronoun
 from service.core.models.lazy import lazy
 
 MAX_SIBLINGS = 60
 """Other entities of the kind of a clause's that are asked whether they hold what is said."""
 MAX_DATED, MAX_TYPED = 500, 120
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_NORMS = split_words("usual usually normal normally typical typically recommended ideal ideally")
+"""Words of what holds elsewhere."""
+_YET = split_words("will shall until once when")
+_PART_OF = re.compile(r"\b(\d[\d,.]*\d|\d) (?:out )?of (?:the |your |all )?(\d[\d,.]*\d|\d)\b")
+_PERCENT = re.compile(r"\bper ?cent\b")
+_NOT = re.compile(r"n['\u2019]t\b")
 _BOUNDS = OVER | UNDER | split_words("least most within than")
 _ENDS = ("from", "to")
 _PARTLY = split_words(
     "of only some most both all each except other others any either if unless one two three four five"
 )
 """Words of sentences that say of several things how many are so."""
+_SUBJECTS = (
+    LINKS
+    | DENYING
+    | split_words(
+        "it this that they he she you i we t s also already yet now and been be being do does did done with in has hasn non fully"
+    )
+)
+"""Words before a flag that leave it to what is spoken of."""
 _TELLING = 2
 """Numbers of more digits must come from somewhere."""
 _MADE_UP = frozenset({"money", "time", "date", "percent", "duration", "measure"})
@@ -58,7 +87,7 @@ class Retelling:
         self._clauses = clauses
         self._holdings = holdings
         self._utterances = utterances
-        self._workings = Workings(holdings, quantities, clauses)
+        self._workings = Workings(holdings, quantities, clauses, utterances.numbers())
         self._spans = Spans(holdings, utterances.today)
         self._zones = Zones(holdings, quantities)
         self._typed: dict[tuple[str, str], list[Fact]] = {}
@@ -91,6 +120,8 @@ class Retelling:
         holding = next((one for one in fits if one.holds), None)
         apart = said is not None and asks_difference(mention, clause)
         total = said is not None and asks_sum(clause)
+        if said is None and _is_to_come(mention, clause):
+            return None
         if said is None and mention.flag is None and _is_denied(mention, clause):
             return suspect(mention.text, holding.facts[0], "negation") if holding and _is_sure(clause) else None
         if holding is not None and not apart and not total:
@@ -98,15 +129,60 @@ class Retelling:
             fits_well = said is None or said.kind != "number" or (holding.named and clause.sight != "loose")
             verdict = "supported" if sure else "not_checkable"
             return Ruling(verdict, holding.facts[0].pointer, holding.how) if fits_well else None
-        refuted = [one for one in fits if one.holds is False]
-        swapped = bool(refuted) and not asks_arithmetic(clause) and self._is_of_another(mention, clause)
-        if said is not None and not swapped and self._is_derived(said, clause, fits, apart=apart):
+        return self._check_unheld(mention, clause, fits, apart=apart, total=total)
+
+    def _check_unheld(
+        self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting], *, apart: bool, total: bool
+    ) -> Ruling | None:
+        """What is said that no entity spoken of holds, or what is worked out."""
+        said, refuted = mention.quantity, [one for one in fits if one.holds is False]
+        held = any(one.holds for one in fits)
+        if said is None and self._is_said(mention, clause):
             return None
-        if holding is not None or (not swapped and self._is_said(mention, clause)):
+        swapped = (
+            bool(refuted)
+            and len(clause.subjects) == 1
+            and self._is_swapped(mention, clause, fits, plain=not (apart or total))
+        )
+        unit = None if said is None or held or self._utterances.has(said) else self._check_unit(said, mention, clause)
+        if unit is not None and not refuted:
+            return unit
+        slipped = unit is not None or (
+            not apart and not total and said is not None and _is_off_scale(said, clause, refuted)
+        )
+        if said is not None and not swapped and not slipped and self._is_derived(said, clause, fits, apart=apart):
             return None
-        if mention.part == "winner" and not refuted:
-            return self._check_winner(mention)
-        return self._refute(mention, clause, refuted) if refuted else self._check_anywhere(mention, clause)
+        if held or (not swapped and self._is_said(mention, clause)):
+            return None
+        rough = said is not None and is_rough(said, clause)
+        if mention.flag is None and (rough or DENYING & {*split_tokens(_NOT.sub(" not", clause.text))}):
+            return None
+        return (
+            self._refute(mention, clause, refuted, swapped=swapped)
+            if refuted
+            else self._check_anywhere(mention, clause)
+        )
+
+    def _is_swapped(self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting], *, plain: bool) -> bool:
+        """Whether another one of the kind holds what is said as it is, and nothing else accounts for it."""
+        said = mention.quantity
+        if said is not None and (not plain or is_worked_out(clause) or is_rough(said, clause)):
+            return False
+        if not self._is_of_another(mention, clause):
+            return False
+        moment = said is not None and said.kind in ("date", "time")
+        return not (moment and said is not None and self._is_derived(said, clause, fits, apart=False))
+
+    def _check_unit(self, said: Quantity, mention: ClauseMention, clause: Clause) -> Ruling | None:
+        """A number that is held in another unit: of a field that is named, or an amount that is held in no other way."""
+        held = [fact for value in said.values for fact in self._holdings.by_value.get(value, ())]
+        other = [fact for fact in held if is_other_unit(said, fact)]
+        named = bool(other) and bool({stem_word(word) for word in clause.words} & {*other[0].own})
+        telling = said.kind == "money" and len(list_significant_digits(said.number or Decimal(0))) >= _TELLING
+        if not other or not (named or (telling and len(other) == len(held))) or self._is_held(said, clause):
+            return None
+        proved = named and len(other) == 1 and _is_plain(mention, clause)
+        return suspect(mention.text, other[0], "wrong_unit")._replace(verdict="contradicted" if proved else "suspected")
 
     def _is_said(self, mention: ClauseMention, clause: Clause) -> bool:
         """Whether it was said by others, or is worked out of what stands before it in the text."""
@@ -160,18 +236,24 @@ class Retelling:
             return True
         return self._workings.give(said, clause, apart=apart) or self._workings.is_factor(said, clause)
 
-    def _refute(self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting]) -> Ruling | None:
+    def _refute(
+        self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting], *, swapped: bool
+    ) -> Ruling | None:
         """What a mention is that the entities spoken of do not hold, though they hold something of its sort."""
         fact, said = fits[0].facts[0], mention.quantity
         sure = clause.sight in ("here", "before") or (clause.sight == "far" and follows_pronoun(clause))
         if mention.flag is not None and _is_sure(clause) and not _PARTLY & find_words(clause.sentence):
-            return suspect(mention.text, fact, "negation")._replace(verdict="contradicted")
+            verdict = "contradicted" if _is_said_of_these(mention, clause, fits[0].facts) else "suspected"
+            return suspect(mention.text, fact, "negation")._replace(verdict=verdict)
         proved = (
             clause.sight == "here" and len(clause.subjects) == 1 == len(fits[0].facts) and _is_plain(mention, clause)
         )
-        if mention.part == "winner":
-            return suspect(mention.text, fact, "wrong_value") if sure else None
-        if self._is_of_another(mention, clause):
+        if mention.flag is not None:
+            told = (sure or _is_sure(clause)) and not _PARTLY & find_words(clause.sentence)
+            return suspect(mention.text, fact, "negation") if told else None
+        if said is not None and said.kind == "number" and not fits[0].named and len(clause.words) > 1:
+            return None
+        if swapped:
             verdict = "contradicted" if proved else "suspected"
             return suspect(mention.text, fact, "swapped_entity")._replace(verdict=verdict) if sure else None
         if said is None:
@@ -196,12 +278,6 @@ class Retelling:
         earned = kin is not None or sole or (named and clause.sight in ("here", "before"))
         return suspect(mention.text, kin or fits[0].facts[0], "not_found") if earned else None
 
-    def _check_winner(self, mention: ClauseMention) -> Ruling | None:
-        """A winner that no result names as one."""
-        held = [fact for path in mention.columns for fact in self._holdings.by_path[path]]
-        named = any(set(mention.words) <= {*split_tokens(str(fact.value))} for fact in held)
-        return None if named or not held else suspect(mention.text, held[0], "wrong_value")
-
     def _is_of_another(self, mention: ClauseMention, clause: Clause) -> bool:
         """Whether another of the kind of those spoken of holds what is said, which names none of them."""
         return (
@@ -221,7 +297,7 @@ class Retelling:
     def _check_day(self, mention: ClauseMention, fact: Fact) -> Ruling | None:
         """A weekday on which nothing is that any result tells of."""
         if not mention.weekday or self._utterances.words(mention.text):
-            return suspect(mention.text, fact, "negation") if mention.flag is not None else None
+            return None
         named = {name_weekday(day) for fact in self._holdings.dated[:MAX_DATED] for day in list_days(fact)}
         return None if mention.weekday in named else suspect(mention.text, fact, "wrong_weekday")
 
@@ -230,30 +306,35 @@ class Retelling:
         said = mention.quantity
         if mention.weekday and self._holdings.dated:
             return self._check_day(mention, self._holdings.dated[0])
-        if said is None or self._is_held(said, clause):
+        if said is None or self._is_held(said, clause) or _NORMS & find_words(clause.text):
             return None
         if said.kind == "number":
             typed = self._list_typed(said) if asks_sum(clause) and self._workings.is_near(said, clause) else []
             if typed and len(list_significant_digits(said.number or Decimal(0))) > 1:
                 return suspect(mention.text, typed[0], "not_found")
             telling = said.number is not None and len(list_significant_digits(said.number)) > _TELLING
+            telling = telling and not _YEAR.fullmatch(said.text)
             return Ruling("unsupported") if telling and not self._holdings.holds(said) else None
-        other = [
-            fact
-            for value in said.values
-            for fact in self._holdings.by_value.get(value, ())
-            if is_other_unit(said, fact)
-        ]
-        if other and {stem_word(word) for word in clause.words} & {*other[0].own}:
-            proved = len(other) == 1 and _is_plain(mention, clause)
-            return suspect(mention.text, other[0], "wrong_unit")._replace(
-                verdict="contradicted" if proved else "suspected"
-            )
         typed = self._list_typed(said) if said.kind in _MADE_UP else []
         kin = find_kin(said, typed)
         fact = kin if kin and _is_telling(said, kin, clause) else None
         fact = fact or (typed[0] if typed and self._workings.is_near(said, clause) else None)
-        return suspect(mention.text, fact, "not_found") if fact is not None else None
+        if fact is not None:
+            return suspect(mention.text, fact, "not_found")
+        telling = said.number is not None and len(list_significant_digits(said.number)) >= _TELLING
+        if said.kind == "percent" and (whole := self._find_whole(clause)) is not None:
+            return suspect(mention.text, whole, "wrong_share")
+        found = said.kind == "time" or (said.kind in ("duration", "measure") and telling)
+        return Ruling("unsupported") if typed and found and not self._holdings.holds(said) else None
+
+    def _find_whole(self, clause: Clause) -> Fact | None:
+        """What a share was to be of that stands behind its numbers: `46 of 75 places are taken, 71 %`."""
+        told = _PART_OF.findall(clause.sentence)
+        if len(told) != 1 or clause.sentence.count("%") + len(_PERCENT.findall(clause.sentence)) != 1:
+            return None
+        part, whole = (Decimal(one.replace(",", "")) for one in told[0])
+        known = [fact for fact in self._holdings.by_value.get(whole, ()) if fact.value is not None]
+        return known[0] if known and 1 < part < whole else None
 
     def _list_typed(self, said: Quantity) -> list[Fact]:
         """Facts whose own unit or name says that they are of the kind."""
@@ -268,6 +349,15 @@ class Retelling:
             return any(relates(said, fact, clause) for fact in self._holdings.facts)
         near = self._holdings.scale.find_near(said, about=is_rough(said, clause))
         return any(relates(said, fact, clause) for fact in near)
+
+
+def _is_off_scale(said: Quantity, clause: Clause, fits: Sequence[Fitting]) -> bool:
+    """Whether the digits are those of what is held of the sort, a power of ten apart, and no word asks for another value."""
+    if said.number is None or len(list_significant_digits(said.number)) < _TELLING or is_worked_out(clause):
+        return False
+    facts = [fact for one in fits for fact in one.facts if is_typed(said, fact)]
+    held = [number for fact in facts if (number := read_number(said, fact)) is not None]
+    return any(name_slip(said.number, number) == "scale_flip" for number in held)
 
 
 def _is_named_in_part(other: Entity, clause: Clause) -> bool:
@@ -287,7 +377,8 @@ def _is_telling(said: Quantity, kin: Fact, clause: Clause) -> bool:
     """Whether a likeness is no chance: of three digits, of a day or a time, in all but the unit, with the field named."""
     if said.number is None or len(list_significant_digits(said.number)) > _TELLING or is_other_unit(said, kin):
         return True
-    return bool({stem_word(word) for word in clause.words} & {*kin.own})
+    named = {word for word in kin.own if word not in UNITS and word.upper() not in CURRENCIES}
+    return bool({stem_word(word) for word in clause.words} & named)
 
 
 def _is_bound(mention: ClauseMention, clause: Clause) -> bool:
@@ -302,7 +393,14 @@ def _is_bound(mention: ClauseMention, clause: Clause) -> bool:
 
 def _is_denied(mention: ClauseMention, clause: Clause) -> bool:
     """Whether a word right before it denies it: `not delivered`."""
-    return bool((NEGATED | {"t"}) & {*split_tokens(clause.text[: mention.start - clause.start])[-2:]})
+    before = _NOT.sub(" not", clause.text[: mention.start - clause.start])
+    return bool(NEGATED & {*split_tokens(before)[-2:]})
+
+
+def _is_to_come(mention: ClauseMention, clause: Clause) -> bool:
+    """Whether words right before it say that it is not yet so: `will be done`, `still to be paid`."""
+    before = split_tokens(clause.text[: mention.start - clause.start])[-3:]
+    return bool(_YET & {*before}) or before[-2:] == ["to", "be"]
 
 
 def _is_second_day(mention: ClauseMention, clause: Clause) -> bool:
@@ -312,7 +410,9 @@ def _is_second_day(mention: ClauseMention, clause: Clause) -> bool:
 
 def _is_sure(clause: Clause) -> bool:
     """Whether it is clear of whom a clause speaks."""
-    return not clause.subjects or (clause.sight in ("here", "before") and len(clause.subjects) == 1)
+    if not clause.subjects:
+        return all(one.entity is None for one in clause.mentions)
+    return clause.sight in ("here", "before") and len(clause.subjects) == 1
 
 
 def _is_plain(mention: ClauseMention, clause: Clause) -> bool:
@@ -321,4 +421,16 @@ def _is_plain(mention: ClauseMention, clause: Clause) -> bool:
     words = find_words(clause.text)
     if said is None or said.kind in ("date", "number") or is_rough(said, clause) or "respectively" in clause.sentence:
         return False
-    return not words & (MADE | LOOSE | COMPARING | NEGATED)
+    return not words & (MADE | LOOSE | COMPARING | DENYING | AT_LARGE) and not sets_aside(
+        clause.sentence[: max(0, mention.start - clause.sentence_start)]
+    )
+
+
+def _is_said_of_these(mention: ClauseMention, clause: Clause, facts: Sequence[Fact]) -> bool:
+    """Whether what is said to be so is the entity, and no part of it: `the fee is not refundable`."""
+    named = {word for one in clause.mentions if one.flag is None for word in split_tokens(one.text)}
+    named |= {word for one in facts for word in (*one.above, *one.own)}
+    named |= {word for one in facts for other in one.record.facts if isinstance(other.value, str) for word in other.own}
+    named |= {word for entity in clause.subjects if entity.collection for word in entity.collection.own}
+    before = split_tokens(clause.sentence[: max(0, mention.start - clause.sentence_start)])
+    return all(word in _SUBJECTS or stem_word(word) in named or word in named for word in before)

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.held import Entity, Holdings, Words
-from service.core.evidence.narration.fitting import is_of_kind, is_typed, relates
+from service.core.evidence.narration.fitting import is_of_kind, is_rough, is_typed, relates
 from service.core.evidence.narration.verdicts import Saying, suspect
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
-from service.core.evidence.sentences.mentions import Clause, find_words
+from service.core.evidence.sentences.claims import ABOUT, LINKS
+from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words
 
 _TABLE = """
 cheapest | - | price cost fare rate rent fee total amount
@@ -34,22 +35,30 @@ youngest | - | age
 youngest | + | year built
 """
 _GENERAL = {
-    **dict.fromkeys(split_words("most highest largest biggest greatest top best maximum fullest busiest"), 1),
-    **dict.fromkeys(split_words("least lowest smallest fewest minimum"), -1),
+    **dict.fromkeys(split_words("most highest largest biggest greatest strongest maximum fullest busiest"), 1),
+    **dict.fromkeys(split_words("least lowest smallest weakest fewest minimum"), -1),
+    **dict.fromkeys(split_words("best worst"), 0),
 }
 _FILLING = split_words("the of a an is was at with has have in by number among all for")
 _VERBS = split_words("is are was were has had have be s scored leads came comes being")
 _PICKING = split_words("with without that which who under below above over in still available open free left")
 _SHARES = split_words("percent percentage pct share rate humidity precipitation rain")
 """Words that ask for a share: no other superlative is one of shares."""
+_NO_SUPERLATIVES = split_words(
+    "interest request forest guest honest modest harvest invest suggest digest protest contest latest"
+)
+_BARE = 4
+"""Words of a clause that is but a number: `the cheapest (5 euros)`."""
 MAX_ITEMS = 100
 
 
 class _Asked(NamedTuple):
-    """The greatest (1) or the least (-1) of a field with one of these words; of any, where there are none."""
+    """The greatest (1), the least (-1) or either of a field with one of these words; of any, where there are none."""
 
     sign: int
     words: frozenset[str]
+    only: bool = False
+    """Whether these words must name the field."""
 
 
 def _build_table() -> dict[str, list[_Asked]]:
@@ -73,13 +82,15 @@ def check_superlatives(clauses: Sequence[Clause], holdings: Holdings) -> Iterato
         now = _find_asked(clause, asked if same else []) if not _is_of_some(clause) else []
         if now:
             yield from _check(clause, now, holdings)
+        bare = asked if same and not now and len(clause.words) <= _BARE else []
+        yield from _check_value(clause, now or bare, holdings)
         asked, before = now or (asked if same else []), clause
 
 
 def _is_of_some(clause: Clause) -> bool:
     """Whether words pick out among which of all it is the most: `among the extras`, `the closest with a copy`."""
     words = clause.words
-    at = next((n for n, word in enumerate(words) if word in _SPECIAL or word in _GENERAL), len(words))
+    at = next((n for n, word in enumerate(words) if _is_superlative(word)), len(words))
     to = next((n for n in range(at, len(words)) if words[n] in _VERBS), at)
     return bool(_PICKING & {*words[at:to]}) or "among" in find_words(clause.sentence)
 
@@ -88,6 +99,9 @@ def _find_asked(clause: Clause, before: Sequence[_Asked]) -> list[_Asked]:
     """What the one superlative of a clause asks for; without a word of what, that of the one before it."""
     words = clause.words
     special = [_SPECIAL[word] for word in words if word in _SPECIAL]
+    special += [
+        [_Asked(0, frozenset())] for word in words if word not in _SPECIAL and word not in _GENERAL and _is_other(word)
+    ]
     general = [(n, _GENERAL[word]) for n, word in enumerate(words) if word in _GENERAL]
     if len(general) == 1 and not special and words[general[0][0] + 1 : general[0][0] + 2] == ["expensive"]:
         return _SPECIAL["priciest" if general[0][1] > 0 else "cheapest"]
@@ -99,7 +113,7 @@ def _find_asked(clause: Clause, before: Sequence[_Asked]) -> list[_Asked]:
     after = [stem_word(word) for word in words[n + 1 : n + 5] if word not in _FILLING and not word.isdigit()][:2]
     if not after and before:
         return [one._replace(sign=sign) for one in before]
-    return [_Asked(sign, frozenset(after))]
+    return [_Asked(sign, frozenset(after), only=bool(after))]
 
 
 def _check(clause: Clause, asked: Sequence[_Asked], holdings: Holdings) -> Iterator[Saying]:
@@ -107,14 +121,12 @@ def _check(clause: Clause, asked: Sequence[_Asked], holdings: Holdings) -> Itera
     groups = {entity.group for entity in subjects if entity.group}
     if len(subjects) == 1 and len(groups) == 1 and len(clause.named) == 1 and _is_joined(clause):
         yield from _check_entity(clause, subjects[0], asked, holdings)
-    elif not subjects:
-        yield from _check_value(clause, asked, holdings)
 
 
 def _is_joined(clause: Clause) -> bool:
     """Whether a clause says of the name that it is the superlative: by a verb between, or right behind it."""
     words = clause.words
-    at = next(n for n, word in enumerate(words) if word in _SPECIAL or word in _GENERAL)
+    at = next((n for n, word in enumerate(words) if _is_superlative(word)), 0)
     start = min(clause.named) - clause.start
     ahead = split_tokens(clause.text[:start])
     mention = (
@@ -144,41 +156,91 @@ def _check_entity(clause: Clause, entity: Entity, asked: Sequence[_Asked], holdi
 
 
 def _check_value(clause: Clause, asked: Sequence[_Asked], holdings: Holdings) -> Iterator[Saying]:
-    """A number that is told as the most or the least of a field, and that another entity has."""
+    """A number that is told as the most or the least, and that is held of some of several, but at no end."""
     values = [one for one in clause.mentions if one.quantity is not None and one.quantity.number is not None]
-    if len(values) != 1 or values[0].quantity is None:
+    if not asked or len(values) != 1 or values[0].quantity is None or not _stands_alone(clause, values[0], holdings):
         return
     said = values[0].quantity
     found: list[Fact] = []
-    for group, members in holdings.groups.items():
-        for one in asked if 1 < len(members) <= MAX_ITEMS and group[0] == "array" else ():
-            for column in _list_columns(members, one.words, clause):
-                facts = [fact for fact in column.values() if is_of_kind(said, fact)]
-                ends = _find_ends(column, one.sign)
-                if any(relates(said, fact, clause) for fact in ends):
-                    return
-                found += (
-                    ends[:1] if any(relates(said, fact, clause) for fact in facts) and is_typed(said, facts[0]) else []
-                )
+    columns = holdings.once(_index_columns, lambda: _index_columns(holdings))
+    for fact in holdings.scale.find_near(said, about=is_rough(said, clause)):
+        column = columns.get(id(fact))
+        meant = _pick(asked, column) if column is not None else ()
+        if column is None or not meant or not is_of_kind(said, fact) or not relates(said, fact, clause):
+            continue
+        ends = [end for one in meant for end in _list_ends(holdings, column, one.sign)]
+        if fact in ends:
+            return
+        found += ends[:1] if is_typed(said, fact) or said.kind == "number" else []
     if found:
         yield Saying(said.start, said.end, said.text, suspect(said.text, found[0], "wrong_extreme"))
 
 
+def _index_columns(holdings: Holdings) -> dict[int, Mapping[int, Fact]]:
+    """The column that each fact of an array stands in."""
+    groups = [members for group, members in holdings.groups.items() if group[0] == "array"]
+    columns = [column for members in groups for column in _list_full_columns(members)]
+    return {id(fact): column for column in columns for fact in column.values()}
+
+
+def _list_ends(holdings: Holdings, column: Mapping[int, Fact], sign: int) -> list[Fact]:
+    return holdings.once((_list_ends, id(column), sign), lambda: _find_ends(column, sign))
+
+
+def _list_nouns(holdings: Holdings) -> frozenset[str]:
+    own = (word for one in holdings.entities[:MAX_ITEMS] if one.collection for word in one.collection.own)
+    return holdings.field_words.union(own)
+
+
+def _pick(asked: Sequence[_Asked], column: Mapping[int, Fact]) -> Sequence[_Asked]:
+    """What is asked of a column: what names it, or else the first."""
+    own = {*next(iter(column.values())).own}
+    named = [one for one in asked if one.words & own]
+    return named or [one for one in asked if not one.only][:1]
+
+
+def _stands_alone(clause: Clause, value: ClauseMention, holdings: Holdings) -> bool:
+    """Whether no word between a superlative and the number may pick out among which of all: `the cheapest direct one`."""
+    ahead = clause.text[: max(0, value.start - clause.start)]
+    named = {
+        word for one in clause.mentions if one.start in clause.named or one.words for word in split_tokens(one.text)
+    }
+    words = split_tokens(ahead)
+    at = max([n for n, word in enumerate(words) if _is_superlative(word)], default=-1)
+    if (at < 0 and any(map(_is_superlative, clause.words))) or words[-2:] == ["of", "the"] or words[-1:] == ["of"]:
+        return False
+    nouns = holdings.once(_list_nouns, lambda: _list_nouns(holdings))
+    between = {word for word in words[at + 1 :] if word not in named} - _FILLING - _VERBS - LINKS - ABOUT
+    return not {stem_word(word) for word in between} - nouns
+
+
+def _is_superlative(word: str) -> bool:
+    return word in _SPECIAL or word in _GENERAL or _is_other(word)
+
+
+def _is_other(word: str) -> bool:
+    return len(word) > 5 and word.endswith("est") and word not in _NO_SUPERLATIVES
+
+
 def _list_columns(members: Sequence[Entity], asked: frozenset[str], clause: Clause) -> Sequence[Mapping[int, Fact]]:
     """The columns that may be meant: of all with a word that is asked for, those that the clause's words name too."""
-    if not 1 < len(members) <= MAX_ITEMS:
-        return []
-    columns: dict[Words, dict[int, Fact]] = {}
-    for entity in members:
-        for fact in entity.own:
-            if _read_value(fact) is not None:
-                columns.setdefault(fact.path, {})[entity.place] = fact
-    full = [column for column in columns.values() if len(column) == len(members)]
-    full = [one for one in full if next(iter(one.values())).counted.unit != "%" or asked & _SHARES]
+    full = [
+        one for one in _list_full_columns(members) if next(iter(one.values())).counted.unit != "%" or asked & _SHARES
+    ]
     named = [one for one in full if asked & {*next(iter(one.values())).own}]
     said = {stem_word(word) for word in split_tokens(clause.sentence)}
     best = [one for one in named if {*next(iter(one.values())).own} & said]
     return best or named
+
+
+def _list_full_columns(members: Sequence[Entity]) -> list[dict[int, Fact]]:
+    """The fields that all of a kind have, each with its values by their places."""
+    columns: dict[Words, dict[int, Fact]] = {}
+    for entity in members if 1 < len(members) <= MAX_ITEMS else ():
+        for fact in entity.own:
+            if _read_value(fact) is not None:
+                columns.setdefault(fact.path, {})[entity.place] = fact
+    return [column for column in columns.values() if len(column) == len(members)]
 
 
 def _read_value(fact: Fact) -> Decimal | str | None:
@@ -197,4 +259,5 @@ def _find_ends(column: Mapping[int, Fact], sign: int) -> list[Fact]:
     ordered = sorted({value for value in values.values() if isinstance(value, Decimal)}) or sorted(
         {value for value in values.values() if isinstance(value, str)}
     )
-    return [column[n] for n, value in values.items() if value == ordered[-1 if sign > 0 else 0]]
+    ends = {ordered[0]} if sign < 0 else {ordered[-1]} if sign > 0 else {ordered[0], ordered[-1]}
+    return [column[n] for n, value in values.items() if value in ends]

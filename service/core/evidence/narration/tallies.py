@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from service.core.evidence.facts.facts import Collection
+from service.core.evidence.facts.facts import Collection, Fact
 from service.core.evidence.facts.held import Entity, Holdings
 from service.core.evidence.narration.fitting import fit
 from service.core.evidence.narration.verdicts import Ruling, Saying
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
-from service.core.evidence.sentences.claims import NEGATED
-from service.core.evidence.sentences.mentions import Clause
+from service.core.evidence.sentences.claims import MADE, NEGATED
+from service.core.evidence.sentences.mentions import Clause, ClauseMention
 
 _NONE = re.compile(r"\b(?:no|none of|not a single|not any|zero|nothing|neither)\b", re.IGNORECASE)
 _SOME = re.compile(r"\b(?:there (?:is|are|was|were)|found)\s+(?:an?|one|some|several|many)?\b", re.IGNORECASE)
@@ -27,6 +27,7 @@ _BLANK = split_words(
     "them these those"
 )
 _TELLS = split_words("are were have has found see against lists list shows made")
+_PER = split_words("a an per each every")
 _REACH = 3
 """Words between a number and the noun that it counts."""
 MAX_ITEMS = 400
@@ -68,6 +69,8 @@ def _check(told: _Told, clause: Clause, holdings: Holdings, arrays: Sequence[Col
     after = split_tokens(clause.text[told.end - clause.start :])
     stems = [stem_word(word) for word in after]
     part = tuple(after[:2]) == ("of", "them") or (tuple(after[:2]) in _PARTS and not stems[2:3])
+    if {*after[:1]} & _PER or MADE & {*clause.words}:
+        return
     if told.number == 1 and {"is", "was"} & {*split_tokens(clause.text[: told.start - clause.start])[-1:]}:
         return
     meant = [one for one in arrays if one.own and one.own[-1] in stems[: _REACH + 1]]
@@ -112,25 +115,39 @@ def _list_allowed(told: _Told, clause: Clause, one: Collection, members: Sequenc
         return {one.size}
     limits = [m for m in clause.mentions if (m.columns or m.flag is not None) and m.start not in clause.named]
     limits = [m for m in limits if any(fact.path in m.columns for entity in members for fact in entity.inside)]
-    unknown = _has_other_words(told, clause, one)
-    if unknown and not told.number:
+    unknown = _has_other_words(told, clause, one, limits)
+    ahead = split_tokens(clause.text[: told.start - clause.start])[-1:]
+    after = split_tokens(clause.text[told.end - clause.start :])[:1]
+    if unknown and (not told.number or not ((_TELLS | {"all", "both"}) & {*ahead} or after == ["of"])):
         return None
+    others = {*range(one.size + 1)} if unknown else set[int]()
     if limits:
-        number = sum(all(fit(m, clause, entity).holds for m in limits) for entity in members)
-        return {number, *range(one.size + 1)} if unknown else {number}
-    others = {*_iter_own_numbers(members)}
-    return {*range(one.size + 1), *others} if unknown else {one.size, *others}
+        return {sum(all(fit(m, clause, entity).holds for m in limits) for entity in members), *others}
+    return {one.size, *others, *_iter_own_numbers(members), *_iter_sums(members)}
 
 
-def _has_other_words(told: _Told, clause: Clause, one: Collection) -> bool:
-    """Whether words behind a number may limit what is counted, and say nothing that is held."""
-    known = {word for mention in clause.mentions for word in split_tokens(mention.text)} | _BLANK
+def _has_other_words(told: _Told, clause: Clause, one: Collection, limits: Sequence[ClauseMention]) -> bool:
+    """Whether words beside a number may limit what is counted, and say nothing that is held."""
+    known = {word for mention in limits for word in split_tokens(mention.text)} | _BLANK
     known = known - {"available"} if told.number else known
-    after = split_tokens(clause.text[told.end - clause.start :])
-    return any(word not in known and stem_word(word) not in one.own for word in after)
+    beside = clause.text[: told.start - clause.start] + " " + clause.text[told.end - clause.start :]
+    return any(word not in known and stem_word(word) not in one.own for word in split_tokens(beside))
 
 
 def _iter_own_numbers(members: Sequence[Entity]) -> Iterator[int]:
     for fact in members[0].iter_around() if members else ():
-        if isinstance(fact.value, int) and not isinstance(fact.value, bool):
-            yield fact.value
+        yield from _read_count(fact)
+
+
+def _iter_sums(members: Sequence[Entity]) -> Iterator[int]:
+    """How many the members hold together, of whatever they count."""
+    columns: dict[tuple[str, ...], int] = {}
+    for fact in (fact for entity in members for fact in entity.own):
+        for count in _read_count(fact):
+            columns[fact.path] = columns.get(fact.path, 0) + count
+    yield from columns.values()
+
+
+def _read_count(fact: Fact) -> list[int]:
+    numbers = [held.number for held in fact.quantities[:1] if held.kind == "number" and held.number is not None]
+    return [int(number) for number in numbers if number == number.to_integral_value()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal, NamedTuple
@@ -57,6 +57,8 @@ class Utterances(NamedTuple):
     """Whether they said these words."""
     today: date | None = None
     """The day that the trace gives as its own."""
+    numbers: Callable[[], Sequence[Quantity]] = tuple
+    """The last quantities that others said."""
 
 
 def build_contradiction(claim: Claim, fact: Fact, code: str, how: str = "") -> Ruling:

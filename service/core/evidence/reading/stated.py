@@ -11,6 +11,8 @@ from service.core.evidence.reading.units import UNITS
 
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?(Z|[+-]\d{2}:?\d{2})?")
 _ISO_DURATION = re.compile(r"P(?:(\d{1,4})D)?(?:T(?:(\d{1,4})H)?(?:(\d{1,4})M)?(?:(\d{1,5})S)?)?")
+_LATE = re.compile(r" (?:in the (?:afternoon|evening)|at night|tonight)\b")
+"""After a time of the second half of a day."""
 _SECONDS = (86400, 3600, 60, 1)
 _JOINT = frozenset({"", " ", ", ", " and ", ", and "})
 
@@ -30,6 +32,9 @@ def find_stated(text: str) -> list[Quantity]:
             found[-1] = joined
         elif quantity.kind == "identifier" and (seconds := _read_iso_duration(quantity.text)) is not None:
             found.append(quantity._replace(kind="duration", value=seconds, unit="s"))
+        elif quantity.kind == "time" and _LATE.match(text, quantity.end) and str(quantity.value) < "12":
+            late = f"{int(str(quantity.value)[:2]) + 12}{str(quantity.value)[2:]}"
+            found.append(quantity._replace(value=late))
         else:
             found += _split_moment(quantity)
     return found

@@ -54,6 +54,19 @@ def stem_word(word: str) -> str:
 
 
 @lru_cache(maxsize=4096)
+def find_root(word: str) -> str:
+    """What the forms of a verb and its noun share.
+
+    >>> find_root("downloaded"), find_root("downloads"), find_root("expires"), find_root("expiry"), find_root("seed")
+    ('download', 'download', 'expir', 'expir', 'seed')
+    """
+    for end in ("ings", "ing", "ions", "ion", "ers", "ed", "er", "es", "e", "s", "y"):
+        if word.endswith(end) and len(word) - len(end) > 3:
+            return word[: -len(end)]
+    return word
+
+
+@lru_cache(maxsize=4096)
 def stem_name(name: str) -> tuple[str, ...]:
     """The stems of a key's words."""
     return tuple(stem_word(word) for word in split_name(name))

@@ -28,6 +28,8 @@ _SENTENCE = re.compile(
     r"(?:(?<![ap]\.m)(?<!\bSt)(?<!\b[DM]r)(?<!\bNo)[.!?]+(?=[\s*_)\"]|$)|(?<=[ap]\.m)\.(?= [A-Z](?!\w+ time\b))|\n|;)"
 )
 _CLAUSE = re.compile(r"[,;:()\[\]|\u2013\u2014]|\s-\s|\b(?:while|whereas|but)\b")
+PRONOUN = re.compile(r"\W*(?:it|its|he|she|his|her|this|that(?! of))\b", re.IGNORECASE)
+"""How a sentence begins that speaks of what the one before it does."""
 _HYPHEN = re.compile(r"^ ?- ?(?=[a-z])")
 """Of `18-point` and `18 - point`."""
 _LABEL = re.compile(r"[\s>*_#`\d.)•-]*+([^:\n]{2,60})(?::|\s[-\u2013\u2014]\s)")
@@ -40,10 +42,20 @@ MADE = split_words(
     "average averaging averaged mean total sum difference combined overall net additional extra saved saving save remaining "
     "left increase decrease change rise drop off discount refund refunded by per each every double half twice altogether "
     "margin lead current currently deducted both summary outgoing new instead original originally previous previously fee "
-    "again another other only first last rest further yesterday earlier prior formerly ago"
+    "again another other only first last rest further yesterday earlier prior formerly ago still"
 )
 """Words for what is worked out, or is no longer or not yet so: no field holds it as it is said."""
-NEGATED = split_words("not never no non isn aren wasn weren hasn haven didn doesn neither nor without cannot")
+NEGATED = split_words(
+    "not never no non isn aren wasn weren hasn haven didn doesn neither nor without cannot missing lacks lacking"
+)
+DENYING = NEGATED | split_words("no none nobody nothing")
+_ASIDE = re.compile(
+    r"\b(?i:after|before|near|next to|besides?|unlike|except(?: for)?|instead of|than|without|against|versus|vs\.?"
+    r"|following|apart from)[\s*_]+(?i:the\s)?(?!(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)[A-Z]"
+)
+"""A name by which something else is spoken of: `the flight after HAT069 costs $100`."""
+AT_LARGE = split_words("whose any anything anyone whoever whichever whenever when every always")
+"""Words of what holds in general, and of no record."""
 COMPARING = split_words("more less than higher lower fewer greater") | OVER | UNDER
 """Words that hold a number against another."""
 MAYBE = split_words(
@@ -51,6 +63,10 @@ MAYBE = split_words(
     "can cannot need let want policy eligible allow allowed require requires"
 )
 """Words of what is not stated as it is."""
+_SUPPOSING = split_words(
+    "if unless suppose please whether example assume should might let want need policy eligible require requires"
+)
+"""Of these those that suppose or wish; the others tell of what can be."""
 FEELS = split_words("feel feels feeling looks sounds seems")
 """Before `like` words of no wish."""
 
@@ -111,6 +127,15 @@ class Claim(NamedTuple):
         return frozenset(self.label)
 
 
+def sets_aside(text: str) -> bool:
+    """Whether a text names what it does not speak of.
+
+    >>> sets_aside("The flight after HAT069"), sets_aside("After that HAT069")
+    (True, False)
+    """
+    return _ASIDE.search(text) is not None
+
+
 def find_claims(text: str, quantities: Sequence[Quantity] | None = None) -> list[Claim]:
     """The quantities of a text as claims, in order; of its first 64,000 characters. They are found, if they are not given.
 
@@ -143,6 +168,8 @@ def _build_claim(
     line = text.rfind("\n", 0, quantity.start) + 1
     sentence = text[start:end]
     head = find_head(text, line, quantity.start, heads)
+    if head is not None and "%" in head and quantity.kind == "number":
+        quantity = quantity._replace(kind="percent")
     named = _LABEL.match(text, line, quantity.start)
     exact = head is not None or (named is not None and not _has_words_between(text, found, n, named.end()))
     left, right = ([], []) if head is not None else _split_sides(text, found, n, start, end)
@@ -254,6 +281,17 @@ def _find_sentence(ends: Sequence[tuple[int, int]], quantity: Quantity, length: 
 def _is_plain(text: str, start: int, end: int) -> bool:
     sentence = text[start:end]
     return "?" not in sentence[-2:] and not is_open(sentence)
+
+
+@lru_cache(maxsize=64)
+def is_supposed(sentence: str) -> bool:
+    """Whether a sentence only supposes or wishes.
+
+    >>> is_supposed("If it rains, it costs $5."), is_supposed("It may cost $5.")
+    (True, False)
+    """
+    words = set(split_tokens(sentence))
+    return bool(_SUPPOSING & words) or ("like" in words and not FEELS & words)
 
 
 @lru_cache(maxsize=64)

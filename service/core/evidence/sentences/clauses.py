@@ -8,13 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
-from service.core.evidence.facts.held import Entity, Group, Holdings, Words
+from service.core.evidence.facts.held import Entity, Group, Holdings, Name, Words
 from service.core.evidence.reading.dates import WEEKDAYS, read_relative_date
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
-from service.core.evidence.sentences.claims import NEGATED, split_sentences
-from service.core.evidence.sentences.mentions import MAX_SUBJECTS, PRONOUN, Clause, ClauseMention, Sight
+from service.core.evidence.sentences.claims import HIGHEST, LOWEST, NEGATED, PRONOUN, split_sentences
+from service.core.evidence.sentences.mentions import MAX_SUBJECTS, Clause, ClauseMention, Sight
+from service.core.evidence.sentences.tables import find_head, find_heads
 
+_ANOTHER = split_words("second third fourth fifth last other others another former latter rest")
+_THE = (" the", "\nthe", "(the")
+_PART: Words = ("part of a name",)
+_NEAR_PART = 12
+"""Characters between two parts of one name."""
 _TOKEN = re.compile(r"[^\W_]+")
 _JOINT = re.compile(r"[,;:()|](?=\s|\*|$)|[()|]|\s[-\u2013\u2014\u2192]\s|\b(?:and|but|while|whereas|which|who)\b")
 _DAY = re.compile(
@@ -23,11 +29,6 @@ _DAY = re.compile(
     r"|(?:a|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,3}) (?:day|week)s? ago)\b",
     re.IGNORECASE,
 )
-_ORDINAL = re.compile(
-    r"\bthe (first|second|third|fourth|fifth|last)\b(?! (?:time|half|night|day|week|month|year|place))", re.IGNORECASE
-)
-_ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1}
-_AFTER_ORDINAL = split_words("is was has with at of for the by in on")
 _ALL = split_words("all both together altogether each total combined overall every average sum")
 _BARE = split_words("and both the flight order either between of in for by with from at to on than")
 
@@ -46,10 +47,6 @@ _BESIDE_FLAG = _NEGATED | split_words("the a an it also non un already currently
 _PARTS = {
     "from": (re.compile(r"\b(?:from|out of)\s+$", re.IGNORECASE), re.compile(r"\s*(?:\u2192|->|to\b)")),
     "to": (re.compile(r"(?:\u2192|->|\b(?:to|into|towards))\s*$", re.IGNORECASE), re.compile(r"(?!)")),
-    "winner": (
-        re.compile(r"\b(?:won by|winner (?:is|was)|awarded to|went to|goes to)\s+(?:the\s)?$", re.IGNORECASE),
-        re.compile(r"\s+(?:\w+\s+)?(?:won|wins|win|winning|beat|defeated|prevailed|came first)\b"),
-    ),
 }
 """Words before and after a name that tell the part it plays."""
 
@@ -65,7 +62,7 @@ class ClauseReader:
         """The clauses of a text, in order."""
         mentions = self._find_mentions(text, quantities)
         primary = self._find_primary(mentions)
-        starts = [mention.start for mention in mentions]
+        starts, heads = [mention.start for mention in mentions], find_heads(text)
         found: list[Clause] = []
         focus: tuple[Entity, ...] = ()
         near: set[int] = set()
@@ -75,16 +72,20 @@ class ClauseReader:
                 focus, near = focus if len(near) < 2 else (), set()
             last = end
             inside = mentions[bisect_left(starts, start) : bisect_left(starts, end)]
+            inside = _read_heads(text, inside, heads) if text[start:end].lstrip().startswith("|") else inside
             clauses = [self._name(self._read_flags(one), primary) for one in _split(text, start, end, inside)]
             bound = _bind_row(clauses) if clauses and clauses[0].row else self._bind(clauses, focus)
             found += bound
-            focus = _list_subjects(one for one in bound if one.named) or focus
+            named = _list_subjects(one for one in bound if one.named)
+            strayed = any(_hints_at_other(one, focus) or (_tells_end(one) and not one.named) for one in bound)
+            focus = named or (() if strayed else focus)
             near |= {id(entity) for one in bound if one.named for entity in one.subjects}
         return found
 
     def _find_mentions(self, text: str, quantities: Sequence[Quantity]) -> list[ClauseMention]:
         dates = [ClauseMention(q.start, q.end, q.text) for q in quantities if q.kind == "date"]
         names = [one for one in self._iter_names(text) if not _overlaps(one, dates)]
+        names = sorted([*names, *self._iter_parts(text, sorted([*names, *dates]))])
         days = [one for one in self._iter_days(text) if not _overlaps(one, names)]
         said = [ClauseMention(q.start, q.end, q.text, quantity=q) for q in quantities]
         said = [one for one in said if not _overlaps(one, names) and not _stands_for_thing(one, text)]
@@ -101,8 +102,24 @@ class ClauseReader:
             match = next((one for one in heads.get(words[at], ()) if tuple(words[at : at + len(one)]) == one), None)
             if match is not None:
                 start, end = tokens[at].start(), tokens[at + len(match) - 1].end()
-                yield ClauseMention(start, end, text[start:end], match, columns=self._list_columns(match))
+                sure = text[max(0, start - 6) : start].rstrip(" *_\"'\u201c").lower().endswith(_THE)
+                yield ClauseMention(start, end, text[start:end], match, columns=self._list_columns(match), sure=sure)
             at += len(match) if match is not None else 1
+
+    def _iter_parts(self, text: str, taken: Sequence[ClauseMention]) -> Iterator[ClauseMention]:
+        """Parts of names: `Brandt`, `the tile cache`. One small word may as well be no name."""
+        waiting: list[tuple[re.Match[str], Entity]] = []
+        for token in _TOKEN.finditer(text) if self._holdings.telling else ():
+            entity = self._holdings.telling.get(stem_word(token.group().casefold()), (None,))[0]
+            place = ClauseMention(token.start(), token.end(), token.group())
+            if entity is None or _overlaps(place, taken):
+                continue
+            if waiting and (waiting[-1][1] is not entity or token.start() - waiting[-1][0].end() > _NEAR_PART):
+                yield _join_parts(text, waiting)
+                waiting = []
+            waiting.append((token, entity))
+        if waiting:
+            yield _join_parts(text, waiting)
 
     def _list_columns(self, words: Words) -> frozenset[Words]:
         return frozenset(name.fact.path for name in self._holdings.names[words] if name.fact is not None)
@@ -110,7 +127,11 @@ class ClauseReader:
     def _read_flags(self, clause: Clause) -> Clause:
         """The clause with what it says of fields that are true or false, and of the parts that names play in it."""
         kept = [self._read_part(one, clause) for one in clause.mentions]
-        kept = [one for one in kept if not one.columns or self._is_predicate(one, clause)]
+        kept = [
+            one
+            for one in kept
+            if not one.columns or (one.sure and self._list_named(one)) or self._is_predicate(one, clause)
+        ]
         taken = {word for one in kept if one.words for word in one.words}
         flags = [one for one in find_flags(clause, self._holdings.flags) if not taken & {*split_tokens(one.text)}]
         return replace(clause, mentions=tuple(sorted([*kept, *flags], key=_get_start)))
@@ -125,7 +146,12 @@ class ClauseReader:
         before = split_tokens(clause.text[:at])
         if before[-1:] and before[-1] in _ARTICLES and len(before) > 1:
             return before[-2] in _AT
-        return not before or before[-1] in _STANDS or before[-1] in ("no", "any") or before[0] in _ARTICLES
+        return (
+            not before
+            or before[-1] in _STANDS
+            or before[-1] in ("no", "any")
+            or (before[0] in _ARTICLES and bool(_STANDS & {*before}))
+        )
 
     def _read_part(self, mention: ClauseMention, clause: Clause) -> ClauseMention:
         """The mention with the fields of the part that the words beside it give it: `from Oslo`, `Kiel won`."""
@@ -151,7 +177,7 @@ class ClauseReader:
         """The field by which the entities of a kind are named in the text: the one by which most of them are."""
         seen: dict[tuple[Group, Words], set[int]] = {}
         for mention in mentions:
-            for entity, column in self._list_named(mention):
+            for entity, column in self._list_named(mention) if mention.entity is None else ():
                 seen.setdefault((entity.group, column), set()).add(id(entity))
         best: dict[Group, tuple[float, Words]] = {}
         for (group, column), entities in seen.items():
@@ -162,27 +188,37 @@ class ClauseReader:
         return {group: column for group, (_, column) in best.items()}
 
     def _list_named(self, mention: ClauseMention) -> list[tuple[Entity, Words]]:
+        if mention.entity is not None:
+            return [(mention.entity, _PART)] if mention.sure else []
         if mention.words:
-            cased = mention.text[:1].isupper() or any(c.isdigit() for c in mention.text) or len(mention.words) > 1
+            cased = (
+                mention.sure
+                or mention.text[:1].isupper()
+                or any(c.isdigit() for c in mention.text)
+                or len(mention.words) > 1
+            )
             named = self._holdings.find_unique(mention.words)
-            return [(one.entity, one.column) for one in named if one.proper and (cased or _is_small(one.fact))]
+            return [
+                (one.entity, one.column)
+                for one in named
+                if self._is_name(one, mention) and (cased or _is_small(one.fact))
+            ]
         return [(entity, ("",)) for entity in self._holdings.find_of_day(mention.quantity, mention.weekday)]
+
+    def _is_name(self, name: Name, mention: ClauseMention) -> bool:
+        return name.proper or (mention.sure and self._holdings.is_key(name.entity.group, name.column))
 
     def _name(self, clause: Clause, primary: dict[Group, Words]) -> Clause:
         found: dict[int, tuple[ClauseMention, Entity]] = {}
         keyed, by = True, set[Words]()
         for mention in clause.mentions:
             for entity, column in self._list_named(mention):
-                if primary.get(entity.group) == column:
+                if column is _PART or primary.get(entity.group) == column:
                     found[id(entity)] = (mention, entity)
-                    keyed = keyed and self._holdings.is_key(entity.group, column)
+                    keyed = keyed and (column is _PART or self._holdings.is_key(entity.group, column))
                     by.add(column)
         for mention, entity in self._find_common(clause) if not found else ():
             found[id(entity)] = (mention, entity)
-        for match in _ORDINAL.finditer(clause.text):
-            for entity in self._find_ordinal(match, clause, primary):
-                place = ClauseMention(clause.start + match.start(), clause.start + match.end(), match.group())
-                found[id(entity)] = (place, entity)
         named = sorted(found.values(), key=lambda one: one[0].start)
         subjects = tuple([entity for _, entity in named][:MAX_SUBJECTS])
         places = frozenset([mention.start for mention, _ in named])
@@ -200,24 +236,12 @@ class ClauseReader:
         by_group = {entity.group: entity for entity in common}
         yield from [(names[-1], entity) for entity in common] if len(by_group) == len(common) else []
 
-    def _find_ordinal(self, match: re.Match[str], clause: Clause, primary: dict[Group, Words]) -> list[Entity]:
-        groups = [group for group in primary if group[0] == "array"] or [
-            group for group in self._holdings.groups if group[0] == "array"
-        ]
-        members = self._holdings.groups.get(groups[0], []) if len(groups) == 1 else []
-        collection = members[0].collection if len(members) > 1 else None
-        place = _ORDINALS[match[1].lower()]
-        after = split_tokens(clause.text[match.end() :])[:1]
-        nouns = {*collection.own, "one"} if collection else set[str]()
-        fitting = not after or stem_word(after[0]) in nouns or after[0] in _AFTER_ORDINAL
-        return [members[place]] if members and fitting and -1 <= place < len(members) else []
-
     def _bind(self, clauses: Sequence[Clause], focus: tuple[Entity, ...]) -> list[Clause]:
         """Clauses without a name speak of whom the one before them does; at the start of a sentence, of those around."""
         first = next((one.subjects for one in clauses if one.subjects), ())
         bound: list[Clause] = []
         current: tuple[Entity, ...] = ()
-        bare = False
+        bare = strayed = False
         pronoun = bool(clauses and focus) and bool(PRONOUN.match(clauses[0].sentence))
         for clause in clauses:
             if clause.subjects and pronoun and not current and _COMPARED & {*clause.words}:
@@ -226,20 +250,30 @@ class ClauseReader:
             elif clause.subjects:
                 current = (*(current if bare else ()), *clause.subjects)[:MAX_SUBJECTS]
                 bound.append(replace(clause, subjects=current))
-                bare = not {*clause.words} - _BARE - _list_name_words(clause)
+                bare, strayed = not {*clause.words} - _BARE - _list_name_words(clause), False
             elif current:
-                sight: Sight = "loose" if self._has_own_subject(clause) else "before"
+                other = self._has_own_subject(clause) or _hints_at_other(clause, current) or _tells_end(clause)
+                strayed = strayed or other or self._is_for_another(clause)
+                sight: Sight = "loose" if strayed else "before"
                 bound.append(replace(clause, subjects=current, sight=sight, keyed=bound[-1].keyed, by=bound[-1].by))
             elif first and not pronoun:
                 bound.append(replace(clause, subjects=(*focus, *first), sight="loose"))
             else:
-                bound.append(replace(clause, subjects=focus, sight="far" if focus else "none"))
+                strayed = strayed or _tells_end(clause)
+                far: Sight = "loose" if strayed else "far"
+                bound.append(replace(clause, subjects=focus, sight=far if focus else "none"))
         sentence = {*split_tokens(clauses[0].sentence)} if clauses else set[str]()
         if "respectively" in sentence:
             return _pair_up(bound)
-        if sentence & _ALL:
-            bound = [replace(one, sight="loose") if one.subjects else one for one in bound]
-        return bound
+        return [replace(one, sight="loose") if one.subjects and _ALL & {*one.words} else one for one in bound]
+
+    def _is_for_another(self, clause: Clause) -> bool:
+        """Whether a number in it is told of something that is no field: `$28.40 for refuelling`."""
+        after = [clause.text[one.end - clause.start :] for one in clause.mentions if one.quantity is not None][-1:]
+        words = split_tokens(after[0])[:3] if after else []
+        noun = [word for word in words[1:] if word not in _DETERMINERS][:1] if words[:1] == ["for"] else []
+        known = {stem_word(word) for one in clause.mentions for word in split_tokens(one.text)}
+        return bool(noun) and not noun[0].isdigit() and stem_word(noun[0]) not in self._holdings.field_words | known
 
     def _has_own_subject(self, clause: Clause) -> bool:
         """Whether a clause begins with a thing that is no field: `the gloves cost $3`."""
@@ -331,6 +365,15 @@ def _split(text: str, start: int, end: int, mentions: Sequence[ClauseMention]) -
         at = joint.end() if joint else end
 
 
+def _read_heads(text: str, mentions: Sequence[ClauseMention], heads: Mapping[int, list[str]]) -> list[ClauseMention]:
+    """The mentions of a row with the words at the head of their columns."""
+    found: list[ClauseMention] = []
+    for one in mentions:
+        head = find_head(text, text.rfind("\n", 0, one.start) + 1, one.start, heads)
+        found.append(one._replace(head=tuple(split_tokens(head))) if head else one)
+    return found
+
+
 def _bind_row(clauses: Sequence[Clause]) -> list[Clause]:
     """All cells of a row speak of whom any of them names; by one of several days it names nobody."""
     days = [one for clause in clauses for one in clause.mentions if one.is_day]
@@ -353,6 +396,27 @@ def _pair_up(clauses: Sequence[Clause]) -> list[Clause]:
         for one in clause.mentions
         if one.start in pairs
     ]
+
+
+def _hints_at_other(clause: Clause, current: Sequence[Entity]) -> bool:
+    """Whether a clause has a word of another one's name."""
+    return any(one.entity is not None and one.entity not in current for one in clause.mentions)
+
+
+def _tells_end(clause: Clause) -> bool:
+    """Whether a clause tells of the most or the least, or of another one, whoever that is."""
+    ends = _ANOTHER | HIGHEST | LOWEST
+    return any(word in ends or (len(word) > 5 and word.endswith("est")) for word in clause.words)
+
+
+def _join_parts(text: str, parts: Sequence[tuple[re.Match[str], Entity]]) -> ClauseMention:
+    start, end = parts[0][0].start(), parts[-1][0].end()
+    cased = any(token.group()[:1].isupper() and not _starts_sentence(text, token.start()) for token, _ in parts)
+    return ClauseMention(start, end, text[start:end], entity=parts[0][1], sure=cased or len(parts) > 1)
+
+
+def _starts_sentence(text: str, at: int) -> bool:
+    return not text[:at].strip(" *_-\n") or text[:at].rstrip(' *_"(')[-1:] in ".!?:\n"
 
 
 def _list_name_words(clause: Clause) -> set[str]:

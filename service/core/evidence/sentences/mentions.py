@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -12,10 +10,8 @@ from typing import Literal, NamedTuple
 from service.core.evidence.facts.held import Entity, Words
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import split_tokens
-from service.core.evidence.sentences.claims import is_open
+from service.core.evidence.sentences.claims import PRONOUN, is_open, is_supposed
 
-PRONOUN = re.compile(r"\W*(?:it|its|he|she|his|her|this|that)\b", re.IGNORECASE)
-"""How a sentence begins that speaks of what the one before it does."""
 _CAN_BE = re.compile(r"\bcan(?:not|['\u2019]t| not)?(?: still| also)? be\b", re.IGNORECASE)
 _INTENDED = re.compile(
     r"\b(?:I|we)(?:['\u2019]ll| will|['\u2019]m going to| am going to)\b|\blet me\b|\blet['\u2019]s\b", re.IGNORECASE
@@ -43,6 +39,12 @@ class ClauseMention(NamedTuple):
     """Of a name: the part that the words beside it give it, `from` say."""
     flag: bool | None = None
     """Of a field that is true or false: which is said."""
+    entity: Entity | None = None
+    """Of a part of a name: whose it is."""
+    head: Words = ()
+    """In a table: the words at the head of its column."""
+    sure: bool = False
+    """Whether the part stands for the name."""
 
     @property
     def is_day(self) -> bool:
@@ -71,30 +73,19 @@ class Clause:
     """The fields by which the subjects are named."""
 
     def keep_plain(self) -> Clause | None:
-        """The clause, if its sentence states a thing as it is; of `it can be returned` that it is returnable."""
-        if _states_fact(self.sentence):
+        """The clause, if its sentence supposes nothing; of one that tells what can be its numbers, and what is returnable."""
+        if not _states_fact(self.sentence):
+            return None
+        if not is_open(self.sentence):
             return self
-        able = _CAN_BE.search(self.text) and _states_fact(_CAN_BE.sub(" ", self.sentence))
-        flags = tuple([one for one in self.mentions if _is_able(one)]) if able else ()
-        return replace(self, mentions=flags) if flags else None
+        able = _CAN_BE.search(self.text)
+        kept = [one for one in self.mentions if (_is_able(one) if one.flag is not None and able else one.quantity)]
+        return replace(self, mentions=tuple(kept))
 
     @property
     def words(self) -> list[str]:
         """Its words without case."""
         return split_tokens(self.text)
-
-
-def find_clause(clauses: Sequence[Clause], quantity: Quantity) -> Clause | None:
-    """The clause that mentions a quantity, or in which it stands."""
-    at = bisect_right(clauses, quantity.start, key=_get_begin)
-    near = [one for one in clauses[max(0, at - MAX_SUBJECTS) : at] if one.start <= quantity.start < one.end]
-    return next(
-        (one for one in near if any(m.start == quantity.start for m in one.mentions)), near[-1] if near else None
-    )
-
-
-def _get_begin(clause: Clause) -> int:
-    return clause.start
 
 
 @lru_cache(maxsize=256)
@@ -105,7 +96,7 @@ def find_words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _states_fact(sentence: str) -> bool:
-    return not sentence.rstrip().endswith("?") and not is_open(sentence) and not _INTENDED.search(sentence)
+    return not sentence.rstrip().endswith("?") and not is_supposed(sentence) and not _INTENDED.search(sentence)
 
 
 def _is_able(mention: ClauseMention) -> bool:

@@ -39,11 +39,14 @@ class Guarantee(FrozenModel):
         """Whether there is any threshold that keeps the promise."""
         return self.passes_from is not None or self.fails_to is not None
 
-    def accepts(self, raw: float) -> bool:
-        """Whether a raw value in [0, 1] is accepted.
+    def accepts(self, raw: float, *, passed: bool | None = None) -> bool:
+        """Whether a raw value in [0, 1] is accepted; as the verdict that it came to, where that is given.
 
         >>> [Guarantee(share=0.9, passes_from=0.8).accepts(raw) for raw in (0.1, 0.8)]
         [False, True]
+        >>> Guarantee(share=0.9, passes_from=0.8).accepts(0.8, passed=False)
+        False
         """
         passes = self.passes_from is not None and raw >= self.passes_from - NOISE
-        return passes or (self.fails_to is not None and raw <= self.fails_to + NOISE)
+        fails = self.fails_to is not None and raw <= self.fails_to + NOISE
+        return (passes and passed is not False) or (fails and passed is not True)

@@ -1,0 +1,39 @@
+"""What a browser is told of an address at which there is nothing. Programs are told by the API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Scope as AsgiScope
+
+from service.api.page_route import PageRoute
+from service.api.parts import ApiParts
+from service.web.page import PageSet, guard
+
+
+class UnknownRoute(PageRoute):
+    """Any path below which there is no operation, for those who ask for a page."""
+
+    def matches(self, scope: AsgiScope) -> tuple[Match, AsgiScope]:
+        """As a route does: for who opens an address as a page, and not below the API."""
+        accepted = b",".join([value for name, value in scope.get("headers", ()) if name == b"accept"])
+        if b"text/html" not in accepted or scope["method"] not in ("GET", "HEAD") or scope["path"].startswith("/v1/"):
+            return Match.NONE, {}
+        return super().matches(scope)
+
+
+def build_unknown_page(_: ApiParts) -> Sequence[PageRoute]:
+    """The one that answers where no other does."""
+    return [UnknownRoute("/{path:path}", show_unknown, public=True, wrap=guard)]
+
+
+async def show_unknown(_: Request) -> Response:
+    """That there is no such page."""
+    raise HTTPException(404, "there is no page at this address")
+
+
+PAGES = PageSet(build_unknown_page, is_last=True)
