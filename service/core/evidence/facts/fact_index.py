@@ -19,6 +19,8 @@ from service.core.trace import Step
 
 DROPPED = split_words("cent usd eur gbp est utc local val iso str text num of the in is at by to on or as an it")
 """Words of field names that prose leaves out."""
+_PARTICLES = split_words("out off up per with no not and than for so about all both")
+"""Words that are in any prose: a field of no others (`out_of`) is named by none."""
 GENERIC = split_words("time date day number scheduled current")
 """Words that a field's name may do without where others tell it: what is said shows its kind."""
 _MEASURED = split_words("length mass duration temperature speed volume power energy pressure")
@@ -147,7 +149,7 @@ class FactIndex:
             own = own - GENERIC or own
             own = own - {find_unit_word(fact.own)} or own
             group = groups[key] = FactGroup(own, fact.above)
-            if groups is self.groups and len(self._by_word) < MAX_WORDS:
+            if groups is self.groups and len(self._by_word) < MAX_WORDS and not group.own <= _PARTICLES:
                 for word in group.own:
                     self._by_word[word].append(group)
         for quantity in fact.quantities:

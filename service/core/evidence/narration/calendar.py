@@ -12,10 +12,8 @@ from service.core.evidence.reading.quantities import Quantity
 
 _NAMES = "|".join(WEEKDAYS)
 _YEAR = re.compile(r"\b(?:(?:19|20)\d\d(?![-\d])|(?:last|next|previous|following) year)\b", re.IGNORECASE)
-_PAIR = re.compile(
-    rf"\b(?P<day>{_NAMES})(?:,| \(|,? the| )+ ?$|^(?:,| \(| is a| was a| )+(?P<after>{_NAMES})\b",
-    re.IGNORECASE,
-)
+_BEFORE = re.compile(rf"\b({_NAMES})(?:,| \(|,? the| )+ ?$", re.IGNORECASE)
+_AFTER = re.compile(rf"^(?:,| \(| is a| was a| )+({_NAMES})\b", re.IGNORECASE)
 
 
 def check_weekdays(text: str, quantities: Sequence[Quantity], holdings: Holdings) -> Iterator[Saying]:
@@ -46,5 +44,6 @@ def known_year(said: Quantity) -> bool:
 
 
 def _find_beside(text: str, said: Quantity) -> str:
-    beside = _PAIR.search(text[max(0, said.start - 16) : said.start]) or _PAIR.search(text[said.end : said.end + 16])
-    return (beside["day"] or beside["after"] or "").lower() if beside else ""
+    before, after = text[max(0, said.start - 16) : said.start], text[said.end : said.end + 16]
+    beside = _BEFORE.search(before) or _AFTER.search(after)
+    return beside[1].lower() if beside else ""

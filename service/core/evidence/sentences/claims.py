@@ -224,6 +224,10 @@ def _is_composite(text: str, quantity: Quantity) -> bool:
     )
 
 
+_MINUTES = re.compile(r"(?<=\d)\s?min\b")
+"""Of `8 min`, which is no least."""
+
+
 def _find_extreme(text: str, found: Sequence[Quantity], n: int, start: int) -> Literal["highest", "lowest"] | None:
     """`from 3 to 9`, `a high of 9`, `the lowest price is 3`."""
     before = split_tokens(text[max(start, found[n].start - 60) : found[n].start])
@@ -233,7 +237,8 @@ def _find_extreme(text: str, found: Sequence[Quantity], n: int, start: int) -> L
     if n and split_tokens(text[found[n - 1].end : found[n].start]) in (["to"], ["and"]):
         first = split_tokens(text[max(start, found[n - 1].start - 20) : found[n - 1].start])
         return "highest" if first[-1:] in (["from"], ["between"]) and not _falls(found[n - 1], found[n]) else None
-    near = set(split_tokens(_find_last_clause(text[max(start, found[n].start - 60) : found[n].start]))[-6:])
+    clause = _find_last_clause(text[max(start, found[n].start - 60) : found[n].start])
+    near = set(split_tokens(_MINUTES.sub(" minutes", clause))[-6:])
     if near & HIGHEST and not near & LOWEST:
         return "highest"
     return "lowest" if near & LOWEST and not near & HIGHEST else None
