@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import chain, combinations, islice, permutations, product
+from typing import NamedTuple
 
 from service.core.evidence.arithmetic.holding import DIFFERENCE, SUM, read_number
 from service.core.evidence.arithmetic.transforms import name_slip
@@ -122,6 +123,35 @@ class _Pool:
         return any(_has_near(self.values, value + number, room) for value in self.values)
 
 
+class _Sought(NamedTuple):
+    """A number that may be worked out, how far off it may be, its clause, and the numbers that it may come of."""
+
+    number: Decimal
+    room: Decimal
+    clause: Clause
+    pools: Sequence[_Pool]
+    told: Sequence[Decimal]
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether it has too many digits to be a chance result."""
+        return len(list_significant_digits(self.number)) > _TELLING
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Those of its sentence."""
+        return find_words(self.clause.sentence)
+
+    @property
+    def is_asked_total(self) -> bool:
+        """Whether words ask for a total, and not of two."""
+        return asks_sum(self.clause) and not (DIFFERENCE | _OF_TWO) & self.words
+
+    def is_in(self, values: Sequence[Decimal]) -> bool:
+        """Whether one of sorted values is it."""
+        return _has_near(values, self.number, self.room)
+
+
 class Workings:
     """What comes of the numbers that results hold and a text tells."""
 
@@ -146,21 +176,17 @@ class Workings:
             return False
         if said.kind == "percent":
             return self._is_share(said, number, clause)
-        room, words = _measure_room(said, clause, number), find_words(clause.sentence)
         pools = [self._find_pool(said), *self._list_own_pools(said, clause)]
-        told = self._list_told(said, clause)
-        total = asks_sum(clause) and not (DIFFERENCE | _OF_TWO) & words
-        if (apart or not total) and self._is_difference(number, room, clause, pools, told, apart=apart):
+        sought = _Sought(number, _measure_room(said, clause, number), clause, pools, self._list_told(said, clause))
+        if (apart or not sought.is_asked_total) and self._is_difference(sought, apart=apart):
             return True
         if apart:
             return False
-        if self._is_total(number, room, clause, pools, told) or _has_near(
-            sorted(self._iter_named_sums(said, clause)), number, room
-        ):
+        if self._is_total(sought) or sought.is_in(sorted(self._iter_named_sums(said, clause))):
             return True
-        open_to = len(list_significant_digits(number)) > _TELLING or bool((_SHARED_OUT | _TAKEN) & words)
-        return self._is_multiple(number, room, clause, pools, told, open_to=open_to) or (
-            open_to and any(_has_near(pool.made, number, room) for pool in pools)
+        open_to = sought.is_telling or bool((_SHARED_OUT | _TAKEN) & sought.words)
+        return self._is_multiple(sought, open_to=open_to) or (
+            open_to and any(sought.is_in(pool.made) for pool in pools)
         )
 
     def is_near(self, said: Quantity, clause: Clause) -> bool:
@@ -208,18 +234,9 @@ class Workings:
         ]
         return [*behind, *[one.number for one in near if one.number]]
 
-    def _is_difference(
-        self,
-        number: Decimal,
-        room: Decimal,
-        clause: Clause,
-        pools: Sequence[_Pool],
-        told: Sequence[Decimal],
-        *,
-        apart: bool,
-    ) -> bool:
-        size, asked = abs(number), apart or asks_arithmetic(clause)
-        telling = len(list_significant_digits(number)) > _TELLING
+    def _is_difference(self, sought: _Sought, *, apart: bool) -> bool:
+        _, room, clause, pools, told = sought
+        size, asked, telling = abs(sought.number), apart or asks_arithmetic(clause), sought.is_telling
         if (asked or telling) and any(_has_near(pool.apart, size, room) for pool in pools):
             return True
         if (asked or telling) and _are_apart(told, [*told, *pools[0].totals], size, room):
@@ -232,40 +249,27 @@ class Workings:
             asked and fine and (_are_apart(told, pools[0].values, size, room) or pools[0].is_apart(size, room))
         ) or (asked and _are_apart(pools[0].totals, pools[0].values, size, room))
 
-    def _is_total(
-        self, number: Decimal, room: Decimal, clause: Clause, pools: Sequence[_Pool], told: Sequence[Decimal]
-    ) -> bool:
-        words = find_words(clause.sentence)
-        asked = (
-            bool(_ASKING & words) or len(list_significant_digits(number)) > _TELLING or bool(_WHOLE.search(clause.text))
-        )
-        total = asks_sum(clause) and not (DIFFERENCE | _OF_TWO) & words
-        if any(_has_near(pool.totals, number, room) for pool in pools):
+    def _is_total(self, sought: _Sought) -> bool:
+        number, room, clause, pools, told = sought
+        asked = bool(_ASKING & sought.words) or sought.is_telling or bool(_WHOLE.search(clause.text))
+        if any(sought.is_in(pool.totals) for pool in pools):
             return True
-        if _MEANS & words and any(_has_near(pool.means, number, room) for pool in pools):
+        if _MEANS & sought.words and any(sought.is_in(pool.means) for pool in pools):
             return True
-        if asked and not total and any(_has_near(pool.pairs, number, room) for pool in pools):
+        if asked and not sought.is_asked_total and any(sought.is_in(pool.pairs) for pool in pools):
+            return True
+        if asked and any(sought.is_in(pool.parts) for pool in pools):
             return True
         few = told[-_FEW:]
-        if asked and any(_has_near(pool.parts, number, room) for pool in pools):
-            return True
         return (
             _have_sum(few, number, room)
             or any(abs(sum(few[n:]) - number) <= room for n in range(len(few) - 2))
-            or (asked and _has_near(_list_signed(few[-MAX_SIGNED:]), number, room))
+            or (asked and sought.is_in(_list_signed(few[-MAX_SIGNED:])))
         )
 
-    def _is_multiple(
-        self,
-        number: Decimal,
-        room: Decimal,
-        clause: Clause,
-        pools: Sequence[_Pool],
-        told: Sequence[Decimal],
-        *,
-        open_to: bool,
-    ) -> bool:
+    def _is_multiple(self, sought: _Sought, *, open_to: bool) -> bool:
         """So many times a value, or one shared out among so many, or so many percent of it, by numbers of the sentence."""
+        number, room, clause, pools, told = sought
         counts = self._list_counts(clause, ("number", "measure", "duration"))
         times = [
             each for each in counts if 1 < each <= MAX_TIMES and each == each.to_integral_value() and each != number
