@@ -7,11 +7,13 @@ all differ from it under every transform, and nothing else accounts for the numb
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from service.core.evidence.arithmetic.holding import derive_number, list_numbers, read_number
 from service.core.evidence.arithmetic.transforms import is_minor, may_be_minor, relate
 from service.core.evidence.facts.fact_index import FactGroup, FactIndex, read_shape
 from service.core.evidence.facts.facts import Fact
+from service.core.evidence.facts.held import Holdings
 from service.core.evidence.facts.field_units import MONEY
 from service.core.evidence.narration.binding import bind, is_about
 from service.core.evidence.narration.calendar import check_weekdays
@@ -21,6 +23,7 @@ from service.core.evidence.narration.retelling import Retelling
 from service.core.evidence.narration.series import check_series
 from service.core.evidence.narration.superlatives import check_superlatives
 from service.core.evidence.narration.tallies import check_tallies
+from service.core.evidence.narration.understood import MAX_UNREAD, Understanding
 from service.core.evidence.narration.verdicts import (
     OPEN,
     ClaimVerdict,
@@ -35,6 +38,7 @@ from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import split_tokens, split_words
 from service.core.evidence.sentences.claims import COMPARING, DENYING, LOOSE, Claim, find_claims
 from service.core.evidence.sentences.clauses import ClauseReader
+from service.core.evidence.sentences.mentions import Clause
 
 FEW = 2
 """Of so many values one may be taken for the one that is meant."""
@@ -60,11 +64,27 @@ def check_text(
         found[quantity.start, quantity.end] = ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict)
     parts = {place for place, claim in claims.items() if claim.composite}
     bound = dict(found)
-    for saying in _iter_sayings(text, said, fact_index, utterances):
+    clauses = ClauseReader(fact_index.holdings, utterances.today).read(text, said)
+    for saying in _iter_sayings(text, said, fact_index, utterances, clauses):
         place, ruling = (saying.start, saying.end), saying.ruling
         if place not in parts and _outweighs(ruling, found.get(place), bound.get(place)):
             found[place] = ClaimVerdict(path, *place, saying.text, *ruling)
-    return sorted(found.values(), key=lambda each: (each.start, each.end))
+    understanding = Understanding(text, clauses)
+    weighed = [_weigh(one, understanding, fact_index.holdings) for one in found.values()]
+    return sorted(weighed, key=lambda each: (each.start, each.end))
+
+
+_OWN_READING = {"wrong_extreme", "wrong_count", "wrong_weekday"}
+
+
+def _weigh(claim: ClaimVerdict, understanding: Understanding, holdings: Holdings) -> ClaimVerdict:
+    if claim.verdict not in ("contradicted", "suspected") or claim.code in _OWN_READING:
+        return claim
+    facts = holdings.once("pointers", lambda: {fact.pointer: fact for fact in holdings.facts})
+    unread = understanding.count_unread(claim.start, claim.end, facts.get(claim.source or ""))
+    if unread > MAX_UNREAD:
+        return replace(claim, verdict="not_checkable", code=None, note=None)
+    return replace(claim, verdict="suspected") if unread else claim
 
 
 def _outweighs(ruling: Ruling, before: ClaimVerdict | None, bound: ClaimVerdict | None) -> bool:
@@ -79,11 +99,10 @@ def _outweighs(ruling: Ruling, before: ClaimVerdict | None, bound: ClaimVerdict 
 
 
 def _iter_sayings(
-    text: str, said: Sequence[Quantity], fact_index: FactIndex, utterances: Utterances
+    text: str, said: Sequence[Quantity], fact_index: FactIndex, utterances: Utterances, read: Sequence[Clause]
 ) -> Iterator[Saying]:
     """What the clauses of a text say of the entities that they speak of."""
     holdings = fact_index.holdings
-    read = ClauseReader(holdings, utterances.today).read(text, said)
     clauses = [plain for one in read if (plain := one.keep_plain()) is not None]
     yield from check_weekdays(text, said, holdings)
     yield from Retelling(holdings, utterances, said, clauses).check()

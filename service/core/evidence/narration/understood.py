@@ -1,0 +1,92 @@
+"""How much of a clause is understood: what a finding rests on is all that the clause says, or there is more to it.
+
+A value that differs from a field's proves nothing where other words stand beside it: `the usual fee`, `$40 without the
+deposit`, `4 of 9 moves`. So a contradiction is proved only by a clause of which each word is read, and a suspicion is
+left where many are not.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from service.core.evidence.facts.facts import Fact, FactRecord
+from service.core.evidence.facts.held import MAX_INSIDE
+from service.core.evidence.reading import numbers
+from service.core.evidence.reading.words import abbreviates, find_root, split_tokens, split_words, stem_word
+from service.core.evidence.sentences.mentions import Clause
+
+MAX_UNREAD = 1
+"""Words that may be unread in a clause by which something is suspected."""
+_NUMBERS = re.compile(numbers.WORDS)
+NEUTRAL = split_words(
+    "a an the this that these those it its it's they them their he him his she her hers i me my we us our you your "
+    "is are was were am be been being has have had having do does did s t re ve ll d m "
+    "of in on at by for from to with as into via and or so here there now currently today also just only then which who "
+    "whose what where when please yes ok okay sure great good news thanks well unfortunately however "
+    "comes come came takes take took goes go went gets get got gives gave makes made runs ran holds hold held shows show "
+    "stands stood sits sat lists listed says said reads tells told keeps kept looks look found find see seen got "
+    "cost costs costing worth priced weighs weighed lasts lasted will expected set scheduled usd eur gbp utc am pm o clock "
+    "dollar dollars euro euros pound pounds percent total"
+) - {"total"}
+"""Words that leave what is said as it is."""
+
+
+class Understanding:
+    """The clauses of a text, and how much of each is read."""
+
+    def __init__(self, text: str, clauses: Sequence[Clause]) -> None:
+        self._text = text
+        self._clauses = clauses
+        self._starts = [clause.start for clause in clauses]
+
+    def count_unread(self, start: int, end: int, fact: Fact | None) -> int:
+        """The words of the clause around a claim that neither name the fact and its record nor say nothing."""
+        at = bisect_right(self._starts, start) - 1
+        if at < 0:
+            return 0
+        clause = self._clauses[at]
+        known = {*self._iter_known(clause, fact)}
+        field = {*fact.own, *fact.above} if fact is not None else set[str]()
+        roots = {find_root(word) for word in field}
+        return len({word for word in self._iter_words(at, start, end) if not _is_read(word, known, field, roots)})
+
+    def _iter_words(self, at: int, start: int, end: int) -> Iterator[str]:
+        clause = self._clauses[at]
+        if at and self._text[clause.start - 1 : clause.start] == ":" or self._follows_label(at):
+            yield from split_tokens(self._clauses[at - 1].text)
+        yield from split_tokens(self._text[clause.start : start])
+        yield from split_tokens(self._text[end : max(end, clause.end)])
+        for mention in clause.mentions:
+            if mention.start == start:
+                yield from mention.head
+
+    def _follows_label(self, at: int) -> bool:
+        if not at:
+            return False
+        before, clause = self._clauses[at - 1], self._clauses[at]
+        return ":" in self._text[before.end : clause.start] and before.sentence_start == clause.sentence_start
+
+    def _iter_known(self, clause: Clause, fact: Fact | None) -> Iterator[str]:
+        for mention in clause.mentions:
+            if mention.start in clause.named or mention.quantity is not None or mention.weekday:
+                yield from split_tokens(mention.text)
+        record: FactRecord | None = fact.record if fact is not None else None
+        said = {value for m in clause.mentions if m.quantity is not None for value in m.quantity.values}
+        while record is not None:
+            for one in record.facts[:MAX_INSIDE]:
+                if isinstance(one.value, str):
+                    yield from split_tokens(one.value[:200])
+                if one is not fact and any(value in said for held in one.quantities for value in held.values):
+                    yield from one.own
+            for name in record.called:
+                yield from name.split()
+            record = record.above
+
+
+def _is_read(word: str, known: set[str], field: set[str], roots: set[str]) -> bool:
+    if word in NEUTRAL or word in known or len(word) == 1 or any(c.isdigit() for c in word) or _NUMBERS.fullmatch(word):
+        return True
+    stem = stem_word(word)
+    return stem in known or find_root(stem) in roots or any(abbreviates(short, stem) for short in field)
