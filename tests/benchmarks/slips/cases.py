@@ -37,6 +37,7 @@ HALVES = {
     "blind_a": ("cloudcosts", "builds", "deals", "museum", "recipes"),
     "blind_b": ("adstats", "pulls", "wallet", "elections", "inbox"),
     "blind_c": ("grades", "telemetry", "podcast", "chess", "grants"),
+    "blind_d": ("blood", "satpass", "translation", "bees", "railworks"),
 }
 """`held` is looked at last; the others are read and built on, `fresh` and the blind ones since they were measured unread."""
 RENDERINGS = 3
