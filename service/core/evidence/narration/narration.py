@@ -23,7 +23,7 @@ from service.core.evidence.narration.retelling import Retelling
 from service.core.evidence.narration.series import check_series
 from service.core.evidence.narration.superlatives import check_superlatives
 from service.core.evidence.narration.tallies import check_tallies
-from service.core.evidence.narration.understood import MAX_UNREAD, Understanding
+from service.core.evidence.narration.understood import Understanding
 from service.core.evidence.narration.verdicts import (
     OPEN,
     ClaimVerdict,
@@ -36,7 +36,7 @@ from service.core.evidence.narration.verdicts import (
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import split_tokens, split_words
-from service.core.evidence.sentences.claims import COMPARING, DENYING, LOOSE, Claim, find_claims
+from service.core.evidence.sentences.claims import COMPARING, DENYING, HIGHEST, LOOSE, LOWEST, NEGATED, RANGES, Claim, find_claims
 from service.core.evidence.sentences.clauses import ClauseReader
 from service.core.evidence.sentences.mentions import Clause
 
@@ -81,10 +81,15 @@ def _weigh(claim: ClaimVerdict, understanding: Understanding, holdings: Holdings
     if claim.verdict not in ("contradicted", "suspected") or claim.code in _OWN_READING:
         return claim
     facts = holdings.once("pointers", lambda: {fact.pointer: fact for fact in holdings.facts})
-    unread = understanding.count_unread(claim.start, claim.end, facts.get(claim.source or ""))
-    if unread > MAX_UNREAD:
+    accounted = {*NEGATED, "no"} if claim.code == "negation" else _ENDS if claim.code in _OF_ENDS else ()
+    grade = understanding.grade(claim.start, claim.end, facts.get(claim.source or ""), frozenset(accounted))
+    if grade == "nothing":
         return replace(claim, verdict="not_checkable", code=None, note=None)
-    return replace(claim, verdict="suspected") if unread else claim
+    return replace(claim, verdict="suspected") if grade == "suspicion" else claim
+
+
+_ENDS = HIGHEST | LOWEST | RANGES
+_OF_ENDS = {"out_of_range", "threshold"}
 
 
 def _outweighs(ruling: Ruling, before: ClaimVerdict | None, bound: ClaimVerdict | None) -> bool:

@@ -9,28 +9,39 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from typing import Literal
 
 from service.core.evidence.facts.facts import Fact, FactRecord
 from service.core.evidence.facts.held import MAX_INSIDE
 from service.core.evidence.reading import numbers
 from service.core.evidence.reading.words import abbreviates, find_root, split_tokens, split_words, stem_word
+from service.core.evidence.sentences.claims import ABOUT, AT_LARGE, COMPARING, DENYING, LOOSE, MADE, MAYBE
 from service.core.evidence.sentences.mentions import Clause
+
+Grade = Literal["proof", "suspicion", "nothing"]
 
 MAX_UNREAD = 1
 """Words that may be unread in a clause by which something is suspected."""
 _NUMBERS = re.compile(numbers.WORDS)
 NEUTRAL = split_words(
-    "a an the this that these those it its it's they them their he him his she her hers i me my we us our you your "
+    "a an the this that these those it its they them their he him his she her hers i me my we us our you your "
     "is are was were am be been being has have had having do does did s t re ve ll d m "
-    "of in on at by for from to with as into via and or so here there now currently today also just only then which who "
+    "of in on at for from to with as into via and or so here there now currently today also just only then which who "
     "whose what where when please yes ok okay sure great good news thanks well unfortunately however "
-    "comes come came takes take took goes go went gets get got gives gave makes made runs ran holds hold held shows show "
-    "stands stood sits sat lists listed says said reads tells told keeps kept looks look found find see seen got "
+    "comes come came coming takes take took goes go went gets get got gives gave makes made runs ran holds hold held "
+    "shows show stands stood sits sat lists listed says said reads tells told keeps kept looks look found find see seen "
+    "adds added adding records recorded posts posted tallied scored collected registered contributed provides provided "
+    "providing finishes finished ends ended "
     "cost costs costing worth priced weighs weighed lasts lasted will expected set scheduled usd eur gbp utc am pm o clock "
-    "dollar dollars euro euros pound pounds percent total"
-) - {"total"}
+    "dollar dollars euro euros pound pounds percent"
+)
 """Words that leave what is said as it is."""
+_CHANGING = ABOUT | MADE | LOOSE | COMPARING | DENYING | AT_LARGE | MAYBE | split_words(
+    "after before until since next ago usual usually normal normally typical typically recommended ideal ideally "
+    "beyond past out up down plus minus without except besides instead too enough almost already yet still"
+)
+"""Words that make another value of one: with them a value that differs is no mistake."""
 
 
 class Understanding:
@@ -41,16 +52,23 @@ class Understanding:
         self._clauses = clauses
         self._starts = [clause.start for clause in clauses]
 
-    def count_unread(self, start: int, end: int, fact: Fact | None) -> int:
+    def grade(self, start: int, end: int, fact: Fact | None, accounted: Set[str] = frozenset()) -> Grade:
+        """What a value that differs proves, by the words of its clause. `accounted`: those that the finding rests on."""
+        unread = self._list_unread(start, end, fact) - accounted
+        if unread & _CHANGING or len(unread) > MAX_UNREAD:
+            return "nothing"
+        return "suspicion" if unread else "proof"
+
+    def _list_unread(self, start: int, end: int, fact: Fact | None) -> set[str]:
         """The words of the clause around a claim that neither name the fact and its record nor say nothing."""
         at = bisect_right(self._starts, start) - 1
         if at < 0:
-            return 0
+            return set()
         clause = self._clauses[at]
         known = {*self._iter_known(clause, fact)}
         field = {*fact.own, *fact.above} if fact is not None else set[str]()
         roots = {find_root(word) for word in field}
-        return len({word for word in self._iter_words(at, start, end) if not _is_read(word, known, field, roots)})
+        return {word for word in self._iter_words(at, start, end) if not _is_read(word, known, field, roots)}
 
     def _iter_words(self, at: int, start: int, end: int) -> Iterator[str]:
         clause = self._clauses[at]
