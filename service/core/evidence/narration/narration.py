@@ -7,13 +7,11 @@ all differ from it under every transform, and nothing else accounts for the numb
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from service.core.evidence.arithmetic.holding import derive_number, list_numbers, read_number
 from service.core.evidence.arithmetic.transforms import is_minor, may_be_minor, relate
 from service.core.evidence.facts.fact_index import FactGroup, FactIndex, read_shape
 from service.core.evidence.facts.facts import Fact
-from service.core.evidence.facts.held import Holdings
 from service.core.evidence.facts.field_units import MONEY
 from service.core.evidence.narration.binding import bind, is_about
 from service.core.evidence.narration.calendar import check_weekdays
@@ -36,7 +34,13 @@ from service.core.evidence.narration.verdicts import (
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import split_tokens, split_words
-from service.core.evidence.sentences.claims import COMPARING, DENYING, HIGHEST, LOOSE, LOWEST, NEGATED, RANGES, Claim, find_claims
+from service.core.evidence.sentences.claims import (
+    COMPARING,
+    DENYING,
+    LOOSE,
+    Claim,
+    find_claims,
+)
 from service.core.evidence.sentences.clauses import ClauseReader
 from service.core.evidence.sentences.mentions import Clause
 
@@ -69,27 +73,8 @@ def check_text(
         place, ruling = (saying.start, saying.end), saying.ruling
         if place not in parts and _outweighs(ruling, found.get(place), bound.get(place)):
             found[place] = ClaimVerdict(path, *place, saying.text, *ruling)
-    understanding = Understanding(text, clauses)
-    weighed = [_weigh(one, understanding, fact_index.holdings) for one in found.values()]
-    return sorted(weighed, key=lambda each: (each.start, each.end))
-
-
-_OWN_READING = {"wrong_extreme", "wrong_count", "wrong_weekday"}
-
-
-def _weigh(claim: ClaimVerdict, understanding: Understanding, holdings: Holdings) -> ClaimVerdict:
-    if claim.verdict not in ("contradicted", "suspected") or claim.code in _OWN_READING:
-        return claim
-    facts = holdings.once("pointers", lambda: {fact.pointer: fact for fact in holdings.facts})
-    accounted = {*NEGATED, "no"} if claim.code == "negation" else _ENDS if claim.code in _OF_ENDS else ()
-    grade = understanding.grade(claim.start, claim.end, facts.get(claim.source or ""), frozenset(accounted))
-    if grade == "nothing":
-        return replace(claim, verdict="not_checkable", code=None, note=None)
-    return replace(claim, verdict="suspected") if grade == "suspicion" else claim
-
-
-_ENDS = HIGHEST | LOWEST | RANGES
-_OF_ENDS = {"out_of_range", "threshold"}
+    understanding = Understanding(text, clauses, fact_index.holdings)
+    return sorted(map(understanding.weigh, found.values()), key=lambda each: (each.start, each.end))
 
 
 def _outweighs(ruling: Ruling, before: ClaimVerdict | None, bound: ClaimVerdict | None) -> bool:

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
 
-from service.core.evidence.arithmetic.holding import read_number
 from service.core.evidence.arithmetic.slips import find_kin
 from service.core.evidence.arithmetic.spans import Spans
-from service.core.evidence.arithmetic.transforms import is_other_unit, name_slip
+from service.core.evidence.arithmetic.transforms import is_other_unit
 from service.core.evidence.arithmetic.workings import Workings, asks_difference, asks_sum, is_worked_out
 from service.core.evidence.arithmetic.zones import Zones
 from service.core.evidence.facts.facts import Fact
@@ -33,46 +32,22 @@ from service.core.evidence.narration.fitting import (
 from service.core.evidence.narration.verdicts import Ruling, Saying, Utterances, suspect
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.units import CURRENCIES, UNITS
-from service.core.evidence.reading.words import split_tokens, split_words, stem_word
+from service.core.evidence.reading.words import split_tokens, stem_word
 from service.core.evidence.sentences.claims import (
-    AT_LARGE,
-    COMPARING,
     DENYING,
-    LINKS,
-    LOOSE,
-    MADE,
     NEGATED,
-    OVER,
-    UNDER,
-    sets_aside,
 )
-from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words, follows_pronoun
+from service.core.evidence.sentences.mentions import Clause, ClauseMention, follows_pronoun
 from service.core.models.lazy import lazy
 
 MAX_SIBLINGS = 60
 """Other entities of the kind of a clause's that are asked whether they hold what is said."""
 MAX_DATED, MAX_TYPED = 500, 120
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_NORMS = split_words("usual usually normal normally typical typically recommended ideal ideally")
-"""Words of what holds elsewhere."""
-_YET = split_words("will shall until once when")
 _PART_OF = re.compile(r"\b(\d[\d,.]*\d|\d) (?:out )?of (?:the |your |all )?(\d[\d,.]*\d|\d)\b")
 _PERCENT = re.compile(r"\bper ?cent\b")
 _NOT = re.compile(r"n['\u2019]t\b")
-_BOUNDS = OVER | UNDER | split_words("least most within than")
 _ENDS = ("from", "to")
-_PARTLY = split_words(
-    "of only some most both all each except other others any either if unless one two three four five"
-)
-"""Words of sentences that say of several things how many are so."""
-_SUBJECTS = (
-    LINKS
-    | DENYING
-    | split_words(
-        "it this that they he she you i we t s also already yet now and been be being do does did done with in has hasn non fully"
-    )
-)
-"""Words before a flag that leave it to what is spoken of."""
 _TELLING = 2
 """Numbers of more digits must come from somewhere."""
 _MADE_UP = frozenset({"money", "time", "date", "percent", "duration", "measure"})
@@ -111,8 +86,6 @@ class Retelling:
         return ruling if weighed is not None and weighed.verdict in ("suspected", "contradicted") else weighed
 
     def _check_as(self, mention: ClauseMention, clause: Clause) -> Ruling | None:
-        if _is_bound(mention, clause) or _is_second_day(mention, clause):
-            return None
         if mention.part in _ENDS:
             return self._check_way(mention, clause) if mention.part == "to" else None
         subjects, said = clause.subjects, mention.quantity
@@ -120,8 +93,6 @@ class Retelling:
         holding = next((one for one in fits if one.holds), None)
         apart = said is not None and asks_difference(mention, clause)
         total = said is not None and asks_sum(clause)
-        if said is None and _is_to_come(mention, clause):
-            return None
         if said is None and mention.flag is None and _is_denied(mention, clause):
             return suspect(mention.text, holding.facts[0], "negation") if holding and _is_sure(clause) else None
         if holding is not None and not apart and not total:
@@ -147,10 +118,7 @@ class Retelling:
         unit = None if said is None or held or self._utterances.has(said) else self._check_unit(said, mention, clause)
         if unit is not None and not refuted:
             return unit
-        slipped = unit is not None or (
-            not apart and not total and said is not None and _is_off_scale(said, clause, refuted)
-        )
-        if said is not None and not swapped and not slipped and self._is_derived(said, clause, fits, apart=apart):
+        if said is not None and not swapped and unit is None and self._is_derived(said, clause, fits, apart=apart):
             return None
         if held or (not swapped and self._is_said(mention, clause)):
             return None
@@ -181,7 +149,7 @@ class Retelling:
         telling = said.kind == "money" and len(list_significant_digits(said.number or Decimal(0))) >= _TELLING
         if not other or not (named or (telling and len(other) == len(held))) or self._is_held(said, clause):
             return None
-        proved = named and len(other) == 1 and _is_plain(mention, clause)
+        proved = named and len(other) == 1
         return suspect(mention.text, other[0], "wrong_unit")._replace(verdict="contradicted" if proved else "suspected")
 
     def _is_said(self, mention: ClauseMention, clause: Clause) -> bool:
@@ -242,15 +210,11 @@ class Retelling:
         """What a mention is that the entities spoken of do not hold, though they hold something of its sort."""
         fact, said = fits[0].facts[0], mention.quantity
         sure = clause.sight in ("here", "before") or (clause.sight == "far" and follows_pronoun(clause))
-        if mention.flag is not None and _is_sure(clause) and not _PARTLY & find_words(clause.sentence):
-            verdict = "contradicted" if _is_said_of_these(mention, clause, fits[0].facts) else "suspected"
-            return suspect(mention.text, fact, "negation")._replace(verdict=verdict)
-        proved = (
-            clause.sight == "here" and len(clause.subjects) == 1 == len(fits[0].facts) and _is_plain(mention, clause)
-        )
+        proved = clause.sight == "here" and len(clause.subjects) == 1 == len(fits[0].facts)
         if mention.flag is not None:
-            told = (sure or _is_sure(clause)) and not _PARTLY & find_words(clause.sentence)
-            return suspect(mention.text, fact, "negation") if told else None
+            verdict = "contradicted" if _is_sure(clause) else "suspected"
+            told = sure or _is_sure(clause)
+            return suspect(mention.text, fact, "negation")._replace(verdict=verdict) if told else None
         if said is not None and said.kind == "number" and not fits[0].named and len(clause.words) > 1:
             return None
         if swapped:
@@ -283,10 +247,7 @@ class Retelling:
         return (
             clause.keyed
             and not clause.by & mention.columns
-            and any(
-                fit(mention, clause, other).holds and not _is_named_in_part(other, clause)
-                for other in self._iter_others(clause)
-            )
+            and any(fit(mention, clause, other).holds for other in self._iter_others(clause))
         )
 
     def _iter_others(self, clause: Clause) -> Iterator[Entity]:
@@ -306,7 +267,7 @@ class Retelling:
         said = mention.quantity
         if mention.weekday and self._holdings.dated:
             return self._check_day(mention, self._holdings.dated[0])
-        if said is None or self._is_held(said, clause) or _NORMS & find_words(clause.text):
+        if said is None or self._is_held(said, clause):
             return None
         if said.kind == "number":
             typed = self._list_typed(said) if asks_sum(clause) and self._workings.is_near(said, clause) else []
@@ -351,28 +312,6 @@ class Retelling:
         return any(relates(said, fact, clause) for fact in near)
 
 
-def _is_off_scale(said: Quantity, clause: Clause, fits: Sequence[Fitting]) -> bool:
-    """Whether the digits are those of what is held of the sort, a power of ten apart, and no word asks for another value."""
-    if said.number is None or len(list_significant_digits(said.number)) < _TELLING or is_worked_out(clause):
-        return False
-    facts = [fact for one in fits for fact in one.facts if is_typed(said, fact)]
-    held = [number for fact in facts if (number := read_number(said, fact)) is not None]
-    return any(name_slip(said.number, number) == "scale_flip" for number in held)
-
-
-def _is_named_in_part(other: Entity, clause: Clause) -> bool:
-    """Whether a clause has some words of what another entity is called: `Wen` of `Wen Zhao`."""
-    said = find_words(clause.text)
-    own = {word for one in clause.subjects for name in _list_names(one, clause) for word in name}
-    return any(not said.isdisjoint({*name} - own) and not said.issuperset(name) for name in _list_names(other, clause))
-
-
-def _list_names(entity: Entity, clause: Clause) -> Iterator[list[str]]:
-    for fact in entity.inside[:MAX_INSIDE]:
-        if fact.path in clause.by and isinstance(fact.value, str):
-            yield split_tokens(fact.value)
-
-
 def _is_telling(said: Quantity, kin: Fact, clause: Clause) -> bool:
     """Whether a likeness is no chance: of three digits, of a day or a time, in all but the unit, with the field named."""
     if said.number is None or len(list_significant_digits(said.number)) > _TELLING or is_other_unit(said, kin):
@@ -381,31 +320,10 @@ def _is_telling(said: Quantity, kin: Fact, clause: Clause) -> bool:
     return bool({stem_word(word) for word in clause.words} & named)
 
 
-def _is_bound(mention: ClauseMention, clause: Clause) -> bool:
-    """Whether words before a number make of it a bound: `over $200`."""
-    before = split_tokens(
-        clause.sentence[
-            max(0, mention.start - clause.sentence_start - 30) : max(0, mention.start - clause.sentence_start)
-        ]
-    )[-2:]
-    return mention.quantity is not None and bool(_BOUNDS & {*before})
-
-
 def _is_denied(mention: ClauseMention, clause: Clause) -> bool:
     """Whether a word right before it denies it: `not delivered`."""
     before = _NOT.sub(" not", clause.text[: mention.start - clause.start])
     return bool(NEGATED & {*split_tokens(before)[-2:]})
-
-
-def _is_to_come(mention: ClauseMention, clause: Clause) -> bool:
-    """Whether words right before it say that it is not yet so: `will be done`, `still to be paid`."""
-    before = split_tokens(clause.text[: mention.start - clause.start])[-3:]
-    return bool(_YET & {*before}) or before[-2:] == ["to", "be"]
-
-
-def _is_second_day(mention: ClauseMention, clause: Clause) -> bool:
-    """Whether a day stands in a clause of which another day says of what it speaks."""
-    return mention.is_day and any(one.is_day and one.start in clause.named for one in clause.mentions)
 
 
 def _is_sure(clause: Clause) -> bool:
@@ -413,24 +331,3 @@ def _is_sure(clause: Clause) -> bool:
     if not clause.subjects:
         return all(one.entity is None for one in clause.mentions)
     return clause.sight in ("here", "before") and len(clause.subjects) == 1
-
-
-def _is_plain(mention: ClauseMention, clause: Clause) -> bool:
-    """Whether a mention is a quantity that is stated as it is, of no date and no bare number."""
-    said = mention.quantity
-    words = find_words(clause.text)
-    if said is None or said.kind in ("date", "number") or is_rough(said, clause) or "respectively" in clause.sentence:
-        return False
-    return not words & (MADE | LOOSE | COMPARING | DENYING | AT_LARGE) and not sets_aside(
-        clause.sentence[: max(0, mention.start - clause.sentence_start)]
-    )
-
-
-def _is_said_of_these(mention: ClauseMention, clause: Clause, facts: Sequence[Fact]) -> bool:
-    """Whether what is said to be so is the entity, and no part of it: `the fee is not refundable`."""
-    named = {word for one in clause.mentions if one.flag is None for word in split_tokens(one.text)}
-    named |= {word for one in facts for word in (*one.above, *one.own)}
-    named |= {word for one in facts for other in one.record.facts if isinstance(other.value, str) for word in other.own}
-    named |= {word for entity in clause.subjects if entity.collection for word in entity.collection.own}
-    before = split_tokens(clause.sentence[: max(0, mention.start - clause.sentence_start)])
-    return all(word in _SUBJECTS or stem_word(word) in named or word in named for word in before)

@@ -9,17 +9,28 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence, Set
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from service.core.evidence.facts.facts import Fact, FactRecord
-from service.core.evidence.facts.held import MAX_INSIDE
+from service.core.evidence.facts.held import MAX_INSIDE, Holdings
+from service.core.evidence.narration.verdicts import ClaimVerdict
 from service.core.evidence.reading import numbers
 from service.core.evidence.reading.words import abbreviates, find_root, split_tokens, split_words, stem_word
-from service.core.evidence.sentences.claims import ABOUT, AT_LARGE, COMPARING, DENYING, LOOSE, MADE, MAYBE
+from service.core.evidence.sentences.claims import (
+    ABOUT,
+    AT_LARGE,
+    COMPARING,
+    DENYING,
+    HIGHEST,
+    LOOSE,
+    LOWEST,
+    MADE,
+    MAYBE,
+    NEGATED,
+    RANGES,
+)
 from service.core.evidence.sentences.mentions import Clause
-
-Grade = Literal["proof", "suspicion", "nothing"]
 
 MAX_UNREAD = 1
 """Words that may be unread in a clause by which something is suspected."""
@@ -37,27 +48,58 @@ NEUTRAL = split_words(
     "dollar dollars euro euros pound pounds percent"
 )
 """Words that leave what is said as it is."""
-_CHANGING = ABOUT | MADE | LOOSE | COMPARING | DENYING | AT_LARGE | MAYBE | split_words(
-    "after before until since next ago usual usually normal normally typical typically recommended ideal ideally "
-    "beyond past out up down plus minus without except besides instead too enough almost already yet still"
+_CHANGING = (
+    ABOUT
+    | MADE
+    | LOOSE
+    | COMPARING
+    | DENYING
+    | AT_LARGE
+    | MAYBE
+    | split_words(
+        "after before until since next ago usual usually normal normally typical typically recommended ideal ideally "
+        "beyond past out up down plus minus without except besides instead too enough almost already yet still"
+    )
 )
 """Words that make another value of one: with them a value that differs is no mistake."""
+
+
+_ENDS = HIGHEST | LOWEST | RANGES
+_ACCOUNTED = {
+    "negation": NEGATED | {"no"},
+    "out_of_range": _ENDS,
+    "wrong_extreme": _ENDS,
+    "threshold": _ENDS | COMPARING,
+}
+"""Words that a finding of this code rests on."""
+_OF_WHOLE = frozenset({"negation"})
+"""Codes of findings that are not even suspected where a word is unread: what it names may be what is spoken of."""
+_OWN_READING = frozenset({"wrong_extreme", "wrong_count", "wrong_weekday"})
 
 
 class Understanding:
     """The clauses of a text, and how much of each is read."""
 
-    def __init__(self, text: str, clauses: Sequence[Clause]) -> None:
+    def __init__(self, text: str, clauses: Sequence[Clause], holdings: Holdings) -> None:
         self._text = text
         self._clauses = clauses
         self._starts = [clause.start for clause in clauses]
+        self._holdings = holdings
 
-    def grade(self, start: int, end: int, fact: Fact | None, accounted: Set[str] = frozenset()) -> Grade:
-        """What a value that differs proves, by the words of its clause. `accounted`: those that the finding rests on."""
-        unread = self._list_unread(start, end, fact) - accounted
-        if unread & _CHANGING or len(unread) > MAX_UNREAD:
-            return "nothing"
-        return "suspicion" if unread else "proof"
+    def weigh(self, claim: ClaimVerdict) -> ClaimVerdict:
+        """The claim, with what differs from a field proved, suspected or left open, by what is unread beside it."""
+        if claim.verdict not in ("contradicted", "suspected") or claim.code is None or claim.code in _OWN_READING:
+            return claim
+        unread = self._list_unread(claim.start, claim.end, self._by_pointer.get(claim.source or ""))
+        unread -= _ACCOUNTED.get(claim.code, frozenset())
+        if unread & _CHANGING or len(unread) > (0 if claim.code in _OF_WHOLE else MAX_UNREAD):
+            return replace(claim, verdict="not_checkable", code=None, note=None)
+        return replace(claim, verdict="suspected") if unread else claim
+
+    @property
+    def _by_pointer(self) -> dict[str, Fact]:
+        facts = self._holdings.facts
+        return self._holdings.once(Understanding, lambda: {fact.pointer: fact for fact in facts})
 
     def _list_unread(self, start: int, end: int, fact: Fact | None) -> set[str]:
         """The words of the clause around a claim that neither name the fact and its record nor say nothing."""
@@ -72,7 +114,7 @@ class Understanding:
 
     def _iter_words(self, at: int, start: int, end: int) -> Iterator[str]:
         clause = self._clauses[at]
-        if at and self._text[clause.start - 1 : clause.start] == ":" or self._follows_label(at):
+        if (at and self._text[clause.start - 1 : clause.start] == ":") or self._follows_label(at):
             yield from split_tokens(self._clauses[at - 1].text)
         yield from split_tokens(self._text[clause.start : start])
         yield from split_tokens(self._text[end : max(end, clause.end)])
