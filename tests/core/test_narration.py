@@ -24,7 +24,7 @@ from service.packaged_files import read_yaml
 FILE = Path(__file__).parents[1] / "data" / "evidence" / "narration.yaml"
 TABLE: Any = read_yaml(FILE.read_text("utf-8"), source=FILE.name)
 CASES = [
-    pytest.param(group["result"], answer, wanted, group.get("inferred", False), id=f"{group['class']}: {answer}"[:90])
+    pytest.param(group, answer, wanted, id=f"{group['class']}: {answer}"[:90])
     for group in TABLE["groups"]
     for answer, wanted in group["cases"]
 ]
@@ -33,9 +33,9 @@ CASES = [
 HONEST: Any = read_yaml((FILE.parent / "honest.yaml").read_text("utf-8"), source="honest.yaml")
 
 
-def events_of(result: Any, *answers: str) -> list[dict[str, Any]]:
+def events_of(result: Any, *answers: str, tool: str = "look") -> list[dict[str, Any]]:
     said = [event for answer in answers for event in ({"assistant": answer}, {"user": "And?"})]
-    return [{"user": "Please."}, {"call": {"name": "look"}, "result": result}, *said[:-1]]
+    return [{"user": "Please."}, {"call": {"name": tool}, "result": result}, *said[:-1]]
 
 
 def scored(events: list[dict[str, Any]], **check: Any) -> Any:
@@ -62,14 +62,14 @@ def test_what_is_true_is_not_contradicted(group: Any, answer: str):
     assert not (group.get("quiet") and {"suspected", "unsupported"} & {*claims})
 
 
-@pytest.mark.parametrize(("result", "answer", "wanted", "inferred"), CASES)
-def test_case(result: Any, answer: str, wanted: str, inferred: bool):
-    [outcome] = outcomes(scored(events_of(result, answer)))
+@pytest.mark.parametrize(("group", "answer", "wanted"), CASES)
+def test_case(group: Any, answer: str, wanted: str):
+    [outcome] = outcomes(scored(events_of(group["result"], answer, tool=group.get("tool", "look"))))
     assert told(outcome) == wanted
     contradicted = [word for word in wanted.split() if word not in ("supported", "unsupported") and word[-1] != "?"]
     if "?" in wanted and not contradicted:
         assert isinstance(outcome, Suspicion)
-        assert (outcome.cause == "unread") == inferred
+        assert (outcome.cause == "unread") == group.get("inferred", False)
         assert {claim.note for claim in outcome.evidence if claim.code} <= {one.message for one in outcome.findings}
     elif wanted:
         contradicted = {claim.note for claim in outcome.evidence if claim.verdict == "contradicted"}

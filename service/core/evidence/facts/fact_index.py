@@ -80,6 +80,8 @@ class FactIndex:
         self.values: dict[Value, list[Fact]] = defaultdict(list)
         self.size = 0
         self.collections: list[Collection] = []
+        self.tools: dict[int, tuple[str, ...]] = {}
+        """The words of the name of the tool that each step called."""
         self._looks = 0
         self._by_word: dict[str, list[FactGroup]] = defaultdict(list)
         self.shapes: dict[str, Fact] = {}
@@ -104,7 +106,7 @@ class FactIndex:
         facts, counts, collections = read_facts(
             step.result.content, path, step.index, described, inferred=self._inferred
         )
-        about = tuple(stem_name(step.call.name))
+        about = self.tools[step.index] = tuple(stem_name(step.call.name))
         for collection in collections:
             collection.own = collection.own or about
         self.collections += collections
@@ -197,6 +199,12 @@ class FactIndex:
                 Series(self.groups[found[0]], self._collect_captions(found[0])) if len(found) == 1 else None
             )
         return self._series[self.size]
+
+    def list_captions(self, fact: Fact) -> Iterable[str]:
+        """The words by which a table tells what a fact of its series is of."""
+        series = self.find_series()
+        known = series is not None and self.groups.get(fact.path) is series.group
+        return [word for told in series.told.values() for word in told] if series is not None and known else ()
 
     def _collect_captions(self, path: tuple[str, ...]) -> dict[str, frozenset[str]]:
         """The words of the texts beside a field, by their names: a table's title and unit, say."""

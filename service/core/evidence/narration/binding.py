@@ -9,22 +9,17 @@ from typing import Literal
 from service.core.evidence.facts.fact_index import GENERIC, FactGroup, FactIndex
 from service.core.evidence.reading import numbers
 from service.core.evidence.reading.units import UNITS
-from service.core.evidence.reading.words import abbreviates, split_tokens, split_words, stem_word
+from service.core.evidence.reading.words import abbreviates, split_tokens, split_words
 from service.core.evidence.sentences.claims import (
     ABOUT,
-    AT_LARGE,
     COMPARING,
-    DENYING,
     HIGHEST,
     LINKS,
-    LOOSE,
     LOWEST,
-    MADE,
     OVER,
     RANGES,
     UNDER,
     Claim,
-    sets_aside,
 )
 
 _THAN = {"more": "over", "higher": "over", "greater": "over", "less": "under", "lower": "under", "fewer": "under"}
@@ -124,19 +119,7 @@ def is_about(claim: Claim) -> bool:
     return bool(ABOUT & set(list_words_before(claim)[-3:])) or claim.sentence[:at].endswith("~")
 
 
-def is_loose(claim: Claim, groups: Sequence[FactGroup]) -> bool:
-    """Whether the words leave room between a number and its field."""
-    own = {word for group in groups for word in (*group.own, *group.above)}
-    words = {stem_word(word) for word in claim.words} | claim.words
-    if (_OF_MANY | AT_LARGE) & set(split_tokens(claim.sentence)) or DENYING & {*claim.left, *claim.right}:
-        return True
-    before = claim.sentence[: max(0, claim.quantity.start - claim.sentence_start)]
-    if sets_aside(before) or (COMPARING | _THEN) & {*claim.right[:2]}:
-        return True
-    return not claim.plain or is_about(claim) or _is_of_how_many(claim, groups) or bool((MADE | LOOSE) & words - own)
-
-
-def _is_of_how_many(claim: Claim, groups: Sequence[FactGroup]) -> bool:
+def is_of_how_many(claim: Claim, groups: Sequence[FactGroup]) -> bool:
     """Whether a bare number says of how many something is told: `the price for 3 is`, `Of 40 seats`, `the three of you`."""
     near = list_words_before(claim)[-2:]
     if claim.quantity.kind == "number" and (claim.right[:1] == ("of",) or _PART_OF.fullmatch(" ".join(near))):

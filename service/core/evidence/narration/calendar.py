@@ -34,7 +34,7 @@ def check_weekdays(text: str, quantities: Sequence[Quantity], holdings: Holdings
         name = name_weekday(min(years)) if len(years) == 1 else ""
         if name not in (beside, ""):
             note = f"the text says {beside.capitalize()}, {min(years)} is a {name.capitalize()}"
-            ruling = Ruling("contradicted", known[0][0].pointer if known else None, None, "wrong_weekday", note)
+            ruling = Ruling("contradicted", known[0][0].pointer if known else None, None, "wrong_weekday", note, None)
             yield Saying(said.start, said.end, said.text, ruling)
 
 

@@ -73,7 +73,7 @@ def check_text(
         place, ruling = (saying.start, saying.end), saying.ruling
         if place not in parts and _outweighs(ruling, found.get(place), bound.get(place)):
             found[place] = ClaimVerdict(path, *place, saying.text, *ruling)
-    understanding = Understanding(text, clauses, fact_index.holdings)
+    understanding = Understanding(text, clauses, fact_index)
     return sorted(map(understanding.weigh, found.values()), key=lambda each: (each.start, each.end))
 
 
@@ -125,9 +125,9 @@ def _check_bound(
     narrowed = narrow(family, claim, text)
     return (
         compare(claim, narrowed, groups)
-        or refute_end(claim, narrowed, groups, fact_index, utterances)
+        or refute_end(claim, narrowed, groups, utterances)
         or _find_support(claim, narrowed, fact_index)
-        or refute(claim, narrowed, groups, fact_index, utterances)
+        or refute(claim, narrowed, groups, utterances)
     )
 
 
@@ -144,9 +144,9 @@ def _check_identifier(claim: Claim, fact_index: FactIndex, utterances: Utterance
         code = len(claim.quantity.text) >= MIN_CODE and claim.quantity.text.isupper()
         compared = (COMPARING | _LIKE) & near or "would" in claim.right
         build = build_contradiction if code and not compared else build_suspicion
-        return build(claim, slip, "digit_flip")
+        return build(claim, slip, "digit_flip")._replace(words=None)
     kin = fact_index.shapes.get(shape) if claim.plain else None
-    return build_suspicion(claim, kin, "not_found") if kin is not None else OPEN
+    return build_suspicion(claim, kin, "not_found")._replace(words=None) if kin is not None else OPEN
 
 
 def _find_support(claim: Claim, narrowed: NarrowedFacts, fact_index: FactIndex) -> Ruling | None:

@@ -7,26 +7,20 @@ from decimal import Decimal
 
 from service.core.evidence.arithmetic.holding import DIFFERENCE, derive_number, is_same_sort, list_numbers, read_number
 from service.core.evidence.arithmetic.transforms import is_other_unit, may_be_minor, name_slip
-from service.core.evidence.facts.fact_index import NUMERIC, FactGroup, FactIndex
+from service.core.evidence.facts.fact_index import NUMERIC, FactGroup
 from service.core.evidence.facts.facts import Fact
-from service.core.evidence.narration.binding import find_side, is_about, is_direct, is_loose
-from service.core.evidence.narration.entities import READINGS, NarrowedFacts, list_names
+from service.core.evidence.narration.binding import find_side, is_about, is_direct, is_of_how_many
+from service.core.evidence.narration.entities import READINGS, NarrowedFacts
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.dates import WEEKDAYS
-from service.core.evidence.reading.quantities import Quantity
-from service.core.evidence.reading.words import abbreviates, flatten_text, split_tokens, split_words
+from service.core.evidence.reading.words import flatten_text, split_tokens, split_words
 from service.core.evidence.sentences.claims import (
-    ABOUT,
     AT_LARGE,
     COMPARING,
     DENYING,
-    HIGHEST,
     LIMITED,
-    LINKS,
     LOOSE,
-    LOWEST,
     MADE,
-    RANGES,
     Claim,
     sets_aside,
 )
@@ -39,6 +33,7 @@ DISTANCE = DIFFERENCE | split_words("between ahead behind lead")
 _SAYING = split_words(
     "is was are were cost costs exceed exceeds reached reaches hit hits stand stands be being come comes"
 )
+_BOUND = split_words("threshold limit mark exceed exceeds exceeding")
 _PICKING = split_words("among with without that which who for")
 MAX_BESIDE = 8
 """Numbers of a record; of more a difference may be chance."""
@@ -61,12 +56,10 @@ def compare(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup]) 
         return OPEN  # `a balance over $200 earns interest`
     if held[0] > said if side == "over" else held[0] < said:
         return Ruling("supported", fact.pointer, "comparison")
-    return build_contradiction(claim, fact, "threshold", f"{side} ")
+    return build_contradiction(claim, fact, "threshold", f"{side} ", COMPARING | _BOUND)
 
 
-def refute(
-    claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], fact_index: FactIndex, utterances: Utterances
-) -> Ruling:
+def refute(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], utterances: Utterances) -> Ruling:
     """What a bound claim is that no fact supports.
 
     It is contradicted where its words are plain and stand beside the field, the field's values are of its sort, nobody
@@ -80,39 +73,35 @@ def refute(
         return OPEN
     unsupported = Ruling("unsupported", narrowed.facts[0].pointer)
     bound = _is_bound(claim, narrowed, groups, utterances)
-    if not bound or _is_variant(claim, narrowed, groups, fact_index):
+    if not bound:
         return unsupported
     if claim.extreme is not None and len(held) > 1:
         return _refute_range_end(claim, said, held, narrowed) or unsupported
-    if is_loose(claim, groups) or _is_elsewhere(claim, groups, fact_index) or _is_of_others(claim, said, narrowed):
+    if is_of_how_many(claim, groups) or _is_of_others(claim, said, narrowed):
         return unsupported
     if claim.quantity.kind == "money" and any(may_be_minor(fact, said) for fact in narrowed.facts):
         return OPEN
-    if len(held) == 1 and narrowed.settled and not _is_of_one_named_in_part(claim, said, narrowed):
+    if len(held) == 1 and narrowed.settled:
         return build_contradiction(
             claim, _find_fact(claim, held[0], narrowed.facts), _name_slip(claim, said, held[0], narrowed)
         )
     return _refute_beyond(claim, said, narrowed) or unsupported
 
 
+def _is_stated(claim: Claim) -> bool:
+    """Whether it is stated as it is, and of what is spoken of: no question, no condition, no `unlike HAT069`."""
+    return claim.plain and not sets_aside(claim.sentence[: max(0, claim.quantity.start - claim.sentence_start)])
+
+
 def _is_bound(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], utterances: Utterances) -> bool:
     """Whether a claim stands beside the field, the field's values are of its sort, and nobody else said the number."""
-    if narrowed.missing or not is_direct(claim, groups) or utterances.has(claim.quantity):
+    if narrowed.missing or not is_direct(claim, groups) or utterances.has(claim.quantity) or not _is_stated(claim):
         return False
     return is_same_sort(claim.quantity, narrowed.facts)
 
 
 def _find_fact(claim: Claim, number: Decimal, facts: Sequence[Fact]) -> Fact:
     return next(fact for fact in facts if read_number(claim.quantity, fact) == number)
-
-
-def _is_of_one_named_in_part(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
-    """Whether a record holds the number that the sentence names by some words of its name: `Wen` of `Wen Zhao`."""
-    own = {word for fact in narrowed.facts for name in list_names(fact.record) for word in split_tokens(name)}
-    words = set(split_tokens(claim.sentence))
-    holding = [fact for fact in narrowed.others if read_number(claim.quantity, fact) == said]
-    names = [{*split_tokens(name)} for fact in holding for name in list_names(fact.record)]
-    return any(not words.isdisjoint(name - own) and not words.issuperset(name) for name in names)
 
 
 def _name_slip(claim: Claim, said: Decimal, held: Decimal, narrowed: NarrowedFacts) -> str:
@@ -166,42 +155,14 @@ def _is_distance(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
     return said != 0 and any(one + said in held for one in held)
 
 
-def _is_elsewhere(claim: Claim, groups: Sequence[FactGroup], fact_index: FactIndex) -> bool:
-    """Whether another field holds the number: one that the claim's words touch, or that has the same unit."""
-    mine = {id(group) for group in groups}
-    return any(
-        id(fact_index.find_group(fact)) not in mine
-        and (claim.words & {*fact.own, *fact.above} or _has_unit(fact, claim.quantity))
-        for value in claim.quantity.values
-        for fact in fact_index.find_holding(value)
-    )
-
-
-def _is_variant(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], fact_index: FactIndex) -> bool:
-    """Whether a field of a longer name holds the number in one of the records: `temp_max` beside `temp`."""
-    records = {id(fact.record) for fact in narrowed.facts}
-    return any(
-        id(fact.record) in records and (other := fact_index.find_group(fact)) is not None and group.own < other.own
-        for value in claim.quantity.values
-        for fact in fact_index.find_holding(value)
-        for group in groups
-    )
-
-
-def _has_unit(fact: Fact, said: Quantity) -> bool:
-    if said.kind not in ("measure", "duration"):
-        return False
-    return any(held.unit == said.unit and held.value == said.value for held in fact.quantities)
-
-
 def refute_end(
-    claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], fact_index: FactIndex, utterances: Utterances
+    claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], utterances: Utterances
 ) -> Ruling | None:
     """The contradiction where a value that is held is told as the least or the greatest, and is not."""
     said, held = claim.quantity.number, list_numbers(claim.quantity, narrowed.facts)
     if claim.extreme is None or said is None or len(held) < 2 or claim.composite:
         return None
-    if not _is_bound(claim, narrowed, groups, utterances) or _is_variant(claim, narrowed, groups, fact_index):
+    if not _is_bound(claim, narrowed, groups, utterances):
         return None
     return _refute_range_end(claim, said, held, narrowed)
 
@@ -211,7 +172,7 @@ def _refute_range_end(claim: Claim, said: Decimal, held: Sequence[Decimal], narr
     if not claim.plain or (MADE | DENYING) & claim.words or AT_LARGE & {*split_tokens(claim.sentence)}:
         return None
     picked = claim.quantity.kind not in READINGS and _PICKING & {*claim.left, *claim.right[:2]}
-    if picked or sets_aside(claim.sentence) or not _is_of_field(claim, narrowed):
+    if picked:
         return None
     if _is_of_a_part(claim, narrowed):
         return _refute_beyond(claim, said, narrowed)
@@ -221,14 +182,6 @@ def _refute_range_end(claim: Claim, said: Decimal, held: Sequence[Decimal], narr
     return build_contradiction(
         claim, _find_fact(claim, end, narrowed.facts), _name_range_slip(said, end, "wrong_extreme")
     )
-
-
-def _is_of_field(claim: Claim, narrowed: NarrowedFacts) -> bool:
-    """Whether nothing else stands between the word for an end and the number: `the lowest price of a four-star hotel`."""
-    at = max([n for n, word in enumerate(claim.left) if word in HIGHEST | LOWEST], default=len(claim.left))
-    field = {word for fact in narrowed.facts[:1] for word in (*fact.own, *fact.above)}
-    words = [word for word in claim.left[at + 1 :] if word not in LINKS | RANGES | ABOUT and not word.isdigit()]
-    return all(any(abbreviates(short, word) for short in field) for word in words) or claim.quantity.kind in READINGS
 
 
 def _is_of_a_part(claim: Claim, narrowed: NarrowedFacts) -> bool:
@@ -268,6 +221,6 @@ def _refute_other(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGr
     open_or = OPEN if kind == "boolean" else Ruling("unsupported", fact.pointer)
     if len(held) != 1 or not narrowed.settled or not claim.exact or not is_direct(claim, groups):
         return open_or
-    if is_loose(claim, groups) or utterances.has(claim.quantity):
+    if utterances.has(claim.quantity) or not _is_stated(claim):
         return open_or
     return build_contradiction(claim, fact, f"wrong_{kind}")

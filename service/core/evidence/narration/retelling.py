@@ -47,6 +47,7 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 _PART_OF = re.compile(r"\b(\d[\d,.]*\d|\d) (?:out )?of (?:the |your |all )?(\d[\d,.]*\d|\d)\b")
 _PERCENT = re.compile(r"\bper ?cent\b")
 _NOT = re.compile(r"n['\u2019]t\b")
+_NO = NEGATED | {"no"}
 _ENDS = ("from", "to")
 _TELLING = 2
 """Numbers of more digits must come from somewhere."""
@@ -94,7 +95,11 @@ class Retelling:
         apart = said is not None and asks_difference(mention, clause)
         total = said is not None and asks_sum(clause)
         if said is None and mention.flag is None and _is_denied(mention, clause):
-            return suspect(mention.text, holding.facts[0], "negation") if holding and _is_sure(clause) else None
+            return (
+                suspect(mention.text, holding.facts[0], "negation")._replace(words=_NO)
+                if holding and _is_sure(clause)
+                else None
+            )
         if holding is not None and not apart and not total:
             sure = _is_sure(clause) and (said is None or said.kind != "number" or holding.named)
             fits_well = said is None or said.kind != "number" or (holding.named and clause.sight != "loose")
@@ -210,11 +215,16 @@ class Retelling:
         """What a mention is that the entities spoken of do not hold, though they hold something of its sort."""
         fact, said = fits[0].facts[0], mention.quantity
         sure = clause.sight in ("here", "before") or (clause.sight == "far" and follows_pronoun(clause))
-        proved = clause.sight == "here" and len(clause.subjects) == 1 == len(fits[0].facts)
+        proved = said is not None and clause.sight == "here" and len(clause.subjects) == 1 == len(fits[0].facts)
+        proved = proved and (said is None or said.kind not in ("date", "number") or fits[0].named)
         if mention.flag is not None:
             verdict = "contradicted" if _is_sure(clause) else "suspected"
             told = sure or _is_sure(clause)
-            return suspect(mention.text, fact, "negation")._replace(verdict=verdict) if told else None
+            return (
+                _deny(mention, fact)._replace(verdict=verdict)
+                if told and not _is_beside_noun(mention, clause)
+                else None
+            )
         if said is not None and said.kind == "number" and not fits[0].named and len(clause.words) > 1:
             return None
         if swapped:
@@ -318,6 +328,15 @@ def _is_telling(said: Quantity, kin: Fact, clause: Clause) -> bool:
         return True
     named = {word for word in kin.own if word not in UNITS and word.upper() not in CURRENCIES}
     return bool({stem_word(word) for word in clause.words} & named)
+
+
+def _deny(mention: ClauseMention, fact: Fact) -> Ruling:
+    return suspect(mention.text, fact, "negation")._replace(words=_NO)
+
+
+def _is_beside_noun(mention: ClauseMention, clause: Clause) -> bool:
+    """Whether a word behind it is what is so: `no open queries`."""
+    return bool(re.match(r"[ ]\w", clause.text[mention.end - clause.start :]))
 
 
 def _is_denied(mention: ClauseMention, clause: Clause) -> bool:

@@ -18,7 +18,8 @@ from service.core.evidence.reading.words import split_words, stem_word
 from service.core.evidence.sentences.claims import ABOUT, HIGHEST, LINKS, LOOSE, LOWEST, MADE, RANGES, Claim
 from service.core.evidence.sentences.occasions import find_days
 
-_WORKED_OUT = MADE - {"per", "rate"}
+_PER = frozenset({"per", "rate"})
+_WORKED_OUT = MADE - _PER
 _BARE = (LINKS | RANGES | ABOUT) - HIGHEST - LOWEST
 _NAMES = HIGHEST | LOWEST | split_words("value figure reading")
 _YEARS = range(1900, 2101)
@@ -55,9 +56,11 @@ def _refute(claim: Claim, said: Decimal, held: dict[Decimal, Fact], every: Seque
     if min(held) <= said <= max(held) or abs(said - nearest) <= room:
         return Ruling("unsupported", held[nearest].pointer)
     if len(held) > 1:
-        return build_contradiction(claim, held[nearest], "out_of_range")
+        return build_contradiction(claim, held[nearest], "out_of_range", words=_PER)
     swapped = any(said in _list_values(fact, claim) for fact in every)
-    return build_contradiction(claim, held[nearest], "swapped_entity" if swapped else name_slip(said, nearest))
+    return build_contradiction(
+        claim, held[nearest], "swapped_entity" if swapped else name_slip(said, nearest), words=_PER
+    )
 
 
 def _is_of(claim: Claim, told: Mapping[str, frozenset[str]]) -> bool:

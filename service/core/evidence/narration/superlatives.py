@@ -152,7 +152,7 @@ def _check_entity(clause: Clause, entity: Entity, asked: Sequence[_Asked], holdi
     best = next(fact for fact in column.values() if fact in _find_ends(column, one.sign))
     said = clause.text.strip()
     start = clause.start + len(clause.text) - len(clause.text.lstrip())
-    yield Saying(start, start + len(said), said, suspect(said, best, "wrong_extreme"))
+    yield Saying(start, start + len(said), said, suspect(said, best, "wrong_extreme")._replace(words=None))
 
 
 def _check_value(clause: Clause, asked: Sequence[_Asked], holdings: Holdings) -> Iterator[Saying]:
@@ -173,7 +173,9 @@ def _check_value(clause: Clause, asked: Sequence[_Asked], holdings: Holdings) ->
             return
         found += ends[:1] if is_typed(said, fact) or said.kind == "number" else []
     if found:
-        yield Saying(said.start, said.end, said.text, suspect(said.text, found[0], "wrong_extreme"))
+        yield Saying(
+            said.start, said.end, said.text, suspect(said.text, found[0], "wrong_extreme")._replace(words=None)
+        )
 
 
 def _index_columns(holdings: Holdings) -> dict[int, Mapping[int, Fact]]:

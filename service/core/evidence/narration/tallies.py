@@ -91,7 +91,7 @@ def _check(told: _Told, clause: Clause, holdings: Holdings, arrays: Sequence[Col
         return
     said = clause.text[told.start - clause.start : told.end - clause.start].strip()
     note = f"the text says {said}, {'.'.join(one.path) or 'the result'} has {one.size} items"
-    ruling = Ruling("suspected", one.pointer, None, "wrong_count", note)
+    ruling = Ruling("suspected", one.pointer, None, "wrong_count", note, None)
     yield Saying(told.start, told.start + len(said), said, ruling)
 
 

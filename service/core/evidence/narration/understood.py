@@ -12,42 +12,51 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from service.core.evidence.facts.fact_index import FactIndex
 from service.core.evidence.facts.facts import Fact, FactRecord
-from service.core.evidence.facts.held import MAX_INSIDE, Holdings
+from service.core.evidence.facts.held import MAX_INSIDE
 from service.core.evidence.narration.verdicts import ClaimVerdict
 from service.core.evidence.reading import numbers
+from service.core.evidence.reading.dates import MONTHS
+from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import abbreviates, find_root, split_tokens, split_words, stem_word
 from service.core.evidence.sentences.claims import (
     ABOUT,
     AT_LARGE,
     COMPARING,
     DENYING,
-    HIGHEST,
+    LINKS,
     LOOSE,
-    LOWEST,
     MADE,
     MAYBE,
-    NEGATED,
-    RANGES,
 )
 from service.core.evidence.sentences.mentions import Clause
 
 MAX_UNREAD = 1
 """Words that may be unread in a clause by which something is suspected."""
+MAX_TEXT = 200
+"""Characters of a text of a record of which the words are known."""
 _NUMBERS = re.compile(numbers.WORDS)
-NEUTRAL = split_words(
-    "a an the this that these those it its they them their he him his she her hers i me my we us our you your "
-    "is are was were am be been being has have had having do does did s t re ve ll d m "
-    "of in on at for from to with as into via and or so here there now currently today also just only then which who "
-    "whose what where when please yes ok okay sure great good news thanks well unfortunately however "
-    "comes come came coming takes take took goes go went gets get got gives gave makes made runs ran holds hold held "
-    "shows show stands stood sits sat lists listed says said reads tells told keeps kept looks look found find see seen "
-    "adds added adding records recorded posts posted tallied scored collected registered contributed provides provided "
-    "providing finishes finished ends ended "
-    "cost costs costing worth priced weighs weighed lasts lasted will expected set scheduled usd eur gbp utc am pm o clock "
-    "dollar dollars euro euros pound pounds percent"
+NEUTRAL = (
+    LINKS
+    | frozenset(MONTHS)
+    | split_words(
+        "a an the this that these those it its they them their he him his she her hers i me my we us our you your "
+        "is are was were am be been being has have had having do does did s t re ve ll d m "
+        "of in on at for from to with as into via and or so here there now currently today also just only then which who "
+        "whose what where when please yes ok okay sure great good news thanks well unfortunately however "
+        "comes come came coming takes take took goes go went gets get got gives gave makes made runs ran holds hold held "
+        "shows show stands stood sits sat lists listed says said reads tells told keeps kept looks look found find see seen "
+        "expect reported respectively "
+        "adds added adding records recorded posts posted tallied scored collected registered contributed provides provided "
+        "providing finishes finished ends ended "
+        "cost costs costing worth priced weighs weighed lasts lasted will expected set scheduled usd eur gbp utc am pm o clock "
+        "dollar dollars euro euros pound pounds percent"
+    )
 )
 """Words that leave what is said as it is."""
+_NORMS = split_words("usual usually normal normally typical typically recommended ideal ideally")
+"""Words of what holds elsewhere."""
 _CHANGING = (
     ABOUT
     | MADE
@@ -56,50 +65,39 @@ _CHANGING = (
     | DENYING
     | AT_LARGE
     | MAYBE
+    | _NORMS
     | split_words(
-        "after before until since next ago usual usually normal normally typical typically recommended ideal ideally "
-        "beyond past out up down plus minus without except besides instead too enough almost already yet still"
+        "after before until since next ago beyond past out up down plus minus without except besides instead too enough "
+        "almost already yet still"
     )
 )
 """Words that make another value of one: with them a value that differs is no mistake."""
 
 
-_ENDS = HIGHEST | LOWEST | RANGES
-_ACCOUNTED = {
-    "negation": NEGATED | {"no"},
-    "out_of_range": _ENDS,
-    "wrong_extreme": _ENDS,
-    "threshold": _ENDS | COMPARING,
-}
-"""Words that a finding of this code rests on."""
-_OF_WHOLE = frozenset({"negation"})
-"""Codes of findings that are not even suspected where a word is unread: what it names may be what is spoken of."""
-_OWN_READING = frozenset({"wrong_extreme", "wrong_count", "wrong_weekday"})
-
-
 class Understanding:
     """The clauses of a text, and how much of each is read."""
 
-    def __init__(self, text: str, clauses: Sequence[Clause], holdings: Holdings) -> None:
+    def __init__(self, text: str, clauses: Sequence[Clause], fact_index: FactIndex) -> None:
         self._text = text
         self._clauses = clauses
         self._starts = [clause.start for clause in clauses]
-        self._holdings = holdings
+        self._index = fact_index
 
     def weigh(self, claim: ClaimVerdict) -> ClaimVerdict:
-        """The claim, with what differs from a field proved, suspected or left open, by what is unread beside it."""
-        if claim.verdict not in ("contradicted", "suspected") or claim.code is None or claim.code in _OWN_READING:
+        """The claim, with what differs from a field proved, suspected or left open, by what is unread beside it.
+
+        What is said to be so or not is not even suspected where a word is unread: it may be what is spoken of.
+        """
+        if claim.verdict not in ("contradicted", "suspected", "unsupported") or claim.words is None:
             return claim
-        unread = self._list_unread(claim.start, claim.end, self._by_pointer.get(claim.source or ""))
-        unread -= _ACCOUNTED.get(claim.code, frozenset())
-        if unread & _CHANGING or len(unread) > (0 if claim.code in _OF_WHOLE else MAX_UNREAD):
+        holdings = self._index.holdings
+        facts = holdings.once(Understanding, lambda: {fact.pointer: fact for fact in holdings.facts})
+        unread = self._list_unread(claim.start, claim.end, facts.get(claim.source or "")) - claim.words
+        if claim.verdict == "unsupported":
+            return replace(claim, verdict="not_checkable") if unread & (_NORMS | COMPARING) else claim
+        if unread & _CHANGING or len(unread) > MAX_UNREAD:
             return replace(claim, verdict="not_checkable", code=None, note=None)
         return replace(claim, verdict="suspected") if unread else claim
-
-    @property
-    def _by_pointer(self) -> dict[str, Fact]:
-        facts = self._holdings.facts
-        return self._holdings.once(Understanding, lambda: {fact.pointer: fact for fact in facts})
 
     def _list_unread(self, start: int, end: int, fact: Fact | None) -> set[str]:
         """The words of the clause around a claim that neither name the fact and its record nor say nothing."""
@@ -108,7 +106,7 @@ class Understanding:
             return set()
         clause = self._clauses[at]
         known = {*self._iter_known(clause, fact)}
-        field = {*fact.own, *fact.above} if fact is not None else set[str]()
+        field = {*fact.own, *fact.above, *self._index.tools.get(fact.step, ())} if fact is not None else set[str]()
         roots = {find_root(word) for word in field}
         return {word for word in self._iter_words(at, start, end) if not _is_read(word, known, field, roots)}
 
@@ -129,20 +127,34 @@ class Understanding:
         return ":" in self._text[before.end : clause.start] and before.sentence_start == clause.sentence_start
 
     def _iter_known(self, clause: Clause, fact: Fact | None) -> Iterator[str]:
+        """The words that name whom the clause speaks of, what else it says of them, and the tool that told."""
         for mention in clause.mentions:
             if mention.start in clause.named or mention.quantity is not None or mention.weekday:
                 yield from split_tokens(mention.text)
-        record: FactRecord | None = fact.record if fact is not None else None
-        said = {value for m in clause.mentions if m.quantity is not None for value in m.quantity.values}
-        while record is not None:
-            for one in record.facts[:MAX_INSIDE]:
-                if isinstance(one.value, str):
-                    yield from split_tokens(one.value[:200])
-                if one is not fact and any(value in said for held in one.quantities for value in held.values):
-                    yield from one.own
-            for name in record.called:
-                yield from name.split()
-            record = record.above
+            if mention.quantity is not None and mention.quantity.unit in UNITS:
+                yield UNITS[mention.quantity.unit].dimension
+        if fact is not None:
+            yield from _iter_around(clause, fact)
+            yield from self._index.list_captions(fact)
+
+
+def _iter_around(clause: Clause, fact: Fact) -> Iterator[str]:
+    """The words of the record of a fact and of those it is in, and of the fields of which the clause says the value too."""
+    said: set[object] = {m.words for m in clause.mentions if m.words}
+    said |= {value for m in clause.mentions if m.quantity is not None for value in m.quantity.values}
+    record: FactRecord | None = fact.record
+    while record is not None:
+        for one in record.facts[:MAX_INSIDE]:
+            words = tuple(split_tokens(one.value[:MAX_TEXT])) if isinstance(one.value, str) else ()
+            yield from words
+            named = words in said or any(held.kind == "identifier" for held in one.quantities)
+            if named or any(value in said for held in one.quantities for value in held.values):
+                yield from one.own if one is not fact else ()
+        for name in record.called:
+            yield from name.split()
+        if record.collection is not None:
+            yield from record.collection.own
+        record = record.above
 
 
 def _is_read(word: str, known: set[str], field: set[str], roots: set[str]) -> bool:

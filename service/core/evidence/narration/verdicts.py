@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.reading.quantities import Quantity
-from service.core.evidence.sentences.claims import Claim
+from service.core.evidence.sentences.claims import ENDS, Claim
 from service.core.json.values import format_value
 
 Verdict = Literal["supported", "contradicted", "suspected", "unsupported", "not_checkable"]
@@ -33,6 +33,7 @@ class ClaimVerdict:
     transform: str | None = None
     code: str | None = None
     note: str | None = None
+    words: frozenset[str] | None = frozenset()
 
 
 class Ruling(NamedTuple):
@@ -43,6 +44,8 @@ class Ruling(NamedTuple):
     transform: str | None = None
     code: str | None = None
     note: str | None = None
+    words: frozenset[str] | None = frozenset()
+    """Words that it rests on beside those of the field and its record; None where it reads its clause itself."""
 
 
 OPEN = Ruling("not_checkable")
@@ -61,12 +64,15 @@ class Utterances(NamedTuple):
     """The last quantities that others said."""
 
 
-def build_contradiction(claim: Claim, fact: Fact, code: str, how: str = "") -> Ruling:
-    """A contradiction of a fact. `how` goes before the claim's words: `over $200`."""
+def build_contradiction(
+    claim: Claim, fact: Fact, code: str, how: str = "", words: frozenset[str] = frozenset()
+) -> Ruling:
+    """A contradiction of a fact. `how` goes before the claim's words: `over $200`; it rests on `words` too."""
+    words = words | ENDS if claim.extreme is not None else words
     note = (
         f"the text says {how}{claim.quantity.text}, {'.'.join(fact.path) or 'the result'} is {format_value(fact.value)}"
     )
-    return Ruling("contradicted", fact.pointer, None, code, note)
+    return Ruling("contradicted", fact.pointer, None, code, note, words)
 
 
 def build_suspicion(claim: Claim, fact: Fact, code: str) -> Ruling:

@@ -89,6 +89,8 @@ LIMITED = split_words(
 """Words that speak of a part of what is told."""
 HIGHEST = split_words("highest maximum max peak peaking warmest hottest top strongest most high")
 LOWEST = split_words("lowest minimum min coldest coolest weakest least low")
+ENDS = HIGHEST | LOWEST | RANGES
+"""Words of what is told as the end of a range."""
 
 
 class Claim(NamedTuple):
