@@ -127,7 +127,7 @@ def _check_bound(
         compare(claim, narrowed, groups)
         or refute_end(claim, narrowed, groups, utterances)
         or _find_support(claim, narrowed, fact_index)
-        or refute(claim, narrowed, groups, utterances)
+        or refute(claim, narrowed, groups, fact_index, utterances)
     )
 
 

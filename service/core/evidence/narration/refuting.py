@@ -7,12 +7,13 @@ from decimal import Decimal
 
 from service.core.evidence.arithmetic.holding import DIFFERENCE, derive_number, is_same_sort, list_numbers, read_number
 from service.core.evidence.arithmetic.transforms import is_other_unit, may_be_minor, name_slip
-from service.core.evidence.facts.fact_index import NUMERIC, FactGroup
+from service.core.evidence.facts.fact_index import NUMERIC, FactGroup, FactIndex
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.narration.binding import find_side, is_about, is_direct, is_of_how_many
 from service.core.evidence.narration.entities import READINGS, NarrowedFacts
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.dates import WEEKDAYS
+from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import flatten_text, split_tokens, split_words
 from service.core.evidence.sentences.claims import (
     AT_LARGE,
@@ -59,7 +60,9 @@ def compare(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup]) 
     return build_contradiction(claim, fact, "threshold", f"{side} ", COMPARING | _BOUND)
 
 
-def refute(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], utterances: Utterances) -> Ruling:
+def refute(
+    claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], fact_index: FactIndex, utterances: Utterances
+) -> Ruling:
     """What a bound claim is that no fact supports.
 
     It is contradicted where its words are plain and stand beside the field, the field's values are of its sort, nobody
@@ -77,7 +80,11 @@ def refute(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], u
         return unsupported
     if claim.extreme is not None and len(held) > 1:
         return _refute_range_end(claim, said, held, narrowed) or unsupported
-    if is_of_how_many(claim, groups) or _is_of_others(claim, said, narrowed):
+    if (
+        is_of_how_many(claim, groups)
+        or _is_elsewhere(claim, groups, fact_index)
+        or _is_of_others(claim, said, narrowed)
+    ):
         return unsupported
     if claim.quantity.kind == "money" and any(may_be_minor(fact, said) for fact in narrowed.facts):
         return OPEN
@@ -153,6 +160,23 @@ def _is_distance(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
         return False
     held = set(list_numbers(claim.quantity, narrowed.every[:MAX_NAMED]))
     return said != 0 and any(one + said in held for one in held)
+
+
+def _is_elsewhere(claim: Claim, groups: Sequence[FactGroup], fact_index: FactIndex) -> bool:
+    """Whether another field holds the number: one that the claim's words touch, or that has the same unit."""
+    mine = {id(group) for group in groups}
+    return any(
+        id(fact_index.find_group(fact)) not in mine
+        and (claim.words & {*fact.own, *fact.above} or _has_unit(fact, claim.quantity))
+        for value in claim.quantity.values
+        for fact in fact_index.find_holding(value)
+    )
+
+
+def _has_unit(fact: Fact, said: Quantity) -> bool:
+    if said.kind not in ("measure", "duration"):
+        return False
+    return any(held.unit == said.unit and held.value == said.value for held in fact.quantities)
 
 
 def refute_end(

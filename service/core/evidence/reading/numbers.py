@@ -39,7 +39,8 @@ SMALL = {word: n for n, word in enumerate(_ONES)} | {word: 10 * n for n, word in
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9}
 
 _WORD = "|".join(sorted([*SMALL, *_SCALES], key=len, reverse=True))
-WORDS = rf"\b(?:{_WORD})(?:(?:[ -]|[ ]and[ ])(?:{_WORD})\b)*+\b"
+_AND = "|".join(f"(?<={scale})" for scale in _SCALES)
+WORDS = rf"\b(?:{_WORD})(?:(?:[ -]|(?:{_AND})[ ]and[ ])(?:{_WORD})\b)*+\b"
 """Number words: `twenty-five`, `three hundred and ten`."""
 
 _GROUPED = re.compile(r"\d{1,3}(?:([.,'\u2019\u00a0\u202f])\d{3})(?:\1\d{3})*+(?:[.,]\d++)?")
