@@ -93,7 +93,8 @@ class Case:
             *(_build_tool(call["call"], call["args"]) for call in calls),
             *(_build_tool(name, {"id": ""}) for name in domain["actions"]),
         ]
-        return {"format": "openai", "id": self.id, "tools": tools, "messages": messages}
+        known = {tool["function"]["name"]: tool for tool in reversed(tools)}  # two calls may be of one tool
+        return {"format": "openai", "id": self.id, "tools": list(known.values()), "messages": messages}
 
     def _show(self, call: dict[str, Any]) -> str:
         result = self.scene.data["result"]
