@@ -46,7 +46,7 @@ def bind(claim: Claim, fact_index: FactIndex) -> list[FactGroup]:
     if claim.quantity.kind in ("measure", "duration"):
         groups = [group for group in groups if unit in group.units] or groups
     if claim.quantity.kind == "money":
-        groups = [group for group in groups if group.is_money or "money" in group.kinds] or groups
+        groups = [group for group in groups if group.is_money or "money" in group.kinds]
     groups = _pick_compound(claim, groups) or [group for group in groups if is_direct(claim, [group])] or groups
     best = max((_score_fit(group, claim) for group in groups), default=0)
     return [group for group in groups if _score_fit(group, claim) == best]

@@ -14,7 +14,7 @@ from service.core.evidence.narration.entities import READINGS, NarrowedFacts
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, build_contradiction
 from service.core.evidence.reading.dates import WEEKDAYS
 from service.core.evidence.reading.quantities import Quantity
-from service.core.evidence.reading.words import flatten_text, split_tokens, split_words
+from service.core.evidence.reading.words import find_root, flatten_text, split_tokens, split_words
 from service.core.evidence.sentences.claims import (
     AT_LARGE,
     COMPARING,
@@ -82,7 +82,7 @@ def refute(
         return _refute_range_end(claim, said, held, narrowed) or unsupported
     if (
         is_of_how_many(claim, groups)
-        or _is_elsewhere(claim, groups, fact_index)
+        or _is_elsewhere(claim, narrowed, groups, fact_index)
         or _is_of_others(claim, said, narrowed)
     ):
         return unsupported
@@ -162,12 +162,17 @@ def _is_distance(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
     return said != 0 and any(one + said in held for one in held)
 
 
-def _is_elsewhere(claim: Claim, groups: Sequence[FactGroup], fact_index: FactIndex) -> bool:
-    """Whether another field holds the number: one that the claim's words touch, or that has the same unit."""
-    mine = {id(group) for group in groups}
+def _is_elsewhere(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], fact_index: FactIndex) -> bool:
+    """Whether another field holds the number: one that the claim's words touch, of the same unit, or of the same record."""
+    mine, records = {id(group) for group in groups}, {id(fact.record) for fact in narrowed.facts[:MAX_NAMED]}
+    bare, roots = claim.quantity.kind == "number", {find_root(word) for word in claim.words}
     return any(
         id(fact_index.find_group(fact)) not in mine
-        and (claim.words & {*fact.own, *fact.above} or _has_unit(fact, claim.quantity))
+        and (
+            not roots.isdisjoint(map(find_root, (*fact.own, *fact.above)))
+            or _has_unit(fact, claim.quantity)
+            or (bare and id(fact.record) in records)
+        )
         for value in claim.quantity.values
         for fact in fact_index.find_holding(value)
     )

@@ -45,6 +45,7 @@ MAX_SIBLINGS = 60
 MAX_DATED, MAX_TYPED = 500, 120
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _PART_OF = re.compile(r"\b(\d[\d,.]*\d|\d) (?:out )?of (?:the |your |all )?(\d[\d,.]*\d|\d)\b")
+_HALF = Decimal("0.5")
 _PERCENT = re.compile(r"\bper ?cent\b")
 _NOT = re.compile(r"n['\u2019]t\b")
 _NO = NEGATED | {"no"}
@@ -293,17 +294,19 @@ class Retelling:
         if fact is not None:
             return suspect(mention.text, fact, "not_found")
         telling = said.number is not None and len(list_significant_digits(said.number)) >= _TELLING
-        if said.kind == "percent" and (whole := self._find_whole(clause)) is not None:
+        if said.kind == "percent" and (whole := self._find_whole(said, clause)) is not None:
             return suspect(mention.text, whole, "wrong_share")
         found = said.kind == "time" or (said.kind in ("duration", "measure") and telling)
         return Ruling("unsupported") if typed and found and not self._holdings.holds(said) else None
 
-    def _find_whole(self, clause: Clause) -> Fact | None:
+    def _find_whole(self, said: Quantity, clause: Clause) -> Fact | None:
         """What a share was to be of that stands behind its numbers: `46 of 75 places are taken, 71 %`."""
         told = _PART_OF.findall(clause.sentence)
         if len(told) != 1 or clause.sentence.count("%") + len(_PERCENT.findall(clause.sentence)) != 1:
             return None
         part, whole = (Decimal(one.replace(",", "")) for one in told[0])
+        if said.number is not None and whole and abs(100 * part / whole - said.number) <= _HALF:
+            return None
         known = [fact for fact in self._holdings.by_value.get(whole, ()) if fact.value is not None]
         return known[0] if known and 1 < part < whole else None
 

@@ -69,7 +69,7 @@ def _check(told: _Told, clause: Clause, holdings: Holdings, arrays: Sequence[Col
     after = split_tokens(clause.text[told.end - clause.start :])
     stems = [stem_word(word) for word in after]
     part = tuple(after[:2]) == ("of", "them") or (tuple(after[:2]) in _PARTS and not stems[2:3])
-    if {*after[:1]} & _PER or MADE & {*clause.words}:
+    if {*after[:2]} & _PER or MADE & {*clause.words}:
         return
     if told.number == 1 and {"is", "was"} & {*split_tokens(clause.text[: told.start - clause.start])[-1:]}:
         return

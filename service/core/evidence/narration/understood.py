@@ -108,7 +108,8 @@ class Understanding:
         known = {*self._iter_known(clause, fact)}
         field = {*fact.own, *fact.above, *self._index.tools.get(fact.step, ())} if fact is not None else set[str]()
         roots = {find_root(word) for word in field}
-        return {word for word in self._iter_words(at, start, end) if not _is_read(word, known, field, roots)}
+        unread = {word for word in self._iter_words(at, start, end) if not _is_read(word, known, field, roots)}
+        return unread | _list_strange_heads(clause, start, field, roots)
 
     def _iter_words(self, at: int, start: int, end: int) -> Iterator[str]:
         clause = self._clauses[at]
@@ -116,9 +117,6 @@ class Understanding:
             yield from split_tokens(self._clauses[at - 1].text)
         yield from split_tokens(self._text[clause.start : start])
         yield from split_tokens(self._text[end : max(end, clause.end)])
-        for mention in clause.mentions:
-            if mention.start == start:
-                yield from mention.head
 
     def _follows_label(self, at: int) -> bool:
         if not at:
@@ -136,6 +134,14 @@ class Understanding:
         if fact is not None:
             yield from _iter_around(clause, fact)
             yield from self._index.list_captions(fact)
+
+
+def _list_strange_heads(clause: Clause, start: int, field: set[str], roots: set[str]) -> set[str]:
+    """The words at the head of a cell's column, where none of them is of the field: there it is another value."""
+    heads = {word for mention in clause.mentions if mention.start == start for word in mention.head}
+    return (
+        set() if not heads or any(_is_read(word, set(), field, roots, frozenset()) for word in heads) else {*heads, ""}
+    )
 
 
 def _iter_around(clause: Clause, fact: Fact) -> Iterator[str]:
@@ -157,8 +163,8 @@ def _iter_around(clause: Clause, fact: Fact) -> Iterator[str]:
         record = record.above
 
 
-def _is_read(word: str, known: set[str], field: set[str], roots: set[str]) -> bool:
-    if word in NEUTRAL or word in known or len(word) == 1 or any(c.isdigit() for c in word) or _NUMBERS.fullmatch(word):
+def _is_read(word: str, known: set[str], field: set[str], roots: set[str], neutral: frozenset[str] = NEUTRAL) -> bool:
+    if word in neutral or word in known or len(word) == 1 or any(c.isdigit() for c in word) or _NUMBERS.fullmatch(word):
         return True
     stem = stem_word(word)
     return stem in known or find_root(stem) in roots or any(abbreviates(short, stem) for short in field)

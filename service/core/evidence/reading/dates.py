@@ -29,10 +29,12 @@ _COUNT = {"a": 1, **{name: n for n, name in enumerate(_NAMED, 1)}}
 
 _MONTH = "(?:" + "|".join([*MONTHS, "sept", *(name[:3] for name in MONTHS if name != "may")]) + r")\b\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?![\d:]|[.,]\d)"
+_YEAR = r"(?:1[6-9]|2[01])\d\d"
+"""Not the 2500 of `September 18, 2500 words`."""
 ISO = r"(?<!\d)\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?(?!\d)"
 PROSE = (
-    rf"\b{_MONTH}[ ](?:the[ ])?{_DAY}(?:,?[ ](?:of[ ])?\d{{4}}(?!\d))?"
-    rf"|\b\d{{1,2}}(?:st|nd|rd|th)?(?:[ ]of)?[ ]{_MONTH}(?:,?[ ]\d{{4}}(?!\d))?"
+    rf"\b{_MONTH}[ ](?:the[ ])?{_DAY}(?:,?[ ](?:of[ ])?{_YEAR}(?!\d))?"
+    rf"|\b\d{{1,2}}(?:st|nd|rd|th)?(?:[ ]of)?[ ]{_MONTH}(?:,?[ ]{_YEAR}(?!\d))?"
 )
 NUMERIC = r"(?<![\d/.])(?:\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})|\d{1,2}\.\d{1,2}\.\d{4}|\d{4}/\d{2}/\d{2})(?![\d/])"
 RELATIVE = (
@@ -41,7 +43,7 @@ RELATIVE = (
     r"|(?:a|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,3}) (?:day|week)s? ago\b"
     r"|(?:(?:this|next|last|on|coming) )?(?:" + "|".join(WEEKDAYS) + r"))\b"
 )
-TIME = r"(?<![\d:.])\d{1,2}:\d{2}(?::\d{2})?(?:[ \u202f]?[ap]\.?m\b\.?)?(?![:\d])|(?<![\d:.])\d{1,2}[ \u202f]?[ap]\.?m\b\.?"
+TIME = r"(?<![\d:.])\d{1,2}:\d{2}(?::\d{2})?(?:[ \u202f]?[ap]\.?m\b\.?|(?![:\d]))|(?<![\d:.])\d{1,2}[ \u202f]?[ap]\.?m\b\.?"
 
 _PARTS = re.compile(r"\d+|[a-z]+", re.IGNORECASE)
 

@@ -14,7 +14,7 @@ from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
 from service.core.evidence.sentences.claims import HIGHEST, LOWEST, NEGATED, PRONOUN, split_sentences
 from service.core.evidence.sentences.mentions import MAX_SUBJECTS, Clause, ClauseMention, Sight
-from service.core.evidence.sentences.tables import find_head, find_heads
+from service.core.evidence.sentences.tables import find_head, find_heads, stands_over_rule
 
 _ANOTHER = split_words("second third fourth fifth last other others another former latter rest")
 _THE = (" the", "\nthe", "(the")
@@ -72,7 +72,8 @@ class ClauseReader:
                 focus, near = focus if len(near) < 2 else (), set()
             last = end
             inside = mentions[bisect_left(starts, start) : bisect_left(starts, end)]
-            inside = _read_heads(text, inside, heads) if text[start:end].lstrip().startswith("|") else inside
+            if text[start:end].lstrip().startswith("|"):
+                inside = [] if stands_over_rule(text, end) else _read_heads(text, inside, heads)
             clauses = [self._name(self._read_flags(one), primary) for one in _split(text, start, end, inside)]
             bound = _bind_row(clauses) if clauses and clauses[0].row else self._bind(clauses, focus)
             found += bound

@@ -30,6 +30,12 @@ def find_heads(text: str) -> dict[int, list[str]]:
     return found
 
 
+def stands_over_rule(text: str, end: int) -> bool:
+    """Whether the line that ends here is the head of a table."""
+    line = text[end + 1 : text.find("\n", end + 1) % (len(text) + 1)]
+    return "|" in line and _RULE.fullmatch(line.strip()) is not None
+
+
 def split_cells(row: str) -> list[str]:
     """The cells of a row, without marks of emphasis."""
     return [cell.strip(" *_`") for cell in row.strip().strip("|").split("|")]
