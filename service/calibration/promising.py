@@ -55,18 +55,25 @@ class VerdictItem(NamedTuple):
     group: str
 
 
-def find_guarantee(items: Sequence[VerdictItem], share: float, *, stages: int = 1) -> Guarantee:
-    """The verdicts that agree with labels in at least `share` of cases: as many as can be shown.
+def find_guarantees(
+    items: Sequence[VerdictItem], shares: Sequence[float], *, stages: int = 1
+) -> dict[float, Guarantee]:
+    """For each share, the verdicts that agree with labels in at least so many cases: as many as can be shown.
 
     Passes and failures are one sequence, from the surest by the map inwards. Its levels are tested at half of the error, for
     in which order the two take turns was learned from these very labels. `stages`: of the judges of a cascade each gets as
     large a part of the error, so that all their promises hold together (Bonferroni's inequality: Dunn 1961, "Multiple
     comparisons among means", JASA 56:52-64).
     """
-    confidence = 1 - ERROR / stages
     rows = _build_rows(items)
+    return {share: _find_guarantee(items, rows, share, confidence=1 - ERROR / stages) for share in shares}
+
+
+def _find_guarantee(items: Sequence[VerdictItem], rows: VerdictRows, share: float, *, confidence: float) -> Guarantee:
     edge = find_edge(rows, share=share, error=(1 - confidence) / 2)
-    accepted = [] if edge is None else [one for one, sure in zip(items, rows.sureness, strict=True) if sure >= edge]
+    accepted = (
+        [] if edge is None else [one for one, sure in zip(items, rows.sureness.tolist(), strict=True) if sure >= edge]
+    )
     return Guarantee(
         share=share,
         confidence=round(confidence, 6),
