@@ -49,11 +49,11 @@ def test_a_side_does_not_make_up_for_the_other() -> None:
 
 
 def test_the_judges_of_a_cascade_share_the_error() -> None:
-    enough = sides(0.9, 36, 0, passed=True)
+    enough = sides(0.9, 39, 0, passed=True)
     assert find_guarantee(enough, 0.9).accepts_any
     shared = find_guarantee(enough, 0.9, stages=2)
     assert (shared.accepts_any, shared.confidence) == (False, 0.975)
-    assert find_guarantee(sides(0.9, 42, 0, passed=True), 0.9, stages=2).accepts_any
+    assert find_guarantee(sides(0.9, 46, 0, passed=True), 0.9, stages=2).accepts_any
 
 
 class Cell(NamedTuple):
@@ -156,7 +156,7 @@ def test_the_promise_is_kept_anywhere(cell: Cell) -> None:
     assert not {share: one for share, one in found.items() if one[0] > most}
 
 
-def two_judges(count: int = 900) -> tuple[LabelledSet, list[Prediction]]:
+def two_judges(count: int = 1000) -> tuple[LabelledSet, list[Prediction]]:
     """One that is sure of half of the items, and right there; one that costs ten times as much and is right of the rest."""
     rng = random.Random(4)  # noqa: S311
     items, said = [], list[Prediction]()
