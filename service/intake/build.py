@@ -28,7 +28,7 @@ from service.core.trace import (
     Unread,
     UnreadKind,
 )
-from service.intake.pairing import Answers, Made, Returned, pair
+from service.intake.pairing import Answers, Returned, pair
 from service.intake.repeats import FoundCall, ReadCalls
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
@@ -126,7 +126,7 @@ class Transcript:
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
-        self._calls: list[Made] = []
+        self._calls: list[Step] = []
         self._results: list[Returned] = []
         self._answers: Answers = {}
         self._unread: list[Unread | Doubt] = []
@@ -157,7 +157,7 @@ class Transcript:
         if not self._speaking and not parallel:
             self.say("assistant", "")
         self._speaking = True
-        self._calls.append(Made(call, self._turn, len(self._messages) - 1))
+        self._calls.append(Step(len(self._calls), self._turn, call, None, len(self._messages) - 1))
 
     def result(
         self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None
@@ -241,7 +241,7 @@ class Transcript:
             record["format"],
             tools,
             tuple(self._messages),
-            tuple([Step(i, one.turn, one.call, answers.get(i), one.message) for i, one in enumerate(self._calls)]),
+            tuple([_answer(step, answers) for step in self._calls] if answers else self._calls),
             self._answer(),
             self._turn,
             state,
@@ -292,6 +292,12 @@ class Transcript:
         if not self._is_last():
             return None
         return None if self.is_calling() else self._messages[-1].text
+
+
+def _answer(step: Step, answers: Answers) -> Step:
+    """The step with what its call returned."""
+    result = answers.get(step.index)
+    return step if result is None else Step(step.index, step.turn, step.call, result, step.message)
 
 
 MOST_OTHERS = 50

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from service.core.json.values import name_type
 from service.core.models.light import light
-from service.core.schemas.cost import Cost, count_patterns
+from service.core.schemas.cost import BYTES_OF_A_LEVEL, Cost, count_patterns, measure_size
 from service.core.schemas.dialects import DRAFTS, Dialect, choose_dialect
 from service.core.schemas.references import References
 from service.core.schemas.surface import OPAQUE, Surface, find_surface
@@ -126,20 +126,21 @@ class Validator:
         Checking is paid for before it is done; where the purse does not afford the list there is one for the whole.
         """
         value = instance if isinstance(instance, dict) else _convert_mapping(instance)
-        if is_deeper_than(value, MAX_DEPTH):
+        size = measure_size(value)
+        if size > MAX_DEPTH * BYTES_OF_A_LEVEL and is_deeper_than(value, MAX_DEPTH):
             return ViolationList((Violation("depth", f"nested in more than {MAX_DEPTH} levels", ""),))
         if self._cost is not None:
-            comparisons, allowed = self._cost.measure(value)
+            comparisons, allowed = self._cost.measure(value, size)
             purse.spend(comparisons)
             if not allowed:
                 raise SchemaProblem("its references, lists or patterns ask for too much work on this value")
         try:
-            return NONE if self._compiled.is_valid(value) else self._list_entries(value, purse)
+            return NONE if self._compiled.is_valid(value) else self._list_entries(value, size, purse)
         except UnicodeEncodeError:
             return ViolationList((Violation("encoding", "not Unicode text: a lone surrogate", find_surrogate(value)),))
 
-    def _list_entries(self, value: JsonValue, purse: Purse) -> ViolationList:
-        price = 0 if self._cost is None else self._cost.measure_listing(value)
+    def _list_entries(self, value: JsonValue, size: float, purse: Purse) -> ViolationList:
+        price = 0 if self._cost is None else self._cost.measure_listing(value, size)
         if price is None or not purse.affords(price):
             return ViolationList((Violation("schema", "does not fit the schema; too large to list every place", ""),))
         purse.spend(price)
