@@ -40,7 +40,7 @@ from service.core.report import (
 )
 from service.core.results.failures.marking import list_failures
 from service.core.rubric import CompiledCriterion, Stage
-from service.core.scores import Fold, StagedFold, find_deciding, fold_results
+from service.core.scores import Fold, find_deciding, fold_results
 from service.core.trace import Trace
 from service.core.unread import UNREAD_RESULT
 
@@ -70,9 +70,12 @@ def conclude(
         for one in plan.criteria
     ]
     results = [one.result for one in concluded]
-    applying = [one for one in concluded if not one.idle]
     others = [
-        (one.row[0], *of) for one in applying if not one.perfect for of in one.row[1] if type(of[1]) is not Scored
+        (one.row[0], *of)
+        for one in concluded
+        if not (one.perfect or one.idle)
+        for of in one.row[1]
+        if type(of[1]) is not Scored
     ]
     folded = fold_results(results, plan.rubric)
     whole, trace = folded.whole, plan.trace
@@ -88,13 +91,13 @@ def conclude(
         decided_range=whole.decided_range,
         coverage=whole.coverage,
         all_passed=whole.score is not None and folded.clean,
-        first_failing_stage=_find_failing(folded),
+        first_failing_stage=folded.first_failing,
         failing=folded.failing,
         open=tuple(_list_open_outcomes(plan, others, find_deciding(results, folded, plan.rubric))) if others else (),
         stages=_build_stage_scores(folded.stages),
         criteria=tuple([one.score or _build_criterion_score(one.result, one.row[1], plan) for one in concluded]),
-        steps=build_step_verdicts(plan, [one.row for one in applying]),
-        missing=tuple([MissingCall(plan.wanted[i].path, plan.wanted[i].tool) for i in plan.alignment.missing]),
+        steps=build_step_verdicts(plan, [one.row for one in concluded if not one.idle]),
+        missing=_list_missing(plan) if plan.alignment.missing else (),
         decisions=plan.decisions,
         offered=None if trace.tools is None else tuple([tool.name for tool in trace.tools]),
         not_asked=tuple(_list_not_asked(plan, answers, estimates or {})) if plan.blocked or others else (),
@@ -116,11 +119,8 @@ def _build_rubric_ref(name: str, version: int, digest: str) -> RubricRef:
     return RubricRef(name, version, digest)
 
 
-def _find_failing(folded: StagedFold) -> Stage | None:
-    for stage, fold in folded.stages:
-        if fold.verdict == "fail":
-            return stage
-    return None
+def _list_missing(plan: Plan) -> tuple[MissingCall, ...]:
+    return tuple([MissingCall(plan.wanted[i].path, plan.wanted[i].tool) for i in plan.alignment.missing])
 
 
 @light

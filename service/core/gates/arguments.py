@@ -10,7 +10,6 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, cast
 from pydantic import Field, JsonValue
 
 from service.core.alignment.binding import BoundArgument, bind
-from service.core.alignment.likeness import FEW_PAIRS
 from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.critics import MATCHED, Critic, Match, OpenComparison, WordsComparison
@@ -126,9 +125,7 @@ class ArgumentsGate(Check):
             return _ANY
         if step.call.arguments is None:
             return 0.0
-        agreement = self._compare(case, pattern, step, step.call.arguments, chosen=False)
-        if not agreement.others:
-            case.keep(("agreed", id(self), id(pattern), step.index))
+        agreement = self._find_agreement(case, pattern, step, step.call.arguments, chosen=False)
         return self._compute_value(pattern, agreement)
 
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:
@@ -143,9 +140,8 @@ class ArgumentsGate(Check):
             return ANY_ARGUMENTS
         if step.call.arguments is None:
             return score_unread(step)
-        if case.keeps(("agreed", id(self), id(pattern), step.index)):
-            return PERFECT
-        return self._build_outcome(pattern, self._compare(case, pattern, step, step.call.arguments), step)
+        agreement = self._find_agreement(case, pattern, step, step.call.arguments, chosen=True)
+        return self._build_outcome(pattern, agreement, step)
 
     def _build_outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome | PartialOutcome:
         if not agreement.others:
@@ -178,8 +174,20 @@ class ArgumentsGate(Check):
         gained = [one.weight * one.worth for one in others]
         return min(1.0, fsum([agreement.matched, *gained]) / total) if total else 1.0
 
+    def _find_agreement(
+        self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, chosen: bool
+    ) -> Agreement:
+        """Worked out once for alignment and score: but where pairs are many, only those that agree are as good as chosen."""
+        key = "agreement", id(self), id(pattern), step.index
+        agreement = case.kept.get(key)
+        if agreement is None:
+            agreement = self._compare(case, pattern, step, actual, chosen=chosen)
+            if case.has_few_pairs or agreement is AGREED:
+                case.kept[key] = agreement
+        return agreement  # pyright: ignore[reportReturnType] (what was put there)
+
     def _compare(
-        self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, chosen: bool = True
+        self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, chosen: bool
     ) -> Agreement:
         if not self.critics and equals(pattern.args, actual):  # pyright: ignore[reportArgumentType] (a matcher equals nothing)
             return AGREED
@@ -187,24 +195,25 @@ class ArgumentsGate(Check):
         schema = case.find_schema(step)
         if schema is not None and self.fill_defaults and schema.defaults:
             actual = {**find_stand_ins(schema, bound.values()), **actual}
-        others = self._list_others(case, pattern, step, actual, schema, chosen=chosen)
+        others = self._list_others(case, pattern, step, actual, bound, schema, chosen=chosen)
         if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
             others += self._find_extras(bound, actual, schema, pattern)
         return Agreement(_weigh_matched(bound, actual, others), others) if others else AGREED
 
-    def _list_others(
+    def _list_others(  # noqa: PLR0913 (all that one comparison has)
         self,
         case: Case,
         pattern: CallPattern,
         step: Step,
         actual: Mapping[str, JsonValue],
+        bound: Mapping[str, BoundArgument],
         schema: Validator | None,
         *,
         chosen: bool,
     ) -> list[ArgumentIssue]:
         """The expected arguments that do not simply match."""
         others: list[ArgumentIssue] = []
-        for name, expected in self._get_bound(case, pattern).items():
+        for name, expected in bound.items():
             if not expected.weight:
                 continue
             if name not in actual:
@@ -231,7 +240,7 @@ class ArgumentsGate(Check):
         chosen: bool,
     ) -> Match | OpenComparison:
         """The comparison with free texts by their critic, where the strict one fails and that one passes."""
-        if self.texts is None or strict == MATCHED or not (chosen or _has_few_pairs(case)):
+        if self.texts is None or strict == MATCHED or not (chosen or case.has_few_pairs):
             return strict
         name, tool, wanted = expected.name, step.call.name, (pattern.args or {})[expected.name]
         softer = case.once((id(self), id(pattern), tool, name), lambda: self._soften(case, tool, name, wanted))
@@ -274,11 +283,6 @@ class ArgumentsGate(Check):
             and name not in needed
             and not (self.fill_defaults and _is_default(schema, name, actual[name]))
         ]
-
-
-def _has_few_pairs(case: Case) -> bool:
-    """Whether pairs are compared one by one; of more, those that are not equal differ."""
-    return len(case.wanted) * len(case.trace.steps) <= FEW_PAIRS
 
 
 _ANY = 1.0 - 1e-5
