@@ -83,6 +83,8 @@ class Case:
         """Whether anything says which calls are right, so that there is something to hold calls against."""
         self.subjects = tuple([build_subject(step.index, step.turn) for step in trace.steps])
         """The subject of each step."""
+        self.catalogue: dict[str, ToolDef] = {tool.name: tool for tool in trace.tools or ()}
+        """The tools on offer by name; empty also where the trace does not tell."""
         self.has_few_pairs = calls * len(listing.wanted) <= FEW_PAIRS
         """Whether pairs are compared one by one; of more, those that are not equal differ."""
         self.meter = Meter.of(calls)
@@ -124,11 +126,6 @@ class Case:
                     if pattern.says_result:
                         said.add("result")
         return frozenset(said) if said else _NOTHING_SAID
-
-    @lazy
-    def catalogue(self) -> dict[str, ToolDef]:
-        """The tools on offer by name; empty also where the trace does not tell."""
-        return {tool.name: tool for tool in self.trace.tools or ()}
 
     def find_offered(self, step: Step) -> ToolDef | None:
         """The tool that a step calls, if it was on offer by then."""

@@ -191,7 +191,7 @@ def _fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedF
     coverage = _compute_whole_coverage(results, covered, rubric)
     failing = tuple([one.criterion.id for one in results if one.failed])
     clean = not [one for one in results if not one.clean]
-    first = next((stage for stage, fold in stages if fold.verdict == "fail"), None)
+    first: Stage | None = next((stage for stage, fold in stages if fold.verdict == "fail"), None)
     return StagedFold(_fold(worlds, coverage, least), tuple(stages), worst.ending, best.ending, failing, clean, first)
 
 

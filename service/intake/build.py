@@ -46,13 +46,13 @@ def tool_call(call_id: str | None, name: str, arguments: JsonValue) -> ToolCall:
     None, "" and white space are `{}`: several providers send them for a call without arguments. Anything else that is
     no JSON object leaves `arguments` None, with the problem; nothing here raises.
     """
-    is_text = type(arguments) is str
-    if arguments is None or (is_text and not arguments.strip()):
+    if arguments is None:
         return ToolCall(call_id or None, name, {}, arguments)
     try:
-        value = parse(arguments) if is_text else arguments
+        value = parse(arguments) if type(arguments) is str else arguments
     except UnreadableError as error:
-        return ToolCall(call_id or None, name, None, arguments, str(error))
+        empty = type(arguments) is str and not arguments.strip()
+        return ToolCall(call_id or None, name, {} if empty else None, arguments, None if empty else str(error))
     if isinstance(value, dict):
         return ToolCall(call_id or None, name, value, arguments)
     return ToolCall(call_id or None, name, None, arguments, f"{_KINDS[type(value)]} where an object is expected")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 from math import fsum
-from typing import Annotated, ClassVar, Literal, NamedTuple, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 from pydantic import Field, JsonValue
 
@@ -21,6 +21,7 @@ from service.core.gates.tool_name import NO_CALLS, score_all_missing, score_name
 from service.core.json.pointers import escape_token
 from service.core.json.values import equals
 from service.core.models.kinds import TaggedUnion
+from service.core.models.light import light
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
 from service.core.partial import OpenValue, PartialOutcome
 from service.core.schemas import Validator
@@ -31,7 +32,8 @@ from service.core.weights import Weight, read_weight
 ANY_ARGUMENTS = Skipped("not_applicable", "the expectation leaves the arguments free")
 
 
-class ArgumentIssue(NamedTuple):
+@light
+class ArgumentIssue:
     """One argument that did not simply match. A finding says what is wrong; `match` may be that a cap forbade comparing."""
 
     weight: float
@@ -65,7 +67,8 @@ class ArgumentIssue(NamedTuple):
         )
 
 
-class Agreement(NamedTuple):
+@light
+class Agreement:
     """All arguments of one pair: the weight of those that match, and the others one by one."""
 
     matched: float
