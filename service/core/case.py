@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import JsonValue
@@ -12,7 +11,7 @@ from pydantic import JsonValue
 from service.core.alignment.assignment import Alignment, Pair, align
 from service.core.alignment.likeness import FEW_PAIRS, ComparisonRules, PairWorth
 from service.core.alignment.worths import Worths
-from service.core.budget import COST_OF_A_VIOLATION, Meter
+from service.core.budget import Meter
 from service.core.checks import Aspect, Check, build_subject
 from service.core.critics import Match
 from service.core.expectation import NOTHING_LISTED, CallPattern, Expectation, ExpectedCall, Scope
@@ -20,7 +19,7 @@ from service.core.json.text import read_structure
 from service.core.models.lazy import lazy
 from service.core.outcome import Finding, Outcome, Scored, Skipped, build_failure
 from service.core.result_match import match_result
-from service.core.schemas import Dialect, Purse, SchemaProblem, Validator, Violation, build_validator
+from service.core.schemas import Dialect, SchemaProblem, Validator, build_validator
 from service.core.shapes import find_cost, has_matcher
 from service.core.trace import Message, Step, ToolDef, Trace
 
@@ -87,7 +86,7 @@ class Case:
         """The tools on offer by name; empty also where the trace does not tell."""
         self.has_few_pairs = calls * len(listing.wanted) <= FEW_PAIRS
         """Whether pairs are compared one by one; of more, those that are not equal differ."""
-        self.meter = Meter.of(calls)
+        self.meter = Meter(calls=calls)
         """What was done so far, of what one item may take."""
         self.kept: dict[object, object] = {}
         """What was worked out so far, by keys of those who did."""
@@ -150,17 +149,6 @@ class Case:
         if kept is None:
             kept = tool.memo[dialect, formats] = build_validator(tool.parameters, dialect=dialect, formats=formats)
         return kept  # pyright: ignore[reportReturnType] (what `build_validator` gave)
-
-    def list_violations(self, schema: Validator, value: JsonValue | Mapping[str, JsonValue]) -> tuple[Violation, ...]:
-        """What of a value does not fit a schema. SchemaProblem as there; OverBudgetError beyond the budget of the item."""
-        listed = schema.list_bounded(value, self._purse)
-        if listed.found:
-            self.meter.spend("comparisons", COST_OF_A_VIOLATION * listed.found)
-        return listed.violations
-
-    @lazy
-    def _purse(self) -> Purse:
-        return Purse(partial(self.meter.affords, "comparisons"), partial(self.meter.spend, "comparisons"))
 
     def is_same_name(self, expected: str, actual: str) -> bool:
         """Whether two tool names are the same, as the rubric compares them."""

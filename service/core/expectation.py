@@ -80,14 +80,13 @@ class CallPattern(_NamedCall):
         """Whether a result is expected; null is one."""
         return "result" in self.__pydantic_fields_set__  # (what `model_fields_set` looks up)
 
-    @model_validator(mode="after")
-    def _weigh_what_is_listed(self) -> CallPattern:
-        if not self.weights:
-            return self
-        unknown = sorted(self.weights.keys() - (self.args or {}).keys())
-        if unknown:
+    @field_validator("weights")
+    @classmethod
+    def _weigh_what_is_listed(cls, weights: dict[str, Weight], info: ValidationInfo) -> dict[str, Weight]:
+        unknown = sorted(weights.keys() - (info.data.get("args") or {}).keys())
+        if unknown and "args" in info.data:  # else they are wrong, and it is told of them
             raise ValueError(f"weights are for what `args` lists; not listed: {', '.join(unknown)}")
-        return self
+        return weights
 
 
 class AnyOrder(FrozenModel):
@@ -242,9 +241,9 @@ class Scope(FrozenModel):
 
     @model_validator(mode="after")
     def _one_way(self) -> Scope:
-        if isinstance(self.calls, tuple) and (self.ordered or self.unordered):
+        if (self.ordered or self.unordered) and isinstance(self.calls, tuple):
             raise ValueError("calls are given as `calls`, or as `ordered` and `unordered`, not both")
-        if self.no_calls and (self.ordered or self.unordered or self.optional):
+        if (self.ordered or self.unordered or self.optional) and self.no_calls:
             raise ValueError("no call is expected here, and yet some are listed")
         return self
 

@@ -105,7 +105,7 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         wanted=case.wanted,
         criteria=criteria,
         blocked=tuple(_iter_blocked_asks(unblocked, criteria)) if blockers.by_rank else (),
-        saved=_count_saved(criteria),
+        saved=_count_saved(criteria) if rubric.judge_ids else 0,
         decisions=find_decisions(case),
         unexpected=find_unexpected(case),
     )
@@ -121,7 +121,7 @@ def _plan_criteria(case: Case, rubric: Rubric) -> tuple[CriterionPlan, ...]:
         for one in criteria
         if not one.judged
     }
-    if len(checked) == len(criteria):
+    if not rubric.judge_ids:
         return tuple(checked.values())
     return tuple([_ask(case, one, rubric, checked) if one.judged else checked[one.id] for one in criteria])
 

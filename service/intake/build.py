@@ -53,7 +53,7 @@ def tool_call(call_id: str | None, name: str, arguments: JsonValue) -> ToolCall:
     except UnreadableError as error:
         empty = type(arguments) is str and not arguments.strip()
         return ToolCall(call_id or None, name, {} if empty else None, arguments, None if empty else str(error))
-    if isinstance(value, dict):
+    if type(value) is dict or isinstance(value, dict):
         return ToolCall(call_id or None, name, value, arguments)
     return ToolCall(call_id or None, name, None, arguments, f"{_KINDS[type(value)]} where an object is expected")
 
@@ -228,9 +228,10 @@ class Transcript:
         output: AgentOutput | None = None,
     ) -> Trace:
         """The finished trace of `record`, which is kept as `raw`."""
-        pairing = pair(self._calls, self._results, self._answers)
-        answers = pairing.answers
-        unread = tuple(pairing.unread)
+        answers, unread = self._answers, ()
+        if self._results:
+            pairing = pair(self._calls, self._results, answers)
+            answers, unread = pairing.answers, tuple(pairing.unread)
         if self._unread or self._others:
             unread = (*self.list_unread([made.call for made in self._calls]), *unread)
         listed = {tool.name for tool in tools or ()} if self._offers or self._late else frozenset[str]()
@@ -289,9 +290,7 @@ class Transcript:
         return bool(self._calls) and self._calls[-1].message == len(self._messages) - 1
 
     def _answer(self) -> str | None:
-        if not self._is_last():
-            return None
-        return None if self.is_calling() else self._messages[-1].text
+        return None if self.is_calling() or not self._is_last() else self._messages[-1].text
 
 
 def _answer(step: Step, answers: Answers) -> Step:

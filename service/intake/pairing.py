@@ -45,8 +45,6 @@ class Pairing:
 def pair(calls: Sequence[Step], results: Sequence[Returned], answered: Mapping[int, ToolResult | None]) -> Pairing:
     """Pairs results with calls, some of which are `answered` already. In linear time, whatever ids a hostile log repeats."""
     answers: Answers = dict(answered)
-    if not results:
-        return Pairing(answers)
     unnamed: list[Returned] = []
     unread: list[Unread] = []
     by_id = _ById(calls, answers)

@@ -156,6 +156,17 @@ def _conclude_idle(criterion: CompiledCriterion, reason: str) -> ConcludedCriter
     return ConcludedCriterion(fold_criterion(criterion, (outcome,)), score, None, idle=True)
 
 
+def _build_loose_outcomes(loose: Iterable[SubjectResult], plan: Plan) -> tuple[LooseOutcome, ...]:
+    return tuple(
+        [
+            LooseOutcome(
+                subject.turn, None if subject.expected is None else plan.wanted[subject.expected].path, outcome
+            )
+            for subject, outcome in loose
+        ]
+    )
+
+
 @lru_cache(maxsize=4096)
 def _conclude_perfect(criterion: CompiledCriterion, *, at_steps: bool) -> ConcludedCriterion:
     """All is well: at steps, which say so themselves, or with the whole. Elsewhere it has to be told of each place."""
@@ -293,14 +304,7 @@ def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectRe
     loose = [one for one in outcomes if one[0].step is None]
     if loose and loose[0][0] is WHOLE and not outcomes[1:] and (reason := _explain_absence(loose[0][1])):
         return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
-    elsewhere = tuple(
-        [
-            LooseOutcome(
-                subject.turn, None if subject.expected is None else plan.wanted[subject.expected].path, outcome
-            )
-            for subject, outcome in loose
-        ]
-    )
+    elsewhere = _build_loose_outcomes(loose, plan) if loose else ()
     measured, worst, best = result.measured, result.worst, result.best
     return CriterionScore(
         criterion.id,

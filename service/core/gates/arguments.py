@@ -116,10 +116,7 @@ class ArgumentsGate(Check):
         """One outcome for each pair and each missing call."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
-        paired = [
-            (case.subjects[pair.step], settle_pair(case, pair, self._score_pair(case, pair)))
-            for pair in case.alignment.pairs
-        ]
+        paired = [(case.subjects[pair.step], self._score_pair(case, pair)) for pair in case.alignment.pairs]
         return [*paired, *score_all_missing(case)] or [(WHOLE, NO_CALLS)]
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
@@ -142,13 +139,13 @@ class ArgumentsGate(Check):
         if pattern.args is None:
             return ANY_ARGUMENTS
         if step.call.arguments is None:
-            return score_unread(step)
+            return settle_pair(case, pair, score_unread(step))
         agreement = self._find_agreement(case, pattern, step, step.call.arguments, chosen=True)
-        return self._build_outcome(pattern, agreement, step)
-
-    def _build_outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome | PartialOutcome:
         if not agreement.others:
             return PERFECT
+        return settle_pair(case, pair, self._build_outcome(pattern, agreement, step))
+
+    def _build_outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome | PartialOutcome:
         unknown = [one for one in agreement.others if isinstance(one.match, OpenComparison)]
         decided = Agreement(agreement.matched, [one for one in agreement.others if isinstance(one.match, Match)])
         value, findings = (

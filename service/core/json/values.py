@@ -46,20 +46,22 @@ def equals(a: JsonValue, b: JsonValue) -> bool:
             if of_left in SCALARS and of_right in SCALARS:
                 if left != right or (of_left is not of_right and not (of_left in _NUMBERS and of_right in _NUMBERS)):
                     return False
-            elif isinstance(left, dict) and isinstance(right, dict):
+            elif type(left) is dict and type(right) is dict:
                 if left.keys() != right.keys():
                     return False
                 levels.append(zip(left.values(), map(right.__getitem__, left), strict=True))
             else:
-                parts = _pair_items(left, right)
+                parts = _pair_parts(left, right)
                 if parts is None:
                     return False
                 levels.append(parts)
     return True
 
 
-def _pair_items(a: JsonValue, b: JsonValue) -> Iterable[tuple[JsonValue, JsonValue]] | None:
-    """What is equal where two values are that are no objects; None where they are not."""
+def _pair_parts(a: JsonValue, b: JsonValue) -> Iterable[tuple[JsonValue, JsonValue]] | None:
+    """What is equal where two values are, of subclasses too; None where they are not."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return ((dict(a), dict(b)),)
     if isinstance(a, list) and isinstance(b, list):
         return zip(a, b, strict=True) if len(a) == len(b) else None
     return () if _equals_scalar(a, b) else None
