@@ -80,13 +80,14 @@ class CallPattern(_NamedCall):
         """Whether a result is expected; null is one."""
         return "result" in self.__pydantic_fields_set__  # (what `model_fields_set` looks up)
 
-    @field_validator("weights")
-    @classmethod
-    def _weigh_what_is_listed(cls, weights: dict[str, Weight], info: ValidationInfo) -> dict[str, Weight]:
-        unknown = sorted(weights.keys() - (info.data.get("args") or {}).keys())
-        if unknown and "args" in info.data:  # else they are wrong, and it is told of them
+    @model_validator(mode="after")
+    def _weigh_what_is_listed(self) -> CallPattern:
+        if not self.weights:
+            return self
+        unknown = sorted(self.weights.keys() - (self.args or {}).keys())
+        if unknown:
             raise ValueError(f"weights are for what `args` lists; not listed: {', '.join(unknown)}")
-        return weights
+        return self
 
 
 class AnyOrder(FrozenModel):
