@@ -13,7 +13,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.benchmarks.scoring import best
 from tests.benchmarks.workload import cases, request
@@ -27,8 +27,9 @@ def measure() -> None:
     """Prints requests a second of both routes, and the cost of a list against the same work in process."""
     _, workload = cases()
     bodies = [json.dumps(request(case)).encode() for case in workload]
-    rounds = [(load(serve_callgrade, "/v1/score", bodies), load(serve_echo, "/echo", bodies)) for _ in range(ROUNDS)]
-    score, echo = (min(spent) for spent in zip(*rounds, strict=True))
+    served = {"score": (serve_callgrade, "/v1/score"), "echo": (serve_echo, "/echo")}
+    rounds = [{name: load(*what, bodies).cpu_us for name, what in served.items()} for _ in range(ROUNDS)]
+    score, echo = (min(spent[name] for spent in rounds) for name in served)
     print("(b) POST /v1/score, one core for the server, all checks and middleware on")
     print(f"    idiomatic FastAPI echo of the same models                         {echo:8.0f} us of CPU")
     print(f"    /v1/score                                                         {score:8.0f} us of CPU")
@@ -133,11 +134,25 @@ class _Served:
         self.process.join(10)
 
 
-def load(make: Callable[[], Any], path: str, bodies: Sequence[bytes]) -> float:
-    """Microseconds of processor time that a request takes a server on one core, with a client on the other."""
+class Load(NamedTuple):
+    """What a server took under load."""
+
+    rate: float
+    """Requests a second."""
+    cpu_us: float
+    """Microseconds of its processor time for each."""
+
+
+def rate(make: Callable[[], Any], path: str, bodies: Sequence[bytes]) -> float:
+    """Requests a second of a server on one core, from a client on the other."""
+    return load(make, path, bodies).rate
+
+
+def load(make: Callable[[], Any], path: str, bodies: Sequence[bytes]) -> Load:
+    """The same with the processor time that they take the server."""
     server = _Served(make)
     with server as port:
-        return asyncio.run(_load(port, [_http(path, body) for body in bodies], server.read_cpu)) * 1e6
+        return asyncio.run(_load(port, [_http(path, body) for body in bodies], server.read_cpu))
 
 
 def _seconds_a_request(make: Callable[[], Any], path: str, body: bytes) -> float:
@@ -171,8 +186,8 @@ async def _answer(reader: asyncio.StreamReader) -> None:
     await reader.readexactly(length)
 
 
-async def _load(port: int, messages: Sequence[bytes], read_cpu: Callable[[], float]) -> float:
-    """Seconds of processor time for each request of a closed loop of a few connections, after a warm-up."""
+async def _load(port: int, messages: Sequence[bytes], read_cpu: Callable[[], float]) -> Load:
+    """A closed loop of a few connections, after a warm-up."""
     done = 0
 
     async def client(offset: int, until: float) -> None:
@@ -193,6 +208,6 @@ async def _load(port: int, messages: Sequence[bytes], read_cpu: Callable[[], flo
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, set(range(1, os.cpu_count() or 1)) or {0})
     await run(1.0)
-    done, before = 0, read_cpu()
+    done, before, start = 0, read_cpu(), time.perf_counter()
     await run(SECONDS)
-    return (read_cpu() - before) / done
+    return Load(done / (time.perf_counter() - start), 1e6 * (read_cpu() - before) / done)
