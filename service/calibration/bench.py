@@ -21,7 +21,7 @@ from service.calibration.fitting import (
 from service.calibration.labels import Key, LabelledItem, LabelledSet, find_origin
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions
-from service.calibration.promising import VerdictItem, find_guarantee
+from service.calibration.promising import VerdictItem, find_guarantees
 from service.calibration.splits import assign_folds, names_split, read_split
 from service.core.judging.fits import Binding, Calibrator, Fit, Guarantee, Method, Origin
 from service.stats.tallies import LabelTally, auroc, tally
@@ -294,13 +294,13 @@ def _fit(
         for item in items
         if item.key in tested and (fitting.left is None or item.key in fitting.left)
     ]
-    values = {raw: calibrator.apply(raw).value for _, raw in raws}
+    values = {raw: calibrator.apply(raw).value for raw in {raw for _, raw in raws}}
     told = [VerdictItem(raw, values[raw], values[raw] >= threshold, item.passes, item.group) for item, raw in raws]
     return FittedMap(
         calibrator,
         threshold,
         choose_band(mapped, threshold, least=fitting.options.decided),
-        {share: find_guarantee(told, share, stages=fitting.stages) for share in fitting.options.shares},
+        find_guarantees(told, fitting.options.shares, stages=fitting.stages),
     )
 
 

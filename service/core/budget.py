@@ -7,6 +7,7 @@ that check's outcomes open (`too_long`). The limits are set so that no body of 1
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from sys import maxsize
 from typing import Literal
 
 MAX_ALIGNMENT_PAIRS = 1_000_000
@@ -60,7 +61,17 @@ LIMITS: Mapping[Work, int] = {
 }
 
 
+UNBOUNDED: Mapping[Work, int] = dict.fromkeys(LIMITS, maxsize)
 _NOTHING_SPENT: Mapping[Work, int] = dict.fromkeys(LIMITS, 0)
+
+
+def _raise_limits(limits: Mapping[Work, int], calls: int) -> Mapping[Work, int]:
+    per_call: Mapping[Work, int] = {
+        "outcomes": MAX_OUTCOMES_PER_CALL,
+        "finding characters": MAX_FINDING_CHARS_PER_CALL,
+        "comparisons": MAX_COMPARISONS_PER_CALL,
+    }
+    return {work: max(most, calls * per_call.get(work, 0)) for work, most in limits.items()}
 
 
 class OverBudgetError(Exception):
@@ -79,19 +90,10 @@ class Meter:
     (False, 1)
     """
 
-    def __init__(self, limits: Mapping[Work, int] = LIMITS) -> None:
-        self.limits = limits
+    def __init__(self, limits: Mapping[Work, int] = LIMITS, *, calls: int = 0) -> None:
+        """`calls`: those of the item; very many raise the limits."""
+        self.limits = limits if calls <= FEW_CALLS else _raise_limits(limits, calls)
         self.spent: dict[Work, int] = {**_NOTHING_SPENT}
-
-    @classmethod
-    def of(cls, calls: int) -> Meter:
-        """The meter of an item with so many calls."""
-        if calls <= FEW_CALLS:
-            return cls()
-        outcomes = max(MAX_OUTCOMES, calls * MAX_OUTCOMES_PER_CALL)
-        chars = max(MAX_FINDING_CHARS, calls * MAX_FINDING_CHARS_PER_CALL)
-        comparisons = max(MAX_COMPARISONS, calls * MAX_COMPARISONS_PER_CALL)
-        return cls({**LIMITS, "outcomes": outcomes, "finding characters": chars, "comparisons": comparisons})
 
     def get_left(self, work: Work) -> int:
         """How much more of it there may be."""

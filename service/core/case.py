@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import JsonValue
@@ -12,15 +11,15 @@ from pydantic import JsonValue
 from service.core.alignment.assignment import Alignment, Pair, align
 from service.core.alignment.likeness import FEW_PAIRS, ComparisonRules, PairWorth
 from service.core.alignment.worths import Worths
-from service.core.budget import COST_OF_A_VIOLATION, Meter
-from service.core.checks import Aspect, Check, Subject, build_subject
+from service.core.budget import Meter
+from service.core.checks import Aspect, Check, build_subject
 from service.core.critics import Match
-from service.core.expectation import CallPattern, Expectation, ExpectedCall, Scope
+from service.core.expectation import NOTHING_LISTED, CallPattern, Expectation, ExpectedCall, Scope
 from service.core.json.text import read_structure
 from service.core.models.lazy import lazy
 from service.core.outcome import Finding, Outcome, Scored, Skipped, build_failure
 from service.core.result_match import match_result
-from service.core.schemas import Dialect, Purse, SchemaProblem, Validator, Violation, build_validator
+from service.core.schemas import Dialect, SchemaProblem, Validator, build_validator
 from service.core.shapes import find_cost, has_matcher
 from service.core.trace import Message, Step, ToolDef, Trace
 
@@ -66,15 +65,32 @@ class PlacedValue(NamedTuple):
     value: JsonValue
 
 
-@dataclass(frozen=True)
 class Case:
-    """A trace with what was expected of it. What checks share is worked out here, once."""
+    """A trace with what was expected of it. What checks share is worked out here, once: what all ask for, at the start."""
 
-    trace: Trace
-    expectation: Expectation | None
-    matching: Matching
-    _memo: dict[object, object] = field(default_factory=dict[object, object])
-    _schemas: dict[str, Validator | None] = field(default_factory=dict[str, "Validator | None"])
+    def __init__(self, trace: Trace, expectation: Expectation | None, matching: Matching) -> None:
+        listing = NOTHING_LISTED if expectation is None else expectation.listing
+        calls = len(trace.steps)
+        self.trace = trace
+        self.expectation = expectation
+        self.matching = matching
+        self.scopes = listing.scopes
+        """What is said of the trace as a whole and of single turns: pointer, scope, turn."""
+        self.wanted = listing.wanted
+        """The calls that should or may have been made."""
+        self.lists_calls = listing.lists_calls
+        """Whether anything says which calls are right, so that there is something to hold calls against."""
+        self.subjects = tuple([build_subject(step.index, step.turn) for step in trace.steps])
+        """The subject of each step."""
+        self.catalogue: dict[str, ToolDef] = {tool.name: tool for tool in trace.tools or ()}
+        """The tools on offer by name; empty also where the trace does not tell."""
+        self.has_few_pairs = calls * len(listing.wanted) <= FEW_PAIRS
+        """Whether pairs are compared one by one; of more, those that are not equal differ."""
+        self.meter = Meter(calls=calls)
+        """What was done so far, of what one item may take."""
+        self.kept: dict[object, object] = {}
+        """What was worked out so far, by keys of those who did."""
+        self._schemas: dict[str, Validator | None] = {}
 
     @lazy
     def output(self) -> PlacedValue | None:
@@ -84,42 +100,11 @@ class Case:
             return PlacedValue("/output", given.content)
         return None if answer is None else PlacedValue("/answer", read_structure(answer))
 
-    @lazy
-    def meter(self) -> Meter:
-        """What was done so far, of what one item may take."""
-        return Meter.of(len(self.trace.steps))
-
     def once(self, key: object, make: Callable[[], T]) -> T:
         """What `make` gave the first time it was asked for under this key."""
-        if key not in self._memo:
-            self._memo[key] = make()
-        return self._memo[key]  # pyright: ignore[reportReturnType] (what `make` gave)
-
-    def keep(self, key: object) -> None:
-        """Keeps that something holds."""
-        self._memo[key] = True
-
-    def keeps(self, key: object) -> bool:
-        """Whether that was kept."""
-        return key in self._memo
-
-    @lazy
-    def scopes(self) -> tuple[tuple[str, Scope, int | None], ...]:
-        """What is said of the trace as a whole and of single turns: pointer, scope, turn."""
-        return tuple([one[:3] for one in self.expectation.sections]) if self.expectation else ()
-
-    @lazy
-    def wanted(self) -> tuple[ExpectedCall, ...]:
-        """The calls that should or may have been made."""
-        sections = self.expectation.sections if self.expectation else ()
-        return (
-            sections[0].wanted if len(sections) == 1 else tuple([one for section in sections for one in section.wanted])
-        )
-
-    @lazy
-    def lists_calls(self) -> bool:
-        """Whether anything says which calls are right, so that there is something to hold calls against."""
-        return bool(self.wanted) or any(scope.lists_calls for _, scope, _ in self.scopes)
+        if key not in self.kept:
+            self.kept[key] = make()
+        return self.kept[key]  # pyright: ignore[reportReturnType] (what `make` gave)
 
     @lazy
     def asides(self) -> frozenset[Aspect]:
@@ -131,7 +116,7 @@ class Case:
             said.add("state")
         if self.expectation.says_output:
             said.add("output")
-        for section in self.expectation.sections:
+        for section in self.expectation.listing.sections:
             scope = section.scope
             if scope.ordered or scope.disallowed or scope.counts or scope.answer is not None or scope.said is not None:
                 said |= {"order", "disallowed", "counts", "answer", "said"}
@@ -141,21 +126,11 @@ class Case:
                         said.add("result")
         return frozenset(said) if said else _NOTHING_SAID
 
-    @lazy
-    def catalogue(self) -> dict[str, ToolDef]:
-        """The tools on offer by name; empty also where the trace does not tell."""
-        return {tool.name: tool for tool in self.trace.tools or ()}
-
     def find_offered(self, step: Step) -> ToolDef | None:
         """The tool that a step calls, if it was on offer by then."""
         offers = self.trace.offers
         came = offers.get(step.call.name) if offers else None
         return self.catalogue.get(step.call.name) if came is None or came.step <= step.index else None
-
-    @lazy
-    def subjects(self) -> tuple[Subject, ...]:
-        """The subject of each step."""
-        return tuple([build_subject(step.index, step.turn) for step in self.trace.steps])
 
     def find_schema(self, step: Step) -> Validator | None:
         """The compiled schema of the tool a step calls, where there is one that can be used."""
@@ -174,17 +149,6 @@ class Case:
         if kept is None:
             kept = tool.memo[dialect, formats] = build_validator(tool.parameters, dialect=dialect, formats=formats)
         return kept  # pyright: ignore[reportReturnType] (what `build_validator` gave)
-
-    def list_violations(self, schema: Validator, value: JsonValue | Mapping[str, JsonValue]) -> tuple[Violation, ...]:
-        """What of a value does not fit a schema. SchemaProblem as there; OverBudgetError beyond the budget of the item."""
-        listed = schema.list_bounded(value, self._purse)
-        if listed.found:
-            self.meter.spend("comparisons", COST_OF_A_VIOLATION * listed.found)
-        return listed.violations
-
-    @lazy
-    def _purse(self) -> Purse:
-        return Purse(partial(self.meter.affords, "comparisons"), partial(self.meter.spend, "comparisons"))
 
     def is_same_name(self, expected: str, actual: str) -> bool:
         """Whether two tool names are the same, as the rubric compares them."""
@@ -272,9 +236,9 @@ class Case:
     def _find_pair_value(self, pattern: CallPattern, step: Step) -> float:
         """Worked out once: alignment asks for it, and so does whoever looks for calls that could be an expected one."""
         key = ("pair", id(pattern), step.index)
-        if key not in self._memo:
-            self._memo[key] = self.matching.arguments.pair_value(self, pattern, step)
-        return self._memo[key]  # pyright: ignore[reportReturnType] (what `pair_value` gave)
+        if key not in self.kept:
+            self.kept[key] = self.matching.arguments.pair_value(self, pattern, step)
+        return self.kept[key]  # pyright: ignore[reportReturnType] (what `pair_value` gave)
 
     def find_meeting(self, expected: int) -> frozenset[int]:
         """The calls that can be an expected one by tool, turn and arguments. OverBudgetError beyond the budget."""
@@ -301,7 +265,7 @@ class Case:
         found: set[int] = set()
         for option, (_, pattern) in enumerate(wanted.options):
             named = self.worths.find_steps(self.make_name_key(pattern.tool))
-            if len(self.wanted) * len(steps) > FEW_PAIRS and pattern.args is not None:
+            if not self.has_few_pairs and pattern.args is not None:
                 named = self.worths.find_agreeing(expected, option)
             elif pattern.args is not None:
                 named = [j for j in named if self.agrees(pattern, steps[j])]

@@ -242,9 +242,9 @@ class Scope(FrozenModel):
 
     @model_validator(mode="after")
     def _one_way(self) -> Scope:
-        if isinstance(self.calls, tuple) and (self.ordered or self.unordered):
+        if (self.ordered or self.unordered) and isinstance(self.calls, tuple):
             raise ValueError("calls are given as `calls`, or as `ordered` and `unordered`, not both")
-        if self.no_calls and (self.ordered or self.unordered or self.optional):
+        if (self.ordered or self.unordered or self.optional) and self.no_calls:
             raise ValueError("no call is expected here, and yet some are listed")
         return self
 
@@ -349,7 +349,8 @@ class StateExpectation(FrozenModel):
         return self
 
 
-class ExpectedSection(NamedTuple):
+@light
+class ExpectedSection:
     """What is said of the trace as a whole (`turn` None) or of one turn, its pointer, and every call that it lists."""
 
     path: str
@@ -357,6 +358,22 @@ class ExpectedSection(NamedTuple):
     turn: int | None
     wanted: tuple[ExpectedCall, ...]
 
+
+@light
+class Listing:
+    """An expectation as the checks go through it."""
+
+    sections: tuple[ExpectedSection, ...]
+    """The trace as a whole, then each turn that is spoken of."""
+    scopes: tuple[tuple[str, Scope, int | None], ...]
+    """The same without the calls: pointer, scope, turn."""
+    wanted: tuple[ExpectedCall, ...]
+    """The calls that should or may have been made."""
+    lists_calls: bool
+    """Whether anything says which calls are right, so that there is something to hold calls against."""
+
+
+NOTHING_LISTED = Listing((), (), (), False)
 
 IgnoredArgument = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -398,14 +415,21 @@ class Expectation(Scope):
         return output
 
     @lazy
-    def sections(self) -> tuple[ExpectedSection, ...]:
-        """The trace as a whole, then each turn that is spoken of, with the calls that should or may be made."""
-        whole = ExpectedSection("/expected", self, None, tuple(self.list_wanted("/expected")))
+    def listing(self) -> Listing:
+        """All that is said, section by section, with the calls that should or may be made."""
+        wanted = tuple(self.list_wanted("/expected"))
+        whole = ExpectedSection("/expected", self, None, wanted)
         if not self.turns:
-            return (whole,)
+            return Listing((whole,), (("/expected", self, None),), wanted, bool(wanted) or self.lists_calls)
         paths = [f"/expected/turns/{n}" for n in range(len(self.turns))]
         turns = [
             ExpectedSection(path, scope, scope.turn, tuple(scope.list_wanted(path, scope.turn)))
             for path, scope in zip(paths, self.turns, strict=True)
         ]
-        return (whole, *turns)
+        sections = (whole, *turns)
+        return Listing(
+            sections,
+            scopes=tuple([(one.path, one.scope, one.turn) for one in sections]),
+            wanted=tuple([call for one in sections for call in one.wanted]),
+            lists_calls=any(one.wanted or one.scope.lists_calls for one in sections),
+        )

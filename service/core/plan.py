@@ -37,6 +37,8 @@ class CriterionPlan:
     """How many questions code has answered in the judge's place."""
     perfect: bool = False
     """Whether every outcome is PERFECT."""
+    at_steps: bool = False
+    """Whether each is so of a step, so that the steps say all there is to say."""
     blocked: bool = False
     """Whether something failed before it, that may leave nothing to look at."""
     idle: Skipped | None = None
@@ -103,7 +105,7 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         wanted=case.wanted,
         criteria=criteria,
         blocked=tuple(_iter_blocked_asks(unblocked, criteria)) if blockers.by_rank else (),
-        saved=_count_saved(criteria),
+        saved=_count_saved(criteria) if rubric.judge_ids else 0,
         decisions=find_decisions(case),
         unexpected=find_unexpected(case),
     )
@@ -119,7 +121,7 @@ def _plan_criteria(case: Case, rubric: Rubric) -> tuple[CriterionPlan, ...]:
         for one in criteria
         if not one.judged
     }
-    if len(checked) == len(criteria):
+    if not rubric.judge_ids:
         return tuple(checked.values())
     return tuple([_ask(case, one, rubric, checked) if one.judged else checked[one.id] for one in criteria])
 
@@ -128,11 +130,13 @@ def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> Criterion
     seen = collect_outcomes(case, criterion.check.look) or [NOTHING_SEEN]
     if case.trace.unread:
         seen = leave_open(_find_reach(criterion.check, case), seen, case.trace.unread)
-    for _, found in seen:
+    at_steps = True
+    for subject, found in seen:
         if found is not PERFECT:
             break
+        at_steps = at_steps and subject.step is not None
     else:
-        return CriterionPlan(criterion, seen, False, perfect=True)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
+        return CriterionPlan(criterion, seen, False, perfect=True, at_steps=at_steps)  # pyright: ignore[reportArgumentType] (it holds outcomes alone)
     subject, first = seen[0]
     if subject is WHOLE and type(first) is Skipped and not (first.findings or first.open or first.bounds or seen[1:]):
         return _plan_idle(criterion, first.cause, first.reason)

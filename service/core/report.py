@@ -28,7 +28,7 @@ Scope = Literal["code", "full"]
 STAND_IN = "callgrade/stand-in"
 """The name of the model that is none: rules that answer the bundled cases."""
 
-ENGINE = "6"
+ENGINE = "7"
 """Raised whenever the same plan and replies may give another report."""
 
 

@@ -156,6 +156,8 @@ class StagedFold(NamedTuple):
     """The criteria with an outcome that did not pass."""
     clean: bool
     """Whether all that applies was measured and passed."""
+    first_failing: Stage | None
+    """The first stage that fails."""
 
 
 MAX_KEPT_FOLDS = 1_024
@@ -189,7 +191,8 @@ def _fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedF
     coverage = _compute_whole_coverage(results, covered, rubric)
     failing = tuple([one.criterion.id for one in results if one.failed])
     clean = not [one for one in results if not one.clean]
-    return StagedFold(_fold(worlds, coverage, least), tuple(stages), worst.ending, best.ending, failing, clean)
+    first: Stage | None = next((stage for stage, fold in stages if fold.verdict == "fail"), None)
+    return StagedFold(_fold(worlds, coverage, least), tuple(stages), worst.ending, best.ending, failing, clean, first)
 
 
 def _fold(worlds: Sequence[World | StageWorld], coverage: float | None, least: float) -> Fold:

@@ -28,7 +28,7 @@ from service.core.trace import (
     Unread,
     UnreadKind,
 )
-from service.intake.pairing import Answers, Made, Returned, pair
+from service.intake.pairing import Answers, Returned, pair
 from service.intake.repeats import FoundCall, ReadCalls
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
@@ -46,14 +46,14 @@ def tool_call(call_id: str | None, name: str, arguments: JsonValue) -> ToolCall:
     None, "" and white space are `{}`: several providers send them for a call without arguments. Anything else that is
     no JSON object leaves `arguments` None, with the problem; nothing here raises.
     """
-    is_text = type(arguments) is str
-    if arguments is None or (is_text and not arguments.strip()):
+    if arguments is None:
         return ToolCall(call_id or None, name, {}, arguments)
     try:
-        value = parse(arguments) if is_text else arguments
+        value = parse(arguments) if type(arguments) is str else arguments
     except UnreadableError as error:
-        return ToolCall(call_id or None, name, None, arguments, str(error))
-    if isinstance(value, dict):
+        empty = type(arguments) is str and not arguments.strip()
+        return ToolCall(call_id or None, name, {} if empty else None, arguments, None if empty else str(error))
+    if type(value) is dict or isinstance(value, dict):
         return ToolCall(call_id or None, name, value, arguments)
     return ToolCall(call_id or None, name, None, arguments, f"{_KINDS[type(value)]} where an object is expected")
 
@@ -126,7 +126,7 @@ class Transcript:
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
-        self._calls: list[Made] = []
+        self._calls: list[Step] = []
         self._results: list[Returned] = []
         self._answers: Answers = {}
         self._unread: list[Unread | Doubt] = []
@@ -157,7 +157,7 @@ class Transcript:
         if not self._speaking and not parallel:
             self.say("assistant", "")
         self._speaking = True
-        self._calls.append(Made(call, self._turn, len(self._messages) - 1))
+        self._calls.append(Step(len(self._calls), self._turn, call, None, len(self._messages) - 1))
 
     def result(
         self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None
@@ -228,9 +228,10 @@ class Transcript:
         output: AgentOutput | None = None,
     ) -> Trace:
         """The finished trace of `record`, which is kept as `raw`."""
-        pairing = pair(self._calls, self._results, self._answers)
-        answers = pairing.answers
-        unread = tuple(pairing.unread)
+        answers, unread = self._answers, ()
+        if self._results:
+            pairing = pair(self._calls, self._results, answers)
+            answers, unread = pairing.answers, tuple(pairing.unread)
         if self._unread or self._others:
             unread = (*self.list_unread([made.call for made in self._calls]), *unread)
         listed = {tool.name for tool in tools or ()} if self._offers or self._late else frozenset[str]()
@@ -241,7 +242,7 @@ class Transcript:
             record["format"],
             tools,
             tuple(self._messages),
-            tuple([Step(i, one.turn, one.call, answers.get(i), one.message) for i, one in enumerate(self._calls)]),
+            tuple([_answer(step, answers) for step in self._calls] if answers else self._calls),
             self._answer(),
             self._turn,
             state,
@@ -289,9 +290,13 @@ class Transcript:
         return bool(self._calls) and self._calls[-1].message == len(self._messages) - 1
 
     def _answer(self) -> str | None:
-        if not self._is_last():
-            return None
-        return None if self.is_calling() else self._messages[-1].text
+        return None if self.is_calling() or not self._is_last() else self._messages[-1].text
+
+
+def _answer(step: Step, answers: Answers) -> Step:
+    """The step with what its call returned."""
+    result = answers.get(step.index)
+    return step if result is None else Step(step.index, step.turn, step.call, result, step.message)
 
 
 MOST_OTHERS = 50

@@ -16,18 +16,9 @@ from typing import NamedTuple
 
 from service.core.json.values import equals
 from service.core.models.light import light
-from service.core.trace import ToolCall, ToolResult, Unread
+from service.core.trace import Step, ToolResult, Unread
 
 Answers = dict[int, ToolResult | None]
-
-
-@light
-class Made:
-    """A call, the turn it stands in and the message that made it."""
-
-    call: ToolCall
-    turn: int
-    message: int
 
 
 class Returned(NamedTuple):
@@ -51,11 +42,9 @@ class Pairing:
     unread: Sequence[Unread] = ()
 
 
-def pair(calls: Sequence[Made], results: Sequence[Returned], answered: Mapping[int, ToolResult | None]) -> Pairing:
+def pair(calls: Sequence[Step], results: Sequence[Returned], answered: Mapping[int, ToolResult | None]) -> Pairing:
     """Pairs results with calls, some of which are `answered` already. In linear time, whatever ids a hostile log repeats."""
     answers: Answers = dict(answered)
-    if not results:
-        return Pairing(answers)
     unnamed: list[Returned] = []
     unread: list[Unread] = []
     by_id = _ById(calls, answers)
@@ -83,7 +72,7 @@ def _contradicts(first: ToolResult | None, second: ToolResult | None) -> bool:
 class _ById:
     """The calls made so far by their ids."""
 
-    def __init__(self, calls: Sequence[Made], answers: Answers) -> None:
+    def __init__(self, calls: Sequence[Step], answers: Answers) -> None:
         self._calls = calls
         self._answers = answers
         self._read = 0
@@ -119,7 +108,7 @@ class _ById:
         queues[-1][1].append(index)
 
 
-def _match_rest(calls: Sequence[Made], results: Sequence[Returned], answers: Answers) -> Iterator[Returned]:
+def _match_rest(calls: Sequence[Step], results: Sequence[Returned], answers: Answers) -> Iterator[Returned]:
     """Answers calls of the message before each result, by tool, then by order; gives the results that are left."""
     waiting = _Waiting(calls, answers)
     left = [
@@ -134,7 +123,7 @@ def _match_rest(calls: Sequence[Made], results: Sequence[Returned], answers: Ans
             yield result
 
 
-def _message(calls: Sequence[Made], result: Returned) -> int | None:
+def _message(calls: Sequence[Step], result: Returned) -> int | None:
     """The calling message before a result."""
     return calls[result.made - 1].message if result.made else None
 
@@ -142,7 +131,7 @@ def _message(calls: Sequence[Made], result: Returned) -> int | None:
 class _Waiting:
     """The unanswered calls of each message: by their tools, all of them (True), and those without an id (False)."""
 
-    def __init__(self, calls: Sequence[Made], answers: Answers) -> None:
+    def __init__(self, calls: Sequence[Step], answers: Answers) -> None:
         self._queues: dict[Hashable, deque[int]] = {}
         for index, one in enumerate(calls):
             call, message = one.call, one.message

@@ -14,6 +14,11 @@ from service.store.jobs.submission import LEVEL, Chunk
 MAX_CHUNK = 8 * 2**20
 """Bytes of items, before they are deflated, that end a chunk: a worker has a whole one in memory."""
 
+SMALL_BYTES = 4_096
+"""Bytes of an item that code is done with in a moment."""
+SMALL_TO_A_PLACE = 4
+"""So many small items that wait for nobody take the place of one: what a chunk itself takes is a third of what they do."""
+
 _HEAD = struct.Struct(">QII")
 
 
@@ -24,9 +29,10 @@ class Cutter:
     """
 
     def __init__(self, *, size: int) -> None:
-        """`size`: items in a chunk at most."""
+        """`size`: items in a chunk at most that wait for somebody."""
         self.total = 0
-        self._most = size
+        self._most = size * SMALL_TO_A_PLACE
+        self._taken = 0
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it is this object's block that ends it)
         self._lines: list[bytes] = []
         self._bytes = 0
@@ -37,11 +43,15 @@ class Cutter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._file.close()
 
-    def add(self, line: bytes) -> None:
-        """Takes the line of one item, without its end. BusyError on a full disk."""
+    def add(self, line: bytes, *, waits: bool = True) -> None:
+        """Takes the line of one item, without its end. BusyError on a full disk.
+
+        `waits`: whether judges or a sandbox are asked about it.
+        """
         self._lines.append(line)
         self._bytes += len(line)
-        if len(self._lines) == self._most or self._bytes >= MAX_CHUNK:
+        self._taken += SMALL_TO_A_PLACE if waits or len(line) > SMALL_BYTES else 1
+        if self._taken >= self._most or self._bytes >= MAX_CHUNK:
             self._cut()
 
     def finish(self) -> None:
@@ -63,4 +73,4 @@ class Cutter:
         with guard_space():
             self._file.write(_HEAD.pack(self.total, len(self._lines), len(payload)) + payload)
         self.total += len(self._lines)
-        self._lines, self._bytes = [], 0
+        self._lines, self._bytes, self._taken = [], 0, 0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from json.encoder import encode_basestring
 from typing import NamedTuple, Protocol, cast
 
 from pydantic import JsonValue
@@ -160,8 +161,10 @@ class ItemScorer:
             return build_error_row(item.position, _read_name(item), describe_error(answer.error(answer.problems)))
         if answer is None:
             return None
-        row = _build_row(item, _read_name(item), answer.report, REPORT.validate_json(answer.report))
-        return row._replace(labelled=answer.labelled)
+        custom_id = _read_name(item)
+        facts = _build_facts(custom_id, REPORT.validate_json(answer.report))
+        line = _render_line(item, custom_id, answer.report)
+        return OutcomeRow(item.position, True, line, labelled=answer.labelled, facts=facts)
 
     def _list_label_items(self, request: ScoreRequest, report: Report) -> Sequence[LabelItem]:
         return list_label_items(report, self._engine.shelf.find(request.rubric))
@@ -217,14 +220,14 @@ def _defer_for_fault(fault: JudgeError) -> Deferral | None:
 def _build_scored_row(item: ChunkItem, custom_id: str, report: Report, labelled: Sequence[LabelItem]) -> OutcomeRow:
     made = report.provenance
     tokens_in, tokens_out = (min(count or 0, MOST_TOKENS) for count in (made.tokens_in, made.tokens_out))
-    row = _build_row(item, custom_id, report_json(report), report)
-    spent = {"tokens_in": tokens_in, "tokens_out": tokens_out, "cache_hits": made.cache_hits}
-    return row._replace(**spent, labelled=labelled)
+    line = _render_line(item, custom_id, report_json(report))
+    return OutcomeRow(
+        item.position, True, line, tokens_in, tokens_out, made.cache_hits, labelled, _build_facts(custom_id, report)
+    )
 
 
-def _build_row(item: ChunkItem, custom_id: str, data: bytes, report: Report) -> OutcomeRow:
-    line = b'{"custom_id":%b,"index":%d,"report":%b}' % (_dump_text(custom_id), item.position, data)
-    return OutcomeRow(item.position, True, line.decode(), facts=_build_facts(custom_id, report))
+def _render_line(item: ChunkItem, custom_id: str, report: bytes) -> str:
+    return (b'{"custom_id":%b,"index":%d,"report":%b}' % (_dump_text(custom_id), item.position, report)).decode()
 
 
 def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> OutcomeRow:
@@ -295,9 +298,26 @@ def _read_name(item: ChunkItem) -> str:
 
 
 def _dump_text(text: str) -> bytes:
-    return json.dumps(text, ensure_ascii=False).encode()
+    return encode_basestring(text).encode()
 
 
-def split_blocks(items: Sequence[ChunkItem], size: int) -> Iterable[Sequence[ChunkItem]]:
-    """The items in their order, `size` at a time."""
-    return [items[start : start + size] for start in range(0, len(items), size)]
+BLOCK = 50
+"""Items that code works on in one go, in a thread, and that are recorded together."""
+LARGEST_BLOCK = 250
+"""The same of small items: to record them takes as long as to score them, and many at once a third less."""
+BLOCK_BYTES = 2**18
+"""Bytes with which a block has enough of them."""
+
+
+def split_blocks(items: Iterable[ChunkItem]) -> Iterator[Sequence[ChunkItem]]:
+    """The items in their order, some at a time: the more the smaller they are."""
+    block: list[ChunkItem] = []
+    size = 0
+    for item in items:
+        block.append(item)
+        size += len(item.line)
+        if len(block) == LARGEST_BLOCK or (len(block) >= BLOCK and size >= BLOCK_BYTES):
+            yield block
+            block, size = [], 0
+    if block:
+        yield block

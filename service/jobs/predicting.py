@@ -15,7 +15,9 @@ from service.calibration.labels import LabelledItem
 from service.calibration.predictions import AnswerId, Prediction
 from service.calibration.report_predictions import UnansweredItem, find_criterion, list_judges, read_prediction
 from service.core.conclusion.conclude import conclude
-from service.core.report import JudgeMode
+from service.core.judging.judges import Ask
+from service.core.plan import Plan
+from service.core.report import AskEstimate, JudgeMode
 from service.core.rubric import Rubric
 from service.core.trace import Trace
 from service.engine import Engine
@@ -103,12 +105,43 @@ def check_item(item: LabelledItem, asking: Asking) -> None:
         read_request_trace(read_request(build_request(one, asking)))
 
 
-async def _ask(engine: Engine, judging: Judging, one: ItemQuestion, asking: Asking) -> Prediction | UnansweredItem:
-    plan = await asyncio.to_thread(lambda: engine.plan(read_request(build_request(one, asking))))
+class _PlannedQuestion(NamedTuple):
+    """The plan of an item, the steps that it is about (None: all), and what is asked of these."""
+
+    plan: Plan
+    steps: frozenset[int] | None
+    asks: list[Ask]
+
+
+def _plan_question(engine: Engine, one: ItemQuestion, asking: Asking) -> _PlannedQuestion:
+    plan = engine.plan(read_request(build_request(one, asking)))
     steps = find_own_steps(one.item, plan.trace)
-    asks = [ask for ask in plan.asks if steps is None or ask.step is None or ask.step in steps]
+    return _PlannedQuestion(
+        plan, steps, [ask for ask in plan.asks if steps is None or ask.step is None or ask.step in steps]
+    )
+
+
+async def _ask(engine: Engine, judging: Judging, one: ItemQuestion, asking: Asking) -> Prediction | UnansweredItem:
+    plan, steps, asks = await asyncio.to_thread(_plan_question, engine, one, asking)
     votes = await judging.answer(asks, plan.trace, mode=asking.mode, spending=Spending(), repeat=one.said.sample)
     return read_prediction(one.said, conclude(plan, votes, mode=asking.mode), asking.rubric, steps=steps)
+
+
+async def estimate_predictions(
+    engine: Engine, items: Iterable[LabelledItem], asking: Asking
+) -> AsyncIterator[list[AskEstimate]]:
+    """For each answer that is to be had of an item, what its questions take at most. Nobody is asked.
+
+    InputError as for `collect_predictions`.
+    """
+    judging = engine.judging
+    if judging is None:
+        raise InputError.at("/judges", "no judge model is set (CALLGRADE_JUDGE_MODEL)")
+    listed = list(items)
+    await asyncio.to_thread(_check, listed, asking)
+    for one in asking.list_questions(listed):
+        plan, _, asks = await asyncio.to_thread(_plan_question, engine, one, asking)
+        yield list((await judging.estimate(asks, plan.trace)).values())
 
 
 def find_own_steps(item: LabelledItem, trace: Trace) -> frozenset[int] | None:

@@ -26,9 +26,6 @@ LOG = logging.getLogger("callgrade.batches")
 
 T = TypeVar("T")
 
-BLOCK = 50
-"""Items that code works on in one go, in a thread."""
-
 ROUNDS = 4
 """How often an item is tried whose judge fails by chance; each of them has the retries of a single call."""
 
@@ -240,7 +237,7 @@ class Runner:
         """Works on each block of items; those that wait run on while code works on the next."""
         async with asyncio.TaskGroup() as group:
             recording: asyncio.Task[bool] | None = None  # one block is recorded while the next is worked on
-            for block in split_blocks(items, BLOCK):
+            for block in split_blocks(items):
                 async with self._gate.enter_together():
                     if run.stops or self._draining or not await self._mark(run, block):
                         break

@@ -152,7 +152,9 @@ class Defaults:
         read = {name: getattr(self.options, name) for name in self.given}
         self._fields: dict[str, Any] = read
         self._engine = engine
-        engine.admit(ScoreRequest.model_construct(**read))
+        plain = ScoreRequest.model_construct(**read)
+        engine.admit(plain)
+        self._waits = engine.waits(plain)
 
     def fill_in(self, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """An item as parsed, with what it does not say."""
@@ -160,15 +162,18 @@ class Defaults:
         merged = {**self.options.tags, **(tags if isinstance(tags, dict) else {})}
         return {**self.given, **value, "tags": merged} if merged else {**self.given, **value}
 
-    def check(self, item: BatchItem) -> None:
-        """InputError for an item that cannot be scored with these options."""
-        said = item.model_fields_set
+    def check(self, item: BatchItem) -> bool:
+        """Whether it waits for judges or a sandbox. InputError for an item that cannot be scored with these options."""
+        said, waits = item.model_fields_set, self._waits
         if said & ADMITTED:
             others = {name: value for name, value in self._fields.items() if name not in said}
-            self._engine.admit(item.model_copy(update=others))
+            whole = item.model_copy(update=others)
+            self._engine.admit(whole)
+            waits = self._engine.waits(whole)
         if len(self.options.tags | item.tags) > MAX_TAGS:
             raise InputError.at("/tags", f"with the batch's own more than {MAX_TAGS}")
         read_request_trace(item)
+        return waits
 
 
 class BadItems:
@@ -232,14 +237,14 @@ class ItemIntake:
         if isinstance(value, InputError):
             raise value
         item = _read_item(value)
-        self._defaults.check(item)
+        waits = self._defaults.check(item)
         custom_id = item.custom_id or f"item-{self._taken}"
         if custom_id in self._seen:
             raise self._build_twice_error(custom_id)
         self._seen[custom_id] = entry.line
         self._taken += 1
         if self._skips or not self._bad.count:
-            self._cutter.add(self._build_line(custom_id, value))
+            self._cutter.add(self._build_line(custom_id, value), waits=waits)
 
     def _build_line(self, custom_id: str, value: Any) -> bytes:
         own = {name: said for name, said in value.items() if name != "custom_id"}

@@ -9,11 +9,12 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from service.calibration.importers.published import guess_shape, import_labels
+from service.calibration.importers.published import DOUBTED, guess_shape, import_labels
 from service.calibration.labels import read_csv, read_labels
 from service.calibration.predictions import group_by_judge, read_predictions
 from service.calibration.report.excerpts import build_excerpt
 from service.errors import InputError
+from service.registry import Shelf
 from tests.calibration.label_sets import item
 
 REFUSED = yaml.safe_load(
@@ -151,7 +152,15 @@ SPANS = {
         {"annotator": "h2", "spans": [{"start": 6, "end": 7, "text": "2", "type": 0}]},
         {"annotator": "h1", "spans": [{"start": 6, "end": 7, "text": "2", "type": 0}]},
     ],
-    "judges": {"j": [{"start": 6, "end": 7, "text": "2", "type": 0}], "k": []},
+    "judges": {
+        "j": [{"start": 6, "end": 7, "text": "2", "type": 0}],
+        "k": [],
+        "l": [
+            {"start": 0, "end": 2, "text": "It", "type": 2},
+            {"start": 6, "end": 7, "text": "2", "type": 0, "reason": "3"},
+        ],
+        "m": [{"start": 0, "end": 2, "text": "It", "type": 1}],
+    },
 }
 THUMB = {
     "id": "t/1",
@@ -209,7 +218,7 @@ FAILED: dict[str, Any] = {
 
 
 def test_spans_of_annotators_and_judges() -> None:
-    """One annotator's first word counts once. A judge's value falls with the spans it found."""
+    """One annotator's first word counts once. A judge's value falls with the spans it found, and with how grave they are."""
     found = import_labels([json.dumps(SPANS)])
     (one,) = found.labels.items
     assert [(label.annotator, label.label) for label in one.labels] == [("h1", True), ("h2", False)]
@@ -217,9 +226,16 @@ def test_spans_of_annotators_and_judges() -> None:
     assert {(said.model, said.raw, said.reason) for said in found.predictions} == {
         ("j", 0.5, "'2': no reason"),
         ("k", 1.0, ""),
+        ("l", 1 / (2 + 0.5**1.5), "'2': 3; 'It': no reason"),
+        ("m", 1 / (1 + 0.5**1.5), "'It': no reason"),
     }
-    strict = import_labels([json.dumps(SPANS)], errors="ungrounded").labels.items[0]
-    assert [label.label for label in strict.labels] == [False, False]
+    strict = import_labels([json.dumps(SPANS)], errors="ungrounded")
+    assert [label.label for label in strict.labels.items[0].labels] == [False, False]
+    assert [said.raw for said in strict.predictions] == [0.5, 1.0, 1 / (2 + 0.5**1.5), 0.5]
+
+
+def test_what_a_recorded_judge_doubts_is_worth_what_ours_calls_unsupported() -> None:
+    assert Shelf().judges["result_groundedness"].scale["unsupported"].value == DOUBTED
 
 
 KEY = {

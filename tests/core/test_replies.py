@@ -408,10 +408,10 @@ GRADES: list[tuple[list[str], str, tuple[float, float], tuple[float, float]]] = 
     (["5", "5"], "5", (1.0, 1.0), (1.0, 1.0)),
     (["5", "0"], "0", (0.0, 0.5), (0.0, 0.5)),
     (["0", "0"], "0", (0.0, 1 / 3), (0.0, 1 / 3)),
-    (["4", "3"], "3", (0.6, 1 / 1.6), (0.6, 1 / 1.6)),
+    (["4", "3"], "3", (0.6, 1 / (1 + 0.2**1.5 + 0.4**1.5)), (0.6, 1 / (1 + 0.2**1.5 + 0.4**1.5))),
     (["5", "cannot_tell"], "cannot_tell", (0.0, 0.5), (1.0, 1.0)),
     (["0", "cannot_tell"], "0", (0.0, 1 / 3), (0.0, 0.5)),
-    (["3", "cannot_tell"], "3", (0.0, 1 / 2.4), (0.6, 1 / 1.4)),
+    (["3", "cannot_tell"], "3", (0.0, 1 / (2 + 0.4**1.5)), (0.6, 1 / (1 + 0.4**1.5))),
     (["cannot_tell", "cannot_tell"], "cannot_tell", (0.0, 1 / 3), (1.0, 1.0)),
 ]
 
@@ -445,3 +445,9 @@ def test_the_probabilities_of_labels_shade_what_claims_are_graded_by_and_not_wha
     tokens = spell(text, "5", ("5", log(0.8)), ("0", log(0.1)), ("cannot_tell", log(0.1)))
     found = read_judgement(said(text, tokens=tokens), question(claims="worst", logprobs=True), TOKEN)
     assert (found.value, found.graded, found.best) == (1.0, pytest.approx(1 / (1 + 2 / 9)), None)
+    halves = read_judgement(
+        said(text, tokens=spell(text, "5", ("5", log(0.5)), ("3", log(0.5)))),
+        question(claims="worst", logprobs=True),
+        TOKEN,
+    )
+    assert halves.graded == pytest.approx(1 / (1 + 2 * 0.5 * 0.4**1.5))

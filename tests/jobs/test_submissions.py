@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from service.asking.demo_judge import DemoJudge
+from service.asking.judging import Judges, Judging, NoCache
 from service.engine import Engine
 from service.errors import BadLinesError, InputError, MalformedError, TooLargeError
 from service.jobs.admission import BatchDraft, Draft, JobAdmission, JobBounds, Upload
@@ -21,6 +23,7 @@ from service.jobs.chunking import MAX_CHUNK, Cutter
 from service.jobs.items import widen_limits
 from service.jobs.spool import Spool
 from service.jobs.submissions import (
+    ITEM,
     LISTED,
     MAX_TAGS,
     OF_ONE,
@@ -42,6 +45,7 @@ from tests.labelled import item as labelled
 from tests.store.played import Recording
 
 ENGINE = Engine(Shelf())
+JUDGED = Engine(Shelf(), judging=Judging(DemoJudge(), NoCache(), Judges("openai/good")))
 LIMITS = Limits()
 TRACE = {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}
 
@@ -180,6 +184,33 @@ def test_chunks_are_bounded_by_items_and_by_bytes() -> None:
             cutter.add(b"x" * (MAX_CHUNK // 2))
         cutter.finish()
         assert [chunk.size for chunk in cutter] == [2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("line", "waits", "sizes"),
+    [(b"x", True, [2, 2, 2, 2, 2]), (b"x", False, [8, 2]), (b"x" * 5_000, False, [2, 2, 2, 2, 2])],
+    ids=["one waits for a judge", "one is small", "one is large"],
+)
+def test_small_items_that_wait_for_nobody_come_in_larger_chunks(line: bytes, waits: bool, sizes: list[int]) -> None:
+    with Cutter(size=2) as cutter:
+        for _ in range(10):
+            cutter.add(line, waits=waits)
+        cutter.finish()
+        assert [chunk.size for chunk in cutter] == sizes
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "waits"),
+    [
+        ({}, {}, True),
+        ({"judges": "off"}, {}, False),
+        ({"judges": "off"}, {"judges": "live"}, True),
+        ({"judges": "live"}, {"judges": "off"}, False),
+    ],
+)
+def test_an_item_waits_where_it_or_its_batch_asks_judges(given: Any, own: Any, waits: bool) -> None:
+    value = item(**own)
+    assert Defaults(given, JUDGED).check(ITEM.validate_python(value)) is waits
 
 
 def test_an_item_at_the_limits_can_be_read_where_it_is_kept() -> None:

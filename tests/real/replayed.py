@@ -1,8 +1,9 @@
 """Recorded judges of D2T-Eval as live ones: what each found wrong in a text becomes a reply to our judge, and nothing else does.
 
-The mapping was fixed before anything was fitted. A span that contradicts the payload is a claim in the span's words, labelled
-`contradicted`; spans of other types are of no concern to this label. Each sentence that no such span touches is a claim,
-`grounded`. No other knowledge goes in, and none is left out.
+The mapping knows nothing of labels. A span that contradicts the payload is a claim in the span's words, labelled `contradicted`;
+one of any other type (not checkable, misleading, incoherent, repetitive, other) is a claim likewise, labelled `unsupported`:
+there the judge found fault, but none that the payload speaks against. Each sentence that no span touches is a claim, `grounded`.
+No other knowledge goes in, and none is left out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from service.calibration.labels import LabelledItem
 from service.calibration.predictions import MemberAnswer, Prediction
@@ -40,24 +41,33 @@ def read_replies(folder: Path) -> Mapping[tuple[str, str], Claims]:
     with gzip.open(folder / "labels" / "groundedness_d2teval_cal.jsonl.gz", "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     return {
-        (name_model(judge), row["id"]): list(map_spans(row["response"], _list_contradicting(row, spans)))
+        (name_model(judge), row["id"]): list(map_spans(row["response"], _list_faults(row, spans)))
         for row in rows
         for judge, spans in row["judges"].items()
     }
 
 
-def _list_contradicting(row: Mapping[str, Any], spans: Iterable[Mapping[str, Any]]) -> list[str]:
+class Fault(NamedTuple):
+    """What a judge found wrong, in the words of the text."""
+
+    words: str
+    contradicts: bool
+
+
+def _list_faults(row: Mapping[str, Any], spans: Iterable[Mapping[str, Any]]) -> list[Fault]:
     wanted = row["span_types"].index("contradictory")
     response = row["response"]
     words = [one["text"] if one["text"] in response else response[one["start"] : one["end"]] for one in spans]
-    return [text for text, one in zip(words, spans, strict=True) if one["type"] == wanted]
+    return [Fault(text, one["type"] == wanted) for text, one in zip(words, spans, strict=True)]
 
 
-def map_spans(response: str, contradicting: Sequence[str]) -> Iterator[dict[str, Any]]:
+def map_spans(response: str, faults: Sequence[Fault]) -> Iterator[dict[str, Any]]:
     """The claims of a reply."""
-    for text in contradicting:
-        yield {"quote": text, "reason": "the payload says otherwise", "path": None, "label": "contradicted"}
-    for sentence in list_left_out([response], contradicting):
+    for words, contradicts in faults:
+        reason = "the payload says otherwise" if contradicts else "the payload does not say so"
+        label = "contradicted" if contradicts else "unsupported"
+        yield {"quote": words, "reason": reason, "path": None, "label": label}
+    for sentence in list_left_out([response], [fault.words for fault in faults]):
         yield {"quote": sentence, "reason": "the payload says so", "path": None, "label": "grounded"}
 
 

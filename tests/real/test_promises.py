@@ -26,7 +26,7 @@ SPLITS = 500 if WHOLE else 20
 LEVELS = (0.85, 0.9)
 MOST_BROKEN = 0.07
 OPTIONS = ReportOptions(resampling=Resampling(draws=0), levels=LEVELS)
-LEAST_COVERED = {("jury of 6", 0.85): 0.55, ("jury of 6", 0.9): 0.15, ("o3-mini", 0.85): 0.3}
+LEAST_COVERED = {("jury of 6", 0.85): 0.5, ("jury of 6", 0.9): 0.13, ("o3-mini", 0.85): 0.45}
 """Of the held-out half, by what half of the labels can show."""
 
 

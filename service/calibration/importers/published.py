@@ -49,6 +49,8 @@ _SPAN_NAMES: Mapping[Errors, frozenset[str]] = {
     "contradictory": frozenset({"contradictory", "incorrect"}),
     "ungrounded": frozenset({"contradictory", "incorrect", "not_checkable"}),
 }
+DOUBTED = 0.5
+"""What a claim is worth in which a judge found fault, but none that fails the text: as `unsupported` of `result_groundedness`."""
 _MARKS: Mapping[Shape, frozenset[str]] = {
     "spans": frozenset({"human", "response", "span_types"}),
     "thumbs": frozenset({"human_reward", "generation"}),
@@ -139,13 +141,14 @@ def _read(row: Mapping[str, Any], shape: Shape, errors: Errors) -> Iterable[Impo
     return ((item, ()) for item in items)
 
 
-def _describe_spans(spans: Iterable[Mapping[str, Any]], wanted: set[int]) -> str:
-    told = [f"{span['text']!r}: {span.get('reason') or 'no reason'}" for span in spans if span["type"] in wanted]
-    return "; ".join(told)
+def _describe_spans(spans: Sequence[Mapping[str, Any]], wanted: set[int]) -> str:
+    """Those that fail the text first."""
+    ordered = sorted(spans, key=lambda span: span["type"] not in wanted)
+    return "; ".join([f"{span['text']!r}: {span.get('reason') or 'no reason'}" for span in ordered])
 
 
 def _read_spans(row: Mapping[str, Any], errors: Errors) -> Iterator[ImportedRow]:
-    """One text with the spans that each annotator and each judge found wrong. A judge's value falls with their number."""
+    """One text with the spans that each annotator and each judge found wrong. A judge's value falls with number and kind."""
     wanted = {at for at, name in enumerate(row["span_types"]) if name in _SPAN_NAMES[errors]}
     if not wanted:
         raise ValueError(f"none of the span types is {errors}")
@@ -170,8 +173,9 @@ def _read_spans(row: Mapping[str, Any], errors: Errors) -> Iterator[ImportedRow]
 
 
 def _build_prediction(name: str, judge: str, spans: list[Mapping[str, Any]], wanted: set[int]) -> Prediction:
-    """Each span is a claim that is wholly bad, and all else a claim that is good: graded as what a model says now is."""
-    worth = grade_claims("worst", [1.0, *[0.0] * _count_spans(spans, wanted)])
+    """Claims as a model makes them now, graded as those are: a span that fails the text is wholly bad, any other half bad."""
+    bad = _count_spans(spans, wanted)
+    worth = grade_claims("worst", [1.0, *[0.0] * bad, *[DOUBTED] * (len(spans) - bad)])
     return Prediction(
         id=name, criterion="grounded", raw=worth.graded, model=judge, reason=_describe_spans(spans, wanted)
     )

@@ -33,7 +33,7 @@ def build_usefulness(report: CalibrationReport) -> Section:
 
 EXPLAINED = (
     "Kappa: how far it agrees with the labels beyond chance; human: the same of one person with another. 85% and 90%: of how "
-    "many items its verdict is accepted where so much of accepted passes, and of accepted failures, is to agree with the "
+    "many items its verdict is accepted where so much of what is accepted, passes and failures together, is to agree with the "
     "labels, with 95 % confidence; the rest is for humans or a stronger judge."
 )
 

@@ -66,15 +66,17 @@ class Totals:
         refused = f"\nnot planned: {plural(self.refused, 'record')}" if self.refused else ""
         questions = plural(self.questions, "question")
         said = f"{plural(self.traces, 'trace')}: {questions} for a judge, {self.blocked} blocked by a failed check"
-        return f"{said}{self._describe_price()}{refused}"
+        price = "" if self.priced_model is None else f"\n{self.describe_price('traces')}"
+        return f"{said}{price}{refused}"
 
-    def _describe_price(self) -> str:
-        if self.priced_model is None:
-            return ""
-        said = f"\nat most {self.tokens:,} tokens of {self.priced_model}"
+    def describe_price(self, things: str) -> str:
+        """What it costs at most, in words."""
+        said = f"at most {self.tokens:,} tokens of {self.priced_model}"
         if self.cost_usd is None:
             return f"{said}; no price is known of it"
-        return f"{said}, ${self.cost_usd:.4f}: ${1_000 * self.cost_usd / max(1, self.traces):.2f} for 1,000 such traces"
+        return (
+            f"{said}, ${self.cost_usd:.4f}: ${1_000 * self.cost_usd / max(1, self.traces):.2f} for 1,000 such {things}"
+        )
 
 
 def show_table(plans: Iterator[PlannedRecord], totals: Totals) -> None:

@@ -18,7 +18,7 @@ from service.core.judging.votes import JudgedScore, MixedScore
 from service.core.judging.withheld import WithheldJudgement
 from service.core.models.light import light
 from service.core.outcome import PERFECT, Outcome, Scored, Skipped, list_open_parts
-from service.core.plan import CriterionPlan, Plan, PlannedOutcome
+from service.core.plan import CriterionPlan, Plan
 from service.core.report import (
     ENGINE,
     NOT_JUDGED,
@@ -40,7 +40,7 @@ from service.core.report import (
 )
 from service.core.results.failures.marking import list_failures
 from service.core.rubric import CompiledCriterion, Stage
-from service.core.scores import Fold, StagedFold, find_deciding, fold_results
+from service.core.scores import Fold, find_deciding, fold_results
 from service.core.trace import Trace
 from service.core.unread import UNREAD_RESULT
 
@@ -70,9 +70,13 @@ def conclude(
         for one in plan.criteria
     ]
     results = [one.result for one in concluded]
-    applying = [one for one in concluded if not one.idle]
+    rows: list[Row] = [
+        (planned.criterion, planned.outcomes if one.outcomes is None else one.outcomes)  # pyright: ignore[reportAssignmentType] (resolved)
+        for planned, one in zip(plan.criteria, concluded, strict=True)
+        if not one.idle
+    ]
     others = [
-        (one.row[0], *of) for one in applying if not one.perfect for of in one.row[1] if type(of[1]) is not Scored
+        (one.result.criterion, *of) for one in concluded for of in one.outcomes or () if type(of[1]) is not Scored
     ]
     folded = fold_results(results, plan.rubric)
     whole, trace = folded.whole, plan.trace
@@ -88,13 +92,15 @@ def conclude(
         decided_range=whole.decided_range,
         coverage=whole.coverage,
         all_passed=whole.score is not None and folded.clean,
-        first_failing_stage=_find_failing(folded),
+        first_failing_stage=folded.first_failing,
         failing=folded.failing,
         open=tuple(_list_open_outcomes(plan, others, find_deciding(results, folded, plan.rubric))) if others else (),
         stages=_build_stage_scores(folded.stages),
-        criteria=tuple([one.score or _build_criterion_score(one.result, one.row[1], plan) for one in concluded]),
-        steps=build_step_verdicts(plan, [one.row for one in applying]),
-        missing=tuple([MissingCall(plan.wanted[i].path, plan.wanted[i].tool) for i in plan.alignment.missing]),
+        criteria=tuple(
+            [one.score or _build_criterion_score(one.result, one.outcomes or (), plan) for one in concluded]
+        ),
+        steps=build_step_verdicts(plan, rows),
+        missing=_list_missing(plan) if plan.alignment.missing else (),
         decisions=plan.decisions,
         offered=None if trace.tools is None else tuple([tool.name for tool in trace.tools]),
         not_asked=tuple(_list_not_asked(plan, answers, estimates or {})) if plan.blocked or others else (),
@@ -116,34 +122,30 @@ def _build_rubric_ref(name: str, version: int, digest: str) -> RubricRef:
     return RubricRef(name, version, digest)
 
 
-def _find_failing(folded: StagedFold) -> Stage | None:
-    for stage, fold in folded.stages:
-        if fold.verdict == "fail":
-            return stage
-    return None
+def _list_missing(plan: Plan) -> tuple[MissingCall, ...]:
+    return tuple([MissingCall(plan.wanted[i].path, plan.wanted[i].tool) for i in plan.alignment.missing])
 
 
 @light
 class ConcludedCriterion:
-    """A criterion with its outcomes, what they come to, and how the report says so where they say nothing of this trace."""
+    """What the outcomes of a criterion come to, and how the report says so where they say nothing of this trace."""
 
-    row: Row
     result: CriterionResult
     score: CriterionScore | None
+    outcomes: Sequence[SubjectResult] | None
+    """What replies made of them; None: they are as planned, and none is open or more than a score."""
     idle: bool = False
     """Whether nothing of the trace rests on it."""
-    perfect: bool = False
 
 
 def _conclude_criterion(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> ConcludedCriterion:
     criterion, outcomes = criterion_plan.criterion, criterion_plan.outcomes
-    if criterion_plan.perfect:
-        result = fold_perfect(criterion)
-        return ConcludedCriterion((criterion, outcomes), result, _find_perfect_score(criterion, outcomes), perfect=True)  # pyright: ignore[reportArgumentType] (resolved)
+    if criterion_plan.perfect and (criterion_plan.at_steps or (outcomes[0][0] is WHOLE and not outcomes[1:])):
+        return _conclude_perfect(criterion, at_steps=criterion_plan.at_steps)
     if criterion_plan.open or criterion.judged or criterion.insists:
         outcomes = resolve_outcomes(criterion_plan, answers)
     result = fold_criterion(criterion, [outcome for _, outcome in outcomes])  # pyright: ignore[reportArgumentType] (resolved)
-    return ConcludedCriterion((criterion, outcomes), result, None)  # pyright: ignore[reportArgumentType] (resolved)
+    return ConcludedCriterion(result, None, outcomes)  # pyright: ignore[reportArgumentType] (resolved)
 
 
 # What most criteria of most traces come to is made once: making it costs more than finding it.
@@ -151,7 +153,26 @@ def _conclude_criterion(criterion_plan: CriterionPlan, answers: JudgeAnswers) ->
 def _conclude_idle(criterion: CompiledCriterion, reason: str) -> ConcludedCriterion:
     outcome = Skipped("not_applicable", reason)
     score = _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
-    return ConcludedCriterion((criterion, ((WHOLE, outcome),)), fold_criterion(criterion, (outcome,)), score, idle=True)
+    return ConcludedCriterion(fold_criterion(criterion, (outcome,)), score, None, idle=True)
+
+
+def _build_loose_outcomes(loose: Iterable[SubjectResult], plan: Plan) -> tuple[LooseOutcome, ...]:
+    return tuple(
+        [
+            LooseOutcome(
+                subject.turn, None if subject.expected is None else plan.wanted[subject.expected].path, outcome
+            )
+            for subject, outcome in loose
+        ]
+    )
+
+
+@lru_cache(maxsize=4096)
+def _conclude_perfect(criterion: CompiledCriterion, *, at_steps: bool) -> ConcludedCriterion:
+    """All is well: at steps, which say so themselves, or with the whole. Elsewhere it has to be told of each place."""
+    elsewhere = () if at_steps else (LooseOutcome(None, None, PERFECT),)
+    told = CriterionScore(criterion.id, criterion.stage, criterion.weight, 1.0, elsewhere, (1.0, 1.0), 1.0, (1.0, 1.0))
+    return ConcludedCriterion(fold_perfect(criterion), told, None)
 
 
 def list_further_asks(
@@ -283,14 +304,7 @@ def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectRe
     loose = [one for one in outcomes if one[0].step is None]
     if loose and loose[0][0] is WHOLE and not outcomes[1:] and (reason := _explain_absence(loose[0][1])):
         return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
-    elsewhere = tuple(
-        [
-            LooseOutcome(
-                subject.turn, None if subject.expected is None else plan.wanted[subject.expected].path, outcome
-            )
-            for subject, outcome in loose
-        ]
-    )
+    elsewhere = _build_loose_outcomes(loose, plan) if loose else ()
     measured, worst, best = result.measured, result.worst, result.best
     return CriterionScore(
         criterion.id,
@@ -302,21 +316,6 @@ def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectRe
         None if measured is None else measured.decided,
         None if worst is None or best is None else (worst.decided, best.decided),
     )
-
-
-def _find_perfect_score(criterion: CompiledCriterion, outcomes: Sequence[PlannedOutcome]) -> CriterionScore | None:
-    """What says that all is well, at the steps or with the whole; None where it is well elsewhere, which has to be told."""
-    for subject, _ in outcomes:
-        if subject.step is None:
-            alone = subject is WHOLE and not outcomes[1:]
-            return _build_perfect_score(criterion.id, criterion.stage, criterion.weight, whole=True) if alone else None
-    return _build_perfect_score(criterion.id, criterion.stage, criterion.weight)
-
-
-@lru_cache(maxsize=1024)
-def _build_perfect_score(name: str, stage: Stage, weight: float, *, whole: bool = False) -> CriterionScore:
-    elsewhere = (LooseOutcome(None, None, PERFECT),) if whole else ()
-    return CriterionScore(name, stage, weight, 1.0, elsewhere, (1.0, 1.0), 1.0, (1.0, 1.0))
 
 
 @lru_cache(maxsize=1024)

@@ -56,12 +56,13 @@ def _build_finding(rubric: Rubric, path: str, what: str) -> Finding:
 def _list_needs(expectation: Expectation) -> list[Need]:
     """Everything that is expected, in the order of writing."""
     needs: list[Need] = []
-    for path, scope, _, calls in expectation.sections:
+    for section in expectation.listing.sections:
+        path, scope = section.path, section.scope
         if scope.no_calls:
             needs.append((f"{path}/calls", "whether nothing is called", NO_CALL))
         if scope.calls == "some":
             needs.append((f"{path}/calls", "whether something is called", SOME_CALL))
-        for wanted in calls:
+        for wanted in section.wanted:
             for at, pattern in wanted.options if wanted.required else ():
                 needs += _list_pattern_needs(at, pattern, placed=wanted.position is not None)
         if not scope.__pydantic_fields_set__ <= CALL_FIELDS:  # (what `model_fields_set` looks up)
@@ -140,8 +141,9 @@ Declared = Mapping[str, None]
 
 def _list_names(expectation: Expectation) -> list[NamedTool]:
     names: list[NamedTool] = []
-    for path, scope, _, calls in expectation.sections:
-        for wanted in calls:
+    for section in expectation.listing.sections:
+        path, scope = section.path, section.scope
+        for wanted in section.wanted:
             for at, pattern in wanted.options:
                 names.append((f"{at}/tool", pattern.tool, pattern.args or NO_ARGUMENTS))
         for n, ban in enumerate(scope.disallowed):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 from math import fsum
-from typing import Annotated, ClassVar, Literal, NamedTuple, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 from pydantic import Field, JsonValue
 
 from service.core.alignment.binding import BoundArgument, bind
-from service.core.alignment.likeness import FEW_PAIRS
 from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.critics import MATCHED, Critic, Match, OpenComparison, WordsComparison
@@ -22,6 +21,7 @@ from service.core.gates.tool_name import NO_CALLS, score_all_missing, score_name
 from service.core.json.pointers import escape_token
 from service.core.json.values import equals
 from service.core.models.kinds import TaggedUnion
+from service.core.models.light import light
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
 from service.core.partial import OpenValue, PartialOutcome
 from service.core.schemas import Validator
@@ -32,7 +32,8 @@ from service.core.weights import Weight, read_weight
 ANY_ARGUMENTS = Skipped("not_applicable", "the expectation leaves the arguments free")
 
 
-class ArgumentIssue(NamedTuple):
+@light
+class ArgumentIssue:
     """One argument that did not simply match. A finding says what is wrong; `match` may be that a cap forbade comparing."""
 
     weight: float
@@ -66,7 +67,8 @@ class ArgumentIssue(NamedTuple):
         )
 
 
-class Agreement(NamedTuple):
+@light
+class Agreement:
     """All arguments of one pair: the weight of those that match, and the others one by one."""
 
     matched: float
@@ -114,10 +116,7 @@ class ArgumentsGate(Check):
         """One outcome for each pair and each missing call."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
-        paired = [
-            (case.subjects[pair.step], settle_pair(case, pair, self._score_pair(case, pair)))
-            for pair in case.alignment.pairs
-        ]
+        paired = [(case.subjects[pair.step], self._score_pair(case, pair)) for pair in case.alignment.pairs]
         return [*paired, *score_all_missing(case)] or [(WHOLE, NO_CALLS)]
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
@@ -126,9 +125,7 @@ class ArgumentsGate(Check):
             return _ANY
         if step.call.arguments is None:
             return 0.0
-        agreement = self._compare(case, pattern, step, step.call.arguments, chosen=False)
-        if not agreement.others:
-            case.keep(("agreed", id(self), id(pattern), step.index))
+        agreement = self._find_agreement(case, pattern, step, step.call.arguments, chosen=False)
         return self._compute_value(pattern, agreement)
 
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:
@@ -142,14 +139,13 @@ class ArgumentsGate(Check):
         if pattern.args is None:
             return ANY_ARGUMENTS
         if step.call.arguments is None:
-            return score_unread(step)
-        if case.keeps(("agreed", id(self), id(pattern), step.index)):
-            return PERFECT
-        return self._build_outcome(pattern, self._compare(case, pattern, step, step.call.arguments), step)
-
-    def _build_outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome | PartialOutcome:
+            return settle_pair(case, pair, score_unread(step))
+        agreement = self._find_agreement(case, pattern, step, step.call.arguments, chosen=True)
         if not agreement.others:
             return PERFECT
+        return settle_pair(case, pair, self._build_outcome(pattern, agreement, step))
+
+    def _build_outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome | PartialOutcome:
         unknown = [one for one in agreement.others if isinstance(one.match, OpenComparison)]
         decided = Agreement(agreement.matched, [one for one in agreement.others if isinstance(one.match, Match)])
         value, findings = (
@@ -178,8 +174,20 @@ class ArgumentsGate(Check):
         gained = [one.weight * one.worth for one in others]
         return min(1.0, fsum([agreement.matched, *gained]) / total) if total else 1.0
 
+    def _find_agreement(
+        self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, chosen: bool
+    ) -> Agreement:
+        """Worked out once for alignment and score: but where pairs are many, only those that agree are as good as chosen."""
+        key = "agreement", id(self), id(pattern), step.index
+        agreement = case.kept.get(key)
+        if agreement is None:
+            agreement = self._compare(case, pattern, step, actual, chosen=chosen)
+            if case.has_few_pairs or agreement is AGREED:
+                case.kept[key] = agreement
+        return agreement  # pyright: ignore[reportReturnType] (what was put there)
+
     def _compare(
-        self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, chosen: bool = True
+        self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, chosen: bool
     ) -> Agreement:
         if not self.critics and equals(pattern.args, actual):  # pyright: ignore[reportArgumentType] (a matcher equals nothing)
             return AGREED
@@ -187,24 +195,25 @@ class ArgumentsGate(Check):
         schema = case.find_schema(step)
         if schema is not None and self.fill_defaults and schema.defaults:
             actual = {**find_stand_ins(schema, bound.values()), **actual}
-        others = self._list_others(case, pattern, step, actual, schema, chosen=chosen)
+        others = self._list_others(case, pattern, step, actual, bound, schema, chosen=chosen)
         if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
             others += self._find_extras(bound, actual, schema, pattern)
         return Agreement(_weigh_matched(bound, actual, others), others) if others else AGREED
 
-    def _list_others(
+    def _list_others(  # noqa: PLR0913 (all that one comparison has)
         self,
         case: Case,
         pattern: CallPattern,
         step: Step,
         actual: Mapping[str, JsonValue],
+        bound: Mapping[str, BoundArgument],
         schema: Validator | None,
         *,
         chosen: bool,
     ) -> list[ArgumentIssue]:
         """The expected arguments that do not simply match."""
         others: list[ArgumentIssue] = []
-        for name, expected in self._get_bound(case, pattern).items():
+        for name, expected in bound.items():
             if not expected.weight:
                 continue
             if name not in actual:
@@ -231,7 +240,7 @@ class ArgumentsGate(Check):
         chosen: bool,
     ) -> Match | OpenComparison:
         """The comparison with free texts by their critic, where the strict one fails and that one passes."""
-        if self.texts is None or strict == MATCHED or not (chosen or _has_few_pairs(case)):
+        if self.texts is None or strict == MATCHED or not (chosen or case.has_few_pairs):
             return strict
         name, tool, wanted = expected.name, step.call.name, (pattern.args or {})[expected.name]
         softer = case.once((id(self), id(pattern), tool, name), lambda: self._soften(case, tool, name, wanted))
@@ -274,11 +283,6 @@ class ArgumentsGate(Check):
             and name not in needed
             and not (self.fill_defaults and _is_default(schema, name, actual[name]))
         ]
-
-
-def _has_few_pairs(case: Case) -> bool:
-    """Whether pairs are compared one by one; of more, those that are not equal differ."""
-    return len(case.wanted) * len(case.trace.steps) <= FEW_PAIRS
 
 
 _ANY = 1.0 - 1e-5

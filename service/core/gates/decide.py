@@ -35,10 +35,8 @@ class DecideGate(Check):
 
 def _score_scope(case: Case, path: str, scope: Scope, turn: int | None) -> Outcome:
     absence = None if turn is None else case.explain_absence(turn)
-    return absence or _score_decision(case, path, scope, turn)
-
-
-def _score_decision(case: Case, path: str, scope: Scope, turn: int | None) -> Outcome:
+    if absence is not None:
+        return absence
     steps = case.find_steps(turn)
     if scope.no_calls:
         over = [

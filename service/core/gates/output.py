@@ -42,7 +42,7 @@ def _fit_schema(case: Case) -> Outcome | None:
         validator = build_validator(schema)
     except SchemaProblem as problem:
         return Errored("invalid_schema", f"the schema of the output cannot be used: {problem}")
-    wrong = case.list_violations(validator, case.output.value)
+    wrong = validator.list_violations(case.output.value, case.meter)
     path = case.output.path
     findings = [Finding(f"output_schema_{one.keyword}", one.message, path + one.path) for one in wrong]
     return build_failure(0.0, *findings) if findings else PERFECT

@@ -56,7 +56,7 @@ class SchemaGate(Check):
     def _validate(self, case: Case, tool: ToolDef, step: Step, arguments: Mapping[str, JsonValue]) -> Outcome:
         try:
             schema = case.schema(tool, self.dialect, formats=self.formats)
-            violations = case.list_violations(schema, arguments)
+            violations = schema.list_violations(arguments, case.meter)
             unknown = schema.find_undeclared(arguments)
         except SchemaProblem as problem:
             return Errored("invalid_schema", f"the schema of {tool.name} cannot be used: {problem}")

@@ -46,6 +46,10 @@ def equals(a: JsonValue, b: JsonValue) -> bool:
             if of_left in SCALARS and of_right in SCALARS:
                 if left != right or (of_left is not of_right and not (of_left in _NUMBERS and of_right in _NUMBERS)):
                     return False
+            elif type(left) is dict and type(right) is dict:
+                if left.keys() != right.keys():
+                    return False
+                levels.append(zip(left.values(), map(right.__getitem__, left), strict=True))
             else:
                 parts = _pair_parts(left, right)
                 if parts is None:
@@ -55,9 +59,9 @@ def equals(a: JsonValue, b: JsonValue) -> bool:
 
 
 def _pair_parts(a: JsonValue, b: JsonValue) -> Iterable[tuple[JsonValue, JsonValue]] | None:
-    """What is equal where two values are; None where they are not."""
+    """What is equal where two values are, of subclasses too; None where they are not."""
     if isinstance(a, dict) and isinstance(b, dict):
-        return zip(a.values(), map(b.__getitem__, a), strict=True) if a.keys() == b.keys() else None
+        return ((dict(a), dict(b)),)
     if isinstance(a, list) and isinstance(b, list):
         return zip(a, b, strict=True) if len(a) == len(b) else None
     return () if _equals_scalar(a, b) else None

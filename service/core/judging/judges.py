@@ -257,7 +257,8 @@ class JudgeCheck(Check):
 
         `answered`: of what has been decided already, so that nothing need be worked out.
         """
-        asked = _list_asks(case, criterion, judges[self.judge], self.looks)
+        judge = judges[self.judge]
+        asked = _BY_LEVEL[judge.level](case, criterion, judge, self.looks) or [(WHOLE, _NOTHING[judge.level])]
         if not self.then and self.guarantee is None:
             return asked
         then = tuple([judges[name] for name in self.then])
@@ -267,16 +268,14 @@ class JudgeCheck(Check):
         ]
 
 
-def _list_asks(case: Case, criterion: str, judge: Judge, looks: str) -> list[tuple[Subject, Ask | Outcome]]:
-    if judge.level == "trace":
-        ask = Ask(criterion, judge, gap=_find_gap(judge, case, WHOLE), looks=looks)
-        return [(WHOLE, _explain_unasked(judge, case, WHOLE) or ask)]
-    return _BY_LEVEL[judge.level](case, criterion, judge, looks) or [(WHOLE, _NOTHING[judge.level])]
-
-
 def is_answered(subject: Subject, answered: Collection[Subject]) -> bool:
     """Whether something was decided of it, of its turn or of the whole."""
     return subject in answered or WHOLE in answered or build_subject(None, subject.turn) in answered
+
+
+def _ask_once(case: Case, criterion: str, judge: Judge, looks: str) -> list[tuple[Subject, Ask | Outcome]]:
+    unasked = _explain_unasked(judge, case, WHOLE)
+    return [(WHOLE, unasked or Ask(criterion, judge, gap=_find_gap(judge, case, WHOLE), looks=looks))]
 
 
 def _ask_by_step(case: Case, criterion: str, judge: Judge, looks: str) -> list[tuple[Subject, Ask | Outcome]]:
@@ -297,11 +296,12 @@ def _ask_by_turn(case: Case, criterion: str, judge: Judge, looks: str) -> list[t
             _explain_unasked(judge, case, subject)
             or Ask(criterion, judge, turn=turn, gap=_find_gap(judge, case, subject), looks=looks),
         )
-        for turn, subject in [(turn, build_subject(None, turn)) for turn in case.live_turns]
+        for turn in case.live_turns
+        for subject in [build_subject(None, turn)]
     ]
 
 
-_BY_LEVEL = {"step": _ask_by_step, "turn": _ask_by_turn}
+_BY_LEVEL = {"step": _ask_by_step, "turn": _ask_by_turn, "trace": _ask_once}
 _NOTHING: dict[Level, Skipped] = {
     "step": Skipped("not_applicable", "no call was made"),
     "turn": Skipped("not_applicable", "the model did nothing"),

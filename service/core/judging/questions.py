@@ -24,7 +24,7 @@ from service.core.judging.masking import UNMASKED, Masks
 from service.core.judging.prompts import Prompt, Turn
 from service.core.trace import Trace
 
-ASSEMBLY = 3
+ASSEMBLY = 4
 """Raised whenever the same question is put in other words or its reply is read otherwise."""
 
 STAND_IN = "0" * 8

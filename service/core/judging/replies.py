@@ -16,7 +16,7 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 from service.core.json.pointers import build_pointer, split_pointer
 from service.core.json.values import format_value
 from service.core.judging.coverage import list_left_out
-from service.core.judging.grades import CANNOT_TELL, Worth, grade_claims
+from service.core.judging.grades import CANNOT_TELL, Worth, grade_claims, shade_value
 from service.core.judging.judges import Judge
 from service.core.judging.prompts import Completion, Token
 from service.core.judging.questions import Question
@@ -222,15 +222,14 @@ def _find_spokesman(claims: Sequence[_ClaimForm], judge: Judge) -> _ClaimForm:
 def weigh_labels(
     judge: Judge, labels: Sequence[str], likely: Sequence[float | None] | None = None, *, unquoted: int = 0
 ) -> tuple[Worth, Worth]:
-    """What claims with these labels come to, at worst and at best; `likely`: their values over the labels' probabilities.
+    """What claims with these labels come to, at worst and at best; `likely`: their shades over the labels' probabilities.
 
     What it cannot tell of, and what of the text no claim quotes, may be as bad and as good as anything on the menu.
     """
     ends: list[Worth] = []
     for end in judge.ends:
         values = [end if label == CANNOT_TELL else judge.scale[label].value for label in labels] + [end] * unquoted
-        shades = [value if shade is None else shade for value, shade in zip(values, likely or (), strict=False)]
-        ends.append(grade_claims(judge.claims, values, [*shades, *values[len(shades) :]]))
+        ends.append(grade_claims(judge.claims, values, likely or ()))
     return ends[0], ends[1]
 
 
@@ -318,7 +317,8 @@ def _has_value_at(value: JsonValue, parts: Sequence[str]) -> bool:
 def read_likely_values(completion: Completion, judge: Judge, labels: Sequence[str]) -> list[float | None] | None:
     """The mean value over the labels' probabilities in each place where a reply gives one, as in G-Eval (Liu et al. 2023).
 
-    None for a place of which the tokens do not tell; None for all where they do not spell these labels in this order.
+    Values are as claims count them (`shade_value`). None for a place of which the tokens do not tell; None for all where they
+    do not spell these labels in this order.
     """
     whole = "".join([token.text for token in completion.tokens])
     if not completion.tokens or whole.strip() != completion.text.strip():
@@ -353,4 +353,5 @@ def _compute_expected_value(token: Token, judge: Judge, label: str) -> float | N
     total = fsum(mass.values())
     if label not in mass or total <= 0.0 or vague > VAGUE * total:
         return None
-    return min(1.0, fsum([share * judge.scale[name].value for name, share in mass.items()]) / total)
+    shades = [share * shade_value(judge.claims, judge.scale[name].value) for name, share in mass.items()]
+    return min(1.0, fsum(shades) / total)

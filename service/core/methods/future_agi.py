@@ -186,7 +186,7 @@ class FutureAgiGate(Check):
         schema = case.schema(tool)
         path = f"{build_call_path(step)}/arguments"
         wrong: dict[str, Finding] = {}
-        violations = case.list_violations(schema, given)
+        violations = schema.list_violations(given, case.meter)
         for violation in violations:
             name = next(
                 iter(split_pointer(violation.path)), violation.message

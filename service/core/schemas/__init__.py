@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import json
 import marshal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import jsonschema_rs as rs
 from pydantic import JsonValue
 
+from service.core.budget import COST_OF_A_VIOLATION, UNBOUNDED, Meter
 from service.core.json.values import name_type
-from service.core.models.light import light
-from service.core.schemas.cost import Cost, count_patterns
+from service.core.schemas.cost import BYTES_OF_A_LEVEL, Cost, count_patterns, measure_size
 from service.core.schemas.dialects import DRAFTS, Dialect, choose_dialect
 from service.core.schemas.references import References
 from service.core.schemas.surface import OPAQUE, Surface, find_surface
@@ -50,35 +49,16 @@ _PATTERN_CACHES = 4 << 20
 _LARGEST_KEY = 8 * MAX_BYTES
 
 
-class ViolationList(NamedTuple):
-    """Violations, and how many were found of which these are told."""
-
-    violations: tuple[Violation, ...]
-    found: int = 1
-
-
-NONE = ViolationList((), 0)
-
-
-@light
-class Purse:
-    """What pays for checks, in comparisons of two values. `spend` may raise."""
-
-    affords: Callable[[int], bool]
-    spend: Callable[[int], None]
-
-
-def _afford_anything(_units: int) -> bool:
-    return True
-
-
-def _pay_anything(_units: int) -> None:
-    """Nothing is counted."""
-
-
-BOTTOMLESS = Purse(_afford_anything, _pay_anything)
-
 _OBJECTS = (dict, Mapping)  # a dict is told by its type, without asking the abstract class
+
+
+def _count_violations(found: Sequence[Violation], meter: Meter) -> tuple[Violation, ...]:
+    """The first of them, and how many more there are; each has its price."""
+    meter.spend("comparisons", COST_OF_A_VIOLATION * len(found))
+    if len(found) <= MAX_VIOLATIONS:
+        return tuple(found)
+    rest = len(found) - MAX_VIOLATIONS
+    return (*found[:MAX_VIOLATIONS], Violation("schema", f"and {rest} more", ""))
 
 
 class Validator:
@@ -110,45 +90,42 @@ class Validator:
         unknown = [name for name in instance if name not in declared and not self._is_patterned(name)]
         return tuple(sorted(unknown))
 
-    def list_violations(self, instance: JsonValue | Mapping[str, JsonValue]) -> tuple[Violation, ...]:
+    def list_violations(
+        self, instance: JsonValue | Mapping[str, JsonValue], meter: Meter | None = None
+    ) -> tuple[Violation, ...]:
         """Every way in which `instance` does not fit, sorted by place; () if it fits.
 
         At most 100, and then one more that counts the rest. Where finding them all would cost too much there is one for
         the whole. A value nested in more than 64 levels violates "depth", a lone surrogate that the schema has to read
         "encoding". Raises SchemaProblem where schema and value together ask for too much work to tell: that takes a
         schema made for it, or a very large value.
-        """
-        return self.list_bounded(instance).violations
 
-    def list_bounded(self, instance: JsonValue | Mapping[str, JsonValue], purse: Purse = BOTTOMLESS) -> ViolationList:
-        """The same violations, with the number of all that were found.
-
-        Checking is paid for before it is done; where the purse does not afford the list there is one for the whole.
+        `meter`: what the work may take, in comparisons; OverBudgetError beyond. Absent: what one schema and value may.
         """
+        meter = meter or Meter(UNBOUNDED)
         value = instance if isinstance(instance, dict) else _convert_mapping(instance)
-        if is_deeper_than(value, MAX_DEPTH):
-            return ViolationList((Violation("depth", f"nested in more than {MAX_DEPTH} levels", ""),))
+        size = measure_size(value)
+        if size > MAX_DEPTH * BYTES_OF_A_LEVEL and is_deeper_than(value, MAX_DEPTH):
+            return _count_violations([Violation("depth", f"nested in more than {MAX_DEPTH} levels", "")], meter)
         if self._cost is not None:
-            comparisons, allowed = self._cost.measure(value)
-            purse.spend(comparisons)
+            comparisons, allowed = self._cost.measure(value, size)
+            meter.spend("comparisons", comparisons)
             if not allowed:
                 raise SchemaProblem("its references, lists or patterns ask for too much work on this value")
         try:
-            return NONE if self._compiled.is_valid(value) else self._list_entries(value, purse)
+            fits = self._compiled.is_valid(value)
+            return () if fits else _count_violations(self._list_entries(value, size, meter), meter)
         except UnicodeEncodeError:
-            return ViolationList((Violation("encoding", "not Unicode text: a lone surrogate", find_surrogate(value)),))
+            place = find_surrogate(value)
+            return _count_violations([Violation("encoding", "not Unicode text: a lone surrogate", place)], meter)
 
-    def _list_entries(self, value: JsonValue, purse: Purse) -> ViolationList:
-        price = 0 if self._cost is None else self._cost.measure_listing(value)
-        if price is None or not purse.affords(price):
-            return ViolationList((Violation("schema", "does not fit the schema; too large to list every place", ""),))
-        purse.spend(price)
+    def _list_entries(self, value: JsonValue, size: float, meter: Meter) -> list[Violation]:
+        price = 0 if self._cost is None else self._cost.measure_listing(value, size)
+        if price is None or not meter.affords("comparisons", price):
+            return [Violation("schema", "does not fit the schema; too large to list every place", "")]
+        meter.spend("comparisons", price)
         distinct = {each for error in self._compiled.iter_errors(value) for each in read_violations(error)}
-        found = sorted(distinct, key=make_sort_key)
-        if len(found) <= MAX_VIOLATIONS:
-            return ViolationList(tuple(found), len(found))
-        rest = len(found) - MAX_VIOLATIONS
-        return ViolationList((*found[:MAX_VIOLATIONS], Violation("schema", f"and {rest} more", "")), len(found))
+        return sorted(distinct, key=make_sort_key)
 
     def _is_patterned(self, name: str) -> bool:
         try:

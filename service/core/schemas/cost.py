@@ -36,6 +36,22 @@ _MAX_PAIRS = 100_000
 _MAX_LEVELS = 400  # of keywords and references on the way into a value
 
 
+BYTES_OF_A_LEVEL = 5
+"""What an array or an object takes at least that holds another."""
+
+
+def measure_size(value: JsonValue) -> float:
+    """The bytes of a value, of which each part and each character takes one at least; infinite where that cannot be told.
+
+    >>> measure_size("four"), measure_size([[]]) - measure_size([])
+    (9, 5)
+    """
+    try:
+        return len(marshal.dumps(value, 2))
+    except ValueError:  # nested in thousands of levels
+        return inf
+
+
 class Cost:
     """The cost of one schema. `per_character` is the cost in units of one pattern and one character of text."""
 
@@ -46,18 +62,20 @@ class Cost:
         self._of_text = patterns * per_character if patterns else 0
         self._fixed = _find_fixed(references)
 
-    def measure(self, value: JsonValue) -> tuple[int, bool]:
-        """What checking `value` takes at most, in comparisons of two values, and whether that is within MAX_UNITS."""
-        # Each part of the value and each character takes a byte at least. Nearly every call is settled here.
-        most = len(marshal.dumps(value, 2)) * (self._objects + self._of_text)
+    def measure(self, value: JsonValue, size: float) -> tuple[int, bool]:
+        """What checking `value` takes at most, in comparisons of two values, and whether that is within MAX_UNITS.
+
+        `size`: as `measure_size` has it.
+        """
+        most = size * (self._objects + self._of_text)  # nearly every call is settled by it
         if most <= MAX_UNCOUNTED:
             return int(most) // UNITS_OF_A_COMPARISON, True
         units = self._count(value, self._per_character)
         return int(min(units, MAX_UNITS)) // UNITS_OF_A_COMPARISON, min(most, units) <= MAX_UNITS
 
-    def measure_listing(self, value: JsonValue) -> int | None:
+    def measure_listing(self, value: JsonValue, size: float) -> int | None:
         """What listing all violations of `value`, already found not to fit, takes in comparisons; None beyond MAX_LISTED."""
-        most = len(marshal.dumps(value, 2)) * self._objects
+        most = size * self._objects
         units = most if most <= MAX_UNCOUNTED_LISTED else min(most, self._count(value, 0))
         return int(units) * COMPARISONS_OF_A_LISTED_UNIT if units <= MAX_LISTED else None
 

@@ -55,6 +55,10 @@ RECORD = members_of(
 )
 
 
+ENDED = frozenset({"choices", "chunks", "error"})
+"""Members that tell what came of a request."""
+
+
 def read(record: OpenAITrace) -> Trace:
     """The trace of a validated record.
 
@@ -62,14 +66,15 @@ def read(record: OpenAITrace) -> Trace:
     unusable tools.
     """
     transcript = Transcript()
-    replies = _list_replies(record)
+    replied = not ENDED.isdisjoint(record)
+    replies = _list_replies(record) if replied else []
     if "messages" not in record and not replies:
         raise InputError.at("/messages", "required, and missing, where there are no choices either")
     read_messages(transcript, record.get("messages", ()))
     if replies:
         read_reply(transcript, *replies[pick_sample(record.get("sample"), len(replies), "choices")])
-    _account_ending(transcript, record)
-    if "choices" in record or "chunks" in record:
+    if replied:
+        _account_ending(transcript, record)
         for index, choice in enumerate(record.get("choices") or ()):
             account_members(transcript, choice, CHOICE, f"/choices/{index}")
         account_chunks(transcript, record.get("chunks") or (), "/chunks")
@@ -101,8 +106,6 @@ def _account_ending(transcript: Transcript, record: OpenAITrace) -> None:
 
 def _list_replies(record: OpenAITrace) -> list[tuple[ChatMessage, str]]:
     """The replies that the record holds, with their pointers."""
-    if "choices" not in record and "chunks" not in record:
-        return []
     chunks = join_chunks(record.get("chunks") or ())
     choices = enumerate(record.get("choices") or ())
     return [

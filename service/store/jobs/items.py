@@ -145,7 +145,11 @@ ITEM_COLUMNS = ("batch", "position", *ItemFacts._fields)
 
 def build_item_row(batch: str, position: int, facts: ItemFacts) -> tuple[object, ...]:
     """The row of an item."""
-    return batch, position, *facts._replace(**shorten_all(facts._asdict()))
+    name, verdict, stage, finding, tool, stages, score, cluster = facts
+    return (
+        *(batch, position, name, verdict, shorten(stage), shorten(finding), shorten(tool)),
+        *(stages, score, shorten(cluster)),
+    )
 
 
 def shorten_all(values: Mapping[str, str]) -> dict[str, str]:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 @command(2)
 def calibrate_judge(
     labels: LabelsOption,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the predictions are written, as JSON Lines.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where the predictions are written, as JSON Lines.")
+    ] = None,
     rubric: Annotated[str, typer.Option("--rubric", "-r", metavar="ID", help="Whose judges are asked.")] = "four_step",
     judges: Annotated[
         Literal["cached", "live", "fresh"], typer.Option(help="How they are asked; fresh asks again what is cached.")
@@ -36,12 +38,47 @@ def calibrate_judge(
         int,
         typer.Option(metavar="K", min=1, max=100, help="Answers to each question: how far a judge is its own noise."),
     ] = 1,
+    price: Annotated[
+        bool, typer.Option("--price", help="Ask nobody, and tell what it would cost at most, were nothing cached.")
+    ] = False,
 ) -> int:
     """Have judges answer the labelled items: the predictions that `calibrate run` fits.
 
     It may be stopped at any time: started again with the same --out, it asks only for what is not there.
     """
+    if price:
+        return price_labels(labels, rubric=rubric, repeats=repeats)
+    if out is None:
+        raise typer.BadParameter("name the file for the predictions, or ask for the --price alone", param_hint="--out")
     return judge_labels(labels, out, rubric=rubric, judges=judges, repeats=repeats)
+
+
+def price_labels(labels: Path, *, rubric: str = "four_step", repeats: int = 1) -> ExitCode:
+    """Tell what it would cost at most to have the judges of a rubric answer the labelled items. Nobody is asked."""
+    import asyncio
+
+    from service.cli.calibrating.judging import build_judging_engine
+    from service.cli.labelled import Sources, name_file, read_labelled
+    from service.cli.rendering.plans import Totals
+    from service.jobs.predicting import Asking, estimate_predictions
+
+    engine, model = build_judging_engine()
+    items = read_labelled(Sources(labels)).labels.items
+    asking, totals = Asking(engine.shelf.find(rubric), repeats=repeats), Totals(len(items), priced_model=model.model)
+
+    async def add_all() -> None:
+        try:
+            async for estimates in estimate_predictions(engine, items, asking):
+                totals.questions += len(estimates)
+                totals.add_estimates(estimates)
+        finally:
+            await engine.close()
+
+    with name_file(labels):
+        asyncio.run(add_all())
+    typer.echo(f"{plural(totals.traces, 'item')}: {plural(totals.questions, 'question')} for a judge")
+    typer.echo(totals.describe_price("items"))
+    return ExitCode.PASSED
 
 
 @dataclass(slots=True)

@@ -72,27 +72,33 @@ def find_suspicions(trace: Trace) -> tuple[Finding, ...]:
 
 def _shows_anything(trace: Trace) -> bool:
     """Whether any text shows anything, or there are too many: most traces end here, without a pointer built."""
-    size = 0
-    for tool in trace.tools or ():
-        tool_size = _measure_tool(tool)
-        if tool_size is None:
-            return True
-        size += tool_size
-    told = [message.text for message in trace.messages if message.role == "user"]
-    heard = [trace.answer] if trace.answer else []
-    heard += [message.text for message in trace.messages if message.role == "assistant" and message.text]
+    size = _measure_tools(trace.tools or ())
+    if size is None:
+        return True
+    for message in trace.messages:
+        if message.role == "user" or (message.role == "assistant" and message.text):
+            size += len(message.text) + 1
+            if _find_told(message.text) if message.role == "user" else _find_heard(message.text):
+                return True
     for step in trace.steps:
-        if step.result is not None:
-            heard += list_texts(step.result.content)
-    for one in told:
-        size += len(one) + 1
-        if _find_told(one):
-            return True
-    for one in heard:
-        size += len(one) + 1
-        if _find_heard(one):
-            return True
+        for text in () if step.result is None else list_texts(step.result.content):
+            size += len(text) + 1
+            if _find_heard(text):
+                return True
+    if trace.answer:  # a message too: the last one
+        size += len(trace.answer) + 1
     return size > MAX_CHARACTERS
+
+
+def _measure_tools(tools: Iterable[ToolDef]) -> int | None:
+    """The characters of the texts of all tools; None where one of them shows anything."""
+    size = 0
+    for tool in tools:
+        of_one = _measure_tool(tool)
+        if of_one is None:
+            return None
+        size += of_one
+    return size
 
 
 def _measure_tool(tool: ToolDef) -> int | None:
