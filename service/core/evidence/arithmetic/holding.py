@@ -52,6 +52,8 @@ def is_same_sort(said: Quantity, facts: Sequence[Fact]) -> bool:
         return all(kind in ("money", "number") for kind, _ in held)
     if said.kind == "percent":
         return all(unit == "%" for _, unit in held)
+    if any(fact.counted.minor for fact in measured):
+        return False  # `rated 4.9` is no rate in cents
     return all(kind == said.kind and not unit for kind, unit in held)
 
 

@@ -82,7 +82,7 @@ def refute(
         return _refute_range_end(claim, said, held, narrowed) or unsupported
     if (
         is_of_how_many(claim, groups)
-        or _is_elsewhere(claim, narrowed, groups, fact_index)
+        or _is_elsewhere(claim, groups, fact_index)
         or _is_of_others(claim, said, narrowed)
     ):
         return unsupported
@@ -162,17 +162,12 @@ def _is_distance(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
     return said != 0 and any(one + said in held for one in held)
 
 
-def _is_elsewhere(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], fact_index: FactIndex) -> bool:
-    """Whether another field holds the number: one that the claim's words touch, of the same unit, or of the same record."""
-    mine, records = {id(group) for group in groups}, {id(fact.record) for fact in narrowed.facts[:MAX_NAMED]}
-    bare, roots = claim.quantity.kind == "number", {find_root(word) for word in claim.words}
+def _is_elsewhere(claim: Claim, groups: Sequence[FactGroup], fact_index: FactIndex) -> bool:
+    """Whether another field holds the number: one that the claim's words touch, or of the same unit."""
+    mine, roots = {id(group) for group in groups}, {find_root(word) for word in claim.words}
     return any(
         id(fact_index.find_group(fact)) not in mine
-        and (
-            not roots.isdisjoint(map(find_root, (*fact.own, *fact.above)))
-            or _has_unit(fact, claim.quantity)
-            or (bare and id(fact.record) in records)
-        )
+        and (not roots.isdisjoint(map(find_root, (*fact.own, *fact.above))) or _has_unit(fact, claim.quantity))
         for value in claim.quantity.values
         for fact in fact_index.find_holding(value)
     )
