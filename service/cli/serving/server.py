@@ -101,7 +101,7 @@ class Server(uvicorn.Server):
         self.should_exit = self.should_exit or self._notice.given
 
 
-def serve_on(  # noqa: PLR0913 (each is needed)
+def serve_on(
     app: FastAPI, settings: Settings, listener: socket.socket, notice: EndNotice, *, workers: int, token: str
 ) -> None:
     """Serves until told to stop. `token`: what opens the pages of further processes while there is no key."""
